@@ -80,6 +80,11 @@ class Reloader:
             self._say_errors(policy.key)
         await self._swap(frozenset())
 
+    @property
+    def in_force(self) -> PolicySet:
+        """The policies in force."""
+        return self._in_force
+
     def upsert(self, policy: Policy) -> None:
         """Take a policy as it is now, soon."""
         self._work.put_nowait(policy)

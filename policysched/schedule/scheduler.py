@@ -37,6 +37,8 @@ from policysched.schedule.cycle import extending
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, Turn, message_of, run_post_filters
+from policysched.schedule.cycle.record import Record
+from policysched.schedule.dry_runs import LiveState, dry_run
 from policysched.schedule.observer import LOG_LINES, AttemptResult, Observers, tell
 from policysched.schedule.queue.hints import Interests
 from policysched.schedule.queue.queue import Queue, Waiter
@@ -169,6 +171,23 @@ class Scheduler:
         for profile in self._profiles.values():
             if profile.handle is not None:
                 profile.handle.connect(self.cluster, self._binder.handle)
+
+    async def dry_run(self, pod: Pod, policies: PolicySet, rng: random.Random) -> Record:
+        """Say where a pod would go now, and why: the decision record; nothing is changed and nothing kept.
+
+        Args:
+            pod: A pod of one of the profiles.
+            policies: The policies in force.
+            rng: What draws among equals.
+
+        Raises:
+            UsageError: a pod of its name is on a node.
+        """
+        engine = self._engines[pod.spec.scheduler_name].beside(rng)
+        live = LiveState(
+            self._clock.monotonic, self._tell_time, partial(self._state_of, engine), partial(self._turns, engine)
+        )
+        return await dry_run(engine, pod, policies, rng, live)
 
     def plugin_watches(self) -> dict[str, PluginWatch]:
         """Return what out-of-tree plugins take, by profile; it may be asked from any thread."""

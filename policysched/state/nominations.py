@@ -77,6 +77,13 @@ class Nominations:
         """Return a pod's nomination."""
         return self._by_id.get(identity)
 
+    def named(self, key: str) -> Nomination | None:
+        """Return the nomination of the pod of a namespace and name.
+
+        Cost: O(nominated pods).
+        """
+        return next((one for one in self._by_id.values() if one.pod.key == key), None)
+
     def rows(self, row_of: Mapping[str, int]) -> frozenset[int]:
         """Return the rows of the nodes that are kept for some pod.
 

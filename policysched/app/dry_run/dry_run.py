@@ -24,7 +24,7 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
 from policysched.app.dry_run.extended import GivenTexts, decide
-from policysched.app.dry_run.workload_pods import as_new
+from policysched.app.files.new_pods import as_new
 from policysched.app.files.saved_clusters import SavedObject
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.running.node_metrics import MetricOptions, make_prometheus_client, metrics_read, wanted_by
@@ -44,15 +44,14 @@ from policysched.model.policy import KIND, LastGood, Policy, PolicyKey, decode_l
 from policysched.pausing import finished
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.compile.policy import CompiledPolicy
-from policysched.rules.plugin.record import why_silent
 from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.rules.policy_set.silent import not_applied, not_compiled
 from policysched.rules.policy_set.store import PolicyStore
-from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import Record, make_record
+from policysched.schedule.dry_runs import drawn
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources, pod_resources
-from policysched.visible import cut
 
 Object = Mapping[str, Any]
 Measure: TypeAlias = Callable[[Wanted, float], Iterable[MetricAnswer]]
@@ -134,7 +133,7 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     configuration = None if read is None else read.completed
     engine, rng = _engine(cluster, policy_set.join(profile), seed)
     decision, outcome = decide(engine, wanted, configuration, GivenTexts(filled, given), rng)
-    record = make_record(_drawn(decision, rng), policy_set.acting(profile), outcome)
+    record = make_record(drawn(decision, rng), policy_set.acting(profile), outcome)
     silent = failed | not_applied(compiled, wanted, cluster, profile)
     return Report(record, diagnostics, problems, notes, outcome).with_silent(silent)
 
@@ -160,14 +159,6 @@ def _seconds(now: datetime | str) -> float:
 def _engine(cluster: Cluster, profile: Profile, seed: int | None) -> tuple[Engine, random.Random]:
     rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
     return Engine(cluster, profile, rng), rng
-
-
-def _drawn(decision: Decision, rng: random.Random) -> Decision:
-    """Draw among the best nodes by name: the same seed gives the same node however objects are ordered."""
-    if len(decision.best) > 1:
-        names = decision.cluster.nodes.names
-        decision.row = rng.choice(sorted(decision.best, key=lambda row: names[row]))
-    return decision
 
 
 def _choose_profile(
@@ -340,22 +331,6 @@ def _last_good(policy: Mapping[str, Any]) -> LastGood | None:
         return decode_last_good(decode_policy({"metadata": policy.get("metadata")}))
     except ObjectError:
         return None
-
-
-def not_applied(
-    policies: Iterable[CompiledPolicy], pod: Pod, cluster: Cluster, profile: Profile
-) -> dict[PolicyKey, str]:
-    """Say of each policy that has no say about a pod, or whose filters have none, why."""
-    if not (profile.policies_filter or profile.policies_score):
-        return {one.key: "the profile disables SchedulingPolicy" for one in policies}
-    said = {one.key: why_silent(one, pod, cluster) for one in policies}
-    return {key: why for key, why in said.items() if why}
-
-
-def not_compiled(diagnostics: Iterable[Diagnostic]) -> str:
-    """Say that a policy does not compile, with its first error."""
-    first = next(one for one in diagnostics if one.severity == "error")
-    return f"it does not compile: {cut(first.message)} ({first.code}, {first.field})"
 
 
 def measuring(options: MetricOptions) -> Measure | None:

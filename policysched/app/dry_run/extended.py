@@ -17,14 +17,14 @@ import msgspec
 from policysched.app.configuration.extenders import make_extenders
 from policysched.app.configuration.model import Configuration
 from policysched.framework import PostFilterResult
-from policysched.framework.extender import Extender
 from policysched.kube.object_texts import MANAGED, without
 from policysched.model.kinds import NODES, PODS
 from policysched.model.objects import Pod
 from policysched.schedule.cycle import extending
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.post_filter import FailedCycle, at_once, run_post_filters
+from policysched.schedule.cycle.post_filter import at_once
+from policysched.schedule.dry_runs import post_filtered
 
 Object = Mapping[str, Any]
 
@@ -73,7 +73,7 @@ def decide(
     """
     if configuration is None or not configuration.extenders:
         decision = engine.decide(pod)
-        return decision, at_once(_post_filter(engine, decision, rng, ()))
+        return decision, at_once(post_filtered(engine, decision, rng))
     return asyncio.run(_decide(engine, pod, configuration, texts, rng))
 
 
@@ -87,18 +87,7 @@ async def _decide(
             decision = extending.choose(engine, pod, await extending.ask(engine, pod, interested))
         else:
             decision = engine.decide(pod)
-        return decision, await _post_filter(engine, decision, rng, interested)
+        return decision, await post_filtered(engine, decision, rng, interested)
     finally:
         for one in extenders:
             await one.retire()
-
-
-async def _post_filter(
-    engine: Engine, decision: Decision, rng: random.Random, extenders: Sequence[Extender]
-) -> PostFilterResult | None:
-    if decision.row >= 0 or decision.failed:
-        return None
-    plugins = engine.profile.post_filters
-    return await run_post_filters(
-        plugins, decision.pod, FailedCycle(decision, rng, extenders, lambda: engine.profile.victim_guards)
-    )

@@ -9,7 +9,7 @@ from typing import Final
 
 from policysched.app.checking.check import findings, repeated_policies
 from policysched.app.checking.findings import Finding, policy_key
-from policysched.app.dry_run.dry_run import Measure, Report, compiles, dry_run, in_force, not_compiled
+from policysched.app.dry_run.dry_run import Measure, Report, compiles, dry_run, in_force
 from policysched.app.dry_run.live_cluster import read_cluster
 from policysched.app.dry_run.workload_pods import PodToPlace, controlled, pod_of
 from policysched.app.files.objects import Document, Object, load
@@ -18,6 +18,7 @@ from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import ObjectError
 from policysched.model.policy import KIND
+from policysched.rules.policy_set.silent import not_compiled
 
 LIVE: Final = "live"
 WHAT_A_CLUSTER_IS: Final = "nodes and what else a cluster has, as `kubectl get nodes,pods -A -o json` prints them"

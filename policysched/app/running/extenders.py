@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 
 from policysched.app.configuration.extenders import make_extenders
@@ -33,11 +33,23 @@ class RunningExtenders:
         self._named: tuple[ExtenderConfig, ...] = () if configuration is None else configuration.extenders
         self.present = () if configuration is None else make_extenders(configuration, self)
         """Those that take part, in their order."""
+        self._asked: dict[str, bytes] = {}
+        """The pods of dry-runs."""
         self._keep_for(self.present)
+
+    @contextmanager
+    def telling_of(self, identity: str, text: bytes) -> Iterator[None]:
+        """Let extenders be told of a pod that is not watched."""
+        self._asked[identity] = text
+        try:
+            yield
+        finally:
+            del self._asked[identity]
 
     def pod(self, pod: Pod) -> bytes | None:
         """Return a pod as JSON, None where it is gone."""
-        return self.pods.get(pod_id(pod))
+        identity = pod_id(pod)
+        return self.pods.get(identity) or self._asked.get(identity)
 
     def node(self, name: str) -> bytes | None:
         """Return a node as JSON, None where it is gone."""

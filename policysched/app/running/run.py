@@ -27,6 +27,7 @@ from policysched.app.configuration.printing import to_yaml
 from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS, default_profile
 from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded
 from policysched.app.running.documents import configuration_document, policies_document
+from policysched.app.running.dry_runs import DryRuns
 from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
 from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leadership, new_identity
@@ -147,6 +148,7 @@ class Process:
         self._acting = asyncio.Event()
         self.reflectors: list[Reflector[Any]] = []
         self._watch_more()
+        self.dry_runs = DryRuns(self.scheduler, self.reloader, self._extenders, self._not_ready, self._acting.is_set)
         self.health = Health()
         self.health.add("informer-sync", self._unlisted, READYZ)
         self.health.add("policies-sync", self._policies.problem, READYZ)
@@ -182,6 +184,10 @@ class Process:
         reflectors = tuple(self.reflectors)
         missing = sum(not one.synced.is_set() for one in reflectors)
         return f"{missing} of {len(reflectors)} kinds of objects are not listed yet" if missing else ""
+
+    def _not_ready(self) -> str:
+        """Say why nothing can be decided yet."""
+        return self._unlisted() or self._policies.problem()
 
     @property
     def documents(self) -> dict[str, Callable[[], Any]]:
@@ -328,7 +334,7 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
             around = ElectionThread(connect, SystemClock(), Pacing(random.random), names[0])
             process.leadership = Leadership(election, around, registry)
             process.health.add("leaderElection", process.leadership.problem, HEALTHZ, READYZ)
-        served = Served(process.health, process.registry, process.documents)
+        served = Served(process.health, process.registry, process.documents, process.dry_runs.decide)
         presence = _presence(names, election, process, Transport(connection))
         async with secure_port(options.serving, served, connect), presence.shown(PLACE_LEFT_WITHIN):
             await _work_until(stop, process)

@@ -32,11 +32,13 @@ class RefusedError(Exception):
     Args:
         code: The status code.
         message: Why, for who asks.
+        headers: What the answer says besides: which methods are allowed, when to come again.
     """
 
-    def __init__(self, code: int, message: str) -> None:
+    def __init__(self, code: int, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.code = code
+        self.headers = headers or {}
 
 
 def text_answer(text: str, code: int = 200, media: str = PLAIN) -> web.Response:
@@ -63,6 +65,5 @@ def refusal(error: RefusedError) -> web.Response:
     if error.code == HTTPStatus.FORBIDDEN:
         status["details"] = {}
     answer = json_answer(status | {"code": error.code}, error.code)
-    if error.code == HTTPStatus.METHOD_NOT_ALLOWED:
-        answer.headers["Allow"] = "GET, HEAD"
+    answer.headers.update(error.headers)
     return answer

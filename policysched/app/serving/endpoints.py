@@ -23,7 +23,8 @@ from policysched.app.serving.health import Health
 
 log = logging.getLogger(__name__)
 Answer = Callable[[web.BaseRequest], Awaitable[web.Response]]
-READING: Final = frozenset({"GET", "HEAD"})
+READING: Final = ("GET", "HEAD")
+POSTING: Final = ("POST",)
 READ_WITHIN: Final = 5.0
 """How long the scheduler's loop may take to say something. Units: seconds."""
 
@@ -48,6 +49,7 @@ class Endpoints:
         registry: The metrics.
         documents: What is told as JSON, by path; asked for in the scheduler's loop.
         loop: That loop.
+        dry_runs: Answers POST /dry-run.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Endpoints:
         registry: CollectorRegistry,
         documents: Mapping[str, Callable[[], Any]],
         loop: asyncio.AbstractEventLoop,
+        dry_runs: Answer,
     ) -> None:
         # kube-scheduler has no such series, and they are as many again.
         disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -65,6 +68,7 @@ class Endpoints:
         self._registry = registry
         self._documents = documents
         self._loop = loop
+        self._posted: dict[str, Answer] = {"/dry-run": dry_runs}
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Answer a request, whatever it is."""
@@ -79,8 +83,13 @@ class Endpoints:
 
     async def _routed(self, request: web.BaseRequest) -> web.Response:
         path = request.path
-        if request.method not in READING:
-            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.method} is not what {path:.100} takes")
+        posted = self._posted.get(path)
+        taken = READING if posted is None else POSTING
+        if request.method not in taken:
+            text = f"{request.method} is not what {path:.100} takes"
+            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, text, {"Allow": ", ".join(taken)})
+        if posted is not None:
+            return await posted(request)
         if path == "/metrics":
             return self._metrics(request)
         if path in self._documents:

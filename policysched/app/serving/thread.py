@@ -18,6 +18,7 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
+from policysched.app.serving.asked import Decide
 from policysched.app.serving.certificates import ServingCertificate
 from policysched.app.serving.health import HEALTHZ, LIVEZ, Health, Heartbeat
 from policysched.app.serving.options import ServingOptions
@@ -44,6 +45,8 @@ class Served:
     registry: CollectorRegistry
     documents: Mapping[str, Callable[[], Any]]
     """What is told as JSON, by path; asked for in the loop of the process."""
+    decide: Decide
+    """Decides about a pod, in that loop."""
 
 
 @contextlib.asynccontextmanager
@@ -93,6 +96,7 @@ async def _serve(
     """Serve until cancelled, in the thread."""
     from policysched.app.serving.access import DelegatedAccess  # noqa: PLC0415 - see above
     from policysched.app.serving.client_authorities import follow_client_authorities  # noqa: PLC0415
+    from policysched.app.serving.dry_runs import DryRuns  # noqa: PLC0415
     from policysched.app.serving.endpoints import Endpoints  # noqa: PLC0415
     from policysched.app.serving.server import SecureServer  # noqa: PLC0415
 
@@ -101,7 +105,8 @@ async def _serve(
     try:
         transport = Transport(connection, REVIEW_TIMEOUT)
         access = DelegatedAccess(options, transport, clock)
-        endpoints = Endpoints(access, served.health, served.registry, served.documents, loop)
+        dry_runs = DryRuns(served.decide, loop)
+        endpoints = Endpoints(access, served.health, served.registry, served.documents, loop, dry_runs.answer)
         certificate = certificate or ServingCertificate(options, clock.now())
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(SecureServer(listener, certificate, endpoints.answer).run())

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from policysched.framework import SKIP, Cluster, Mask, Rows, Status
+from policysched.framework import SKIP, Cluster, Mask, Status
 from policysched.language.evaluation.columns import evaluate_columns
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
+from policysched.pausing import Pausing, finished
 from policysched.rules.compile.policy import CompiledPolicy, CompiledScore
 from policysched.rules.dependencies.context import EvaluationContext
 from policysched.rules.plugin.guard import guard_of
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
-from policysched.rules.results.normalized import NormalizedScores
 from policysched.rules.results.rule_results import FINE, FilterRow, Values
 
 LONGEST: Final = 80
@@ -33,21 +34,39 @@ def describe(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -
     lower priority are told that a condition on victims protects, each with what that read of it.
     Shapes: feasible (N,).
     """
+    return finished(describing(plugin, pod, cluster, feasible))
+
+
+def describing(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -> Pausing[dict[str, Any] | None]:
+    """Do what `describe` does, pausing after each rule; all is read before the first pause.
+
+    Shapes: feasible (N,).
+    """
     filters = plugin.prepare_filter(pod, cluster)
     scores = plugin.normalized_scores(pod, cluster)
     protected = {} if feasible.any() else _protected(plugin, pod, cluster)
     if filters is SKIP and scores is None and not protected:
         return None
     said: dict[str, Any] = {"activeGeneration": plugin.policy.generation, "mode": plugin.policy.spec.mode}
-    rows = slice(0, cluster.nodes.size)
+    rows, names = slice(0, cluster.nodes.size), list(cluster.nodes.names)
+    there, codes, values = cluster.nodes.present.data[rows].copy(), [], []
     if isinstance(filters, Status):
         said["waits"] = filters.message
     elif filters is not SKIP:
-        rejected = {rule.rule.name: _rejected(rule, codes, cluster) for rule, codes in filters.by_rule(rows)}
-        said["filters"] = {name: nodes for name, nodes in rejected.items() if nodes}
+        codes = [(rule, found.copy()) for rule, found in filters.by_rule(rows)]
     if scores is not None and feasible.any():
-        said["scores"] = _scores(scores, rows, cluster, feasible)
-    said |= protected
+        scores.answers(rows)
+        values = [(score.rule, found.copy()) for score, found in scores.by_rule(feasible)]
+    yield
+    rejected = {}
+    for rule, found in codes:
+        rejected[rule.rule.name] = _rejected(rule, found, np.flatnonzero((found != FINE) & there).tolist(), names)
+        yield
+    told, chosen = {}, np.flatnonzero(feasible).tolist()
+    for score, of_rows in values:
+        told[score.name] = {names[row]: _number(score, of_rows, row) for row in chosen}
+        yield
+    said |= {"filters": {name: nodes for name, nodes in rejected.items() if nodes}, "scores": told or None} | protected
     return {key: value for key, value in said.items() if value not in ({}, None)}
 
 
@@ -73,34 +92,21 @@ def _protected(plugin: PolicyPlugin, pod: Pod, cluster: Cluster) -> dict[str, An
     guard, pods = guard_of(plugin), cluster.pods
     if guard is None:
         return {}
-    priority = pod_priority(pod)
-    placed = [
-        one
-        for one in pods.by_id.values()
-        if pod_priority(one.pod) < priority and one.pod.metadata.deletion_timestamp is None
-    ]
-    found = guard.protected(pod, cluster, np.array([one.slot for one in placed], np.intp))
+    held = np.flatnonzero(pods.rows >= 0)
+    lower = held[cluster.signatures.priorities()[pods.signatures[held]] < pod_priority(pod)]
+    lower = lower[~pods.terminating(lower)]
+    found = guard.protected(pod, cluster, lower)
     if found is None or not found.codes.any():
         return {}
-    kept = {placed[place].pod.key: place for place in np.flatnonzero(found.codes).tolist()}
+    places = np.flatnonzero(found.codes).tolist()
+    kept = {one.pod.key: place for place in places if (one := pods.by_slot[int(lower[place])]) is not None}
     told = {key: found.values_of(kept[key]) or "false" for key in sorted(kept)[:MOST_TOLD]}
     more = len(kept) - MOST_TOLD
     return {"preemption": told, "preemptionMore": more} if more > 0 else {"preemption": told}
 
 
-def _rejected(rule: FilterRow, codes: Any, cluster: Cluster) -> dict[str, str]:
-    nodes = cluster.nodes
-    rows = np.flatnonzero((codes != FINE) & nodes.present.data[: nodes.size]).tolist()
-    return {nodes.names[row]: "missing" if rule.is_unknown(int(codes[row])) else "false" for row in rows}
-
-
-def _scores(scores: NormalizedScores, rows: Rows, cluster: Cluster, feasible: Mask) -> dict[str, Any]:
-    scores.answers(rows)
-    names, chosen = cluster.nodes.names, np.flatnonzero(feasible).tolist()
-    return {
-        row.rule.name: {names[place]: _number(row.rule, values, place) for place in chosen}
-        for row, values in scores.by_rule(feasible)
-    }
+def _rejected(rule: FilterRow, codes: Any, rows: Sequence[int], names: Sequence[str]) -> dict[str, str]:
+    return {names[row]: "missing" if rule.is_unknown(int(codes[row])) else "false" for row in rows}
 
 
 def _number(rule: CompiledScore, values: Values, row: int) -> float | None:

@@ -90,13 +90,13 @@ class Decision:
 
     def status(self, row: int) -> Status:
         """Return why a row is not feasible."""
-        nominated = self._rejected_nomination()
+        nominated = self.rejected_nomination()
         return nominated[1] if nominated is not None and nominated[0] == row else self.evaluation.status(row)
 
     def rows_with(self, code: Code) -> RowNumbers:
         """Return the rows whose status has a code."""
         mask = self.evaluation.rejected_with(code)
-        nominated = self._rejected_nomination()
+        nominated = self.rejected_nomination()
         if nominated is not None:
             mask[nominated[0]] = nominated[1].code is code
         return np.flatnonzero(mask)
@@ -132,13 +132,13 @@ class Decision:
         counts: Counter[Status] = Counter()
         for status, count in self.evaluation.histogram():
             counts[status] += count
-        nominated = self._rejected_nomination()
+        nominated = self.rejected_nomination()
         if nominated is not None:
             counts[self.evaluation.status(nominated[0])] -= 1
             counts[nominated[1]] += 1
         return counts
 
-    def _rejected_nomination(self) -> tuple[int, Status] | None:
+    def rejected_nomination(self) -> tuple[int, Status] | None:
         """Return the row of the pod's nominated node and why it did not fit, if PreFilter narrowed the node away.
 
         It was tried before all others, so the filter that rejected it is the one to name.

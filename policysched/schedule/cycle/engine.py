@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Hashable
+from copy import copy
 from operator import attrgetter
 
 import numpy as np
@@ -18,6 +19,7 @@ from cachetools import LRUCache
 
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
+from policysched.pausing import Pausing
 from policysched.schedule.cycle.classes import class_key
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.evaluation import Evaluation
@@ -54,6 +56,15 @@ class Engine:
         before, self._evaluations = self._evaluations, _no_evaluations()
         return before
 
+    def beside(self, rng: random.Random) -> Engine:
+        """Return another engine of the same plugins over the same cluster, which keeps and draws for itself alone.
+
+        Nothing that it decides shows in what this one keeps, and what plugins reach the scheduler with stays as it is.
+        """
+        made = copy(self)
+        made._rng, made._evaluations = rng, _no_evaluations()
+        return made
+
     def key(self, pod: Pod) -> Hashable:
         """Return the key of the pod's class at this time."""
         extra = self.profile.extra_key
@@ -63,7 +74,7 @@ class Engine:
         """Return the up-to-date evaluation of the pod's class."""
         self.cluster.strings.tidy()
         key = self.key(pod) if key is None else key
-        generations = (self.profile.generations(self.cluster), self.cluster.nodes.columns.capacity)
+        generations = self._generations()
         evaluation = self._evaluations.get(key)
         if evaluation is None or evaluation.generations != generations:
             evaluation = Evaluation(self.cluster, self.profile, pod, generations)
@@ -71,6 +82,25 @@ class Engine:
         else:
             self._refresh(key, evaluation)
         return evaluation
+
+    def evaluating(self, pod: Pod) -> Pausing[None]:
+        """Work out the evaluation of the pod's class, pausing now and then; a decision brings it up to date.
+
+        What moves its generations meanwhile ends it: then the decision does it as a whole.
+        """
+        self.cluster.strings.tidy()
+        key, generations = self.key(pod), self._generations()
+        work = Evaluation.evaluating(self.cluster, self.profile, pod, generations)
+        while self._generations() == generations:
+            try:
+                next(work)
+            except StopIteration as end:
+                self._keep(key, end.value)
+                return
+            yield
+
+    def _generations(self) -> Hashable:
+        return self.profile.generations(self.cluster), self.cluster.nodes.columns.capacity
 
     @property
     def kept_bytes(self) -> int:

@@ -35,6 +35,7 @@ from policysched.framework import (
 from policysched.framework.out_of_tree.adapter import PodCycle
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
+from policysched.pausing import Pausing, finished
 from policysched.schedule.cycle.out_of_tree_results import KnownAnswers, OutOfTreePart
 from policysched.schedule.cycle.plugin_results import PRESENCE, FilterResults, NarrowedNodes, RowChanges, ScoreResults
 from policysched.schedule.cycle.what_if import Trial
@@ -84,12 +85,13 @@ class PreFilter:
         self._places = places
 
     @classmethod
-    def of_class(cls, cluster: Cluster, profile: Profile, pod: Pod) -> PreFilter:
-        """Ask the filters whose answers hold for the whole pod class."""
+    def asking(cls, cluster: Cluster, profile: Profile, pod: Pod) -> Pausing[PreFilter]:
+        """Ask the filters whose answers hold for the whole pod class, pausing after each."""
         made = cls(profile.places)
         for place, plugin in profile.class_filters:
             if made.ends(place, plugin, plugin.prepare_filter(pod, cluster)):
                 return made
+            yield
         made.settle(cluster)
         return made
 
@@ -175,12 +177,25 @@ class Evaluation:
     """The memory that it took when it was last measured, 0 before that. Units: bytes."""
 
     def __init__(self, cluster: Cluster, profile: Profile, pod: Pod, generations: Hashable) -> None:
+        finished(self._working_out(cluster, profile, pod, generations))
+
+    @classmethod
+    def evaluating(cls, cluster: Cluster, profile: Profile, pod: Pod, generations: Hashable) -> Pausing[Evaluation]:
+        """Make one, pausing after each step of a plugin; a refresh catches up with what changed meanwhile.
+
+        Once the generations have moved it is not to be gone on with.
+        """
+        made = object.__new__(cls)
+        yield from made._working_out(cluster, profile, pod, generations)
+        return made
+
+    def _working_out(self, cluster: Cluster, profile: Profile, pod: Pod, generations: Hashable) -> Pausing[None]:
         self.cluster = cluster
         self.nbytes = self._refreshes = 0
         self.generations = generations
         self._seen = cluster.journal.position
         self.pod_resources: PodResources = pod_resources(pod)
-        prepared = PreFilter.of_class(cluster, profile, pod)
+        prepared = yield from PreFilter.asking(cluster, profile, pod)
         self.filters, self.narrowing, self.outcomes = prepared.filters, prepared.narrowing, prepared.outcomes
         self._failing = [one for one in self.filters if one.fails]
         self.first = np.zeros(0, np.int16)
@@ -198,8 +213,8 @@ class Evaluation:
         self._scored: int | None = None
         """The journal's position that the scores are of, None where they have to be computed anew."""
         if self.rejection is None:
-            self.scores, self.score_failure = prepare_scores(profile.class_scores, pod, cluster)
-            self._recompute()
+            self.scores, self.score_failure = yield from preparing_scores(profile.class_scores, pod, cluster)
+            yield from self._recomputing(self._seen)
 
     def measure(self) -> None:
         """Count the memory anew: its arrays, what plugins prepared, and their parts of what several classes share."""
@@ -226,7 +241,7 @@ class Evaluation:
             return
         changed = journal.since(before)
         if changed is None:
-            self._recompute()
+            finished(self._recomputing(journal.position))
             return
         self._seen = journal.position
         changes = RowChanges(*changed)
@@ -248,13 +263,17 @@ class Evaluation:
         if self._scored == self._seen:
             return
         changed = None if self._scored is None else self.cluster.journal.since(self._scored)
-        nodes = self.cluster.nodes
         if changed is not None:
             self._update_scores(RowChanges(*changed), None)
             return
-        self._scored = self._seen
+        finished(self._scoring())
+
+    def _scoring(self) -> Pausing[None]:
+        """Ask about all rows, as of the verdicts' position."""
+        nodes, self._scored = self.cluster.nodes, self._seen
         for one in self.scores:
             one.recompute(nodes.columns.capacity, nodes.size)
+            yield
         self._rank(slice(0, nodes.size))
 
     def _update_scores(self, changes: RowChanges, judged: RowNumbers | None) -> None:
@@ -371,16 +390,18 @@ class Evaluation:
             ]
         return counted
 
-    def _recompute(self) -> None:
+    def _recomputing(self, seen: int) -> Pausing[None]:
+        """Ask about all rows; what is after a position of the journal is caught up with later, again or not."""
         nodes = self.cluster.nodes
-        self._seen, self._scored = self.cluster.journal.position, None
+        self._seen, self._scored = seen, None
         self.first = np.full(nodes.columns.capacity, ABSENT, np.int16)
         self.ranked = np.full(nodes.columns.capacity, self.infeasible, self.ranked.dtype)
         for one in self.filters:
             one.recompute(nodes.columns.capacity, nodes.size)
+            yield
         self._judge(slice(0, nodes.size))
         if self.feasible_count:
-            self.score()
+            yield from self._scoring()
 
     def _judge(self, rows: Rows) -> None:
         """Find rows' first rejecting filters."""
@@ -428,6 +449,13 @@ def prepare_scores(
 
     A plugin without a weight is at PreScore alone.
     """
+    return finished(preparing_scores(plugins, pod, cluster))
+
+
+def preparing_scores(
+    plugins: Sequence[tuple[ScorePlugin, int | None]], pod: Pod, cluster: Cluster
+) -> Pausing[tuple[list[ScoreResults], Status | None]]:
+    """Do what `prepare_scores` does, pausing after each plugin."""
     found: list[ScoreResults] = []
     for plugin, weight in plugins:
         state = plugin.prepare_score(pod, cluster)
@@ -435,6 +463,7 @@ def prepare_scores(
             return [], state.by(plugin.name)
         if state is not SKIP and weight is not None:
             found.append(ScoreResults(plugin, weight, state))
+        yield
     return found, None
 
 

@@ -7,20 +7,24 @@ three shapes. Empty keys are left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
-from policysched.framework import Mask, PostFilterResult, Status
+from policysched.framework import Cluster, Mask, PostFilterResult, Status
+from policysched.pausing import Pausing, finished
 from policysched.plugins.default_preemption.guards import Guarded
 from policysched.plugins.default_preemption.plugin import PreemptionDetails
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
-from policysched.rules.plugin.record import describe
+from policysched.rules.plugin.record import describing
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.evaluation import FEASIBLE
 from policysched.schedule.cycle.per_pod_results import with_out_of_tree_scores
 
 Record = dict[str, Any]
+AT_ONCE: Final = 512
+"""How many nodes are told of between two pauses."""
 
 
 def make_record(
@@ -33,24 +37,38 @@ def make_record(
         policies: The policies that may have something to say, Shadow ones too.
         outcome: What PostFilter came to, where no node was feasible.
     """
+    return finished(making_record(decision, policies, outcome))
+
+
+def making_record(
+    decision: Decision, policies: Sequence[PolicyPlugin] = (), outcome: PostFilterResult | None = None
+) -> Pausing[Record]:
+    """Do what `make_record` does, pausing now and then.
+
+    The decision is read before the first pause. What a policy says is of the time when it is asked.
+    """
     pod = decision.pod
     record: Record = {"pod": pod.key, "schedulerName": pod.spec.scheduler_name, "result": _result(decision)}
     if decision.failed:
         record["error"] = decision.error()
         return record
-    feasible = _feasible(decision)
+    feasible, names = _feasible(decision), list(decision.cluster.nodes.names)
     if decision.row >= 0:
         record["selected"] = decision.node
-        record["best"] = sorted(decision.cluster.nodes.names[row] for row in decision.best)
+        record["best"] = sorted(names[row] for row in decision.best)
+    columns: Columns | None = None
     if decision.rejection is not None:
         record["preFilter"] = _status(decision.rejection)
     else:
         record["rejected"] = _rejected(decision)
-        record |= _scores(decision, feasible)
+        columns = _columns(decision, feasible)
     if decision.row < 0:
         record["fitError"] = decision.fit_error()
         record |= _preemption(outcome) if outcome is not None else {}
-    record["rules"] = _rules(decision, policies, feasible)
+    yield
+    if columns is not None:
+        record |= yield from _scores(columns, [names[row] for row in np.flatnonzero(feasible).tolist()])
+    record["rules"] = yield from _rules(decision, policies, feasible, names)
     return {key: value for key, value in record.items() if value not in ({}, [])}
 
 
@@ -93,34 +111,79 @@ def _status(status: Status) -> dict[str, Any]:
 
 
 def _rejected(decision: Decision) -> dict[str, Any]:
+    """Say why each node is out; nodes that are out for the same reason share what is said."""
     if decision.nominated:
         return {}
     nodes, evaluation = decision.cluster.nodes, decision.evaluation
-    rows = np.flatnonzero(evaluation.first[: nodes.size] > FEASIBLE).tolist()
-    return {nodes.names[row]: _status(decision.status(row)) for row in rows}
+    first = evaluation.first[: nodes.size]
+    told = np.empty(first.size, np.object_)
+    for position in np.unique(first[first > FEASIBLE]).tolist():
+        codes, rows = evaluation.filters[position - 1].codes, np.flatnonzero(first == position)
+        for code in np.unique(codes[rows]).tolist():
+            alike = rows[codes[rows] == code]
+            status = _status(evaluation.status(int(alike[0])))
+            for row in alike.tolist():
+                told[row] = status
+    nominated = decision.rejected_nomination()
+    if nominated is not None:
+        told[nominated[0]] = _status(nominated[1])
+    return {nodes.names[row]: told[row] for row in np.flatnonzero(first > FEASIBLE).tolist()}
 
 
-def _scores(decision: Decision, feasible: Mask) -> Record:
-    rows = np.flatnonzero(feasible).tolist()
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The final scores of the feasible nodes, by plugin."""
+
+    by_plugin: dict[str, list[int]]
+    scored: bool
+    """Whether the profile scores at all."""
+
+
+def _columns(decision: Decision, feasible: Mask) -> Columns | None:
+    """Read the scores; None where there are none."""
     evaluation = decision.evaluation
     evaluation.score()
-    if rows and evaluation.out_of_tree is not None and evaluation.out_of_tree.scores:
+    some = bool(feasible.any())
+    if some and evaluation.out_of_tree is not None and evaluation.out_of_tree.scores:
         evaluation = with_out_of_tree_scores(evaluation, evaluation.out_of_tree)
-    if not rows or evaluation.failed_score() is not None:
-        return {}
-    names = decision.cluster.nodes.names
+    if not some or evaluation.failed_score() is not None:
+        return None
     shown = [one for one in evaluation.scores if not one.left_out]
-    columns = {one.plugin.name: one.final(feasible) for one in shown}
-    scores = {names[row]: {plugin: int(column[row]) for plugin, column in columns.items()} for row in rows}
-    total = {node: sum(parts.values()) for node, parts in scores.items()}
-    if not evaluation.scored:
-        total = dict.fromkeys(scores, 1)
-    return {"scores": scores if columns else {}, "total": total}
+    return Columns({one.plugin.name: one.final(feasible)[feasible].tolist() for one in shown}, evaluation.scored)
 
 
-def _rules(decision: Decision, policies: Sequence[PolicyPlugin], feasible: Mask) -> Record:
-    said = {
-        policy.policy.key: describe(policy, decision.pod, decision.cluster, feasible)
-        for policy in sorted(policies, key=lambda policy: policy.policy.key)
-    }
-    return {name: parts for name, parts in said.items() if parts is not None}
+def _scores(columns: Columns, nodes: Sequence[str]) -> Pausing[Record]:
+    plugins, by_node = tuple(columns.by_plugin), zip(*columns.by_plugin.values(), strict=True)
+    if not plugins:
+        return {"scores": {}, "total": dict.fromkeys(nodes, 0 if columns.scored else 1)}
+    scores, total = {}, {}
+    for node, parts in zip(nodes, by_node, strict=True):
+        scores[node] = dict(zip(plugins, parts, strict=True))
+        total[node] = sum(parts) if columns.scored else 1
+        if not len(total) % AT_ONCE:
+            yield
+    return {"scores": scores, "total": total}
+
+
+def _rules(
+    decision: Decision, policies: Sequence[PolicyPlugin], feasible: Mask, names: Sequence[str]
+) -> Pausing[Record]:
+    cluster = decision.cluster
+    said: Record = {}
+    for policy in sorted(policies, key=lambda policy: policy.policy.key):
+        parts = yield from describing(policy, decision.pod, cluster, _still(feasible, names, cluster))
+        if parts is not None:
+            said[policy.policy.key] = parts
+        yield
+    return said
+
+
+def _still(feasible: Mask, names: Sequence[str], cluster: Cluster) -> Mask:
+    """Return where the nodes are now that were feasible."""
+    nodes = cluster.nodes
+    if nodes.size == feasible.size and nodes.names[: nodes.size] == names[: nodes.size]:
+        return feasible
+    mask: Mask = np.zeros(nodes.size, np.bool_)
+    rows = (nodes.row_of.get(names[row], -1) for row in np.flatnonzero(feasible).tolist())
+    mask[[row for row in rows if row >= 0]] = True
+    return mask

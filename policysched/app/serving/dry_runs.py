@@ -1,0 +1,107 @@
+"""POST /dry-run: the decision record of a pod against the live state, for autoscalers and pipelines.
+
+Bodies are read, and answers written, in the thread of the port; the scheduler's loop decides, about one pod at a time.
+Few requests may wait for that, so that many who ask cost the scheduler no more than one who asks on and on.
+
+Source: kubernetes/autoscaler issue 6407.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from policysched.app.serving.answers import JSON, RefusedError, text_answer
+from policysched.app.serving.asked import AskedPod, Decide, LiveDecision
+from policysched.app.serving.pod_requests import LARGEST_BODY, Asked, Options, read_options, read_pods
+from policysched.app.serving.record_answers import encoded, shortened
+from policysched.visible import visible
+
+MOST_REQUESTS: Final = 8
+"""How many requests there may be at a time; one of them is decided, the others are read, or wait."""
+AGAIN: Final = {"Retry-After": "1"}
+DECIDED_WITHIN: Final = 20.0
+"""How long a request may wait and be decided. Units: seconds."""
+LARGEST_ANSWER: Final = 32 << 20
+"""Units: bytes."""
+ROLE: Final = "Policysched-Role"
+"""The header that says whether who answers is the leader, or stands by."""
+
+
+class DryRuns:
+    """Answers the requests.
+
+    Args:
+        decide: Decides about a pod in the scheduler's loop.
+        loop: That loop.
+    """
+
+    def __init__(self, decide: Decide, loop: asyncio.AbstractEventLoop) -> None:
+        self._decide, self._loop = decide, loop
+        self._under_way = 0
+        self._turn = asyncio.Lock()
+
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        """Answer a request of somebody who may ask.
+
+        Raises:
+            RefusedError: 400 for what is malformed, 413 for what is too large, 422 for what cannot be decided, 429
+                where too many ask, 503 where there is no answer yet.
+        """
+        if self._under_way >= MOST_REQUESTS:
+            raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, "too many dry-runs are under way", AGAIN)
+        self._under_way += 1
+        try:
+            options = read_options(request.query)
+            asked = read_pods(await _body(request), options)
+            async with asyncio.timeout(DECIDED_WITHIN):
+                return await self._decided(asked, options)
+        except TimeoutError:
+            raise RefusedError(
+                HTTPStatus.SERVICE_UNAVAILABLE, "the scheduler is too busy for a dry-run", AGAIN
+            ) from None
+        finally:
+            self._under_way -= 1
+
+    async def _decided(self, asked: Asked, options: Options) -> web.Response:
+        texts: list[bytes] = []
+        leads = True
+        for pod in asked.pods:
+            async with self._turn:
+                made = await self._in_loop(pod)
+            leads = leads and made.leads
+            texts.append(encoded(shortened(made.record, options.nodes, options.limit)))
+            if sum(map(len, texts)) > LARGEST_ANSWER:
+                why = (
+                    f"the answer is larger than {LARGEST_ANSWER >> 20} MiB: say limit=, node=, or ask about fewer pods"
+                )
+                raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, why)
+        body = b'{"items":[' + b",".join(texts) + b"]}" if asked.is_list else texts[0]
+        answer = text_answer(body.decode() + "\n", media=JSON)
+        answer.headers[ROLE] = "leader" if leads else "standby"
+        for note in asked.notes:
+            text = visible(note).encode("ascii", "replace").decode().replace("\\", "\\\\").replace('"', '\\"')
+            answer.headers.add("Warning", f'299 - "{text}"')
+        return answer
+
+    async def _in_loop(self, pod: AskedPod) -> LiveDecision:
+        async def decided() -> LiveDecision:
+            return await self._decide(pod)
+
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(decided(), self._loop))
+
+
+async def _body(request: web.BaseRequest) -> bytes:
+    """Read the body as far as it may go."""
+    body = bytearray()
+    async for piece in request.content.iter_any():
+        body += piece
+        if len(body) > LARGEST_BODY:
+            text = f"the body is larger than {LARGEST_BODY >> 10} KiB"
+            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
+    if not body:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is empty: a Pod is wanted, as JSON or YAML")
+    return bytes(body)

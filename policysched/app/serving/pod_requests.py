@@ -1,0 +1,131 @@
+"""What a request for dry-runs says: the pods of its body, the options of its query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from policysched.app.files.new_pods import as_new
+from policysched.app.files.objects import Document, as_text, read
+from policysched.app.serving.answers import RefusedError
+from policysched.app.serving.asked import AskedPod
+from policysched.errors import UsageError
+from policysched.kube.object_texts import MANAGED, without
+from policysched.model.decode import ObjectError, decode_pod
+from policysched.model.defaults import fill_pod, priority_classes
+
+BODY: Final = "body"
+"""What messages call the body."""
+LARGEST_BODY: Final = 1 << 20
+"""Units: bytes."""
+MOST_PODS: Final = 16
+"""How many pods one request may ask about."""
+LISTS: Final = frozenset(("List", "PodList"))
+_OPTIONS: Final = frozenset(("node", "limit", "profile", "seed"))
+_SINGLE: Final = ("limit", "profile", "seed")
+
+
+class Query(Protocol):
+    """The options of a request, each of which may be there several times."""
+
+    def keys(self) -> Any:
+        """Return the names."""
+
+    def getall(self, key: str, default: Sequence[str]) -> Sequence[str]:
+        """Return the values of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the records are asked for."""
+
+    nodes: frozenset[str] = frozenset()
+    """The nodes that are told of; empty for all."""
+    limit: int | None = None
+    """How many nodes are told of in each part; None for all."""
+    profile: str = ""
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The pods of a body."""
+
+    pods: tuple[AskedPod, ...]
+    notes: tuple[str, ...]
+    """What was taken otherwise than it is written, one line each."""
+    is_list: bool
+    """Whether the body is a list, or several documents: so is the answer then."""
+
+
+def read_options(query: Query) -> Options:
+    """Read the query.
+
+    Raises:
+        RefusedError: 400, an option is unknown, there twice or no number.
+    """
+    unknown = sorted(set(query.keys()) - _OPTIONS)
+    if unknown:
+        raise _bad(f'there is no option "{unknown[0]:.100}"; there are {", ".join(sorted(_OPTIONS))}')
+    values = {name: query.getall(name, ()) for name in _SINGLE}
+    for name, several in values.items():
+        if len(several) > 1:
+            raise _bad(f"{name} may be there once")
+    profile = "".join(values["profile"])
+    limit, seed = _number("limit", values["limit"]), _number("seed", values["seed"])
+    return Options(frozenset(query.getall("node", ())), limit, profile, seed)
+
+
+def _number(name: str, values: Sequence[str]) -> int | None:
+    if not values:
+        return None
+    [text] = values
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9):
+        raise _bad(f'{name}: expected a number, got "{text:.20}"')
+    return int(text)
+
+
+def read_pods(body: bytes, options: Options) -> Asked:
+    """Read the pods of a body, filled in as the API server does without admission plugins.
+
+    Raises:
+        RefusedError: 400, it is malformed; the text says where.
+    """
+    try:
+        documents = read(as_text(body, BODY).replace("\r\n", "\n"), BODY)
+        made = [_asked(one, options) for one in documents[:MOST_PODS]]
+    except UsageError as error:
+        raise _bad(str(error)) from error
+    if len(documents) > MOST_PODS:
+        raise _bad(f"{BODY}: {len(documents)} pods are more than the {MOST_PODS} of one request")
+    notes = tuple(note for _, several in made for note in several)
+    return Asked(tuple(one for one, _ in made), notes, len(documents) > 1 or bool(documents[0].path))
+
+
+def _asked(document: Document, options: Options) -> tuple[AskedPod, tuple[str, ...]]:
+    raw = document.object
+    if raw["kind"] != "Pod" or raw.get("apiVersion", "v1") != "v1":
+        raise document.refusal("kind", f"expected a Pod, got a {raw['kind']:.100}")
+    try:
+        new, notes = as_new(raw)
+        spec = new.get("spec")
+        stated = spec.get("schedulerName") if isinstance(spec, Mapping) else None
+        filled = fill_pod(new, priority_classes(()))
+        pod = decode_pod(filled)
+    except ObjectError as error:
+        raise document.refusal(error.field, error) from error
+    if not (pod.metadata.name or pod.metadata.generate_name):
+        raise document.refusal("metadata", "the pod has no name")
+    name = pod.metadata.name or pod.metadata.generate_name.rstrip("-")
+    pod = replace(pod, metadata=replace(pod.metadata, name=name, uid=""))
+    text = without(msgspec.json.encode(filled), MANAGED)
+    return AskedPod(pod, text, options.profile or str(stated or ""), options.seed), notes
+
+
+def _bad(text: str) -> RefusedError:
+    return RefusedError(HTTPStatus.BAD_REQUEST, text)

@@ -1,0 +1,72 @@
+"""Decision records as answers: with the nodes that were asked for, and written in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+Record = dict[str, Any]
+_BY_NODE: Final = ("rejected", "scores", "total")
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+def shortened(record: Record, nodes: Collection[str], limit: int | None) -> Record:
+    """Return a record that tells of some nodes alone; `leftOut` counts the others in each of its parts.
+
+    Args:
+        record: The record.
+        nodes: The nodes; empty for all.
+        limit: How many of them in each part: those of the highest totals, of others the first by name. None for all.
+    """
+    if not nodes and limit is None:
+        return record
+    total: Mapping[str, int] = record.get("total", {})
+    left_out: dict[str, int] = {}
+
+    def some(part: Mapping[str, Any]) -> dict[str, Any]:
+        chosen: Iterable[str] = (name for name in part if not nodes or name in nodes)
+        ordered = sorted(chosen, key=lambda name: (-total.get(name, 0), name))
+        return {name: part[name] for name in ordered[:limit]}
+
+    made = dict(record)
+    for key in _BY_NODE:
+        if key in record:
+            made[key] = some(record[key])
+            left_out[key] = len(record[key]) - len(made[key])
+    if "best" in record:
+        made["best"] = [name for name in record["best"] if not nodes or name in nodes][:limit]
+        left_out["best"] = len(record["best"]) - len(made["best"])
+    if "rules" in record:
+        made["rules"] = {name: _rules(parts, some) for name, parts in record["rules"].items()}
+    if "preemption" in record:
+        made["preemption"] = {
+            key: some(part) if key in ("others", "protected") else part for key, part in record["preemption"].items()
+        }
+    left_out = {key: count for key, count in left_out.items() if count}
+    return made | ({"leftOut": left_out} if left_out else {})
+
+
+def _rules(parts: Mapping[str, Any], some: Any) -> Record:
+    return {
+        key: {rule: some(by_node) for rule, by_node in part.items()} if key in ("filters", "scores") else part
+        for key, part in parts.items()
+    }
+
+
+def encoded(value: Any, depth: int = 3) -> bytes:
+    """Write a value as JSON, its members one after another: no piece holds up other threads."""
+    return b"".join(_pieces(value, depth))
+
+
+def _pieces(value: Any, depth: int) -> Iterator[bytes]:
+    if not isinstance(value, dict) or not depth:
+        yield _ENCODER.encode(value)
+        return
+    lead = b"{"
+    for key, member in value.items():
+        yield lead + _ENCODER.encode(key) + b":"
+        yield from _pieces(member, depth - 1)
+        lead = b","
+    yield b"{}" if lead == b"{" else b"}"

@@ -1,0 +1,283 @@
+"""POST /dry-run: the record of the command, from the live state; bad bodies, too many requests, and who answers."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+
+import policysched
+from policysched.app.configuration.profiles import default_profile
+from policysched.app.running.dry_runs import DryRuns as Deciding
+from policysched.app.running.extenders import RunningExtenders
+from policysched.app.serving.answers import RefusedError, refusal
+from policysched.app.serving.asked import AskedPod, LiveDecision
+from policysched.app.serving.dry_runs import MOST_REQUESTS, DryRuns
+from policysched.app.serving.pod_requests import LARGEST_BODY, Options, read_pods
+from policysched.app.serving.record_answers import encoded, shortened
+from policysched.model.defaults import priority_classes
+from policysched.model.kinds import PODS, POLICIES, fill, kind_of
+from policysched.schedule.reload import Reloader
+from policysched.schedule.scheduler import Scheduler
+from tests.app.dry_runs import Object, node, pod, policy, requiring
+from tests.app.serving.ports import Port, open_port
+from tests.oracle.generate import singles
+from tests.schedule.parts import FakeClient
+from tests.schedule.queue_parts import StandingClock
+
+ME = "default-scheduler"
+SEED = 20261123
+
+
+class Live:
+    """A scheduler that was told of objects, and dry-runs over it."""
+
+    def __init__(self, *names: str) -> None:
+        self.clock = StandingClock()
+        profiles = {name: default_profile(name) for name in names or (ME,)}
+        self.scheduler = Scheduler(profiles, FakeClient(), self.clock, random.Random(0))
+        self.reloader = Reloader(self.scheduler, FakeClient(), self.clock, "here")
+        self.problem, self.leads = "", True
+        deciding = Deciding(
+            self.scheduler, self.reloader, RunningExtenders(None), lambda: self.problem, lambda: self.leads
+        )
+        self.decide = deciding.decide
+
+    async def told(self, *objects: Object) -> Live:
+        classes = priority_classes(objects)
+        policies = []
+        for raw in objects:
+            kind = kind_of(raw)
+            if kind is POLICIES:
+                policies.append(kind.decode(raw))
+            elif kind is not None:
+                filled = fill(raw, classes)
+                if kind is PODS:
+                    filled["metadata"].setdefault("uid", filled["metadata"]["name"])
+                self.scheduler.take(kind.decode(filled))
+        await self.reloader.start(policies)
+        return self
+
+    async def record(self, of: Object, **options: Any) -> dict[str, Any]:
+        [asked] = read_pods(json.dumps(of).encode(), Options(**options)).pods
+        return (await self.decide(asked)).record
+
+
+def comparable(record: dict[str, Any]) -> dict[str, Any]:
+    """Give a record in which lists whose order is any stand in one order."""
+    for status in record.get("rejected", {}).values():
+        status["reasons"] = sorted(status["reasons"])
+    return record
+
+
+POLICIES_TO_TRY = (
+    policy("prefers", scores=[{"name": "s", "cases": ['node.labels["zone"] == "a" → 70', "else → 20"]}]),
+    policy("keeps-off", **requiring('node.name != "node-1"')),
+    policy("silent", appliesTo='pod.name == "another"', **requiring("node.ready")),
+    policy("broken", **requiring("nod.ready")),
+)
+
+
+@pytest.mark.parametrize("index", range(60))
+async def test_record_equals_that_of_the_command(index: int) -> None:
+    [case] = singles(SEED, [index])
+    objects = [*case["objects"], *(POLICIES_TO_TRY if index % 2 else ())]
+    of = case["pod"]
+    names = {one["metadata"].get("namespace") or "default" for one in [*objects, of] if one["kind"] == "Pod"}
+    known = {one["metadata"]["name"] for one in objects if one["kind"] == "Namespace"}
+    spaces = [{"kind": "Namespace", "metadata": {"name": name}} for name in sorted(names - known)]
+    me = of["spec"].get("schedulerName") or ME
+    live = await Live(me).told(*objects, *spaces)
+    expected = policysched.dry_run(
+        [*objects, *spaces], of | {"spec": of["spec"] | {"schedulerName": me}}, now=live.clock.now(), seed=7
+    ).to_dict()
+    found = await live.record(of, seed=7, profile=me)
+    assert comparable(json.loads(encoded(found))) == comparable(json.loads(json.dumps(expected)))
+
+
+async def test_profile_is_the_named_one_or_the_only_one() -> None:
+    live = await Live("a", "b").told(node())
+    assert (await live.record(pod(schedulerName="b")))["schedulerName"] == "b"
+    assert (await live.record(pod(schedulerName="b"), profile="a"))["schedulerName"] == "a"
+    for of, said in ((pod(), "the pod names no scheduler"), (pod(schedulerName="c"), 'no profile is named "c"')):
+        with pytest.raises(RefusedError, match=said) as refused:
+            await live.record(of)
+        assert refused.value.code == 422
+    only = await Live("a").told(node())
+    assert (await only.record(pod()))["schedulerName"] == "a"
+
+
+async def test_nothing_is_said_before_all_is_listed() -> None:
+    live = await Live().told(node())
+    live.problem = "2 of 9 kinds of objects are not listed yet"
+    with pytest.raises(RefusedError, match="2 of 9 kinds") as refused:
+        await live.record(pod())
+    assert (refused.value.code, refused.value.headers) == (503, {"Retry-After": "5"})
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"", "the body is empty: a Pod is wanted, as JSON or YAML"),
+        (b"\xff\xfe", "body: not a text file in UTF-8"),
+        (b"{", "body:2:1: not valid YAML"),
+        (b"- a", "body:1:1: expected an object, got a list"),
+        (b"kind: Service\nmetadata: {name: s}\n", "body:1:7: expected a Pod, got a Service"),
+        (b"kind: Pod\nmetadata: {}\nspec: {}\n", "body:2:11: the pod has no name"),
+        (b"kind: Pod\nmetadata: {name: p}\nspec:\n  containers: 5\n", "body:4:15: "),
+        (b"kind: Pod\nmetadata: {name: p}\nspec: {priorityClassName: high}\n", 'no PriorityClass with name "high"'),
+        (b'{"kind":"Pod","metadata":{"name":"p"},"spec":{"a":' + b"[" * 5000, "nested deeper than 200 levels"),
+        (b"kind: List\nitems: [" + b"{kind: Pod, metadata: {name: p}}," * 17 + b"]", "17 pods are more than the 16"),
+    ],
+)  # fmt: skip
+async def test_malformed_body_is_refused_with_its_place(body: bytes, said: str) -> None:
+    async with served(Live()) as port:
+        code, text, _ = await post(port, body)
+        assert (code, said in json.loads(text)["message"]) == (400, True), text
+
+
+@pytest.mark.parametrize("query", ["what=1", "limit=x", "limit=-1", "seed=1&seed=2", "limit=9999999999"])
+async def test_unknown_option_is_refused(query: str) -> None:
+    async with served(Live()) as port:
+        code, _, _ = await post(port, json.dumps(pod()).encode(), query)
+        assert code == 400
+
+
+async def test_large_body_is_refused() -> None:
+    async with served(Live()) as port:
+        assert (await post(port, io.BytesIO(b" " * (LARGEST_BODY + 1))))[0] == 413
+
+
+async def test_pod_and_lists_are_answered_as_json_or_yaml() -> None:
+    live = await Live().told(node("n1"), node("n2", spec={"unschedulable": True}))
+    async with served(live) as port:
+        code, text, headers = await post(port, json.dumps(pod()).encode())
+        record = json.loads(text)
+        assert (code, record["selected"], headers["Policysched-Role"]) == (200, "n1", "leader")
+        assert json.loads((await post(port, yaml.safe_dump(pod()).encode()))[1]) == record
+        both = {"kind": "List", "apiVersion": "v1", "items": [pod("a"), pod("b", cpu=9)]}
+        items = json.loads((await post(port, json.dumps(both).encode()))[1])["items"]
+        assert [(one["pod"], one["result"]) for one in items] == [
+            ("default/a", "Scheduled"), ("default/b", "Unschedulable"),
+        ]  # fmt: skip
+        live.leads = False
+        assert (await post(port, json.dumps(pod()).encode()))[2]["Policysched-Role"] == "standby"
+        nodes = json.loads((await post(port, json.dumps(pod()).encode(), "node=n1"))[1])
+        assert ("rejected" in nodes and nodes["rejected"] == {}, nodes["leftOut"]) == (True, {"rejected": 1})
+
+
+async def test_running_pod_is_taken_for_a_new_one_and_a_warning_says_so() -> None:
+    running = pod(nodeName="n1") | {"status": {"phase": "Running"}}
+    async with served(await Live().told(node("n1"))) as port:
+        code, text, headers = await post(port, json.dumps(running).encode())
+        assert (code, json.loads(text)["selected"]) == (200, "n1")
+        said = "the pod is on node n1 already; this is about a new pod like it"
+        assert headers["Warning"] == f'299 - "{said}"'
+
+
+async def test_pod_on_a_node_is_refused_by_its_name() -> None:
+    live = await Live().told(node("n1"), pod("web", nodeName="n1"))
+    async with served(live) as port:
+        code, text, _ = await post(port, json.dumps(pod("web")).encode())
+        assert (code, json.loads(text)["reason"]) == (422, "Invalid")
+        assert "pod default/web is on node n1" in json.loads(text)["message"]
+
+
+async def test_one_pod_is_decided_at_a_time_and_few_requests_wait() -> None:
+    release, at_once, most = asyncio.Event(), 0, 0
+
+    async def slow(_: AskedPod) -> LiveDecision:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await release.wait()
+        at_once -= 1
+        return LiveDecision({"result": "Scheduled"}, leads=True)
+
+    async with open_port(handler(slow)) as port:
+        body = json.dumps(pod()).encode()
+        asked = [asyncio.create_task(post(port, body)) for _ in range(MOST_REQUESTS + 3)]
+        refused, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        while len(refused) < 3:
+            refused, _ = await asyncio.wait(asked, timeout=0.05)
+        release.set()
+        answers = await asyncio.gather(*asked)
+        assert sorted(code for code, _, _ in answers) == [200] * MOST_REQUESTS + [429] * 3
+        assert {headers["Retry-After"] for code, _, headers in answers if code == 429} == {"1"}
+        assert most == 1
+        assert (await post(port, body))[0] == 200
+
+
+async def test_request_that_takes_too_long_ends_what_the_scheduler_does_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("policysched.app.serving.dry_runs.DECIDED_WITHIN", 0.05)
+    ended = asyncio.Event()
+
+    async def for_ever(_: AskedPod) -> LiveDecision:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+        raise AssertionError
+
+    async with open_port(handler(for_ever)) as port:
+        code, _, headers = await post(port, json.dumps(pod()).encode())
+        assert (code, headers["Retry-After"]) == (503, "1")
+        await asyncio.wait_for(ended.wait(), 30)
+
+
+def test_shortened_record_keeps_the_best_nodes_and_counts_the_others() -> None:
+    by_node = {"a": 1, "c": 2}
+    record = {
+        "best": ["c", "d"],
+        "rejected": {"x": 1, "b": 2},
+        "scores": {"a": {"P": 1}, "c": {"P": 9}, "d": {"P": 9}},
+        "total": {"a": 1, "c": 9, "d": 9},
+        "rules": {"p": {"mode": "Enforce", "filters": {"f": {"x": "false", "b": "false"}}, "scores": {"s": by_node}}},
+    }
+    assert shortened(record, (), None) is record
+    assert shortened(record, (), 1) == {
+        "best": ["c"],
+        "rejected": {"b": 2},
+        "scores": {"c": {"P": 9}},
+        "total": {"c": 9},
+        "rules": {"p": {"mode": "Enforce", "filters": {"f": {"b": "false"}}, "scores": {"s": {"c": 2}}}},
+        "leftOut": {"rejected": 1, "scores": 2, "total": 2, "best": 1},
+    }
+    assert json.loads(encoded(record)) == record
+
+
+Decided = Callable[[AskedPod], Any]
+
+
+def handler(decide: Decided) -> Any:
+    """Answer as the endpoint does, in this loop."""
+    runs: list[DryRuns] = []
+
+    async def answer(request: Any) -> Any:
+        if not runs:
+            runs.append(DryRuns(decide, asyncio.get_running_loop()))
+        try:
+            return await runs[0].answer(request)
+        except RefusedError as error:
+            return refusal(error)
+
+    return answer
+
+
+def served(live: Live) -> Any:
+    return open_port(handler(live.decide))
+
+
+async def post(port: Port, body: bytes | io.BytesIO, query: str = "") -> tuple[int, str, Any]:
+    url = f"https://127.0.0.1:{port.port}/dry-run?{query}"
+    async with aiohttp.ClientSession() as session, session.post(url, data=body, ssl=False) as answer:
+        return answer.status, await answer.text(), answer.headers

@@ -1,0 +1,174 @@
+"""Dry-runs over a live cluster: the right answer whatever happens between their slices, and nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from policysched.errors import UsageError
+from policysched.model.objects import Pod
+from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.record import make_record, making_record
+from policysched.schedule.dry_runs import drawn
+from tests.build import node, pod
+from tests.rules.build import compiled
+from tests.schedule.life_pods import wanted
+from tests.schedule.life_policies import policies
+from tests.schedule.neighbours import neighbourly
+from tests.schedule.side import Side
+from tests.schedule.stand import BIG, ME, Stand, running
+from tests.schedule.world import World
+
+SEED = 20261123
+NO_POLICIES = PolicySet()
+
+
+def rng() -> random.Random:
+    return random.Random(1)
+
+
+async def asked(stand: Stand, of: Pod, using: PolicySet = NO_POLICIES) -> dict[str, Any]:
+    of = replace(of, spec=replace(of.spec, scheduler_name=ME))
+    return await stand.scheduler.dry_run(of, using, rng())
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + 3))
+def test_record_of_slices_equals_that_of_the_cluster_as_it_is_then(seed: int) -> None:
+    world = World(seed, 12)
+    for _ in range(150):
+        world.step()
+    live = Side(world.cluster, ()).use(policies()[-1])
+    interrupted = 0
+    for of in [*wanted(), *neighbourly(calm=False)]:
+        beside = live.engine.beside(rng())
+        for _ in beside.evaluating(of):
+            for _ in range(world.random.choice((0, 0, 1, 3))):
+                interrupted += 1
+                world.step()
+        fresh = Side(world.fresh(), ()).use(policies()[-1])
+        found, expected = beside.decide(of), fresh.engine.decide(of)
+        assert sorted_lists(make_record(drawn(found, rng()))) == sorted_lists(make_record(drawn(expected, rng())))
+    assert interrupted > 100
+
+
+def sorted_lists(record: dict[str, Any]) -> dict[str, Any]:
+    """Give a record in which reasons, whose order is any, stand in one order."""
+    for status in record.get("rejected", {}).values():
+        status["reasons"] = sorted(status["reasons"])
+    return record
+
+
+def test_record_tells_of_the_decision_though_nodes_come_and_go_meanwhile() -> None:
+    stand = Stand()
+    for number in range(6):
+        stand.scheduler.set_node(node(f"n{number}", labels={"disk": "ssd" if number % 2 else "hdd"}))
+    using = PolicySet.of(
+        [compiled(name="p", scores=[{"name": "s", "value": 'if(node.labels["disk"] == "ssd", 80, 20)'}])]
+    )
+    engine = Engine(stand.scheduler.cluster, using.join(stand.scheduler.profiles_in_force()[ME]), rng())
+    of = pod("new")
+    expected = make_record(engine.decide(of), using.plugins)
+    work = making_record(engine.decide(of), using.plugins)
+    next(work)
+    stand.scheduler.remove_node("n0")
+    stand.scheduler.set_node(node("other"))
+    found = ended(work)
+    left = {name for name in expected["total"] if name != "n0"}
+    assert set(found["total"]) == set(expected["total"])
+    assert found["scores"] == expected["scores"]
+    assert set(found["rules"]["p"]["scores"]["s"]) == left
+
+
+def ended(work: Any) -> Any:
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
+
+
+async def test_two_hundred_dry_runs_change_no_decision_and_nothing_that_is_kept() -> None:
+    names = [f"n{number}" for number in range(8)]
+    pods = [pod(f"p{number}", requests={"cpu": f"{100 + 50 * (number % 3)}m"}) for number in range(40)]
+    bound, kept = [], []
+    for disturbed in (False, True):
+        async with running(*map(node, names)) as stand:
+            for number, of in enumerate(pods):
+                if disturbed:
+                    requests = {"cpu": f"{number}m", f"example.com/r{number}": 1} if number % 2 else {"cpu": 3}
+                    asking = [asked(stand, pod(f"d{number}-{one}", requests=requests, labels={f"k{one}": "v"}))
+                              for one in range(5)]  # fmt: skip
+                    records = await asyncio.gather(*asking)
+                    assert len({one["pod"] for one in records}) == 5
+                await stand.settled(of)
+            bound.append(stand.bound)
+            kept.append(state_of(stand))
+    assert bound[0] == bound[1]
+    assert len(bound[0]) == 40
+    assert kept[0] == kept[1]
+
+
+def state_of(stand: Stand) -> dict[str, Any]:
+    """What a scheduler keeps, after everything that nobody holds is gone."""
+    gc.collect()
+    scheduler = stand.scheduler
+    cluster = scheduler.cluster
+    cluster.strings.tidy()
+    return {
+        "journal": cluster.journal.position,
+        "pods": sorted(one.pod.key for one in cluster.pods.by_id.values()),
+        "nominations": len(cluster.nominations),
+        "queue": scheduler.queue.counts(),
+        "kept": scheduler.kept_bytes,
+        "requested": cluster.nodes.requested("cpu")[: cluster.nodes.size].tolist(),
+        "strings": cluster.strings.living,
+        "rng": scheduler._rng.getstate(),
+        "events": len(stand.client.events),
+    }
+
+
+async def test_preemption_is_told_and_nothing_is_done() -> None:
+    async with running(node()) as stand:
+        stand.scheduler.set_pod(pod("low", on="n1", requests={"cpu": 3}, priority=1))
+        record = await asked(stand, replace(BIG, spec=replace(BIG.spec, priority=5)))
+        await stand.settle()
+        assert (record["result"], record["nominated"]) == ("Unschedulable", {"node": "n1", "victims": ["default/low"]})
+        assert (len(stand.scheduler.cluster.nominations), stand.client.events) == (0, [])
+        assert "default.low" in stand.scheduler.cluster.pods.by_id
+
+
+async def test_pod_that_waits_under_the_same_name_does_not_stand_in_its_own_way() -> None:
+    async with running(node()) as stand:
+        waiting = replace(BIG, spec=replace(BIG.spec, priority=5))
+        stand.scheduler.cluster.nominations.set(waiting, "n1")
+        mine = replace(waiting, metadata=replace(waiting.metadata, uid=""))
+        assert (await asked(stand, mine))["result"] == "Scheduled"
+        other = replace(mine, metadata=replace(mine.metadata, name="other"))
+        assert (await asked(stand, other))["result"] == "Unschedulable"
+        assert len(stand.scheduler.cluster.nominations) == 1
+
+
+async def test_pod_that_is_on_a_node_is_refused_by_its_name() -> None:
+    async with running(node()) as stand:
+        stand.scheduler.set_pod(pod("there", on="n1"))
+        with pytest.raises(UsageError, match="pod default/there is on node n1 and counts there"):
+            await asked(stand, replace(pod("there"), metadata=replace(pod("there").metadata, uid="")))
+
+
+async def test_loop_has_its_turn_after_every_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running(*(node(f"n{number}") for number in range(3))) as stand:
+        monkeypatch.setattr(stand.clock, "monotonic", iter(range(10**6)).__next__)
+        turns = 0
+        task = asyncio.create_task(asked(stand, pod("new")))
+        monkeypatch.setattr("policysched.schedule.dry_runs.REST", 0.0)
+        while not task.done():
+            await asyncio.sleep(0)
+            turns += 1
+        assert (await task)["result"] == "Scheduled"
+        assert turns > len(stand.scheduler.profiles_in_force()[ME].filters)
