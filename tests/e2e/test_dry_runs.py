@@ -40,7 +40,7 @@ async def test_answer_is_what_the_command_says_of_the_live_cluster(server: Serve
         out, _ = await process.communicate()
         assert (code, record) == (200, json.loads(out))
         assert record["selected"] in {"n2", "n3"}
-        assert await server.objects("Pod") == [await server.get("Pod", "placed")]
+        assert await server.nodes_of() == await server.placed("placed")
 
 
 async def test_pods_are_placed_while_many_ask(server: Server) -> None:

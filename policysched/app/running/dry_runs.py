@@ -24,7 +24,7 @@ from policysched.state.placed.pods import pod_id
 AGAIN = {"Retry-After": "5"}
 
 
-class DryRuns:
+class LiveDryRuns:
     """Decides about pods that nobody created, against the live state.
 
     Args:

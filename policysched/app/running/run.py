@@ -27,7 +27,7 @@ from policysched.app.configuration.printing import to_yaml
 from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS, default_profile
 from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded
 from policysched.app.running.documents import configuration_document, policies_document
-from policysched.app.running.dry_runs import DryRuns
+from policysched.app.running.dry_runs import LiveDryRuns
 from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
 from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leadership, new_identity
@@ -148,7 +148,9 @@ class Process:
         self._acting = asyncio.Event()
         self.reflectors: list[Reflector[Any]] = []
         self._watch_more()
-        self.dry_runs = DryRuns(self.scheduler, self.reloader, self._extenders, self._not_ready, self._acting.is_set)
+        self.dry_runs = LiveDryRuns(
+            self.scheduler, self.reloader, self._extenders, self._not_ready, self._acting.is_set
+        )
         self.health = Health()
         self.health.add("informer-sync", self._unlisted, READYZ)
         self.health.add("policies-sync", self._policies.problem, READYZ)

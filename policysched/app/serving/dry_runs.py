@@ -31,7 +31,7 @@ ROLE: Final = "Policysched-Role"
 """The header that says whether who answers is the leader, or stands by."""
 
 
-class DryRuns:
+class DryRunEndpoint:
     """Answers the requests.
 
     Args:

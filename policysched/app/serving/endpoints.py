@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from aiohttp import web
@@ -49,7 +50,7 @@ class Endpoints:
         registry: The metrics.
         documents: What is told as JSON, by path; asked for in the scheduler's loop.
         loop: That loop.
-        dry_runs: Answers POST /dry-run.
+        posted: What answers requests that post something, by path.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Endpoints:
         registry: CollectorRegistry,
         documents: Mapping[str, Callable[[], Any]],
         loop: asyncio.AbstractEventLoop,
-        dry_runs: Answer,
+        posted: Mapping[str, Answer] = MappingProxyType({}),
     ) -> None:
         # kube-scheduler has no such series, and they are as many again.
         disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -68,7 +69,7 @@ class Endpoints:
         self._registry = registry
         self._documents = documents
         self._loop = loop
-        self._posted: dict[str, Answer] = {"/dry-run": dry_runs}
+        self._posted = posted
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Answer a request, whatever it is."""

@@ -96,7 +96,7 @@ async def _serve(
     """Serve until cancelled, in the thread."""
     from policysched.app.serving.access import DelegatedAccess  # noqa: PLC0415 - see above
     from policysched.app.serving.client_authorities import follow_client_authorities  # noqa: PLC0415
-    from policysched.app.serving.dry_runs import DryRuns  # noqa: PLC0415
+    from policysched.app.serving.dry_runs import DryRunEndpoint  # noqa: PLC0415
     from policysched.app.serving.endpoints import Endpoints  # noqa: PLC0415
     from policysched.app.serving.server import SecureServer  # noqa: PLC0415
 
@@ -105,8 +105,10 @@ async def _serve(
     try:
         transport = Transport(connection, REVIEW_TIMEOUT)
         access = DelegatedAccess(options, transport, clock)
-        dry_runs = DryRuns(served.decide, loop)
-        endpoints = Endpoints(access, served.health, served.registry, served.documents, loop, dry_runs.answer)
+        dry_runs = DryRunEndpoint(served.decide, loop)
+        endpoints = Endpoints(
+            access, served.health, served.registry, served.documents, loop, {"/dry-run": dry_runs.answer}
+        )
         certificate = certificate or ServingCertificate(options, clock.now())
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(SecureServer(listener, certificate, endpoints.answer).run())

@@ -15,11 +15,11 @@ import yaml
 
 import policysched
 from policysched.app.configuration.profiles import default_profile
-from policysched.app.running.dry_runs import DryRuns as Deciding
+from policysched.app.running.dry_runs import LiveDryRuns
 from policysched.app.running.extenders import RunningExtenders
 from policysched.app.serving.answers import RefusedError, refusal
 from policysched.app.serving.asked import AskedPod, LiveDecision
-from policysched.app.serving.dry_runs import MOST_REQUESTS, DryRuns
+from policysched.app.serving.dry_runs import MOST_REQUESTS, DryRunEndpoint
 from policysched.app.serving.pod_requests import LARGEST_BODY, Options, read_pods
 from policysched.app.serving.record_answers import encoded, shortened
 from policysched.model.defaults import priority_classes
@@ -45,7 +45,7 @@ class Live:
         self.scheduler = Scheduler(profiles, FakeClient(), self.clock, random.Random(0))
         self.reloader = Reloader(self.scheduler, FakeClient(), self.clock, "here")
         self.problem, self.leads = "", True
-        deciding = Deciding(
+        deciding = LiveDryRuns(
             self.scheduler, self.reloader, RunningExtenders(None), lambda: self.problem, lambda: self.leads
         )
         self.decide = deciding.decide
@@ -260,11 +260,11 @@ Decided = Callable[[AskedPod], Any]
 
 def handler(decide: Decided) -> Any:
     """Answer as the endpoint does, in this loop."""
-    runs: list[DryRuns] = []
+    runs: list[DryRunEndpoint] = []
 
     async def answer(request: Any) -> Any:
         if not runs:
-            runs.append(DryRuns(decide, asyncio.get_running_loop()))
+            runs.append(DryRunEndpoint(decide, asyncio.get_running_loop()))
         try:
             return await runs[0].answer(request)
         except RefusedError as error:
