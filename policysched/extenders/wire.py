@@ -32,6 +32,32 @@ class _Named(msgspec.Struct):
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
 
 
+class _Nodes(msgspec.Struct):
+    items: list[_Named] | None = None
+
+
+class _FilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
+    """ExtenderFilterResult, its fields in the case in which nearly every extender writes them."""
+
+    nodes: _Nodes | None = None
+    node_names: list[str] | None = None
+    failed_nodes: dict[str, str] | None = None
+    failed_and_unresolvable_nodes: dict[str, str] | None = None
+    error: str | None = None
+
+    def left(self, *, by_name: bool) -> list[str] | None:
+        """Return the nodes that are left, None where their names stand elsewhere than expected."""
+        if by_name and self.node_names is not None:
+            return self.node_names
+        if self.nodes is None:
+            return []
+        if self.nodes.items is None:
+            return None
+        names = [one.metadata.name for one in self.nodes.items]
+        return names if all(names) else None
+
+
+_FILTER_RESULT: Final = msgspec.json.Decoder(_FilterResult)
 _NAMED: Final = msgspec.json.Decoder(_Named)
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw] | None)
@@ -87,6 +113,31 @@ def read_filter(body: bytes, asked: Sequence[str], *, by_name: bool, extender: s
     Raises:
         ExtenderError: the answer is an error, cannot be read, names a node that was not asked about, or far too many.
     """
+    most = MORE_THAN_ASKED * len(asked)
+    left, answer = _filter_result(body, most, by_name=by_name) or _odd_filter_result(body, most, by_name=by_name)
+    if foreign := left.difference(asked):
+        name = min(foreign)
+        raise ExtenderError(
+            f'extender "{extender}" claims a filtered node "{name}" which is not found in the input node list'
+        )
+    return FilterAnswer(left, _reasons(answer, "FailedNodes"), _reasons(answer, "FailedAndUnresolvableNodes"))
+
+
+def _filter_result(body: bytes, most: int, *, by_name: bool) -> tuple[frozenset[str], Mapping[str, Any]] | None:
+    """Read an answer of the usual form in one go: which nodes are left, and the other fields; None for any other."""
+    try:
+        given = _FILTER_RESULT.decode(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    left = None if given.error else given.left(by_name=by_name)
+    if left is None or len(left) > most:
+        return None
+    failed = {"FailedNodes": given.failed_nodes, "FailedAndUnresolvableNodes": given.failed_and_unresolvable_nodes}
+    return frozenset(left), failed
+
+
+def _odd_filter_result(body: bytes, most: int, *, by_name: bool) -> tuple[frozenset[str], Mapping[str, Any]]:
+    """Read the same of an answer in any form, or say what is wrong with it."""
     given = _members(body, "the answer")
     answer = {name: _decoded(raw) for name, raw in given.items() if name.lower() != "nodes"}
     check_error(answer)
@@ -94,15 +145,8 @@ def read_filter(body: bytes, asked: Sequence[str], *, by_name: bool, extender: s
     if by_name and names is not None:
         left = [_text(name, "NodeNames") for name in _list(names, "NodeNames")]
     else:
-        left = _names_of(nodes, MORE_THAN_ASKED * len(asked))
-    if foreign := set(left).difference(asked):
-        name = min(foreign)
-        raise ExtenderError(
-            f'extender "{extender}" claims a filtered node "{name}" which is not found in the input node list'
-        )
-    return FilterAnswer(
-        frozenset(left), _reasons(answer, "FailedNodes"), _reasons(answer, "FailedAndUnresolvableNodes")
-    )
+        left = _names_of(nodes, most)
+    return frozenset(left), answer
 
 
 def read_scores(body: bytes, asked: int) -> dict[str, int]:

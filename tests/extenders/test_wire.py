@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,36 @@ def test_names_of_fields_may_be_in_any_case() -> None:
     with pytest.raises(ExtenderError, match='claims a filtered node ""'):
         read(body)
     assert read(body.replace(b', {"METADATA": null}', b"")) == {"n1", "n2"}
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"Nodes": {"items": [{"metadata": {"name": "n1"}}]}, "NodeNames": None, "Error": ""},
+        {"NodeNames": ["n2", "n2"], "FailedNodes": {"n1": "w" * 5000}},
+        {"NodeNames": [], "FailedAndUnresolvableNodes": {"n1": "never", "n3": "never"}, "FailedNodes": None},
+        {"Nodes": {"metadata": {}, "items": []}},
+        {"Nodes": {"items": [{"metadata": {"name": ""}}]}},
+        {"Nodes": {"items": [{"metadata": {"name": "n99"}}]}},
+        {"NodeNames": ["n1"], "Error": "not today"},
+        {"NodeNames": ["n1", 2]},
+        {"NodeNames": ["n1"], "FailedNodes": {"n2": 3}},
+    ],
+)
+def test_an_answer_says_the_same_however_its_fields_are_written(given: Any, by_name: bool) -> None:
+    told = []
+    for fields in (given, {name.lower(): value for name, value in given.items()}):
+        try:
+            told.append(repr(wire.read_filter(json.dumps(fields).encode(), ASKED, by_name=by_name, extender="e")))
+        except ExtenderError as error:
+            told.append(str(error))
+    assert told[0] == told[1]
+
+
+def test_an_answer_of_the_usual_form_is_read_in_one_go() -> None:
+    usual = answer(10)
+    assert 4 * calls(lambda: read(usual)) < calls(lambda: read(usual.replace(b'"Nodes"', b'"nodes"')))
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"Nodes": null}', b'{"Nodes": {}}', b'{"Nodes": {"items": null}}'])
