@@ -65,7 +65,7 @@ def jump_with(file: Path) -> None:
     def now(_: SystemClock) -> datetime:
         return datetime.fromtimestamp(real(), UTC) + timedelta(seconds=offset())
 
-    SystemClock.now = now  # type: ignore[method-assign]
+    SystemClock.now = now  # type: ignore[assignment,method-assign]
     time.time = lambda: real() + offset()
 
 
@@ -73,5 +73,5 @@ if __name__ == "__main__":
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     Observed.folder = Path(sys.argv.pop(1))
     jump_with(Observed.folder / "clock")
-    run.Process = Observed  # type: ignore[misc]
+    run.Process = Observed  # type: ignore[assignment,misc]
     main()

@@ -20,7 +20,15 @@ def play(fault: Fault, scheduler: str, plane: ControlPlane, size: Size) -> Outco
     outcome = Outcome(fault.name, scheduler, size.pods, note=fault.why_not(scheduler))
     if outcome.note:
         return outcome
-    with scene_for(fault, scheduler, plane, size) as scene:
+    try:
+        _play(fault, outcome, plane, size)
+    except AssertionError as error:
+        outcome.wrong.append(str(error))
+    return outcome
+
+
+def _play(fault: Fault, outcome: Outcome, plane: ControlPlane, size: Size) -> None:
+    with scene_for(fault, outcome.scheduler, plane, size) as scene:
         scene.make_pods(size.pods)
         scene.until(lambda: not scene.unbound(), "all pods are bound before the fault")
         scene.empty()
@@ -31,7 +39,6 @@ def play(fault: Fault, scheduler: str, plane: ControlPlane, size: Size) -> Outco
         scene.make_pods(others, OTHER)
         outcome.note = fault.strike(scene)
         judge(scene, outcome, memory)
-    return outcome
 
 
 @contextlib.contextmanager

@@ -10,12 +10,12 @@ import json
 import os
 import re
 import resource
-import signal
 import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import SIGCONT, SIGUSR2, Signals
 from typing import Final
 
 from tests.controlplane.build import binary
@@ -104,7 +104,7 @@ class UnderTest:
 
     def __exit__(self, *_: object) -> None:
         if self._program.running:
-            self.signal(signal.SIGCONT)
+            self.signal(SIGCONT)
         self._program.stop()
 
     @property
@@ -119,7 +119,7 @@ class UnderTest:
 
     def leads(self) -> bool:
         """Whether its log says that it was elected."""
-        return "successfully acquired lease" in self.log
+        return "successfully acquired lease" in self.log.lower()
 
     def revive(self) -> None:
         """Start it again where it has ended and is kept."""
@@ -128,12 +128,12 @@ class UnderTest:
             self._program.start()
             self.restarts += 1
 
-    def signal(self, number: signal.Signals) -> None:
+    def signal(self, number: Signals) -> None:
         """Send a signal; SIGSTOP and SIGCONT have it stand still for a while."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._program.pid, number)
 
-    def end(self, number: signal.Signals) -> None:
+    def end(self, number: Signals) -> None:
         """End it for good."""
         self.is_kept = False
         self._program.stop(number)
@@ -160,7 +160,7 @@ class UnderTest:
             return next((int(one.split()[1]) / 1024 for one in lines if one.startswith(field_name)), 0.0)
         return 0.0
 
-    def _hears(self, number: signal.Signals) -> bool:
+    def _hears(self, number: Signals) -> bool:
         """Whether it has a handler for a signal."""
         with contextlib.suppress(OSError):
             for line in Path(f"/proc/{self._program.pid}/status").read_text("utf-8").splitlines():
@@ -171,14 +171,14 @@ class UnderTest:
     def state(self) -> State | None:
         """Ask it what it knows; None where it has no way to say so, or has ended meanwhile."""
         # One that has just begun would be ended by the signal.
-        if not self.can_tell or not self._hears(signal.SIGUSR2):
+        if not self.can_tell or not self._hears(SIGUSR2):
             return None
         return self._told() if self.name == "policysched" else self._dumped()
 
     def _told(self) -> State | None:
         file = self._folder / "state.json"
         file.unlink(missing_ok=True)
-        self.signal(signal.SIGUSR2)
+        self.signal(SIGUSR2)
         try:
             until(lambda: file.exists() or not self.running, "the state is written", 10)
         except AssertionError:
@@ -191,7 +191,7 @@ class UnderTest:
 
     def _dumped(self) -> State | None:
         start = len(self.log)
-        self.signal(signal.SIGUSR2)
+        self.signal(SIGUSR2)
         end = time.monotonic() + 10
         while (found := read_dump(self.log[start:])) is None and time.monotonic() < end and self.running:
             time.sleep(0.02)
