@@ -4,9 +4,9 @@ Whether a lease has run out is judged by this process's own clock alone, from wh
 clocks of different machines are never compared. A candidate waits the lease's whole duration without a change; a leader
 that cannot renew gives up before that. So there are never two, as long as no clock runs a quarter faster than another.
 
-In three points a leader gives up sooner than client-go's: its time counts from when it sent the renewal that succeeded
-last, not from the answer; a lease that somebody else holds is lost at once; and on loss it acts no more while a release
-is tried.
+In four points a leader gives up sooner than client-go's: its time counts from when it sent the renewal that succeeded
+last, not from the answer; it ends with the lease, where the renew deadline with a retry period before it is longer; a
+lease that somebody else holds is lost at once; and on loss it acts no more while a release is tried.
 
 Source: k8s.io/client-go/tools/leaderelection/leaderelection.go, v0.36.
 """
@@ -128,9 +128,9 @@ class Elector:
         return True
 
     def _time_left(self) -> float:
-        """Return how long may be tried to renew, counted from when the last renewal was sent."""
+        """Return how long may be tried to renew, counted from when the last renewal was sent: others take over then."""
         timing = self._timing
-        end = self._observed_at + timing.retry_period + timing.renew_deadline
+        end = self._observed_at + min(timing.retry_period + timing.renew_deadline, timing.lease_duration)
         return min(end - self._clock.monotonic(), timing.renew_deadline)
 
     async def _within(self, seconds: float, work: Coroutine[Any, Any, bool]) -> bool:

@@ -115,3 +115,34 @@ def test_never_two_leaders_and_somebody_leads_in_the_end(
 
     simulate(run())
     assert world.terms >= 1
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(
+    seed=st.integers(0, 2**32),
+    clocks=st.tuples(st.floats(0.95, 1.1), st.floats(0.95, 1.1), st.just(10.0))
+    | st.tuples(st.just(1.0), st.just(1.0), st.floats(10.0, 14.9)),
+    renewals=st.floats(0.0, 10.0),
+    fault=st.sampled_from([Fault.LOST, Fault.REFUSED, Fault.SILENT]),
+)
+def test_leader_that_is_cut_off_stops_before_anybody_takes_over(
+    seed: int, clocks: tuple[float, float, float], renewals: float, fault: Fault
+) -> None:
+    """The other candidate looks all the time: with any renew deadline, or with clocks that differ by a seventh."""
+    own_rate, other_rate, renew_deadline = clocks
+
+    async def run() -> None:
+        server = LeaseServer()
+        leader, lock = candidate(server, "me", clock=SkewedClock(0.0, own_rate), renew_deadline=renew_deadline)
+        other, _ = candidate(server, "you", clock=SkewedClock(5.0, other_rate), seed=seed, retry_period=0.05)
+        await leader.acquire()
+        holding = asyncio.ensure_future(leader.hold())
+        taking = asyncio.ensure_future(other.acquire())
+        await asyncio.sleep(renewals)
+        lock.faults = lambda: (fault, 0.01, 0.01)
+        await asyncio.wait((holding, taking), return_when=asyncio.FIRST_COMPLETED)
+        assert holding.done()
+        assert not taking.done()
+        await asyncio.wait_for(taking, 30)
+
+    simulate(run())
