@@ -79,6 +79,10 @@ _STATUS = msgspec.json.Decoder(ApiStatus)
 _TEXT = msgspec.json.Decoder(str)
 
 
+HELD = "what was listed stays in force"
+AWAITED = "no pod is scheduled with plugins that read them until they are listed"
+
+
 class Reflector(Generic[T]):
     """The list and watch of one resource."""
 
@@ -254,8 +258,7 @@ class Reflector(Generic[T]):
             retry.failures = 1
             log.info("the watch of %s is too old: listing again", self.watched.plural)
             return
-        held = "; what was listed stays in force" if self.synced.is_set() else ""
-        self._trouble(f"{self.watched.plural}: {error}{held}")
+        self._trouble(f"{self.watched.plural}: {error}; {HELD if self.synced.is_set() else AWAITED}")
         await retry.pause((isinstance(error, ApiError) and error.retry_after) or 0.0)
 
     async def _never_was(self, status: int) -> bool:

@@ -37,11 +37,12 @@ class Authority:
     """A certificate authority, and the files that it wrote into a folder.
 
     `ca.crt` is its certificate, `server.crt` and `server.key` are the API server's, `sa.key` signs service accounts'
-    tokens.
+    tokens. All that it signs ends after a lifetime; one below zero has ended.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, lifetime: timedelta = _LIFETIME) -> None:
         self.folder = folder
+        self._lifetime = lifetime
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name("policysched-tests")
         self._certificate = self._sign(self._name, self._key, x509.BasicConstraints(ca=True, path_length=0), _SIGNING)
@@ -71,7 +72,7 @@ class Authority:
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - timedelta(hours=1))
-            .not_valid_after(now + _LIFETIME)
+            .not_valid_after(now + self._lifetime)
             .add_extension(x509.SubjectAlternativeName(_hosts()), critical=False)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)

@@ -45,6 +45,25 @@ async def test_malformed_node_is_left_out_until_it_is_mended(
     assert await server.placed(left) == {left: "n1"}
 
 
+async def test_fifty_malformed_nodes_of_five_thousand_cost_no_other_one(
+    server: Server, sandbox: Sandbox, running: Running
+) -> None:
+    """They are in the first list: each is named, the other 4,950 take pods, and nothing is bound to the fifty."""
+    store = sandbox._backend.store
+    for number in range(5000):
+        store.write("nodes", node(f"n{number}", cpu="1" if number % 100 else "lots"))
+    async with running("policysched") as scheduler:
+        await server.load(*(pod(f"p{number}", requests={"cpu": "1"}) for number in range(100)))
+        placed = await server.placed()
+        assert all(int(name.removeprefix("n")) % 100 for name in placed.values())
+        assert len(set(placed.values())) == 100
+        left_out = scheduler.saying("left out, because it cannot be used: node")
+        assert {int(line.split('"n')[1].split('"')[0]) for line in left_out} == set(range(0, 5000, 100))
+        assert scheduler.saying("listed nodes count=4950")
+        await server.load(pod("late", requests={"cpu": "2"}))
+        await server.turned_away("late", unfit(4950, "4950 Insufficient cpu", hopeless=4950))
+
+
 async def test_node_that_becomes_malformed_takes_no_more_pods(
     server: Server, sandbox: Sandbox, scheduler: InProcess
 ) -> None:

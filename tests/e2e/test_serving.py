@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 import yaml
 
+from policysched.sandbox import Sandbox
 from tests.app.serving.ports import free_port
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.objects import NAME, node, only
@@ -34,7 +35,7 @@ class Port:
 
     async def get(self, path: str, token: str = "", method: str = "GET", **more: Any) -> tuple[int, str]:
         """Make a request; a status of 0 is no answer."""
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers = ({"Authorization": f"Bearer {token}"} if token else {}) | more.pop("headers", {})
         url = f"https://127.0.0.1:{self.number}{path}"
         try:
             async with (
@@ -117,6 +118,26 @@ async def test_policies_are_shown_as_they_act(server: Server) -> None:
         assert {"name": "TaintToleration", "weight": 3} in profile["scores"]
 
 
+async def test_requests_that_no_path_takes_are_refused_and_the_process_stays_up(
+    server: Server, sandbox: Sandbox
+) -> None:
+    """Each path with methods, bodies and headers that it does not take; all are let in, so none is hidden by a 403."""
+    known = [path for path in ALL_PATHS if path != "/what"]
+    async with serving(server.kubeconfig, ALL_OPEN) as (scheduler, port):
+        for path in known:
+            assert (await port.get(path))[0] == 200, path
+            for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+                code, text = await port.get(path, method=method)
+                assert (code, json.loads(text)["reason"]) == (405, "MethodNotAllowed"), (method, path)
+            assert (await port.get(path, method="NONSENSE"))[0] == 400, path
+            assert (await port.get(path, data=b"x" * 1_000_000))[0] in {200, 413}, path
+            assert (await port.get(path, headers={"X-Long": "x" * 20_000}))[0] in {400, 431}, path
+        for path in ("/what", "/readyz/what", "/debug", "/debug/policies/", "/metrics/resources", "/%00"):
+            assert (await port.get(path))[0] in {400, 404}, path
+        assert (await port.get("/readyz"))[0] == 200
+        assert not scheduler.saying("ERROR")
+
+
 @pytest.mark.controlplane
 async def test_service_account_reads_what_its_role_says(real_server: Server, control_plane: ControlPlane) -> None:
     tokens = {name: await make_account(real_server, control_plane, name) for name in ("may-read", "may-not")}
@@ -135,7 +156,12 @@ async def test_service_account_reads_what_its_role_says(real_server: Server, con
         refused = dict.fromkeys(ALL_PATHS, 403) | health
         assert await codes() == refused
         assert await codes(tokens["may-not"]) == refused
-        assert await codes("wrong") == dict.fromkeys(ALL_PATHS, 401)
+        for wrong in ("wrong", "x" * 8_000, tokens["may-read"][:-2]):
+            assert await codes(wrong) == dict.fromkeys(ALL_PATHS, 401)
+        for odd in ("Basic bWU6c2VjcmV0", "Bearer", "nonsense"):
+            assert (await port.get("/metrics", headers={"Authorization": odd}))[0] == 403, odd
+        for method in ("POST", "PUT", "DELETE"):
+            assert (await port.get("/metrics", method=method))[0] == 403, "who may not learns nothing of what it takes"
         allowed = refused | {"/metrics": 200, "/readyz/ping": 200}
         await until(lambda: codes(tokens["may-read"]), lambda found: found == allowed)
         code, text = await port.get("/metrics", tokens["may-not"])

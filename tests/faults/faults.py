@@ -163,6 +163,7 @@ def _clock_jumps(scene: Scene) -> str:
     [one] = scene.schedulers
     for seconds in (3600.0, -3600.0, 0.0):
         one.set_clock(seconds)
+        scene.make_left(scene.size.pods // 6)
         time.sleep(scene.size.seconds / 3)
     return ""
 

@@ -33,11 +33,16 @@ def _play(fault: Fault, outcome: Outcome, plane: ControlPlane, size: Size) -> No
         scene.until(lambda: not scene.unbound(), "all pods are bound before the fault")
         scene.empty()
         memory = scene.memory_mib()
-        scene.pause()
         others = int(size.pods * fault.others)
-        scene.make_pods(size.pods - others)
-        scene.make_pods(others, OTHER)
+        scene.left = size.pods - others
+        if fault.elects:
+            scene.make_left(size.pods // 2)
+        else:
+            scene.pause()
+            scene.make_left()
+            scene.make_pods(others, OTHER)
         outcome.note = fault.strike(scene)
+        scene.make_left()
         judge(scene, outcome, memory)
 
 

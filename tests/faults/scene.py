@@ -1,6 +1,7 @@
 """A cluster that pods fill exactly, the schedulers that fill it, and what must be so after a fault.
 
-It knows no fault. Pods are made while the schedulers stand still, so that a fault always comes in the middle.
+It knows no fault. Pods are made while the schedulers stand still, so that a fault always comes in the middle; who holds
+a lease would lose it meanwhile, so then only half of the pods are there when the fault comes.
 """
 
 from __future__ import annotations
@@ -86,6 +87,8 @@ class Scene:
         self.api = plane.api
         self.schedulers: list[UnderTest] = []
         self.proxy: ProxyThread | None = None
+        self.left = 0
+        """How many pods are yet to be made."""
         self._made = 0
 
     def make_nodes(self) -> None:
@@ -112,6 +115,12 @@ class Scene:
         for name in names:
             self.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
         return names
+
+    def make_left(self, most: int | None = None) -> None:
+        """Make pods that are yet to be made, all or so many."""
+        count = self.left if most is None else min(self.left, most)
+        self.left -= count
+        self.make_pods(count)
 
     def pause(self) -> None:
         """Have the schedulers stand still."""

@@ -213,6 +213,28 @@ async def test_token_file_is_read_again(kube: Kube, home: Path) -> None:
     assert seen == ["Bearer one", "Bearer one", "Bearer two"]
 
 
+async def test_token_file_that_was_rotated_is_read_when_the_token_is_refused(kube: Kube, home: Path) -> None:
+    token = home / "token"
+    token.write_text("expired")
+    connection = await Connection.open(
+        Ticking(), kubeconfig=write(home, kubeconfig(kube.server.url, {"tokenFile": str(token)}))
+    )
+    transport = Transport(connection)
+    refused = refuse(401, "Unauthorized", "token has expired")
+    kube.server.on("GET", "/version", refused, answer({}))
+    try:
+        token.write_text("rotated")
+        await transport.check()
+        sent = [one.headers["Authorization"] for one in kube.server.asked]
+        assert sent == ["Bearer expired", "Bearer rotated"]
+        kube.server.on("GET", "/version", refused)
+        with pytest.raises(ConnectionProblemError, match="does not accept the credentials: token has expired"):
+            await transport.check()
+        assert len(kube.server.asked) == 3, "the same token is not tried again"
+    finally:
+        await connection.close()
+
+
 async def test_service_account_is_used_inside_a_pod(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from policysched.kube.reflector import AWAITED
 from policysched.model.kinds import PODS
 from tests.kube.fake_server import Kube, answer, eventually, refuse, reset, stream
 from tests.kube.reflecting import (
@@ -165,7 +166,7 @@ async def test_problem_is_one_line_until_it_is_over(kube: Kube, caplog: pytest.L
     kube.server.on("GET", NODE_PATH, refuse(403, "Forbidden", forbidden))
     async with watching(kube) as run:
         await eventually(lambda: len(kube.server.asked) >= 4)
-        assert run.reflector.problem == f"nodes: {forbidden}"
+        assert run.reflector.problem == f"nodes: {forbidden}; {AWAITED}"
         assert not run.reflector.synced.is_set()
         kube.server.on("WATCH", NODE_PATH, refuse(403, "Forbidden", "no watch"), HANG)
         kube.server.on("GET", NODE_PATH, answer(page()))

@@ -1,0 +1,123 @@
+"""Rights that are missing, one by one, on a real API server: each has a line of its own that says what it costs.
+
+The process stays up, and goes on once the rights are there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from policysched.kube.reflector import AWAITED, HELD
+from tests.controlplane.plane import ControlPlane
+from tests.e2e.objects import Json, node, only, pod
+from tests.e2e.schedulers import InProcess, in_process
+from tests.e2e.server import Server
+from tests.e2e.test_permissions import LEASES, POLICIES, SCHEDULING, rule
+from tests.e2e.test_volumes_real import claim, claiming, storage_class, volume
+
+pytestmark = pytest.mark.controlplane
+ROLE = (*SCHEDULING, *POLICIES, LEASES)
+
+
+def without(verb: str, *resources: str) -> list[Json]:
+    """Give the role without a verb, on some resources or on all."""
+    found = []
+    for one in ROLE:
+        for resource in one["resources"]:
+            lost = not resources or resource in resources
+            verbs = [each for each in one["verbs"] if each != verb or not lost]
+            if verbs:
+                found.append(rule(one["apiGroups"][0], resource, *verbs))
+    return found
+
+
+def watched() -> set[str]:
+    """Name the kinds that the role lets the scheduler watch."""
+    return {resource for one in ROLE if "watch" in one["verbs"] for resource in one["resources"]}
+
+
+async def said(scheduler: InProcess, user: str, verb: str, resource: str) -> str:
+    """Wait for the line about a missing right, and give it; what is tried again says the same again, and no other."""
+    forbidden = f'User "{user}" cannot {verb} resource "{resource}"'
+    await scheduler.said(forbidden)
+    lines = [line for line in scheduler.saying(forbidden) if line.startswith(("WARNING", "ERROR"))]
+    assert len(set(lines)) == 1, lines
+    return lines[0]
+
+
+async def test_each_kind_that_may_not_be_listed_is_named_with_what_waits(
+    real_server: Server, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    control_plane.allow("listless", *without("list"))
+    await real_server.load(node("n1"), pod("web"))
+    async with in_process(control_plane.certificate_kubeconfig(tmp_path / "c", "listless"), wait=False) as scheduler:
+        for resource in sorted(watched() - {"deviceclasses"}):
+            line = await said(scheduler, "listless", "list", resource)
+            assert line.startswith(f"WARNING {resource}: ")
+            assert line.endswith(f"; {AWAITED}")
+        line = await said(scheduler, "listless", "list", "deviceclasses")
+        assert line.startswith("WARNING going on without deviceclasses: ")
+        assert "other processes may stay unseen" in await said(scheduler, "listless", "list", "leases")
+        assert await real_server.nodes_of() == {"web": ""}
+        control_plane.allow("listless", *ROLE, name="listless-now")
+        await real_server.placed("web")
+
+
+async def test_each_kind_that_may_not_be_watched_is_named_with_what_holds(
+    real_server: Server, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    control_plane.allow("blind", *without("watch"))
+    await real_server.load(node("n1"), pod("web"))
+    async with in_process(control_plane.certificate_kubeconfig(tmp_path / "c", "blind")) as scheduler:
+        assert await real_server.placed("web") == {"web": "n1"}
+        for resource in sorted(watched()):
+            line = await said(scheduler, "blind", "watch", resource)
+            assert line.startswith(f"WARNING {resource}: ")
+            assert line.endswith(f"; {HELD}")
+
+
+PRIORITY = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
+FULL = (node("n1"), PRIORITY, pod("victim", requests={"cpu": "4"}, nodeName="n1"))
+PREEMPTOR = pod("preemptor", requests={"cpu": "4"}, priorityClassName="high")
+WAITS = storage_class("waits", "WaitForFirstConsumer")
+MADE = storage_class("made", "WaitForFirstConsumer", "made.example.com")
+ZONED = node("n1", labels={"topology.kubernetes.io/zone": "a"})
+
+
+@pytest.mark.parametrize(
+    ("right", "objects", "cost"),
+    [
+        ("create pods/binding", (node("n1"), pod("web")), "could not bind pod=default/web: running Bind plugin"),
+        ("patch pods/status", (pod("web"),), "could not write the status of pod=default/web: "),
+        ("delete pods", (*FULL, PREEMPTOR), "could not evict victim=default/victim for pod=default/preemptor: "),
+        ("create events", (pod("web"),), "events are refused, said once for this reason: "),
+        ("patch schedulingpolicies/status", (only("a", "n1"),), "could not write the status of policy=a: "),
+        ("patch schedulingpolicies", (only("a", "n1"),), "what is in force cannot be kept over a restart"),
+        (
+            "patch persistentvolumes",
+            (ZONED, WAITS, volume("v", "waits", "a"), claim("c", "waits"), claiming("web", "c")),
+            'could not bind pod=default/web: running PreBind plugin "VolumeBinding"',
+        ),
+        (
+            "patch persistentvolumeclaims",
+            (ZONED, MADE, claim("c", "made"), claiming("web", "c")),
+            'could not bind pod=default/web: running PreBind plugin "VolumeBinding"',
+        ),
+    ],
+)
+async def test_write_that_is_forbidden_is_named_with_what_it_costs(
+    real_server: Server,
+    control_plane: ControlPlane,
+    tmp_path: Path,
+    right: str,
+    objects: tuple[Json, ...],
+    cost: str,
+) -> None:
+    verb, resource = right.split()
+    user = f"no-{verb}-{resource.replace('/', '-')}"
+    control_plane.allow(user, *without(verb, resource))
+    await real_server.load(*objects)
+    async with in_process(control_plane.certificate_kubeconfig(tmp_path / "c", user)) as scheduler:
+        assert cost in await said(scheduler, user, verb, resource)
