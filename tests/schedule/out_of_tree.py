@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from policysched.framework import Code, Status
+from policysched.framework import Cluster, Code, Status, unresolvable, unschedulable
 from policysched.framework.cycle_state import CycleState
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
@@ -15,9 +16,17 @@ from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.plugins.default_binder import DefaultBinder
 from policysched.plugins.queue_plugins import PrioritySort
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.record import make_record
+from tests.build import cluster, node, pod
 
 SKIPPED = Status(Code.SKIP)
 PLUGIN = "X"
+ABC = ("a", "b", "c")
+SOFT, HARD, PENDING = unschedulable("soft"), unresolvable("hard"), Status(Code.PENDING, ("not yet",))
+FAILED = Status(Code.ERROR, ("out of order",))
+NIL = "%!w(<nil>)"
 
 
 class Scripted:
@@ -130,3 +139,16 @@ def profile_with(*plugins: Any, before: Sequence[Any] = (), after: Sequence[Any]
     parts["binds"] += (DefaultBinder(),)
     scores = tuple((one, weight) for one in having("score", "score_nodes"))
     return Profile("default-scheduler", PrioritySort(), scores=scores, handle=handle, **parts)
+
+
+def engine_of(*plugins: Any, around: Cluster | None = None, **parts: Any) -> Engine:
+    return Engine(around or cluster(*map(node, ABC)), profile_with(*plugins, **parts), random.Random(0))
+
+
+def decided(*plugins: Any, of: Any = None, **parts: Any) -> Decision:
+    return engine_of(*plugins, **parts).decide(of or pod())
+
+
+def rejected(decision: Decision) -> dict[str, tuple[str, str]]:
+    found = make_record(decision).get("rejected", {})
+    return {name: (status["plugin"], ", ".join(status["reasons"])) for name, status in found.items()}

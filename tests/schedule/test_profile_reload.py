@@ -14,7 +14,7 @@ from tests.build import node, pod
 from tests.rules.build import policy
 from tests.schedule.queue_parts import FIT, ByPriority, StandingClock, interests
 from tests.schedule.queue_parts import pod as queued_pod
-from tests.schedule.test_reload import GOOD, OPEN, Stand, running
+from tests.schedule.reloading import GOOD, OPEN, Stand, running
 
 TAINT = Taint(key="dedicated", value="a", effect="NoSchedule")
 TOLERATION = frozenset({"TaintToleration"})

@@ -1,90 +1,24 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import random
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
-from policysched.app.configuration.profiles import default_profile
-from policysched.framework import ApiError
-from policysched.model.policy import LAST_GOOD, Policy
 from policysched.pausing import finished
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
 from policysched.rules.status.coverage import CoverageReports
 from policysched.rules.status.policy_status import make_status
 from policysched.schedule import reload
-from policysched.schedule.reload import LONGEST_PAUSE, MAX_RETRIES, Reloader
-from policysched.schedule.scheduler import Scheduler
-from tests.build import node, pod
+from policysched.schedule.reload import LONGEST_PAUSE, MAX_RETRIES
+from tests.build import pod
 from tests.rules.build import filtering, policy
-from tests.schedule.parts import FakeClient, refused
+from tests.schedule.parts import refused
 from tests.schedule.queue_parts import StandingClock
-
-GOOD = {"filters": filtering("node.ready")}
-OPEN = {"filters": filtering("not node.ready")}
-BAD = {"filters": filtering("nod.ready")}
-
-
-class Stand:
-    """A reloader over a scheduler whose cycles are made by hand."""
-
-    def __init__(self) -> None:
-        self.client = FakeClient()
-        self.clock = clock = StandingClock()
-        self.scheduler = Scheduler({"me": default_profile("me")}, self.client, clock, random.Random(0))
-        self.scheduler.set_node(node("n1"))
-        self.reloader = Reloader(self.scheduler, self.client, clock, "ns/me")
-
-    async def settled(self, *work: Policy | str) -> None:
-        for one in work:
-            self.reloader.delete(one) if isinstance(one, str) else self.reloader.upsert(one)
-        for _ in range(60):
-            await asyncio.sleep(0)
-
-    async def until(self, so: Callable[[], bool]) -> None:
-        """Wait for what takes some real time."""
-        async with asyncio.timeout(60):
-            while not so():
-                await asyncio.sleep(0.001)
-        await self.settled()
-
-    @property
-    def in_force(self) -> dict[str, int]:
-        plugins = self.reloader.store.policy_set().plugins
-        return {one.policy.key: one.policy.generation for one in plugins}
-
-    @property
-    def rejected(self) -> bool:
-        """Whether the policies now in force keep a pod out."""
-        engine = self.scheduler._engines["me"]
-        return engine.decide(pod(scheduler_name="me")).row < 0
-
-    @property
-    def written(self) -> list[tuple[str, int, int]]:
-        """Names, and the generations observed and in force."""
-        return [
-            (name, status["observedGeneration"], status.get("activeGeneration", 0))
-            for name, _, status in self.client.statuses
-        ]
-
-
-@asynccontextmanager
-async def running(*listed: Policy) -> AsyncIterator[Stand]:
-    stand = Stand()
-    await stand.reloader.start(listed)
-    task = asyncio.create_task(stand.reloader.run())
-    await stand.settled()
-    yield stand
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+from tests.schedule.reloading import BAD, GOOD, OPEN, Stand, running, written_back
 
 
 async def test_the_first_list_is_in_force_before_anything_runs() -> None:
@@ -135,10 +69,6 @@ async def test_the_status_tells_what_is_wrong_against_the_version_it_is_about() 
         assert (name, version) == ("p", "1")
         assert [one["field"] for one in status["diagnostics"]] == ["spec.filters[0].require"]
         assert status["conditions"][0]["lastTransitionTime"] == "2026-01-01T00:16:40Z"
-
-
-def written_back(stand: Stand, spec: dict[str, Any], generation: int = 1) -> Policy:
-    return policy(generation=generation, status=stand.client.statuses[-1][2], **spec)
 
 
 @pytest.mark.parametrize("spec", [GOOD, BAD])
@@ -226,83 +156,6 @@ async def test_a_broken_edit_is_logged_once_with_its_first_error(caplog: pytest.
     said = [line for line in caplog.messages if "stays in force" in line]
     assert len(said) == 1
     assert "policy=p generation=2 has 1 error(s), generation 1 stays in force: E0202 spec.filters[0].require" in said[0]
-
-
-async def test_what_is_in_force_is_kept_in_the_annotation_before_the_status_tells_of_it() -> None:
-    async with running(policy(**GOOD)) as stand:
-        ((name, version, annotations),) = stand.client.annotated
-        assert (name, version, list(annotations)) == ("p", "1", [LAST_GOOD])
-        kept = policy(generation=2, last_good=json.loads(annotations[LAST_GOOD]), **BAD)
-        await stand.settled(kept)
-        assert stand.in_force == {"p": 1}
-        assert len(stand.client.annotated) == 1
-        assert stand.written == [("p", 1, 1), ("p", 2, 1)]
-    async with running(kept) as again:
-        assert again.in_force == {"p": 1}
-        assert again.rejected
-        assert again.client.annotated == []
-
-
-async def test_annotation_that_others_change_is_written_anew() -> None:
-    async with running(policy(**GOOD)) as stand:
-        other = {"generation": 1, "spec": OPEN}
-        await stand.settled(policy(last_good=other, **GOOD))
-        assert stand.client.annotated[0] == stand.client.annotated[1]
-        assert stand.in_force == {"p": 1}
-
-
-async def test_status_is_written_against_the_version_that_the_annotation_made() -> None:
-    async with running() as stand:
-        stand.client.annotation_makes = "7"
-        await stand.settled(policy(**GOOD))
-        assert [version for _, version, _ in stand.client.statuses] == ["7"]
-        ours = policy(last_good=json.loads(stand.client.annotated[0][2][LAST_GOOD]), **GOOD)
-        await stand.settled(replace(ours, metadata=replace(ours.metadata, resource_version="7")))
-        assert len(stand.client.statuses) == 1, "the version in between is nothing to write about"
-
-
-@pytest.mark.parametrize(("error", "tries"), [(refused(403), 1), (refused(0), 2), (refused(503), 2)])
-async def test_annotation_that_cannot_be_written_is_said_once_and_holds_up_nothing(
-    error: ApiError, tries: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reload, "RETRY_AFTER", 0.001)
-    async with running() as stand:
-        stand.client.errors["annotation"] = [error, error]
-        await stand.settled(policy("a", **GOOD), policy("b", **GOOD))
-        await stand.until(lambda: len(stand.client.statuses) >= 2)
-        assert stand.in_force == {"a": 1, "b": 1}
-        await stand.until(lambda: tries == 1 or len(stand.client.annotated) == 2)
-    assert caplog.text.count("cannot be kept over a restart") == 1
-
-
-async def test_annotation_beside_what_others_wrote_leaves_the_status_to_the_newer_object() -> None:
-    async with running() as stand:
-        stand.client.annotation_makes = ""
-        await stand.settled(policy(**GOOD))
-        assert (len(stand.client.annotated), stand.client.statuses) == (1, [])
-        newer = policy(last_good=json.loads(stand.client.annotated[0][2][LAST_GOOD]), **GOOD)
-        await stand.settled(replace(newer, metadata=replace(newer.metadata, resource_version="7")))
-        assert [version for _, version, _ in stand.client.statuses] == ["7"]
-
-
-async def test_annotation_that_moved_on_brings_its_own_turn() -> None:
-    async with running() as stand:
-        stand.client.errors["annotation"] = [refused(409)]
-        await stand.settled(policy(**GOOD))
-        assert (stand.client.annotated, stand.client.statuses) == ([], [])
-        assert stand.in_force == {"p": 1}
-
-
-async def test_claims_of_a_status_are_said_and_change_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    claim = {"activeGeneration": 9, "activeSpec": OPEN}
-    async with running(policy(status=claim, **GOOD), policy("q", status=claim, **BAD)) as stand:
-        assert stand.in_force == {"p": 1}
-        statuses = {name: status for name, _, status in stand.client.statuses}
-        assert statuses["p"]["activeGeneration"] == 1
-        assert "activeSpec" not in statuses["q"]
-        assert statuses["q"]["conditions"][1]["reason"] == "NotTrusted"
-    assert "policy=p: its status tells of generation 9, and the newest is 1" in caplog.text
-    assert "policy=q: generation 9 that the status tells of is not used" in caplog.text
 
 
 @pytest.mark.parametrize("at_start", [False, True])

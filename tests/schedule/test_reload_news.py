@@ -11,7 +11,7 @@ from policysched.framework import MetricAnswer, MetricKey
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule import reload
 from tests.rules.build import filtering, policy
-from tests.schedule.test_reload import GOOD, Stand, running
+from tests.schedule.reloading import GOOD, Stand, running
 
 LOAD = MetricKey("up", "node")
 READING: dict[str, Any] = {
