@@ -162,8 +162,9 @@ class PostFilterResult:
     """None where the pod is to fit soon; a rejection, or a failure. Its reasons end the pod's message."""
     nominated_node: str | None = None
     """The node that is kept for the pod from now on; empty where none is any more, None where nothing changes."""
-    act: Callable[[Handle], Awaitable[None]] | None = None
-    """Begins at once what is to be done outside, and returns what to wait for; nobody calls it in a dry-run."""
+    act: Callable[[Handle], Awaitable[bool | None]] | None = None
+    """Begins at once what is to be done outside, and returns what to wait for, which may be False to say that it went
+    wrong; nobody calls it in a dry-run."""
     victims: Sequence[Pod] = ()
     """The pods that are to make room."""
     details: Any = None

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -30,11 +30,14 @@ from policysched.framework import (
     Code,
     Event,
     Handle,
+    PermitPlugin,
     Plugin,
     PodInPreBind,
     PodStatusChange,
+    PostBindPlugin,
     PreBindPlugin,
     PreFlight,
+    ReservePlugin,
     Status,
     Wait,
     WaitingPod,
@@ -48,12 +51,26 @@ from policysched.schedule.conditions import ConditionWrites
 from policysched.schedule.observer import Attempt, AttemptResult, Observers, tell
 from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod
+from policysched.schedule.timing import (
+    BIND,
+    PERMIT,
+    POST_BIND,
+    PRE_BIND,
+    RESERVE,
+    UNRESERVE,
+    Timing,
+    at_point,
+    awaited,
+    code_of,
+    measured,
+)
 from policysched.state.changes import departure
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import pod_id
 from policysched.visible import cut_bytes, visible
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 NOTE_LIMIT = 1024
 """What the API server takes as an event's note. Units: bytes."""
 CUT = " ..."
@@ -97,6 +114,9 @@ class Failure:
 class Binder:
     """Takes decided pods to their nodes, and reports how attempts end."""
 
+    timing: Timing | None = None
+    """Who measures."""
+
     def __init__(
         self,
         cluster: Cluster,
@@ -110,6 +130,8 @@ class Binder:
         self._conditions = ConditionWrites(client)
         self._on_change = on_change
         self._observers = observers
+        self.under_way = 0
+        """How many binding cycles run."""
         self._waiting: dict[str, WaitingPod] = {}
         self._in_pre_bind: dict[str, PodInPreBind] = {}
         waiting, in_pre_bind = MappingProxyType(self._waiting), MappingProxyType(self._in_pre_bind)
@@ -120,25 +142,57 @@ class Binder:
         status = self._admit(queued, assumed, profile)
         if status is None:
             return None
-        unreserve(assumed, profile)
+        self._unreserve(assumed, profile)
         self._cluster.forget(queued.identity)
         return Failure.at_permit(status)
 
     def _admit(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> Status | None:
-        for plugin in profile.reserving(assumed.pod):
-            answer = _answer("Reserve", plugin, partial(plugin.reserve, assumed))
+        reserving = profile.reserving(assumed.pod)
+        if reserving and (status := self._at(RESERVE, profile, self._reserve, assumed, reserving)) is not None:
+            return status
+        if not profile.permits:
+            return None
+        answer = self._at(PERMIT, profile, self._permit, queued, assumed, profile.permits)
+        return answer if isinstance(answer, Status) else None
+
+    def _reserve(self, assumed: AssumedPod, plugins: Iterable[ReservePlugin]) -> Status | None:
+        for plugin in plugins:
+            answer = self._asked(RESERVE, plugin, partial(plugin.reserve, assumed))
             if isinstance(answer, Status):
                 return answer
+        return None
+
+    def _permit(self, queued: QueuedPod, assumed: AssumedPod, plugins: Iterable[PermitPlugin]) -> Status | Wait | None:
+        """Run Permit; return a rejection, or one of the waits where plugins ask for some."""
         waits: dict[str, Wait] = {}
-        for one in profile.permits:
-            answer = _answer("Permit", one, partial(one.permit, assumed, self.handle), Wait)
+        for one in plugins:
+            answer = self._asked(PERMIT, one, partial(one.permit, assumed, self.handle), Wait)
             if isinstance(answer, Status):
                 return answer
             if isinstance(answer, Wait):
                 waits[one.name] = answer
         if waits:
             self._waiting[queued.identity] = WaitingPod(assumed, waits)
-        return None
+        return next(iter(waits.values()), None)
+
+    def _at(self, point: str, profile: Profile, run: Callable[..., T], *arguments: Any) -> T:
+        """Run a point that answers at once, and say how long that took where somebody measures."""
+        timing = self.timing
+        if timing is None:
+            return run(*arguments)
+        began = timing.now()
+        answer = run(*arguments)
+        timing.point(point, code_of(answer), profile.scheduler_name, timing.now() - began)
+        return answer
+
+    def _asked(self, point: str, plugin: Plugin, ask: Callable[[], Any], *others: type) -> Any:
+        if self.timing is None:
+            return _answer(point, plugin, ask, *others)
+        return measured(self.timing, plugin.name, point, _answer, point, plugin, ask, *others)
+
+    def _unreserve(self, assumed: AssumedPod, profile: Profile) -> None:
+        if profile.reserving(assumed.pod):
+            self._at(UNRESERVE, profile, unreserve, assumed, profile)
 
     def will_wait(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> bool:
         """Return whether the binding waits for plugins before anything is written."""
@@ -146,6 +200,13 @@ class Binder:
 
     async def bind(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> None:
         """Run the binding cycle and finish the attempt, whatever happens."""
+        self.under_way += 1
+        try:
+            await self._run(queued, assumed, profile)
+        finally:
+            self.under_way -= 1
+
+    async def _run(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> None:
         pod, node = queued.pod, assumed.node
         pre_binds = _pre_binds(assumed, profile)
         if isinstance(pre_binds, Status):
@@ -161,14 +222,24 @@ class Binder:
             status = await self._bind(assumed, profile)
             failure = Failure.of(status, node) if status is not None else None
         if failure is not None:
-            unreserve(assumed, profile)
+            self._unreserve(assumed, profile)
             await self._binding_failed(queued, assumed, failure)
             return
         self._queue.done(queued)
         self._record(pod, "Normal", "Scheduled", "Binding", f"Successfully assigned {pod.key} to {node}")
         self._ended(queued, AttemptResult.SCHEDULED, node)
-        for plugin in profile.post_binds:
-            await _awaited("PostBind", plugin, partial(plugin.post_bind, assumed, self.handle))
+        if profile.post_binds:
+            posting = self._post_bind(assumed, profile.post_binds)
+            await at_point(self.timing, POST_BIND, profile.scheduler_name, posting)
+
+    async def _post_bind(self, assumed: AssumedPod, plugins: Iterable[PostBindPlugin]) -> None:
+        for plugin in plugins:
+            await self._awaited(POST_BIND, plugin, partial(plugin.post_bind, assumed, self.handle))
+
+    def _awaited(
+        self, point: str, plugin: Plugin, ask: Callable[[], Awaitable[Any]]
+    ) -> Coroutine[Any, Any, Status | None]:
+        return awaited(self.timing, plugin.name, point, _awaited(point, plugin, ask))
 
     async def _nominate(self, queued: QueuedPod, node: str) -> None:
         """Tell others on which node a pod will be that has to wait before it is bound."""
@@ -216,13 +287,20 @@ class Binder:
         pre_binds = _pre_binds(assumed, profile)
         if isinstance(pre_binds, Status):
             return pre_binds
-        if pre_binds and (status := await self._pre_bind(assumed, pre_binds)):
-            return status
+        name = profile.scheduler_name
+        if pre_binds:
+            status = await at_point(self.timing, PRE_BIND, name, self._pre_bind(assumed, pre_binds))
+            if status is not None:
+                return status
+        return await at_point(self.timing, BIND, name, self._bind_at(assumed, profile))
+
+    async def _bind_at(self, assumed: AssumedPod, profile: Profile) -> Status | None:
+        """Have an extender or the Bind plugins bind the pod."""
         for extender in profile.extending(assumed.pod):
             if extender.binds and (bound := await _bound_by(extender, assumed)) is not None:
                 return None if bound.code is Code.SUCCESS else bound
         for one in profile.binds:
-            status = await _awaited("Bind", one, partial(one.bind, assumed, self.handle))
+            status = await self._awaited(BIND, one, partial(one.bind, assumed, self.handle))
             if status is None or status.code is not Code.SKIP:
                 return status
         return Status(Code.ERROR, ("no Bind plugin has bound the pod",))
@@ -231,7 +309,7 @@ class Binder:
         """Run PreBind; a pod whose binding is cancelled meanwhile does not get to Bind."""
 
         def ask(plugin: PreBindPlugin) -> Coroutine[Any, Any, Status | None]:
-            return _awaited("PreBind", plugin, partial(plugin.pre_bind, assumed, self.handle))
+            return self._awaited(PRE_BIND, plugin, partial(plugin.pre_bind, assumed, self.handle))
 
         identity, running = pod_id(assumed.pod), PodInPreBind()
         self._in_pre_bind[identity] = running

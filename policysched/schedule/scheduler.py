@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Final
 
 from policysched.framework import (
+    Action,
     AssumedPod,
     Change,
     Client,
@@ -24,6 +25,7 @@ from policysched.framework import (
     Event,
     MetricAnswer,
     RejectionListener,
+    Resource,
 )
 from policysched.framework.out_of_tree.watch import PluginWatch
 from policysched.framework.profile import Profile
@@ -40,10 +42,11 @@ from policysched.schedule.cycle.post_filter import FailedCycle, Turn, message_of
 from policysched.schedule.cycle.record import Record
 from policysched.schedule.dry_runs import LiveState, dry_run
 from policysched.schedule.observer import LOG_LINES, AttemptResult, Observers, tell
-from policysched.schedule.queue.hints import Interests
+from policysched.schedule.queue.hints import Interests, label
 from policysched.schedule.queue.queue import Queue, Waiter
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.shadow_guards import ShadowGuards
+from policysched.schedule.timing import CYCLE_POINTS, POST_FILTER, Timing, at_point
 from policysched.state.changes import departure
 from policysched.state.cluster import Cluster
 from policysched.state.nominations import Nomination
@@ -56,6 +59,10 @@ MAX_BINDINGS = 512
 """How many bindings may be under way before the next pod has to wait; those that wait for plugins do not count."""
 AFTER_FAILURE = 1.0
 """How long no pod is tried after a failure that belongs to none. Units: seconds."""
+NOTHING: Final = Change(Resource.OTHER, Action.NONE)
+PENDING_ADDED: Final = Change(Resource.PENDING_POD, Action.ADD)
+PENDING_UPDATED: Final = Change(Resource.PENDING_POD, Action.UPDATE_OTHER)
+PENDING_DELETED: Final = Change(Resource.PENDING_POD, Action.DELETE)
 LAST_WORDS: Final = 10.0
 """`Scheduler.last_words` of a process that ends in peace. Units: seconds."""
 
@@ -73,23 +80,29 @@ class Scheduler:
         clock: Clock,
         rng: random.Random,
         observers: Observers = LOG_LINES,
+        timing: Timing | None = None,
     ) -> None:
         self.cluster = Cluster()
+        self._timing = timing
         self._profiles = dict(profiles)
         self._client = client
         self._clock = clock
         self._rng = rng
-        self._engines = {name: Engine(self.cluster, profile, rng) for name, profile in profiles.items()}
+        self._engines = {name: Engine(self.cluster, profile, rng, timing) for name, profile in profiles.items()}
         sort = next(iter(profiles.values())).queue_sort
         self._observers = observers
         self.shadows = ShadowGuards()
         """What policies in Shadow mode would have kept from being victims."""
         self.queue = Queue(clock, sort, self.cluster, profiles=_interests(self._profiles))
+        self.queue.measure_with(timing)
         if observers:
             self.queue.report_to(partial(_tell_queued, observers))
         self._waiter = Waiter(self.queue, clock)
         self._binder = Binder(self.cluster, self.queue, client, clock, self._changed, observers)
+        self._binder.timing = timing
         self._connect_plugins()
+        self._heard = NOTHING
+        """The change that the object at hand came to."""
         self._changes = 0
         """How many changes of the cluster it has heard of."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -198,6 +211,11 @@ class Scheduler:
         return {name: engine.profile for name, engine in self._engines.items()}
 
     @property
+    def binding_count(self) -> int:
+        """How many pods are being bound; it may be asked from any thread."""
+        return self._binder.under_way
+
+    @property
     def kept_bytes(self) -> int:
         """The memory of what is kept of pod classes. Units: bytes."""
         return sum(engine.kept_bytes for engine in self._engines.values())
@@ -243,6 +261,7 @@ class Scheduler:
             self._changed(self.cluster.remove_pod(identity))
         freed = self.cluster.nominations.update(pod) or self._nominated_before(pod, identity)
         if pod.spec.scheduler_name in self._profiles:
+            self._heard = PENDING_ADDED if self.queue.get(identity) is None else PENDING_UPDATED
             self.queue.add(pod)
         else:
             self.queue.delete(identity)
@@ -266,13 +285,17 @@ class Scheduler:
 
     def remove_pod(self, identity: str) -> None:
         """Record that a pod is gone."""
-        self.queue.delete(identity)
+        if self.queue.delete(identity):
+            self._heard = PENDING_DELETED
         self._nomination_ended(self.cluster.nominations.discard(identity))
         self._changed(self.cluster.remove_pod(identity))
         self._binder.reject_waiting(identity, "the pod is gone")
 
     def take(self, obj: Any) -> None:
         """Take an object of any kind of `policysched.model.kinds` as it is now."""
+        self._handle(self._take, obj)
+
+    def _take(self, obj: Any) -> None:
         if isinstance(obj, Pod):
             self.set_pod(obj)
         else:
@@ -280,10 +303,24 @@ class Scheduler:
 
     def drop(self, obj: Any) -> None:
         """Record that an object of any of the kinds is gone."""
+        self._handle(self._drop, obj)
+
+    def _drop(self, obj: Any) -> None:
         if isinstance(obj, Pod):
             self.remove_pod(pod_id(obj))
         else:
             self._changed(self.cluster.drop(obj))
+
+    def _handle(self, act: Callable[[Any], None], obj: Any) -> None:
+        """Do what an object asks for, and say how long that took where it changed anything."""
+        timing = self._timing
+        if timing is None:
+            act(obj)
+            return
+        self._heard, began = NOTHING, timing.now()
+        act(obj)
+        if not self._heard.nothing:
+            timing.change(label(self._heard), timing.now() - began)
 
     def set_metric(self, answer: MetricAnswer) -> None:
         """Take what a metrics source says of a metric."""
@@ -339,6 +376,8 @@ class Scheduler:
             decision, anew = decided
             if self._observers:
                 tell(self._observers, lambda one: one.on_decision(queued, decision))
+            if self._timing is not None:
+                self._tell_times(self._timing, queued.profile, decision)
             if decision.row < 0:
                 await self._decided_against(queued, decision, anew)
             else:
@@ -366,6 +405,18 @@ class Scheduler:
     def _state_of(self, engine: Engine) -> tuple[int, int, Profile]:
         """Return what differs once anything has changed that a decision depends on."""
         return self._changes, self.cluster.nominations.generation, engine.profile
+
+    def _tell_times(self, timing: Timing, profile: str, decision: Decision) -> None:
+        """Say what the points of a decision took."""
+        times = self._engines[profile].times
+        if times is None:
+            return
+        if decision.failure is None and decision.rejection is None:
+            timing.decided(profile, times.seconds)
+            return
+        for point, seconds in zip(CYCLE_POINTS, times.seconds, strict=True):
+            if seconds:
+                timing.point(point, decision.code_at(point), profile, seconds)
 
     async def _place(self, queued: QueuedPod, decision: Decision) -> None:
         """Count a pod on its node and start its binding, unless a plugin objects."""
@@ -413,7 +464,8 @@ class Scheduler:
         engine, extenders = self._engines[queued.profile], profile.extending(pod)
         turn = self._turns(engine, anew)
         failed = FailedCycle(decision, self._rng, extenders, lambda: engine.profile.victim_guards, turn)
-        result = await run_post_filters(profile.post_filters, pod, failed)
+        finding = run_post_filters(profile.post_filters, pod, failed, self._timing)
+        result = await at_point(self._timing, POST_FILTER, queued.profile, finding)
         if self.queue.get(queued.identity) is not queued:
             self.queue.done(queued)  # it went away while extenders were asked, and nobody has to make room for it
             return
@@ -426,8 +478,17 @@ class Scheduler:
         if self._observers and result.victims:
             tell(self._observers, lambda one: one.on_preemption(queued, result))
         if result.act is not None:
-            self._start(pod, _awaiting(result.act(self._binder.handle)))
+            self._start(pod, self._making_room(result.act(self._binder.handle)))
         self._fail(queued, failure)
+
+    async def _making_room(self, work: Awaitable[bool | None]) -> None:
+        timing, succeeded = self._timing, False
+        began = 0.0 if timing is None else timing.now()
+        try:
+            succeeded = await work is not False
+        finally:
+            if timing is not None:
+                timing.preempted(timing.now() - began, succeeded=succeeded)
 
     def _turns(self, engine: Engine, anew: Callable[[], Decision]) -> Turn:
         """Return what gives the loop its turn when it is time, and decides anew where anything changed meanwhile.
@@ -455,6 +516,7 @@ class Scheduler:
     def _changed(self, change: Change, but: str = "") -> None:
         self._changes += 1
         if not change.nothing:
+            self._heard = change
             self._tell_time()
             self.queue.move(change, but)
 
@@ -471,10 +533,6 @@ class Scheduler:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("what was to be done for pod=%s failed", task.get_name(), exc_info=error)
-
-
-async def _awaiting(work: Awaitable[None]) -> None:
-    await work
 
 
 def _tell_queued(observers: Observers, queued: QueuedPod, queue: str, event: str) -> None:

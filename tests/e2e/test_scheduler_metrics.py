@@ -21,21 +21,11 @@ SCHEDULED = (("profile", "profile"), ("result", "scheduled"))
 UNSCHEDULABLE = (("profile", "profile"), ("result", "unschedulable"))
 PREFIX = "scheduler_"
 NOT_HERE = {
-    "framework_extension_point_duration_seconds": "a point is not run by itself: answers are kept for pod classes",
-    "plugin_execution_duration_seconds": "as above",
-    "plugin_evaluation": "as above",
-    "queueing_hint_execution_duration_seconds": "hints of one kind of change are asked together",
-    "event_handling_duration_seconds": "objects are taken as they are read, a whole list at a time",
-    "inflight_events": "events are kept once for all attempts",
-    "goroutines": "there are none",
     "batch_attempts": "batching is what pod classes do for all pods",
     "batch_cache_flushed": "as above",
     "get_node_hint_duration_seconds": "as above",
     "store_schedule_results_duration_seconds": "as above",
-    "unschedulable_pods": "policysched_policy_rejections_total counts what policies turn away",
-    "preemption_attempts": "only attempts that found victims are heard of, see preemption_victims",
-    "preemption_goroutines_duration_seconds": "there are none",
-    "preemption_goroutines_execution": "there are none",
+    "volume_binder_cache_requests": "no volumes are assumed in a cache of their own",
 }
 """What kube-scheduler has and we do not, by what was seen of it, and why."""
 

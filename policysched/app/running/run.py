@@ -36,6 +36,7 @@ from policysched.app.running.object_handlers import MalformedPods, ObjectHandler
 from policysched.app.running.plugin_times import PluginTimes
 from policysched.app.running.scheduler_metrics import SchedulerMetrics, StateMetrics
 from policysched.app.running.shadow_victims import ShadowVictims
+from policysched.app.running.timing_metrics import TimingMetrics
 from policysched.app.running.watchdog import Watchdog
 from policysched.app.serving.health import HEALTHZ, READYZ, Health
 from policysched.app.serving.options import ServingOptions
@@ -58,6 +59,7 @@ from policysched.metric_sources.problems import SourceCounters
 from policysched.model.custom_objects import custom_kind
 from policysched.model.kinds import KINDS, NODES, PODS, POLICIES, ApiKind, CustomResource
 from policysched.model.policy import KIND
+from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.observer import LOG_LINES
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
@@ -124,9 +126,9 @@ class Process:
         client = KubeClient(transport, self.events, pacing)
         self._extenders = RunningExtenders(None if configuration is None else configuration.completed)
         self._profiles = profiles = with_extenders(_profiles(options, configuration), self._extenders.present)
-        metrics = SchedulerMetrics(clock)
+        metrics, timing = SchedulerMetrics(clock), TimingMetrics(clock)
         rng = random.Random()  # noqa: S311 - draws among equals
-        self.scheduler = Scheduler(profiles, client, clock, rng, (*LOG_LINES, metrics))
+        self.scheduler = Scheduler(profiles, client, clock, rng, (*LOG_LINES, metrics), timing)
         if configuration is not None:
             self.scheduler.queue.use_backoff(configuration.backoff)
         if options.max_unschedulable is not None:
@@ -136,11 +138,13 @@ class Process:
         registry.register(ShadowVictims(self.scheduler.shadows))
         self.reloader = Reloader(self.scheduler, client, clock, lease_of(self._election))
         registry.register(metrics)
+        registry.register(timing)
         registry.register(StateMetrics(self.scheduler, self.reloader.store))
         ProcessCollector(registry=registry)
         self.reloader.on_failure = partial(self.left_out.failed, KIND)
         self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon)
-        self.reloader.on_swap = self.feed.use
+        self._about_policies = (metrics, timing)
+        self.reloader.on_swap = self._swapped
         self._policies = PolicyHandler(self.reloader)
         self._objects = ObjectHandler(self.scheduler, self.left_out)
         self._malformed = MalformedPods(client, clock, frozenset(profiles), self.left_out)
@@ -154,6 +158,13 @@ class Process:
         self.health = Health()
         self.health.add("informer-sync", self._unlisted, READYZ)
         self.health.add("policies-sync", self._policies.problem, READYZ)
+
+    def _swapped(self, policies: PolicySet) -> None:
+        """Follow the metrics that policies read now, and forget what was counted of those that are deleted."""
+        self.feed.use(policies)
+        names = self.reloader.store.listed()
+        for one in self._about_policies:
+            one.keep_policies(names)
 
     def _watch_more(self) -> list[Reflector[Any]]:
         """Make reflectors for the kinds that plugins read and that are not watched yet; return these."""

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, product
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
@@ -27,12 +30,18 @@ from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.observer import Attempt, AttemptResult, Observer
 from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.schedule.scheduler import Scheduler
+from policysched.schedule.timing import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 
 FAILED_ATTEMPT: Final = "ScheduleAttemptFailure"
 """The event that puts a pod back after an attempt."""
 MANY_ATTEMPTS: Final = 15
 """Pods that took so many attempts share a label."""
+MOST_CLASSES: Final = 1024
+"""For how many pod classes is counted apart which plugins had a say, before that is added up."""
+FILTERING: Final = (PRE_FILTER, FILTER)
+SCORING: Final = (PRE_SCORE, SCORE)
 Labels = tuple[str, ...]
+PluginNames = tuple[str, ...]
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
@@ -57,6 +66,16 @@ class Histogram:
         counts[bisect_left(self._bounds, value)] += 1
         counts[-1] += value
 
+    def observe_all(self, labels: Labels, values: NDArray[np.float64]) -> None:
+        """Count many values at once; nothing where there are none."""
+        if not values.size:
+            return
+        counts = self._counts.setdefault(labels, self._empty())
+        found = np.bincount(np.searchsorted(self._bounds, values), minlength=len(self._bounds) + 1)
+        for place in found.nonzero()[0].tolist():
+            counts[place] += int(found[place])
+        counts[-1] += float(values.sum())
+
     def collect(self) -> MetricFamily:
         """Make samples; it may be asked from any thread."""
         family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
@@ -66,9 +85,29 @@ class Histogram:
             family.add_metric(labels, list(zip(names, accumulate(buckets), strict=True)), total)
         return family
 
+    def copy(self) -> Histogram:
+        """Return another one with the same counts; it may be asked from any thread."""
+        made = Histogram(self._name, self._text, self._labels, self._bounds)
+        made._counts = {labels: list(counts) for labels, counts in dict(self._counts).items()}
+        return made
+
+    def keep(self, wanted: Callable[[Labels], bool]) -> None:
+        """Forget the series that are not wanted."""
+        self._counts = {labels: counts for labels, counts in self._counts.items() if wanted(labels)}
+
     def _empty(self) -> list[float]:
         """Make counts for each bucket, those above all bounds, and the sum of the values."""
         return [0] * (len(self._bounds) + 1) + [0.0]
+
+
+@dataclass(slots=True)
+class _Asked:
+    """How often the same plugins had a say: in decisions, and in choices among several nodes."""
+
+    profile: str
+    names: tuple[PluginNames, PluginNames]
+    decisions: int = 0
+    choices: int = 0
 
 
 class SchedulerMetrics(Observer, Collector):
@@ -119,11 +158,38 @@ class SchedulerMetrics(Observer, Collector):
         self._incoming: Counter[Labels] = Counter()
         self._rejections: Counter[Labels] = Counter()
         self._after_flush = 0
+        self._asked: dict[int, _Asked] = {}
+        """By the identity of the names, which are kept with it."""
+        self._asked_before: Counter[Labels] = Counter()
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
-        """Count how long a decision took."""
+        """Count how long a decision took, and which plugins had a say in it."""
         if not decision.failed:
             self._algorithm_seconds.observe((), self._monotonic() - queued.tried_at)
+        names = decision.evaluation.plugin_names()
+        asked = self._asked.get(id(names))
+        if asked is None:
+            if len(self._asked) >= MOST_CLASSES:
+                self._asked_before, self._asked = self.evaluations(), {}
+            asked = self._asked[id(names)] = _Asked(queued.profile, names)
+        asked.decisions += 1
+        asked.choices += decision.feasible_count > 1
+
+    def evaluations(self) -> Counter[Labels]:
+        """Count the decisions in which a plugin had a say, by plugin, extension point and profile."""
+        counts = Counter(self._asked_before)
+        for asked in tuple(self._asked.values()):
+            filters, scores = asked.names
+            for points, names, count in ((FILTERING, filters, asked.decisions), (SCORING, scores, asked.choices)):
+                for name, point in product(names, points) if count else ():
+                    counts[name, point, asked.profile] += count
+        return counts
+
+    def keep_policies(self, names: frozenset[str]) -> None:
+        """Forget what is known of policies but these."""
+        kept = {labels: count for labels, count in self.evaluations().items() if is_kept(labels[0], names)}
+        self._asked_before, self._asked = Counter(kept), {}
+        self._rejections = Counter({labels: count for labels, count in self._rejections.items() if labels[0] in names})
 
     def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:  # noqa: ARG002 - an observer's
         """Count the pods that make room."""
@@ -158,27 +224,34 @@ class SchedulerMetrics(Observer, Collector):
 
     def collect(self) -> Iterator[MetricFamily]:
         """Make samples; it may be asked from any thread."""
-        yield _counters(
+        yield make_counters(
             "scheduler_schedule_attempts",
             "[STABLE] Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be "
             "scheduled, while 'error' means an internal scheduler problem.",
             ("result", "profile"),
             self._attempts,
         )
-        yield _counters(
+        yield make_counters(
             "scheduler_queue_incoming_pods",
             "[STABLE] Number of pods added to scheduling queues by event and queue type.",
             ("queue", "event"),
             self._incoming,
         )
-        yield _counters(
+        yield make_counters(
             "scheduler_pod_scheduled_after_flush",
             "[ALPHA] Number of pods that were successfully scheduled after being flushed from unschedulablePods due to "
             "timeout. This metric helps detect potential queueing hint misconfigurations or event handling issues.",
             (),
             {(): self._after_flush},
         )
-        yield _counters(
+        yield make_counters(
+            "scheduler_plugin_evaluation",
+            "[BETA] Number of attempts to schedule pods by each plugin and the extension point (available only in "
+            "PreFilter, Filter, PreScore, and Score).",
+            ("plugin", "extension_point", "profile"),
+            self.evaluations(),
+        )
+        yield make_counters(
             "policysched_policy_rejections",
             "Attempts to schedule a pod that failed with the policy among those that rejected nodes.",
             ("policy", "profile"),
@@ -226,7 +299,34 @@ class StateMetrics(Collector):
         )
         size.add_metric(("nodes",), cluster.nodes.count)
         size.add_metric(("pods",), len(cluster.pods))
-        yield from (pending, size, *self._policies())
+        size.add_metric(("assumed_pods",), sum(one.assumed for one in tuple(cluster.pods.by_id.values())))
+        yield from (pending, size, *self._work(), *self._policies())
+
+    def _work(self) -> Iterator[MetricFamily]:
+        queue = self._scheduler.queue
+        unschedulable = GaugeMetricFamily(
+            "scheduler_unschedulable_pods",
+            "[BETA] The number of unschedulable pods broken down by plugin name. A pod will increment the gauge for "
+            "all plugins that caused it to not schedule and so this metric have meaning only when broken down "
+            "by plugin.",
+            labels=("plugin", "profile"),
+        )
+        for labels, count in sorted(queue.rejections().items()):
+            unschedulable.add_metric(labels, count)
+        in_flight = GaugeMetricFamily(
+            "scheduler_inflight_events",
+            "[ALPHA] Number of events currently tracked in the scheduling queue.",
+            labels=("event",),
+        )
+        for event, count in sorted(queue.events_in_flight().items()):
+            in_flight.add_metric((event,), count)
+        at_work = GaugeMetricFamily(
+            "scheduler_goroutines",
+            "[BETA] Number of running goroutines split by the work they do such as binding.",
+            labels=("operation",),
+        )
+        at_work.add_metric(("binding",), self._scheduler.binding_count)
+        yield from (unschedulable, in_flight, at_work)
 
     def _policies(self) -> Iterator[MetricFamily]:
         names = ("policy",)
@@ -246,12 +346,18 @@ class StateMetrics(Collector):
         yield from (newest, active, errors)
 
 
+def is_kept(plugin: str, names: frozenset[str]) -> bool:
+    """Return whether a plugin is one of the profiles', or a policy of these names."""
+    return not plugin.startswith(PREFIX) or plugin.removeprefix(PREFIX) in names
+
+
 def _as_go(bound: float) -> str:
     """Write a bound as Go does, who has no `.0`: queries name buckets by their texts."""
     return str(int(bound)) if bound == int(bound) else str(floatToGoString(bound))  # type: ignore[no-untyped-call]
 
 
-def _counters(name: str, text: str, labels: Sequence[str], counts: Mapping[Labels, int]) -> MetricFamily:
+def make_counters(name: str, text: str, labels: Sequence[str], counts: Mapping[Labels, int]) -> MetricFamily:
+    """Make the samples of a counter, one for each combination of its labels' values."""
     family = CounterMetricFamily(name, text, labels=labels)
     for values, count in dict(counts).items():
         family.add_metric(values, count)

@@ -78,12 +78,12 @@ class Evictions:
         running.held_back = True
         return True
 
-    def start(self, preemption: Preemption, handle: Handle) -> Awaitable[None]:
-        """Note that a preemption is under way, and return what makes its requests."""
+    def start(self, preemption: Preemption, handle: Handle) -> Awaitable[bool]:
+        """Note that a preemption is under way, and return what makes its requests and says whether all went well."""
         self._running[pod_id(preemption.preemptor)] = preemption
         return self._run(preemption, handle)
 
-    async def _run(self, preemption: Preemption, handle: Handle) -> None:
+    async def _run(self, preemption: Preemption, handle: Handle) -> bool:
         preemptor, error = pod_id(preemption.preemptor), None
         try:
             cleared = await self._clear_nominations(preemption, handle)
@@ -99,6 +99,7 @@ class Evictions:
             handle.activate((preemptor,))
         if error is not None:
             raise error
+        return not failed
 
     async def _pause(self, handle: Handle) -> None:
         """Wait after a failure, the longer the more preemptors do: what was refused would be refused again at once."""

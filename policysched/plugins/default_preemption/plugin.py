@@ -221,7 +221,7 @@ class DefaultPreemption:
         if not going:
             return PostFilterResult(None, node, victims=victims, details=details)
 
-        def act(handle: Handle) -> Awaitable[None]:
+        def act(handle: Handle) -> Awaitable[bool]:
             return self._evictions.start(Preemption(pod, node, going, cluster), handle)
 
         return PostFilterResult(None, node, act, victims, details)

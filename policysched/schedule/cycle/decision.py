@@ -18,6 +18,7 @@ from policysched.framework.status import filter_error
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.evaluation import NARROWED, Evaluation
 from policysched.schedule.cycle.plugin_results import PRE_FILTER_RESULT
+from policysched.schedule.timing import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 from policysched.state.cluster import Cluster
 
 NO_NODES = "no nodes available to schedule pods"
@@ -62,6 +63,18 @@ class Decision:
     def evaluated_count(self) -> int:
         """How many nodes were looked at: all of them, unless the nominated one was enough."""
         return 1 if self.nominated else self.cluster.nodes.count
+
+    def code_at(self, point: str) -> Code:
+        """Return how an extension point ended: a failure is that of the point where it came up."""
+        if self.rejection is not None:
+            return self.rejection.code if point == PRE_FILTER else Code.SUCCESS
+        if self.failure is None:
+            return Code.SUCCESS
+        if self.failure is self.evaluation.filter_failure:
+            failed_at = FILTER
+        else:
+            failed_at = PRE_SCORE if self.failure is self.evaluation.score_failure else SCORE
+        return self.failure.code if point == failed_at else Code.SUCCESS
 
     def rejectors(self) -> frozenset[str]:
         """Return the names of the plugins that turned the pod away; changes they wait for bring it back."""

@@ -29,6 +29,7 @@ from policysched.schedule.cycle.per_pod_results import (
     with_out_of_tree_scores,
     with_per_pod_results,
 )
+from policysched.schedule.timing import FILTERED, PREPARED, SCORED, CycleTimes, Timing
 from policysched.state.cluster import Cluster
 
 CACHE_BYTES = 512 * 1024 * 1024
@@ -42,7 +43,12 @@ BYTES_PER_KEY_BYTE = 6
 class Engine:
     """Decides for the pods of one profile over one cluster."""
 
-    def __init__(self, cluster: Cluster, profile: Profile, rng: random.Random) -> None:
+    times: CycleTimes | None = None
+    """What the extension points of the last decision took, None where nobody measures."""
+
+    def __init__(self, cluster: Cluster, profile: Profile, rng: random.Random, timing: Timing | None = None) -> None:
+        if timing is not None:
+            self.times = CycleTimes(timing)
         self.cluster = cluster
         self.profile = profile
         self._rng = rng
@@ -62,7 +68,7 @@ class Engine:
         Nothing that it decides shows in what this one keeps, and what plugins reach the scheduler with stays as it is.
         """
         made = copy(self)
-        made._rng, made._evaluations = rng, _no_evaluations()
+        made._rng, made._evaluations, made.times = rng, _no_evaluations(), None
         return made
 
     def key(self, pod: Pod) -> Hashable:
@@ -72,14 +78,19 @@ class Engine:
 
     def evaluate(self, pod: Pod, key: Hashable = None) -> Evaluation:
         """Return the up-to-date evaluation of the pod's class."""
+        times = self.times
+        if times is not None:
+            times.begin()
         self.cluster.strings.tidy()
         key = self.key(pod) if key is None else key
         generations = self._generations()
         evaluation = self._evaluations.get(key)
         if evaluation is None or evaluation.generations != generations:
-            evaluation = Evaluation(self.cluster, self.profile, pod, generations)
+            evaluation = Evaluation(self.cluster, self.profile, pod, generations, times)
             self._keep(key, evaluation)
         else:
+            if times is not None:
+                times.lap(PREPARED)
             self._refresh(key, evaluation)
         return evaluation
 
@@ -119,9 +130,16 @@ class Engine:
 
         Before one is chosen, others may lay answers of theirs over it: see `laid_over` in `per_pod_results`.
         """
-        evaluation = self.evaluate(pod, key)
+        of_class = evaluation = self.evaluate(pod, key)
         if (plugins := self.profile.per_pod_plugins(pod)) is not None:
             evaluation = with_per_pod_results(evaluation, self.profile, pod, plugins)
+        evaluation = self._with_nominations(pod, evaluation)
+        if evaluation is not of_class and self.times is not None:
+            self.times.lap(FILTERED)
+        return evaluation
+
+    def _with_nominations(self, pod: Pod, evaluation: Evaluation) -> Evaluation:
+        """Return which nodes are left beside nominated pods, and by the answers of out-of-tree filters."""
         if evaluation.rejection is not None:
             return evaluation
         nominations = self.cluster.nominations
@@ -159,6 +177,8 @@ class Engine:
             evaluation = with_out_of_tree_scores(evaluation, part)
         ranking = evaluation.ranking()
         [tied] = (ranking == ranking[ranking.argmax()]).nonzero()
+        if self.times is not None:
+            self.times.lap(SCORED)
         if feasible_count > 1 and (failure := evaluation.failed_score()) is not None:
             return Decision(self.cluster, pod, evaluation, failure=failure)
         chosen = int(tied[0 if tied.size == 1 else int(self._rng.random() * tied.size)])

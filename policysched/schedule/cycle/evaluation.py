@@ -39,6 +39,18 @@ from policysched.pausing import Pausing, finished
 from policysched.schedule.cycle.out_of_tree_results import KnownAnswers, OutOfTreePart
 from policysched.schedule.cycle.plugin_results import PRESENCE, FilterResults, NarrowedNodes, RowChanges, ScoreResults
 from policysched.schedule.cycle.what_if import Trial
+from policysched.schedule.timing import (
+    FILTER,
+    FILTERED,
+    NORMALIZE,
+    PRE_FILTER,
+    PRE_SCORE,
+    PRE_SCORED,
+    PREPARED,
+    SCORE,
+    CycleTimes,
+    asked,
+)
 from policysched.state.cluster import Cluster
 from policysched.state.nominations import PodsByRow
 from policysched.state.tables.amounts import PodResources, pod_resources
@@ -85,11 +97,14 @@ class PreFilter:
         self._places = places
 
     @classmethod
-    def asking(cls, cluster: Cluster, profile: Profile, pod: Pod) -> Pausing[PreFilter]:
+    def asking(
+        cls, cluster: Cluster, profile: Profile, pod: Pod, times: CycleTimes | None = None
+    ) -> Pausing[PreFilter]:
         """Ask the filters whose answers hold for the whole pod class, pausing after each."""
         made = cls(profile.places)
         for place, plugin in profile.class_filters:
-            if made.ends(place, plugin, plugin.prepare_filter(pod, cluster)):
+            state = asked(times, plugin.name, PRE_FILTER, plugin.prepare_filter, pod, cluster)
+            if made.ends(place, plugin, state):
                 return made
             yield
         made.settle(cluster)
@@ -176,8 +191,15 @@ class Evaluation:
     nbytes: int
     """The memory that it took when it was last measured, 0 before that. Units: bytes."""
 
-    def __init__(self, cluster: Cluster, profile: Profile, pod: Pod, generations: Hashable) -> None:
-        finished(self._working_out(cluster, profile, pod, generations))
+    def __init__(
+        self,
+        cluster: Cluster,
+        profile: Profile,
+        pod: Pod,
+        generations: Hashable,
+        times: CycleTimes | None = None,
+    ) -> None:
+        finished(self._working_out(cluster, profile, pod, generations, times))
 
     @classmethod
     def evaluating(cls, cluster: Cluster, profile: Profile, pod: Pod, generations: Hashable) -> Pausing[Evaluation]:
@@ -186,16 +208,22 @@ class Evaluation:
         Once the generations have moved it is not to be gone on with.
         """
         made = object.__new__(cls)
-        yield from made._working_out(cluster, profile, pod, generations)
+        yield from made._working_out(cluster, profile, pod, generations, None)
         return made
 
-    def _working_out(self, cluster: Cluster, profile: Profile, pod: Pod, generations: Hashable) -> Pausing[None]:
+    def _working_out(
+        self, cluster: Cluster, profile: Profile, pod: Pod, generations: Hashable, times: CycleTimes | None
+    ) -> Pausing[None]:
         self.cluster = cluster
+        self.times = times
+        """What the extension points of the decision at hand take, None where nobody measures."""
+        self._names: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         self.nbytes = self._refreshes = 0
         self.generations = generations
         self._seen = cluster.journal.position
         self.pod_resources: PodResources = pod_resources(pod)
-        prepared = yield from PreFilter.asking(cluster, profile, pod)
+        prepared = yield from PreFilter.asking(cluster, profile, pod, times)
+        self._lap(PREPARED)
         self.filters, self.narrowing, self.outcomes = prepared.filters, prepared.narrowing, prepared.outcomes
         self._failing = [one for one in self.filters if one.fails]
         self.first = np.zeros(0, np.int16)
@@ -213,7 +241,8 @@ class Evaluation:
         self._scored: int | None = None
         """The journal's position that the scores are of, None where they have to be computed anew."""
         if self.rejection is None:
-            self.scores, self.score_failure = yield from preparing_scores(profile.class_scores, pod, cluster)
+            self.scores, self.score_failure = yield from preparing_scores(profile.class_scores, pod, cluster, times)
+            self._lap(PRE_SCORED)
             yield from self._recomputing(self._seen)
 
     def measure(self) -> None:
@@ -231,6 +260,7 @@ class Evaluation:
         """Return another one of the same parts, to replace some of them."""
         made = object.__new__(Evaluation)
         made.__dict__ |= self.__dict__
+        made._names = None
         return made
 
     def refresh(self) -> None:
@@ -245,12 +275,13 @@ class Evaluation:
             return
         self._seen = journal.position
         changes = RowChanges(*changed)
-        found = [one.update(rows) for one in self.filters if (rows := changes.of(one.reads)) is not None]
+        found = self._updated(self.filters, changes, FILTER)
         if (present := changes.of(PRESENCE)) is not None:
             found.append(present)
         judged = np.concatenate(found) if found else NO_ROWS
         if judged.size:
             self._judge(self._among_all(judged))
+        self._lap(FILTERED)
         if not self.feasible_count:
             return
         if self._scored == before:
@@ -272,20 +303,39 @@ class Evaluation:
         """Ask about all rows, as of the verdicts' position."""
         nodes, self._scored = self.cluster.nodes, self._seen
         for one in self.scores:
-            one.recompute(nodes.columns.capacity, nodes.size)
+            asked(self.times, one.plugin.name, SCORE, one.recompute, nodes.columns.capacity, nodes.size)
             yield
         self._rank(slice(0, nodes.size))
 
     def _update_scores(self, changes: RowChanges, judged: RowNumbers | None) -> None:
         """Ask about rows that changed since scores were last up to date; verdicts did on some rows, None for any."""
         self._scored = self._seen
-        found = [one.update(rows) for one in self.scores if (rows := changes.of(one.reads)) is not None]
+        found = self._updated(self.scores, changes, SCORE)
         if judged is None:
             self._rank(slice(0, self.cluster.nodes.size))
             return
         scored = np.concatenate((judged, *found))
         if scored.size:
             self._rank(self._among_all(scored))
+
+    def _updated(
+        self, results: Sequence[FilterResults | ScoreResults], changes: RowChanges, point: str
+    ) -> list[RowNumbers]:
+        """Ask about the rows that changed in what each plugin reads; return those with other answers."""
+        times = self.times
+        if times is None or not times.by_plugin:
+            return [one.update(rows) for one in results if (rows := changes.of(one.reads)) is not None]
+        found, timing = [], times.timing
+        for one in results:
+            if (rows := changes.of(one.reads)) is not None:
+                began = timing.now()
+                found.append(one.update(rows))
+                timing.plugin(one.plugin.name, point, Code.SUCCESS, timing.now() - began)
+        return found
+
+    def _lap(self, place: int) -> None:
+        if self.times is not None:
+            self.times.lap(place)
 
     def _among_all(self, rows: RowNumbers) -> Rows:
         """Return all rows in the place of many."""
@@ -312,7 +362,9 @@ class Evaluation:
         if not uneven:
             return ranked
         feasible = self.feasible()
-        added = [scores for one in uneven if (scores := one.added(feasible)) is not None]
+        times = self.times
+        found = [asked(times, one.plugin.name, NORMALIZE, one.added, feasible) for one in uneven]
+        added = [scores for scores in found if scores is not None]
         if not added:
             return ranked
         total: Scores = ranked.astype(np.int64)
@@ -349,6 +401,13 @@ class Evaluation:
     def pod_cycle(self) -> PodCycle | None:
         """What the out-of-tree plugins that are asked about the pod share."""
         return None if self.out_of_tree is None else self.out_of_tree.cycle
+
+    def plugin_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the names of the profile's plugins that have something to say at Filter and at Score."""
+        if self._names is None:
+            filters = tuple(one.plugin.name for one in self.plugin_filters())
+            self._names = filters, tuple(one.plugin.name for one in self.scores)
+        return self._names
 
     def plugin_filters(self) -> list[FilterResults]:
         """Return what the profile's filters say, without narrowing, nominated pods and extenders."""
@@ -397,9 +456,10 @@ class Evaluation:
         self.first = np.full(nodes.columns.capacity, ABSENT, np.int16)
         self.ranked = np.full(nodes.columns.capacity, self.infeasible, self.ranked.dtype)
         for one in self.filters:
-            one.recompute(nodes.columns.capacity, nodes.size)
+            asked(self.times, one.plugin.name, FILTER, one.recompute, nodes.columns.capacity, nodes.size)
             yield
         self._judge(slice(0, nodes.size))
+        self._lap(FILTERED)
         if self.feasible_count:
             yield from self._scoring()
 
@@ -443,22 +503,22 @@ class Evaluation:
 
 
 def prepare_scores(
-    plugins: Sequence[tuple[ScorePlugin, int | None]], pod: Pod, cluster: Cluster
+    plugins: Sequence[tuple[ScorePlugin, int | None]], pod: Pod, cluster: Cluster, times: CycleTimes | None = None
 ) -> tuple[list[ScoreResults], Status | None]:
     """Run PreScore; return the plugins that have something to say, or the status of one that failed.
 
     A plugin without a weight is at PreScore alone.
     """
-    return finished(preparing_scores(plugins, pod, cluster))
+    return finished(preparing_scores(plugins, pod, cluster, times))
 
 
 def preparing_scores(
-    plugins: Sequence[tuple[ScorePlugin, int | None]], pod: Pod, cluster: Cluster
+    plugins: Sequence[tuple[ScorePlugin, int | None]], pod: Pod, cluster: Cluster, times: CycleTimes | None = None
 ) -> Pausing[tuple[list[ScoreResults], Status | None]]:
     """Do what `prepare_scores` does, pausing after each plugin."""
     found: list[ScoreResults] = []
     for plugin, weight in plugins:
-        state = plugin.prepare_score(pod, cluster)
+        state = asked(times, plugin.name, PRE_SCORE, plugin.prepare_score, pod, cluster)
         if isinstance(state, Status):
             return [], state.by(plugin.name)
         if state is not SKIP and weight is not None:

@@ -94,6 +94,8 @@ def choose(engine: Engine, pod: Pod, answers: Answers, *, moved: bool = False) -
         answers: What extenders said.
         moved: Whether anything has changed since they were asked.
     """
+    if engine.times is not None:
+        engine.times.resume()
     evaluation = engine.find(pod) if moved else answers.found
     if answers.failure:
         failure = Status(Code.ERROR, (answers.failure,), EXTENDER)

@@ -21,7 +21,7 @@ from policysched.framework import SKIP, FilterPlugin, Status
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin, PodCycle
 from policysched.framework.profile import PerPodPlugins, Profile
 from policysched.model.objects import Pod
-from policysched.schedule.cycle.evaluation import FEASIBLE, Evaluation, PreFilter, prepare_scores
+from policysched.schedule.cycle.evaluation import BEHIND_ALL, FEASIBLE, Evaluation, PreFilter, prepare_scores
 from policysched.schedule.cycle.out_of_tree_results import (
     KnownAnswers,
     OutOfTreePart,
@@ -29,6 +29,7 @@ from policysched.schedule.cycle.out_of_tree_results import (
     ask_scores,
 )
 from policysched.schedule.cycle.plugin_results import FilterResults, NarrowedNodes, ScoreResults
+from policysched.schedule.timing import FILTER, PRE_FILTER, SCORE, asked
 
 
 def with_per_pod_results(evaluation: Evaluation, profile: Profile, pod: Pod, plugins: PerPodPlugins) -> Evaluation:
@@ -85,9 +86,11 @@ class _PodPreFilter(PreFilter):
         return FilterResults(NarrowedNodes(self.narrowing), NarrowedNodes.prepare(self._allowed, cluster))
 
     def _ask(self, place: int, plugin: FilterPlugin, pod: Pod) -> bool:
+        times = self._class.times
         if self._cycle is None or not isinstance(plugin, OutOfTreePlugin):
-            return self.ends(place, plugin, plugin.prepare_filter(pod, self._class.cluster))
-        answer = plugin.pre_filter(self._cycle)
+            state = asked(times, plugin.name, PRE_FILTER, plugin.prepare_filter, pod, self._class.cluster)
+            return self.ends(place, plugin, state)
+        answer = asked(times, plugin.name, PRE_FILTER, plugin.pre_filter, self._cycle)
         if answer is SKIP:
             return False
         if isinstance(answer, Status | frozenset) and self.ends_with(place, plugin.name, answer):
@@ -125,7 +128,7 @@ def _with_scores(made: Evaluation, plugins: PerPodPlugins, pod: Pod) -> Evaluati
     if not plugins.scores:
         return made
     found = [(plugin, weight) for plugin, weight in plugins.scores if not isinstance(plugin, OutOfTreePlugin)]
-    scores, failure = prepare_scores(found, pod, made.cluster)
+    scores, failure = prepare_scores(found, pod, made.cluster, made.times)
     made = laid_over(made, scores=scores)
     if failure is not None and made.score_failure is None:
         made = made.copy()
@@ -155,7 +158,7 @@ def with_out_of_tree_filters(evaluation: Evaluation, part: OutOfTreePart) -> Eva
         if not isinstance(one, OutOfTreeResults):
             continue
         left = ((first == FEASIBLE) | (first > place)).nonzero()[0]
-        failure = one.ask(cycle, left) if left.size else None
+        failure = asked(made.times, one.plugin.name, FILTER, one.ask, cycle, left) if left.size else None
         if failure is not None:
             break
         if one.rejects_any:
@@ -203,7 +206,10 @@ def _lay_filters(made: Evaluation, filters: Sequence[FilterResults], again: Sequ
     """Lay filters over; `again` are those of the evaluation that keep off more nodes than it has noted."""
     capacity, size = made.cluster.nodes.columns.capacity, made.cluster.nodes.size
     for one in filters:
-        one.recompute(capacity, size)
+        if 0 <= one.place < BEHIND_ALL and not isinstance(one, OutOfTreeResults):
+            asked(made.times, one.plugin.name, FILTER, one.recompute, capacity, size)
+        else:
+            one.recompute(capacity, size)
     known = made.filters
     made.filters = sorted([*known, *filters], key=lambda one: one.place)
     first = _moved(made.first[:size], known, made.filters)
@@ -230,7 +236,7 @@ def _lay_scores(made: Evaluation, scores: Sequence[ScoreResults]) -> None:
     """Add scores that need no normalising to the sums; the others are added when nodes are ranked."""
     capacity, size = made.cluster.nodes.columns.capacity, made.cluster.nodes.size
     for one in scores:
-        one.recompute(capacity, size)
+        asked(made.times, one.plugin.name, SCORE, one.recompute, capacity, size)
     made.scores = [*made.scores, *scores]
     ranked = made.ranked[:size].astype(np.int64)
     for one in scores:

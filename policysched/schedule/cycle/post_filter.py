@@ -35,6 +35,7 @@ from policysched.model.objects import Pod
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.plugin_results import PRE_FILTER_RESULT, FilterResults
 from policysched.schedule.cycle.what_if import Trial, verdicts_on
+from policysched.schedule.timing import POST_FILTER, Timing, awaited
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -143,13 +144,16 @@ class FailedCycle:
         return self._filters
 
 
-async def run_post_filters(plugins: Sequence[PostFilterPlugin], pod: Pod, failed: FailedCycle) -> PostFilterResult:
+async def run_post_filters(
+    plugins: Sequence[PostFilterPlugin], pod: Pod, failed: FailedCycle, timing: Timing | None = None
+) -> PostFilterResult:
     """Ask PostFilter plugins about a decision; without any, no node is kept for the pod.
 
     Args:
         plugins: The plugins in their order.
         pod: The pod as it is known now.
         failed: The decision.
+        timing: Who measures.
 
     Returns:
         The result of the plugin that ended it; else all reasons, with the last word about a nominated node.
@@ -159,9 +163,7 @@ async def run_post_filters(plugins: Sequence[PostFilterPlugin], pod: Pod, failed
     found = PostFilterResult(unschedulable())
     reasons: list[str] = []
     for plugin in plugins:
-        result = _asked(plugin, pod, failed)
-        if result.ask is not None:
-            result = await result.ask()
+        result = await awaited(timing, plugin.name, POST_FILTER, _answer(plugin, pod, failed))
         status = result.status
         if status is None or status.code in (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
             return result
@@ -175,6 +177,11 @@ async def run_post_filters(plugins: Sequence[PostFilterPlugin], pod: Pod, failed
             rejectors=found.rejectors | result.rejectors,
         )
     return found
+
+
+async def _answer(plugin: PostFilterPlugin, pod: Pod, failed: FailedCycle) -> PostFilterResult:
+    result = _asked(plugin, pod, failed)
+    return result if result.ask is None else await result.ask()
 
 
 def _asked(plugin: PostFilterPlugin, pod: Pod, failed: FailedCycle) -> PostFilterResult:

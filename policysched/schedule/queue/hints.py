@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -30,6 +31,7 @@ from policysched.framework import (
 )
 from policysched.model.objects import Pod
 from policysched.schedule.queue.queued_pod import QueuedPod
+from policysched.schedule.timing import Timing
 
 log = logging.getLogger(__name__)
 SHARE: Final = 0.1
@@ -100,7 +102,13 @@ def index_of(hints: Sequence[Hint]) -> HintIndex | None:
 
 
 def judge(
-    queued: QueuedPod, change: Change, matching: Matching, cluster: Cluster, *, asks: bool = True
+    queued: QueuedPod,
+    change: Change,
+    matching: Matching,
+    cluster: Cluster,
+    *,
+    asks: bool = True,
+    timing: Timing | None = None,
 ) -> QueueingStrategy:
     """Say what a change means for a pod, given the matching hints of its profile.
 
@@ -114,24 +122,30 @@ def judge(
             if matching.keys().isdisjoint(queued.rejectors | queued.pending)
             else QueueingStrategy.AFTER_BACKOFF
         )
-    if any(_helps(queued, plugin, change, matching, cluster) for plugin in queued.pending):
+    if any(_helps(queued, plugin, change, matching, cluster, timing) for plugin in queued.pending):
         return QueueingStrategy.IMMEDIATELY
-    if any(_helps(queued, plugin, change, matching, cluster) for plugin in queued.rejectors):
+    if any(_helps(queued, plugin, change, matching, cluster, timing) for plugin in queued.rejectors):
         return QueueingStrategy.AFTER_BACKOFF
     return QueueingStrategy.SKIP
 
 
-def _helps(queued: QueuedPod, plugin: str, change: Change, matching: Matching, cluster: Cluster) -> bool:
+def _helps(
+    queued: QueuedPod, plugin: str, change: Change, matching: Matching, cluster: Cluster, timing: Timing | None
+) -> bool:
     for hint in matching.get(plugin, ()):
         if hint.helps is None:
             return True
+        began = 0.0 if timing is None else timing.now()
         try:
-            if hint.helps(queued.pod, change, cluster):
-                return True
+            outcome = "Queue" if hint.helps(queued.pod, change, cluster) else "QueueSkip"
         except KeyboardInterrupt:
             raise
         except BaseException:
             log.exception("queueing hint of %s failed for pod %s: trying the pod again", plugin, queued.pod.key)
+            outcome = "Error"
+        if timing is not None:
+            timing.hint(plugin, label(change), outcome, timing.now() - began)
+        if outcome != "QueueSkip":
             return True
     return False
 
@@ -141,9 +155,14 @@ def label(change: Change) -> str:
 
     Source: k8s.io/kube-scheduler/framework/types.go (ClusterEvent.Label).
     """
-    names = [part.name for part in change.action if part.name]
-    single = names[0] if len(names) == 1 and change.action is not Action.UPDATE_OTHER else "UPDATE"
-    return change.resource.value + "".join(word.capitalize() for word in single.split("_"))
+    return _label(change.resource, change.action)
+
+
+@lru_cache(256)
+def _label(resource: Resource | CustomResource, action: Action) -> str:
+    names = [part.name for part in action if part.name]
+    single = names[0] if len(names) == 1 and action is not Action.UPDATE_OTHER else "UPDATE"
+    return resource.value + "".join(word.capitalize() for word in single.split("_"))
 
 
 class HintBudget:

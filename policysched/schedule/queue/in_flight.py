@@ -96,6 +96,15 @@ class InFlight:
             self._occurrences.popleft()
             self._first += 1
 
+    def kept(self) -> tuple[Occurrence, ...]:
+        """Return the occurrences that are kept; it may be asked from any thread."""
+        return tuple(self._occurrences)
+
+    @property
+    def listening(self) -> int:
+        """For how many attempts they are kept."""
+        return len(self._listening)
+
     @property
     def occurrences(self) -> int:
         """How many occurrences are kept."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -36,10 +37,13 @@ from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod, Stage
 from policysched.schedule.queue.subqueues import WINDOW, Backoff, OnQueued, PodQueues, QueueCounts
 from policysched.schedule.queue.timers import Timers
 from policysched.schedule.queue.unschedulable import PORTION, Moves
+from policysched.schedule.timing import Timing
 from policysched.state.changes import pod_difference
 from policysched.state.placed.pods import pod_id
 
 TIME_PASSES = Change(Resource.TIME, Action.UPDATE_OTHER)
+POD_POPPED = "PodPopped"
+"""What kube-scheduler calls an attempt among the events that are kept."""
 SWEEP = 30.0
 """How often pods that have waited too long are looked for. Units: seconds."""
 
@@ -62,6 +66,7 @@ class Queue:
         self._pods: dict[str, QueuedPod] = {}
         self._queues = PodQueues(clock, sort, profiles, backoff or Backoff())
         self._in_flight = InFlight()
+        self._timing: Timing | None = None
         self._timers = Timers(clock, cluster)
         self._hint_budget = HintBudget(clock)
         self._moves = Moves(self._retry)
@@ -298,6 +303,27 @@ class Queue:
         """Have a function called whenever a pod becomes poppable, or the passing of time may make it so."""
         self._queues.on_ready = on_ready
 
+    def measure_with(self, timing: Timing | None) -> None:
+        """Say from now on what hints and gates take; None for nobody."""
+        self._timing = self._queues.timing = timing
+
+    def rejections(self) -> Counter[tuple[str, str]]:
+        """Count the pods that wait for another attempt by each plugin that turned them away, and profile.
+
+        It may be asked from any thread.
+        """
+        counts: Counter[tuple[str, str]] = Counter()
+        for queued in tuple(self._pods.values()):
+            if queued.stage is not Stage.IN_FLIGHT:
+                counts.update((plugin, queued.profile) for plugin in queued.rejectors | queued.pending)
+        return counts
+
+    def events_in_flight(self) -> Counter[str]:
+        """Count what is kept for attempts under way, by kube-scheduler's names; it may be asked from any thread."""
+        counts = Counter(_event_of(one) for one in self._in_flight.kept())
+        counts[POD_POPPED] = self._in_flight.listening
+        return counts
+
     def report_to(self, on_queued: OnQueued) -> None:
         """Have a function called whenever a pod enters a queue."""
         self._queues.on_queued = on_queued
@@ -333,7 +359,7 @@ class Queue:
             if change is TIME_PASSES and not asks and self._hint_budget.is_spent:
                 self._timers.again(queued)
                 continue
-            verdict = judge(queued, change, matching, self._cluster, asks=asks)
+            verdict = judge(queued, change, matching, self._cluster, asks=asks, timing=self._timing)
             if verdict is QueueingStrategy.SKIP:
                 self._timers.set(queued, self._listeners(queued))
             else:
@@ -363,7 +389,7 @@ class Queue:
             matching = self._interests(queued).matching(occurrence.change)
             self._hint_budget.start(occurrence.change)
             asks = self._hint_budget.permits(queued)
-            verdict = judge(queued, occurrence.change, matching, self._cluster, asks=asks)
+            verdict = judge(queued, occurrence.change, matching, self._cluster, asks=asks, timing=self._timing)
             self._hint_budget.stop()
             return verdict
         pushed = occurrence.only or occurrence.pushes_all or occurrence.plugins & (queued.rejectors | queued.pending)
@@ -375,6 +401,14 @@ class Queue:
 
     def _interests(self, queued: QueuedPod) -> Interests:
         return self.profiles.get(queued.profile, NO_INTERESTS)
+
+
+def _event_of(occurrence: Occurrence) -> str:
+    if occurrence.change is not None:
+        return label(occurrence.change)
+    if occurrence.only:
+        return "ForceActivate"
+    return "UnschedulableTimeout" if occurrence.pushes_all else "SchedulingPolicyUpdate"
 
 
 class Waiter:

@@ -24,6 +24,7 @@ from policysched.framework import Clock, Code, PreEnqueuePlugin, QueueSortPlugin
 from policysched.schedule.queue.hints import NO_INTERESTS, Interests, QueueingStrategy
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.queue.unschedulable import UnschedulablePods
+from policysched.schedule.timing import PRE_ENQUEUE, Timing
 
 log = logging.getLogger(__name__)
 
@@ -152,6 +153,7 @@ class PodQueues:
         self.backoff = backoff
         self.on_ready: Callable[[], None] = _nobody
         self.on_queued: OnQueued | None = None
+        self.timing: Timing | None = None
         self.waiting = UnschedulablePods()
         self._clock, self._sort = clock, sort
         self._active, self._backing_off, self._failed = PodHeap(), PodHeap(), PodHeap()
@@ -284,6 +286,16 @@ class PodQueues:
         return self._sort.key(queued.pod, queued.queued_at)
 
     def _admit(self, queued: QueuedPod) -> bool:
+        timing = self.timing
+        if timing is None:
+            return self._passes_gates(queued)
+        began = timing.now()
+        admitted = self._passes_gates(queued)
+        code = Code.SUCCESS if admitted else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        timing.point(PRE_ENQUEUE, code, queued.profile, timing.now() - began)
+        return admitted
+
+    def _passes_gates(self, queued: QueuedPod) -> bool:
         gates = self.profiles.get(queued.profile, NO_INTERESTS).pre_enqueue
         last = gates.get(queued.gated_by)
         order = (last, *(gate for gate in gates.values() if gate is not last)) if last else gates.values()
