@@ -246,7 +246,7 @@ print([row.qualified for row in Registry() if row.kind == "Rack"])
 
 def test_extension_point_is_a_protocol_a_tuple_of_the_profile_and_who_asks(copy: Copy) -> None:
     protocol, profile, enabled, asks = recipe("An extension point")
-    asked = '            await _awaited("PostBind", plugin, partial(plugin.post_bind, assumed, self.handle))\n'
+    asked = "            await at_point(self.timing, POST_BIND, profile.scheduler_name, posting)\n"
     edits: dict[str, list[Edit]] = {
         protocol: [
             before("class PostBindPlugin(")(
