@@ -30,7 +30,7 @@ from tests.controlplane.loading import until
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Program, Warden
 from tests.e2e.objects import Json, node, pod
-from tests.requeueing.control_plane import KubeScheduler, Move, bare_plane, our_moves
+from tests.requeueing.control_plane import KubeScheduler, Move, bare_plane, moves_in
 
 ROOT = Path(__file__).resolve().parent.parent
 ME = "default-scheduler"
@@ -102,7 +102,7 @@ class Policysched:
     def __init__(self, plane: ControlPlane) -> None:
         self._warden = Warden(plane.logs)
         start = "from policysched.cli import main; main()"
-        command = [sys.executable, "-c", start, "run", f"--kubeconfig={plane.kubeconfig()}", "--v=2"]
+        command = [sys.executable, "-c", start, "run", f"--kubeconfig={plane.kubeconfig()}", "--v=5"]
         self.program = Program(
             "policysched", [*command, f"--scheduler-name={ME}"], plane.logs / "policysched.log", self._warden
         )
@@ -119,7 +119,7 @@ class Policysched:
     def moves(self) -> list[Move]:
         """Give the moves of pods so far."""
         log = self.program.log
-        return list(our_moves(log.read_text("utf-8", "replace").splitlines())) if log.exists() else []
+        return list(moves_in(log.read_text("utf-8", "replace").splitlines())) if log.exists() else []
 
 
 def _policysched(plane: ControlPlane) -> Policysched:

@@ -1,7 +1,7 @@
 """Printing and logging: Rich on a terminal, the same texts without colour and at full width elsewhere.
 
 All that commands print goes through here, so that nothing of an object, a file or a server's answer reaches a terminal
-as it is. Log records are lines on stderr, in the order time, level, place, text.
+as it is.
 """
 
 from __future__ import annotations
@@ -19,14 +19,11 @@ from rich.table import Table
 from rich.text import Text
 
 import policysched
+from policysched.klog import body
 from policysched.visible import visible, visible_json, visible_lines
 
 WIDTH: Final = 200
 """The width where nobody looks at a terminal, so that no table is cut."""
-_FORMAT: Final = "%(asctime)s.%(msecs)03d %(levelname)-7s %(name)s: %(message)s"
-_TIME: Final = "%Y-%m-%dT%H:%M:%S"
-_INDENT: Final = "  | "
-DEBUG_FROM: Final = 2
 _FINDING: Final[Mapping[str, str]] = {
     r"\Aerror\[\w+\](?=:)": "bold red",
     r"\Awarning\[\w+\](?=:)": "bold yellow",
@@ -106,39 +103,15 @@ def count(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-class LineFormatter(logging.Formatter):
-    """Writes a record as one line of visible characters, and a traceback below it as indented ones.
+class MessageFormatter(logging.Formatter):
+    """Writes what a record says, as one line."""
 
-    So no text of an object or a server looks like a record of its own, and none fills the log.
-    """
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
-        """Write the line."""
-        record.message = visible(record.message)
-        return super().formatMessage(record)
-
-    def formatException(self, ei: Any) -> str:  # noqa: N802 - as above
-        """Write the traceback."""
-        return _indented(super().formatException(ei))
-
-    def formatStack(self, stack_info: str) -> str:  # noqa: N802 - as above
-        """Write the stack."""
-        return _indented(super().formatStack(stack_info))
-
-
-def log_to_stderr(verbosity: int) -> None:
-    """Log our own records: news at 0 and 1, every decision from 2 on; libraries only warn, or say more from 6 on."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(LineFormatter(_FORMAT, _TIME))
-    logging.basicConfig(handlers=[handler], level=logging.DEBUG if verbosity >= 6 else logging.WARNING)
-    logging.getLogger("policysched").setLevel(logging.DEBUG if verbosity >= DEBUG_FROM else logging.INFO)
+    def format(self, record: logging.LogRecord) -> str:
+        """Write a record."""
+        return body(record)
 
 
 def show_every_record() -> None:
-    """Write warnings of commands that log nothing as `LineFormatter` does."""
+    """Write warnings of commands that log nothing as lines of visible characters."""
     if logging.lastResort is not None:
-        logging.lastResort.setFormatter(LineFormatter("%(message)s"))
-
-
-def _indented(text: str) -> str:
-    return "\n".join(_INDENT + visible(line) for line in text.split("\n"))
+        logging.lastResort.setFormatter(MessageFormatter())

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from policysched.framework import PostFilterResult, Status, WaitingPod
+from policysched.klog import V2, V3, V4, V5
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.queue.queued_pod import QueuedPod
 
@@ -81,32 +82,44 @@ def tell(observers: Observers, say: Callable[[Observer], None]) -> None:
 
 
 class LogLines(Observer):
-    """Writes what becomes of pods to the log; what was said before, at DEBUG."""
+    """Writes what becomes of pods to the log, in kube-scheduler's words and at its levels; what is no news, at 4."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, tuple[int, int]] = {}
+        """Of pods that are about to be bound, how many nodes were evaluated, and feasible."""
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
         """Say on which node a pod counts from now on."""
-        if decision.row >= 0:
-            text = "assumed pod=%s node=%s evaluatedNodes=%d feasibleNodes=%d"
-            log.debug(text, queued.pod.key, decision.node, decision.evaluated_count, decision.feasible_count)
+        if decision.row < 0 or not log.isEnabledFor(V2):
+            return
+        self._counts[queued.identity] = (decision.evaluated_count, decision.feasible_count)
+        log.log(V3, "Attempting to bind pod to node", {"pod": queued.pod.key, "node": decision.node})
 
     def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:
         """Say how many pods are to make room."""
-        log.info("preempting pod=%s node=%s victims=%d", queued.pod.key, result.nominated_node, len(result.victims))
+        told = {"node": result.nominated_node, "pod": queued.pod.key, "victims": len(result.victims)}
+        log.log(V2, "the target node for the preemption is determined", told)
 
     def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
         """Say into which queue an event has put a pod."""
-        log.debug("queued pod=%s queue=%s event=%s", queued.pod.key, queue, event)
+        if log.isEnabledFor(V5):
+            told = {"pod": queued.pod.key, "event": event, "queue": queue}
+            log.log(V5, "Pod moved to an internal scheduling queue", told)
 
     def on_attempt(self, attempt: Attempt) -> None:
         """Say how an attempt ended."""
-        key = attempt.queued.pod.key
+        key, level = attempt.queued.pod.key, V2 if attempt.is_news else V4
+        evaluated, feasible = self._counts.pop(attempt.queued.identity, (0, 0))
         if attempt.result is AttemptResult.SCHEDULED:
-            log.info("bound pod=%s node=%s attempts=%d", key, attempt.node, attempt.queued.attempts)
-            return
-        failed = attempt.result is AttemptResult.ERROR
-        level = logging.DEBUG if not attempt.is_news else logging.WARNING if failed else logging.INFO
-        text = "could not bind" if attempt.node else "error for" if failed else "unschedulable"
-        log.log(level, "%s pod=%s: %s", text, key, attempt.message)
+            if log.isEnabledFor(V2):
+                told = {"pod": key, "node": attempt.node, "evaluatedNodes": evaluated, "feasibleNodes": feasible}
+                log.log(V2, "Successfully bound pod to node", told)
+        elif attempt.result is AttemptResult.UNSCHEDULABLE:
+            log.log(level, "Unable to schedule pod; no fit; waiting", {"pod": key, "err": attempt.message})
+        else:
+            node = {"node": attempt.node} if attempt.node else {}
+            failed = logging.WARNING if attempt.is_news else V4
+            log.log(failed, "Error scheduling pod; retrying", {"err": attempt.message, "pod": key} | node)
 
 
 LOG_LINES: Observers = (LogLines(),)

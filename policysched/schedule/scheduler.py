@@ -29,6 +29,7 @@ from policysched.framework import (
 )
 from policysched.framework.out_of_tree.watch import PluginWatch
 from policysched.framework.profile import Profile
+from policysched.klog import V3
 from policysched.model.kinds import FINISHED
 from policysched.model.objects import Node, Pod
 from policysched.model.pod_requirements import pod_priority
@@ -369,6 +370,8 @@ class Scheduler:
                 self.queue.done(queued)
                 return
             self._tell_time()
+            if log.isEnabledFor(V3):
+                log.log(V3, "Attempting to schedule pod", {"pod": pod.key})
             decided = await self._decide(queued)
             if decided is None:
                 self.queue.done(queued)

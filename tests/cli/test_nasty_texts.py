@@ -15,8 +15,9 @@ import pytest
 from rich.console import Console
 
 from policysched.app.demo.demo import decision_parts as demo_parts
-from policysched.cli.output import LineFormatter, say, say_error, say_json
+from policysched.cli.output import say, say_error, say_json
 from policysched.framework import Cluster, Event
+from policysched.klog import TextFormatter
 from policysched.kube.events.bodies import NOTE_LIMIT, EventContent, create_body
 from policysched.model.policy import decode_policy
 from policysched.rules.policy_set.store import PolicyStore
@@ -174,7 +175,7 @@ def test_what_is_printed_is_one_line_each(capsys: pytest.CaptureFixture[str], te
 def test_a_record_is_one_line_of_the_log(text: str) -> None:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(LineFormatter("%(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(TextFormatter())
     log = logging.Logger("policysched.test")
     log.addHandler(handler)
     log.warning("pod=%s: %s", text, ValueError(text))
@@ -185,7 +186,7 @@ def test_a_record_is_one_line_of_the_log(text: str) -> None:
         log.exception("failed: %s", text)
     shown = stream.getvalue()
     check_shown(shown, limit=LIMIT)
-    assert all(line.startswith(("WARNING ", "ERROR ", "  | ")) for line in shown.splitlines())
+    assert all(line.startswith(("W", "E", "  | ")) for line in shown.splitlines())
 
 
 @pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)

@@ -105,11 +105,11 @@ def test_run_schedules_and_ends_cleanly_on_a_signal(tmp_path: Path, ending: sign
     with started("sandbox", "--nodes", "1", "--load", str(objects), "--kubeconfig-out", str(kubeconfig)) as sandbox:
         assert sandbox.stdout is not None
         url = sandbox.stdout.readline().split()[4].rstrip(",")
-        with started("run", "--kubeconfig", str(kubeconfig), "--scheduler-name", "mine", "--v", "2") as process:
+        with started("run", "--kubeconfig", str(kubeconfig), "--scheduler-name", "mine", "--v", "3") as process:
             assert process.stderr is not None
             for line in process.stderr:
-                assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3} (INFO|DEBUG) +policysched\.", line), line
-                if "assumed pod=default/w node=node-1" in line:
+                assert re.match(r"[IW]\d{4} \d\d:\d\d:\d\d\.\d{6} [ \d]{7} \w+\.py:\d+\] |\t| >$", line), line
+                if '"Attempting to bind pod to node" pod="default/w" node="node-1"' in line:
                     break
             process.send_signal(ending)
             out, problem = process.communicate(timeout=SECONDS)

@@ -15,10 +15,14 @@ from policysched.app.configuration.election import NO_ELECTION
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.running.node_metrics import NO_METRICS, MetricOptions
 from policysched.app.running.run import RunOptions, run_scheduler
+from policysched.klog import body
 from tests.e2e.objects import NAME
 from tests.e2e.waiting import DEADLINE, until_true
 
 COMMAND = Path(sys.prefix) / "bin" / "policysched"
+
+
+SEVERITIES = {"I": "INFO", "W": "WARNING", "E": "ERROR"}
 
 
 class Lines(logging.Handler):
@@ -29,7 +33,7 @@ class Lines(logging.Handler):
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(f"{record.levelname} {record.getMessage()}")
+        self.lines.append(f"{record.levelname} {body(record)}")
 
     def saying(self, text: str) -> list[str]:
         """Give the lines that contain a text."""
@@ -115,7 +119,9 @@ class Spawned(Lines):
     async def _read(self) -> None:
         assert self.process.stderr is not None
         async for line in self.process.stderr:
-            self.lines.append(line.decode().rstrip())
+            text = line.decode().rstrip()
+            said = SEVERITIES.get(text[:1], "") if text[1:5].isdecimal() else ""
+            self.lines.append(f"{said} {text}".lstrip(" "))
 
     async def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal and give the exit code."""

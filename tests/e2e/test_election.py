@@ -198,7 +198,7 @@ async def test_flag_counts_before_the_file(server: Server, sandbox: Sandbox, tmp
         f"clientConnection: {{kubeconfig: {server.kubeconfig}}}\n"
         "leaderElection: {leaderElect: false, resourceName: of-the-file, resourceNamespace: default}\n"
     )
-    named = ("--leader-elect", "--leader-elect-resource-name=of-the-flag")
+    named = ("--leader-elect", "--leader-elect-resource-name=of-the-flag", "--v=2")
     async with spawned(f"--config={file}", *named) as scheduler:
         assert (await lease_of(server, "of-the-flag"))["leaseDurationSeconds"] == 15
         assert scheduler.saying("resourceName: of-the-flag")

@@ -46,7 +46,8 @@ async def test_plugin_prefers_one_node_by_name(server: Server, kubectl: Kubectl)
         assert set(nodes) == {"piworknode001", "piworknode002", "piworknode003"}
         first = [line.rpartition("node=")[2] for line in scheduler.saying(" score=")[:3]]
         assert sorted(first) == ["piworknode001 score=100", "piworknode002 score=25", "piworknode003 score=25"]
-        assert scheduler.saying("assumed pod=")[0].endswith("node=piworknode001 evaluatedNodes=4 feasibleNodes=3")
+        bound = scheduler.saying('"Successfully bound pod to node" pod="default/')
+        assert any(line.endswith('node="piworknode001" evaluatedNodes=4 feasibleNodes=3') for line in bound)
 
 
 async def test_plugin_lets_pods_of_a_name_go_to_labelled_nodes_alone(server: Server, kubectl: Kubectl) -> None:

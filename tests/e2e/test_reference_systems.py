@@ -42,9 +42,9 @@ async def test_one_node_is_preferred_by_name(server: Server, kubectl: Kubectl, s
         nodes = await all_run(server, 10)
         assert nodes["piworknode001"] == max(nodes.values())
         assert set(nodes) == {"piworknode001", "piworknode002", "piworknode003"}
-        assumed = scheduler.saying("assumed pod=default/test-scheduler-")
-        assert len(assumed) == 10
-        assert assumed[0].endswith("node=piworknode001 evaluatedNodes=4 feasibleNodes=3")
+        bound = scheduler.saying('"Successfully bound pod to node" pod="default/test-scheduler-')
+        assert len(bound) == 10
+        assert any(line.endswith('node="piworknode001" evaluatedNodes=4 feasibleNodes=3') for line in bound)
 
 
 async def test_pods_of_a_name_go_to_labelled_nodes_alone(server: Server, kubectl: Kubectl, spawning: Spawning) -> None:

@@ -141,10 +141,10 @@ async def test_changed_policy_frees_the_pods_it_held_back_and_no_others(server: 
         await server.policy_says(name, 1, Active="Enforce")
         await server.load(pod(name, labels={"app": name}))
         await server.turned_away(name, unfit(1, f'1 policy {name}/here: node.name == "nowhere"'))
-    said = len(scheduler.saying("unschedulable pod=default/b"))
+    said = len(scheduler.saying('"Unable to schedule pod; no fit; waiting" pod="default/b"'))
     await server.patch("SchedulingPolicy", "a", only("a", "n1"))
     assert await server.placed("a") == {"a": "n1"}
-    assert len(scheduler.saying("unschedulable pod=default/b")) == said
+    assert len(scheduler.saying('"Unable to schedule pod; no fit; waiting" pod="default/b"')) == said
     assert (await server.nodes_of())["b"] == ""
 
 

@@ -117,7 +117,7 @@ async def test_scheduler_that_waits_for_a_server_ends_on_sigterm(tmp_path: Path)
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, "does not exist"),
+        (None, "no kubeconfig at "),
         ("{", "is not YAML: "),
     ],
 )

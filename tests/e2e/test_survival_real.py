@@ -97,7 +97,7 @@ async def test_pods_that_another_client_binds_stay_there(real_server: Server) ->
     await real_server.load(*nodes(5), node("theirs", taints=[taken]), *pods(0, 100))
     wanted = [one["metadata"]["name"] for one in reversed(pods(0, 100))][::3]
     async with watched(real_server.kubeconfig) as scheduler:
-        await until_true(lambda: bool(scheduler.saying("assumed pod=")))
+        await until_true(lambda: bool(scheduler.saying('"Attempting to bind pod to node"')))
         answers = await asyncio.gather(*(real_server.bind(name, "theirs") for name in wanted), return_exceptions=True)
         refused = [error for error in answers if error is not None]
         assert all(isinstance(error, AssertionError) and "already assigned" in str(error) for error in refused)
@@ -136,7 +136,7 @@ async def test_what_is_deleted_while_pods_are_bound_is_not_counted(real_server: 
     await real_server.load(*nodes(10), *pods(0, 180))
     gone = [one["metadata"]["name"] for one in reversed(pods(0, 180))][::3]
     async with watched(real_server.kubeconfig) as scheduler:
-        await until_true(lambda: bool(scheduler.saying("assumed pod=")))
+        await until_true(lambda: bool(scheduler.saying('"Attempting to bind pod to node"')))
         await asyncio.gather(real_server.delete("Node", "n09"), *(real_server.delete("Pod", name) for name in gone))
         found = await real_server.placed()
         assert len(found) == 120

@@ -32,25 +32,17 @@ NEVER: Final = frozenset(("PopFromBackoffQ", "BackoffComplete", "ScheduleAttempt
 """What puts pods into queues without anything having happened."""
 CALM: Final = 0.3
 """How long a scheduler may take to hear of an event. Units: seconds."""
-_OURS: Final = re.compile(r"queued pod=default/(\S+) queue=(\w+) event=(\S+)")
-_THEIRS: Final = re.compile(
+_MOVED: Final = re.compile(
     r'"Pod moved to an internal scheduling queue.*" pod="default/([^"]+)" event="([^"]+)" queue="(\w+)"'
 )
 Move = tuple[str, str, str]
 """A pod, the queue that it entered, and the event."""
 
 
-def our_moves(lines: Iterable[str]) -> Iterator[Move]:
-    """Read moves from the lines of policysched."""
+def moves_in(lines: Iterable[str]) -> Iterator[Move]:
+    """Read moves from the lines of a scheduler: both write the same."""
     for line in lines:
-        if found := _OURS.search(line):
-            yield found[1], found[2], found[3]
-
-
-def their_moves(lines: Iterable[str]) -> Iterator[Move]:
-    """Read moves from the lines of kube-scheduler."""
-    for line in lines:
-        if found := _THEIRS.search(line):
+        if found := _MOVED.search(line):
             yield found[1], found[3].lower(), found[2]
 
 
@@ -116,7 +108,7 @@ class KubeScheduler:
 
     def moves(self) -> list[Move]:
         """Give the moves of pods so far."""
-        return list(their_moves(self.lines()))
+        return list(moves_in(self.lines()))
 
 
 @dataclass(frozen=True, slots=True)

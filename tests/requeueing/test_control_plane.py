@@ -23,7 +23,7 @@ from tests.requeueing.control_plane import (
     Stage,
     bare_plane,
     configuration_of,
-    our_moves,
+    moves_in,
     profile_name,
 )
 from tests.requeueing.situations import Change
@@ -54,7 +54,7 @@ async def test_policysched_wakes_whom_the_table_says(plane: ControlPlane, monkey
     monkeypatch.setattr(run, "default_profile", lambda name: profiles[name])
     names = dict.fromkeys(map(profile_name, ROWS))
     async with in_process(plane.kubeconfig(), *names) as scheduler:
-        stage = Stage(plane.api, lambda: list(our_moves(scheduler.lines)))
+        stage = Stage(plane.api, lambda: list(moves_in(scheduler.lines)))
         found = [await asyncio.to_thread(partial(stage.play, row)) for row in ROWS]
     assert differences(found, [row.wakes for row in ROWS]) == []
 

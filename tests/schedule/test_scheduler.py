@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.framework import Cluster, Code, Codes, Rows, Status, unresolvable
+from policysched.klog import V2
 from policysched.model.objects import Pod, PodCondition, PodStatus
 from policysched.schedule import scheduler
 from tests.build import node, pod
@@ -54,12 +55,12 @@ async def test_without_nodes_a_pod_is_tried_again_after_a_backoff() -> None:
 async def test_a_reason_that_the_pods_condition_tells_already_is_not_logged_again(
     reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO")
+    caplog.set_level(V2)
     of = profile(filters=[FakeFilter("F", unresolvable(reason))])
     async with running(node("n1"), of=of) as stand:
         await stand.settled(pod())
         [(_, told)] = stand.client.conditions
-        assert "unschedulable pod=default/p" in caplog.text
+        assert "Unable to schedule pod; no fit; waiting" in caplog.text
         caplog.clear()
         condition = PodCondition(type=told["type"], status="False", reason=told["reason"], message=told["message"])
         stand.scheduler.set_pod(replace(pod(), status=PodStatus(conditions=[condition])))
@@ -67,7 +68,7 @@ async def test_a_reason_that_the_pods_condition_tells_already_is_not_logged_agai
         await stand.pass_time(20)
         assert stand.attempts("p") == 2
         assert len(stand.client.conditions) == 1
-        assert "unschedulable" not in caplog.text
+        assert "Unable to schedule" not in caplog.text
 
 
 async def test_failures_that_belong_to_no_plugin_end_neither_the_scheduler_nor_lose_the_pod(

@@ -59,11 +59,6 @@ def to_yaml(configuration: Configuration) -> str:
     return yaml.safe_dump(to_dict(configuration), sort_keys=False, allow_unicode=True)
 
 
-def to_lines(configuration: Configuration) -> list[str]:
-    """Return a completed configuration as the lines of a YAML text with few of them."""
-    return yaml.safe_dump(to_dict(configuration), sort_keys=False, default_flow_style=None, width=200).splitlines()
-
-
 def _printed(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         shown = _SHOWN_EMPTY.get(type(value), frozenset())

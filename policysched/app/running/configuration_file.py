@@ -28,7 +28,6 @@ from policysched.app.configuration.model import (
     ExtenderConfig,
     ProfileConfig,
 )
-from policysched.app.configuration.printing import to_lines
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.configuration.reading import ReadConfiguration, load_configuration
 from policysched.app.files.objects import as_text, read, read_bytes
@@ -128,9 +127,7 @@ class ConfigurationFile:
         return _backoff(self.completed)
 
     def tell(self) -> None:
-        """Log what is in force, and what of it has no effect here."""
-        for line in to_lines(without_secrets(self.completed)):
-            log.info("configuration: %s", line)
+        """Log what of it has no effect here, or is likely to be a mistake."""
         for warning in warnings(self.completed):
             log.warning("configuration: %s", warning)
 

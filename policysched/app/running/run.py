@@ -25,7 +25,7 @@ from policysched.app.configuration.election import ElectionFlags, lease_of
 from policysched.app.configuration.model import Configuration, LeaderElection
 from policysched.app.configuration.printing import to_yaml
 from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS, default_profile
-from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded
+from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded, without_secrets
 from policysched.app.running.documents import configuration_document, policies_document
 from policysched.app.running.dry_runs import LiveDryRuns
 from policysched.app.running.extenders import RunningExtenders, with_extenders
@@ -45,6 +45,7 @@ from policysched.errors import ConnectionProblemError, UsageError
 from policysched.framework import ApiError, MetricSource
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
+from policysched.klog import V2, Block, Verbosity
 from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
 from policysched.kube.election.presence import LeasePlaces, Place, PresenceWatch
@@ -95,6 +96,8 @@ class RunOptions:
     """What flags say of the rest of the configuration, where there is no file."""
     max_unschedulable: float | None = None
     """After how long a pod that nothing woke is tried again. Units: seconds."""
+    set_verbosity: Callable[[int], None] = Verbosity().use
+    """Changes how much is logged."""
     metrics: MetricOptions = NO_METRICS
     serving: ServingOptions = NOT_SERVED
 
@@ -322,7 +325,10 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
     """
     registry = CollectorRegistry()
     configuration = _file(options, registry)
-    election = _completed(options, configuration).leader_election
+    completed = _completed(options, configuration)
+    election = completed.leader_election
+    if log.isEnabledFor(V2):
+        log.log(V2, "Using component config", {"config": Block(to_yaml(without_secrets(completed)))})
     reading = asyncio.to_thread(make_source, options.metrics, SystemClock(), SourceCounters(registry))
     source = await _unless(stop, reading)
     kubeconfig = _kubeconfig(options, configuration)
@@ -347,7 +353,9 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
             around = ElectionThread(connect, SystemClock(), Pacing(random.random), names[0])
             process.leadership = Leadership(election, around, registry)
             process.health.add("leaderElection", process.leadership.problem, HEALTHZ, READYZ)
-        served = Served(process.health, process.registry, process.documents, process.dry_runs.decide)
+        served = Served(
+            process.health, process.registry, process.documents, process.dry_runs.decide, options.set_verbosity
+        )
         presence = _presence(names, election, process, Transport(connection))
         async with secure_port(options.serving, served, connect), presence.shown(PLACE_LEFT_WITHIN):
             await _work_until(stop, process)

@@ -25,7 +25,6 @@ from policysched.app.serving.health import Health
 log = logging.getLogger(__name__)
 Answer = Callable[[web.BaseRequest], Awaitable[web.Response]]
 READING: Final = ("GET", "HEAD")
-POSTING: Final = ("POST",)
 READ_WITHIN: Final = 5.0
 """How long the scheduler's loop may take to say something. Units: seconds."""
 
@@ -50,7 +49,7 @@ class Endpoints:
         registry: The metrics.
         documents: What is told as JSON, by path; asked for in the scheduler's loop.
         loop: That loop.
-        posted: What answers requests that post something, by path.
+        sent: The method and what answers it, of paths to which something is sent.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class Endpoints:
         registry: CollectorRegistry,
         documents: Mapping[str, Callable[[], Any]],
         loop: asyncio.AbstractEventLoop,
-        posted: Mapping[str, Answer] = MappingProxyType({}),
+        sent: Mapping[str, tuple[str, Answer]] = MappingProxyType({}),
     ) -> None:
         # kube-scheduler has no such series, and they are as many again.
         disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -69,7 +68,7 @@ class Endpoints:
         self._registry = registry
         self._documents = documents
         self._loop = loop
-        self._posted = posted
+        self._sent = sent
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Answer a request, whatever it is."""
@@ -84,13 +83,13 @@ class Endpoints:
 
     async def _routed(self, request: web.BaseRequest) -> web.Response:
         path = request.path
-        posted = self._posted.get(path)
-        taken = READING if posted is None else POSTING
+        method, answer = self._sent.get(path, ("", None))
+        taken = (method,) if method else READING
         if request.method not in taken:
             text = f"{request.method} is not what {path:.100} takes"
             raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, text, {"Allow": ", ".join(taken)})
-        if posted is not None:
-            return await posted(request)
+        if answer is not None:
+            return await answer(request)
         if path == "/metrics":
             return self._metrics(request)
         if path in self._documents:

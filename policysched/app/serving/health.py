@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from policysched.klog import V4
+
 log = logging.getLogger(__name__)
 HEALTHZ, LIVEZ, READYZ = "healthz", "livez", "readyz"
 Check = Callable[[], str]
@@ -72,7 +74,7 @@ def _all(kind: str, checks: dict[str, Check], excluded: set[str], *, verbose: bo
     if unknown := excluded - checks.keys():
         lines.append(f"warn: some health checks cannot be excluded: no matches for {_quoted(sorted(unknown))}")
     if failed:
-        log.debug("%s check failed: %s", kind, "; ".join(f"{name}: {problem}" for name, problem in failed))
+        log.log(V4, "%s check failed: %s", kind, "; ".join(f"{name}: {problem}" for name, problem in failed))
         return 500, "\n".join([*lines, f"{kind} check failed\n"])
     return 200, "\n".join([*lines, f"{kind} check passed\n"]) if verbose else "ok"
 

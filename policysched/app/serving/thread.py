@@ -47,6 +47,8 @@ class Served:
     """What is told as JSON, by path; asked for in the loop of the process."""
     decide: Decide
     """Decides about a pod, in that loop."""
+    set_verbosity: Callable[[int], None]
+    """Changes how much is logged; called in the port's thread."""
 
 
 @contextlib.asynccontextmanager
@@ -99,15 +101,21 @@ async def _serve(
     from policysched.app.serving.dry_runs import DryRunEndpoint  # noqa: PLC0415
     from policysched.app.serving.endpoints import Endpoints  # noqa: PLC0415
     from policysched.app.serving.server import SecureServer  # noqa: PLC0415
+    from policysched.app.serving.verbosity import VerbosityEndpoint  # noqa: PLC0415
 
     (served, loop), clock = shown, SystemClock()
     connection = await connect()
     try:
         transport = Transport(connection, REVIEW_TIMEOUT)
         access = DelegatedAccess(options, transport, clock)
-        dry_runs = DryRunEndpoint(served.decide, loop)
+        dry_runs, verbosity = DryRunEndpoint(served.decide, loop), VerbosityEndpoint(served.set_verbosity)
         endpoints = Endpoints(
-            access, served.health, served.registry, served.documents, loop, {"/dry-run": dry_runs.answer}
+            access,
+            served.health,
+            served.registry,
+            served.documents,
+            loop,
+            {"/dry-run": ("POST", dry_runs.answer), "/debug/flags/v": ("PUT", verbosity.answer)},
         )
         certificate = certificate or ServingCertificate(options, clock.now())
         async with asyncio.TaskGroup() as tasks:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from policysched.cli.flags.declaring import given_flags, takes
 from policysched.cli.flags.feature_gates import check_gates
-from policysched.cli.flags.sections import FLAGS, LeaderElectionFlags, RunFlags, read_run_flags, without_effect
-from policysched.cli.output import log_to_stderr, say_version
+from policysched.cli.flags.sections import (
+    FLAGS,
+    LeaderElectionFlags,
+    RunFlags,
+    read_run_flags,
+    shown_flags,
+    without_effect,
+)
+from policysched.cli.log_setup import log_as
+from policysched.cli.output import say_version
 from policysched.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,10 +37,10 @@ def run(**given: Any) -> int:
         say_version()
         return 0
     check_gates(flags.features.feature_gates, flags.features.emulated_version, flags.features.min_compatibility_version)
-    log_to_stderr(flags.logs.v or 0)
+    verbosity = log_as(flags.logs, shown_flags(given))
     for one in without_effect(given):
         log.warning("%s has no effect here: %s", one.option, one.no_effect)
-    options = _options(flags)
+    options = replace(_options(flags), set_verbosity=verbosity.use)
     from policysched.app.running.run import run_scheduler, write_configuration  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.cli.event_loop import serve  # noqa: PLC0415 - as above
 

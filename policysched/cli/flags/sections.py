@@ -238,14 +238,20 @@ class LogsFlags:
     TITLE: ClassVar[str] = "Logs flags"
     log_flush_frequency: str | None = flag(DURATION, no_effect=_AT_ONCE, default="5s")
     log_json_info_buffer_size: str | None = flag(SIZE, no_effect=_AT_ONCE)
-    log_json_split_stream: bool | None = flag(SWITCH, no_effect="all lines go to stderr", default="false")
+    log_json_split_stream: bool | None = flag(
+        SWITCH, "With JSON, errors go to stderr and the rest to stdout.", default="false"
+    )
     log_text_info_buffer_size: str | None = flag(SIZE, no_effect=_AT_ONCE)
-    log_text_split_stream: bool | None = flag(SWITCH, no_effect="all lines go to stderr", default="false")
+    log_text_split_stream: bool | None = flag(
+        SWITCH, "With text, errors go to stderr and the rest to stdout.", default="false"
+    )
     logging_format: str | None = flag(
-        Form("FORMAT", one_of("text", "json")), no_effect="lines are text", default="text"
+        Form("FORMAT", one_of("text", "json")), "How lines are written: text or json.", default="text"
     )
     v: int | None = flag(Form("LEVEL", whole(0, INT32)), "How much is logged.", default="0")
-    vmodule: tuple[tuple[str, int], ...] = flag(LEVELS, no_effect="--v counts for all modules")
+    vmodule: tuple[tuple[str, int], ...] = flag(
+        LEVELS, "Levels of single modules, by patterns of their names; with text alone."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

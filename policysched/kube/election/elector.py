@@ -21,6 +21,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from policysched.framework import ApiError, Clock
+from policysched.klog import V4
 from policysched.kube.election.lease import MOST, LeaseRecord, Lock, micro_time
 from policysched.kube.transport import Pacing
 
@@ -162,7 +163,7 @@ class Elector:
                 replace(self._own_record(), acquire_time=known.acquire_time, transitions=known.transitions)
             )
         except ApiError as error:
-            log.debug("lease %s could not be renewed at once and is read anew: %s", self._lock, error)
+            log.log(V4, "lease %s could not be renewed at once and is read anew: %s", self._lock, error)
             return False
         return True
 

@@ -36,11 +36,15 @@ class Port:
     def __init__(self, port: int, server: SecureServer, certificate: ServingCertificate) -> None:
         self.port, self.server, self.certificate = port, server, certificate
 
-    async def get(self, path: str, *, headers: dict[str, str] | None = None) -> tuple[int, str]:
+    async def get(
+        self, path: str, method: str = "GET", *, headers: dict[str, str] | None = None, data: str | None = None
+    ) -> tuple[int, str]:
         """Make a request on a connection of its own."""
         async with (
             aiohttp.ClientSession() as session,
-            session.get(f"https://127.0.0.1:{self.port}{path}", headers=headers, ssl=False) as answer,
+            session.request(
+                method, f"https://127.0.0.1:{self.port}{path}", headers=headers, data=data, ssl=False
+            ) as answer,
         ):
             return answer.status, await answer.text()
 

@@ -1,0 +1,43 @@
+"""PUT /debug/flags/v: how much the process logs from now on.
+
+Source: k8s.io/apiserver/pkg/server/routes/flags.go.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from policysched.app.serving.answers import RefusedError, text_answer
+
+log = logging.getLogger(__name__)
+LONGEST: Final = 64
+"""How much is read of what is sent. Units: bytes."""
+
+
+class VerbosityEndpoint:
+    """Answers the requests.
+
+    Args:
+        use: Changes how much is logged.
+    """
+
+    def __init__(self, use: Callable[[int], None]) -> None:
+        self._use = use
+
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        """Change it, for somebody who may.
+
+        Raises:
+            RefusedError: 400 for what is no verbosity.
+        """
+        sent = (await request.content.read(LONGEST)).decode("utf-8", "replace").strip()
+        if not (sent.isascii() and sent.isdecimal()):
+            raise RefusedError(HTTPStatus.BAD_REQUEST, f'"{sent}" is no verbosity: send a number of 0 or more')
+        self._use(int(sent))
+        log.info("the verbosity of the log is %s now", sent)
+        return text_answer(f"successfully set klog.logging.verbosity to {sent}")

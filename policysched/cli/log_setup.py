@@ -1,0 +1,48 @@
+"""`log_as`: the log of a process as its flags ask for it: the form of its lines, how much is said, and where to."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from policysched.cli.flags.sections import LogsFlags
+from policysched.klog import V1, JsonFormatter, TextFormatter, Verbosity, quoted
+
+log = logging.getLogger(__name__)
+_FORMATTERS: Final[Mapping[str, type[logging.Formatter]]] = {"text": TextFormatter, "json": JsonFormatter}
+
+
+def log_as(flags: LogsFlags, told: Iterable[tuple[str, str]]) -> Verbosity:
+    """Log from now on as flags say, and say them all at `--v=1`.
+
+    Args:
+        flags: The flags of logging.
+        told: Every flag with its value.
+
+    Returns:
+        What changes how much is logged.
+    """
+    is_json = flags.logging_format == "json"
+    made = Verbosity(flags.v or 0, () if is_json else flags.vmodule)
+    handlers = _handlers(splits=bool(flags.log_json_split_stream if is_json else flags.log_text_split_stream))
+    for handler in handlers:
+        handler.setFormatter(_FORMATTERS[flags.logging_format or "text"]())
+        handler.addFilter(made.filter)
+    logging.basicConfig(handlers=handlers)
+    made.use(made.level)
+    for name, value in told:
+        log.log(V1, "FLAG: --%s=%s", name, quoted(value))
+    return made
+
+
+def _handlers(*, splits: bool) -> list[logging.Handler]:
+    """Make what writes lines: to stderr, or only errors there and the rest to stdout."""
+    to_stderr = logging.StreamHandler(sys.stderr)
+    if not splits:
+        return [to_stderr]
+    to_stderr.setLevel(logging.ERROR)
+    to_stdout = logging.StreamHandler(sys.stdout)
+    to_stdout.addFilter(lambda record: record.levelno < logging.ERROR)
+    return [to_stdout, to_stderr]
