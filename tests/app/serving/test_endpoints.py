@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from aiohttp import web
@@ -55,7 +56,7 @@ async def test_a_flag_is_changed_by_put_alone() -> None:
         ]
     assert [code for code, _ in answers] == [406, 200, 400, 400, 405]
     assert answers[1][1] == "successfully set klog.logging.verbosity to 5"
-    assert answers[2][1] == '"much" is no verbosity: send a number of 0 or more\n'
+    assert json.loads(answers[2][1])["message"] == '"much" is no verbosity: send a number of 0 or more'
     assert taken == [5]
 
 
