@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter
 
-from policysched.app.running.run import RunOptions, _changeable_flags
 from policysched.app.serving.endpoints import Endpoints
 from policysched.app.serving.health import Health
+from policysched.app.serving.verbosity import VerbosityEndpoint
 from tests.app.serving.ports import open_port
 
 
@@ -41,24 +41,20 @@ async def test_metrics_are_told_whatever_form_is_asked_for(accepted: str, caplog
     assert caplog.messages == []
 
 
-async def test_a_flag_is_changed_by_put_alone() -> None:
+async def test_the_verbosity_is_changed_by_put_alone() -> None:
     taken: list[int] = []
-    flags = _changeable_flags(RunOptions(set_verbosity=taken.append))
-    loop = asyncio.get_running_loop()
-    endpoints = Endpoints(Open(), Health(), CollectorRegistry(), {}, loop, flags)
+    sent = {"/debug/flags/v": ("PUT", VerbosityEndpoint(taken.append).answer)}
+    endpoints = Endpoints(Open(), Health(), CollectorRegistry(), {}, asyncio.get_running_loop(), sent)
     async with open_port(endpoints.answer) as port:
         answers = [
             await port.get("/debug/flags/v"),
             await port.get("/debug/flags/v", "PUT", data="5"),
             await port.get("/debug/flags/v", "PUT", data="much"),
             await port.get("/debug/flags/v", "PUT", data="-1"),
+            await port.get("/debug/flags/v", "PUT", data="9" * 5000),
             await port.get("/debug/flags/other", "PUT", data="1"),
         ]
-    assert [code for code, _ in answers] == [406, 200, 400, 400, 405]
+    assert [code for code, _ in answers] == [405, 200, 400, 400, 200, 405]
     assert answers[1][1] == "successfully set klog.logging.verbosity to 5"
     assert json.loads(answers[2][1])["message"] == '"much" is no verbosity: send a number of 0 or more'
-    assert taken == [5]
-
-
-def test_without_a_log_of_its_own_a_process_has_no_flag_to_change() -> None:
-    assert _changeable_flags(RunOptions()) == {}
+    assert taken == [5, int("9" * 64)]
