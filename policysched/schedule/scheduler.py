@@ -370,8 +370,6 @@ class Scheduler:
                 self.queue.done(queued)
                 return
             self._tell_time()
-            if log.isEnabledFor(V3):
-                log.log(V3, "Attempting to schedule pod", {"pod": pod.key})
             decided = await self._decide(queued)
             if decided is None:
                 self.queue.done(queued)
@@ -394,6 +392,8 @@ class Scheduler:
     async def _decide(self, queued: QueuedPod) -> tuple[Decision, Callable[[], Decision]] | None:
         """Run a scheduling cycle; return also what decides anew, None where the pod went while extenders were asked."""
         pod, engine = queued.pod, self._engines[queued.profile]
+        if log.isEnabledFor(V3):
+            log.log(V3, "Attempting to schedule pod", {"pod": pod.key})
         extenders = self._profiles[queued.profile].extending(pod)
         if not extenders:
             return engine.decide(pod), partial(engine.decide, pod)
