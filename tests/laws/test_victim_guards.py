@@ -22,7 +22,7 @@ from policysched.plugins.default_preemption.plugin import PreemptionDetails
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, at_once, run_post_filters
 from tests.build import node
-from tests.plugins.test_default_preemption import low, wanted, world
+from tests.plugins.preempting import low, wanted, world
 from tests.rules.build import policy_set
 
 CORES = 4

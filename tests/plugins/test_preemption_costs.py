@@ -11,7 +11,7 @@ from policysched.plugins.default_preemption.plugin import DefaultPreemption
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle
 from tests.build import cluster, node, pod
-from tests.plugins.test_default_preemption import OneByOne, outcome
+from tests.plugins.preempting import OneByOne, outcome
 from tests.work import calls
 
 ROOM = 20

@@ -18,7 +18,7 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, run_post_filters
 from tests.build import node
-from tests.plugins.test_default_preemption import budget, label, low, wanted, world
+from tests.plugins.preempting import budget, label, low, wanted, world
 from tests.rules.build import policy_set
 
 Named = Mapping[str, NamedVictims]

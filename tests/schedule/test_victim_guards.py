@@ -25,7 +25,7 @@ from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, at_once, run_post_filters
 from policysched.schedule.cycle.record import make_record
 from tests.build import node, pod
-from tests.plugins.test_default_preemption import NOW, low, wanted, world
+from tests.plugins.preempting import NOW, low, wanted, world
 from tests.rules.build import Spec, policy, policy_set
 from tests.schedule.queue_parts import StandingClock
 from tests.schedule.stand import running

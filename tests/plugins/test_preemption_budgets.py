@@ -1,0 +1,185 @@
+"""Disruption budgets in preemption: which pods they protect, and how often their selectors are asked."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from policysched.app.configuration.profiles import default_profile
+from policysched.framework import Cluster, Mask
+from policysched.model.objects import (
+    LabelSelector,
+    Metadata,
+    Pod,
+    PodDisruptionBudget,
+    Requirement,
+)
+from policysched.model.selection.selectors import LabelMatcher, compile_selector
+from policysched.plugins.default_preemption import budgets as budgets_module
+from policysched.plugins.default_preemption.budgets import Budgets, LabelSets
+from policysched.plugins.default_preemption.plugin import DefaultPreemption
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.post_filter import FailedCycle
+from tests.build import node, pod
+from tests.plugins.inter_pod_affinity.build import label
+from tests.plugins.preempting import LABELS, WEB, budget, chosen, low, preempt, wanted, world
+
+
+def test_node_with_the_fewest_violations_is_chosen_first() -> None:
+    around = world(node("a"), node("b"), low("one", "a", labels=LABELS), low("two", "b", 9), budgets=[budget("x", WEB)])
+    assert chosen(around, wanted()) == ("b", ["two"])
+
+
+def test_pod_that_a_budget_protects_stays_where_another_can_go() -> None:
+    pods = [low("kept", "a", 1, cpu=2, labels=LABELS), low("gone", "a", 5, cpu=2)]
+    assert chosen(world(node("a"), *pods, budgets=[budget("x", WEB)]), wanted(2)) == ("a", ["gone"])
+    assert chosen(world(node("a"), *pods, budgets=[budget("x", WEB, 1)]), wanted(2)) == ("a", ["kept"])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        budget("x", None),
+        budget("x", LabelSelector()),
+        budget("x", label("app", "web", operator="Near")),
+        budget("x", WEB, 0, {"kept": None}),
+        replace(budget("x", WEB), metadata=Metadata(name="x", namespace="other")),
+    ],
+    ids=["no selector", "empty selector", "invalid selector", "counted already", "another namespace"],
+)
+def test_budget_that_says_nothing_of_a_pod_protects_it_not(given: PodDisruptionBudget) -> None:
+    pods = [low("kept", "a", 1, cpu=2, labels=LABELS), low("gone", "a", 5, cpu=2)]
+    assert chosen(world(node("a"), *pods, budgets=[given]), wanted(2)) == ("a", ["kept"])
+
+
+def test_budget_of_every_labelled_pod_keeps_none_from_going_where_all_have_to() -> None:
+    around = world(node("a"), low("one", "a", labels=LABELS), budgets=[budget("x", label("app"))])
+    result = preempt(around, wanted())
+    assert result.nominated_node == "a"
+    assert result.details.describe()["victims"] == {"default/one": {"priority": 0, "budgets": ["x"], "violates": True}}
+
+
+@pytest.mark.parametrize(
+    ("allowed", "expected"),
+    [
+        ((0, 1), [True, True, True]),
+        ((1, 9), [False, True, True]),
+        ((9, 2), [False, False, True]),
+        ((9, 9), [False] * 3),
+    ],
+)
+def test_every_budget_counts_a_pod_also_where_another_one_is_spent(
+    allowed: tuple[int, int], expected: list[bool]
+) -> None:
+    pods = [low(f"{on}{number}", on, cpu=1, labels=LABELS) for number in range(3) for on in "ab"]
+    given = [budget(str(number), WEB, one) for number, one in enumerate(allowed)]
+    around = world(node("a"), node("b"), *pods, budgets=given)
+    slots = [around.pods.by_id[f"default.{on}{number}"].slot for on in "ab" for number in range(3)]
+    assert Budgets(around).violating(around, np.array(slots)).tolist() == expected * 2
+
+
+def test_budget_is_compiled_once_as_long_as_it_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    compiling = budgets_module._selection
+    monkeypatch.setattr(budgets_module, "_selection", lambda one: compiled.append(one.metadata.name) or compiling(one))
+    around = world(node("a"), budgets=[budget("x", WEB), budget("y", WEB), budget("z", WEB)])
+    first = Budgets(around)
+    around.take(budget("y", WEB, 5))
+    around.take(budget("z", label("app", "db"), 5))
+    around.drop(budget("x", WEB))
+    second = Budgets(around, first)
+    assert compiled == ["x", "y", "z", "z"]
+    assert [one.allowed for one in second.of(low("one", "a", labels=LABELS))] == [5]
+
+
+class Counting:
+    """Counts how often it is worked out what a budget selects."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked = 0
+        asking = LabelSets.selected
+
+        def selected(sets: LabelSets, matcher: LabelMatcher) -> Mask:
+            self.asked += 1
+            return asking(sets, matcher)
+
+        monkeypatch.setattr(LabelSets, "selected", selected)
+
+    def during(self, plugin: DefaultPreemption, around: Cluster, of: Pod) -> int:
+        before = self.asked
+        decision = Engine(around, default_profile(), random.Random(0)).decide(of)
+        plugin.post_filter(of, FailedCycle(decision, random.Random(0)))
+        return self.asked - before
+
+
+def budgeted_world() -> Cluster:
+    """Twelve nodes with pods of kinds of their own; each of eight budgets demands a label, or excludes one."""
+    pods = [low(f"p{number}", f"n{number}", labels={"app": f"a{number}"}) for number in range(12)]
+    selectors = [label("app", f"a{number}", operator="In" if number < 4 else "NotIn") for number in range(8)]
+    budgets = [budget(f"b{number}", one) for number, one in enumerate(selectors)]
+    return world(*(node(f"n{number}") for number in range(12)), *pods, budgets=budgets)
+
+
+def test_budgets_are_asked_only_about_nodes_where_the_pod_fits_with_all_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    around, counting = budgeted_world(), Counting(monkeypatch)
+    around.set_pod(pod("heavy", on="n0", requests={"cpu": 1}, priority=99))
+    assert counting.during(DefaultPreemption(), around, wanted(5)) == 0
+    assert counting.during(DefaultPreemption(), around, wanted(4)) == 8
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_a_budget_selects_of_many_labels_is_what_it_selects_of_each(seed: int) -> None:
+    chance, sets = random.Random(f"labels/{seed}"), LabelSets()
+    keys, values = ("app", "tier", "zone"), ("", "a", "b", "c")
+    requirements = [
+        Requirement(key=chance.choice(keys), operator=operator, values=values)
+        for operator, values in (
+            ("In", chance.sample(values, chance.randint(1, 3))),
+            ("NotIn", chance.sample(values, chance.randint(1, 3))),
+            ("Exists", []),
+            ("DoesNotExist", []),
+        )
+    ]
+    matchers = [
+        compile_selector(LabelSelector(match_expressions=chance.sample(requirements, chance.randint(1, 3))))
+        for _ in range(8)
+    ]
+    for _ in range(3):
+        for _ in range(10):
+            sets.number({key: chance.choice(values) for key in chance.sample(keys, chance.randint(1, 3))})
+        for matcher in matchers:
+            assert sets.selected(matcher).tolist() == [matcher.matches(labels) for labels in sets.labels]
+
+
+def test_budgets_are_asked_about_the_same_labels_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    around, counting, plugin = budgeted_world(), Counting(monkeypatch), DefaultPreemption()
+    assert counting.during(plugin, around, wanted()) == 8
+    assert counting.during(plugin, around, wanted()) == 0
+    around.take(budget("b7", label("app", "a7", operator="NotIn"), 3))
+    assert counting.during(plugin, around, wanted()) == 0
+    around.set_pod(low("more", "n3", cpu=0, labels={"app": "other"}))
+    assert counting.during(plugin, around, wanted()) == 8
+    around.take(budget("b7", label("app", "a6", operator="NotIn")))
+    assert counting.during(plugin, around, wanted()) == 1
+
+
+@pytest.mark.parametrize("spare", [0, 1024])
+def test_labels_that_no_pod_has_any_more_are_forgotten_and_budgets_hold_on(
+    monkeypatch: pytest.MonkeyPatch, spare: int
+) -> None:
+    monkeypatch.setattr(budgets_module, "SPARE", spare)
+    plugin = DefaultPreemption()
+    for number in range(9):
+        mine = label("app", f"a{number}")
+        kept, gone = (low(name, "a", rank, cpu=2) for name, rank in (("kept", 1), ("gone", 5)))
+        kept = replace(kept, metadata=replace(kept.metadata, labels={"app": f"a{number}"}))
+        gone = replace(gone, metadata=replace(gone.metadata, labels={"app": f"b{number}"}))
+        around = world(node("a"), kept, gone, budgets=[budget("x", mine)])
+        decision = Engine(around, default_profile(), random.Random(0)).decide(wanted(2))
+        result = plugin.post_filter(wanted(2), FailedCycle(decision, random.Random(0)))
+        assert [one.metadata.name for one in result.victims] == ["gone"]
+        assert plugin._budgets is not None
+        assert len(plugin._budgets._sets["default"].labels) <= (6 if spare == 0 else 18)
