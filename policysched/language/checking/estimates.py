@@ -83,6 +83,11 @@ _UNITS_OF_TEXTS: Final = 16
 _UNITS_OF_SUMS: Final = 16
 _UNITS_OF_PODS: Final = 40
 _LONG_TEXT: Final = 12
+# How many times that counts where the pod is read as well: nothing is kept then from one decision to the next.
+_FOR_EACH_POD: Final[Mapping[str, int]] = {Op.CONCAT: 8, Op.VERSION: 16, Op.GLOB: 3, Op.CONTAINS: 8}
+_FOR_EACH_POD_ELSE: Final = 32
+_ONE_BY_ONE: Final = 16
+_QUARTER: Final = MAX_TEXT // 4
 _READ_THROUGH: Final = frozenset({*_TEXTS, Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS})
 _SUMS: Final = frozenset({Op.SUM_NODES, Op.AVG_NODES})
 
@@ -110,13 +115,28 @@ def total_of(roots: Iterable[Typed], about_pods: Iterable[Typed] = ()) -> int:
 
 def _units(node: Typed, shape: Shape) -> int:
     if shape is Shape.PODS:
-        return _UNITS_OF_PODS * operations(node)
+        return _UNITS_OF_PODS * operations(node) * (_ONE_BY_ONE if _tells_pods_apart(node) else 1)
     if node.op in _SUMS:
         return _UNITS_OF_SUMS * operations(node)
     if shape is Shape.NODES and node.op in _READ_THROUGH:
         long = node.args[0].length.most > _SHORT
-        return _UNITS_OF_TEXTS * (_LONG_TEXT if long and node.op == Op.CONTAINS else operations(node))
+        units = _UNITS_OF_TEXTS * (_LONG_TEXT if long and node.op == Op.CONTAINS else operations(node))
+        return units * _for_each_pod(node)
     return operations(node)
+
+
+def _tells_pods_apart(node: Typed) -> bool:
+    """Return whether placed pods have to be looked at one by one for each pod that is decided about."""
+    read = {(item.root, item.path[0]) for item in node.inputs}
+    return ("peer", "name") in read and any(root == "pod" for root, _ in read)
+
+
+def _for_each_pod(node: Typed) -> int:
+    """Return how many times a function of strings counts: more often where the pod is read, and for long results."""
+    if not any(item.root == "pod" for item in node.inputs):
+        return 1
+    longer = node.length.most // _QUARTER if node.op == Op.CONCAT else 0
+    return _FOR_EACH_POD.get(node.op, _FOR_EACH_POD_ELSE) + 2 * longer
 
 
 def _counted(roots: Iterable[Typed], about_pods: Iterable[Typed]) -> Iterator[tuple[Typed, Shape]]:
