@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-import threading
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
+
+from policysched.app.daemon_threads import DaemonThreads
 
 T = TypeVar("T")
 
@@ -43,29 +43,6 @@ def serve(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
         await work(stop)
 
     wait_for(run())
-
-
-class DaemonThreads(ThreadPoolExecutor):
-    """What the loop leaves to threads: reads of files and names of hosts, each in a daemon of its own.
-
-    A file on a mount that is gone, a pipe or a resolver may hang for ever; the end of the process waits for threads of
-    other executors.
-    """
-
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Call a function in a thread."""
-        made: Future[T] = Future()
-
-        def work() -> None:
-            if not made.set_running_or_notify_cancel():
-                return
-            try:
-                made.set_result(fn(*args, **kwargs))
-            except BaseException as error:  # whoever waits gets it
-                made.set_exception(error)
-
-        threading.Thread(target=work, name="waiting", daemon=True).start()
-        return made
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from policysched.app.configuration.election import election_timing, lease_of
 from policysched.app.configuration.model import LeaderElection
+from policysched.app.daemon_threads import run_in_loop
 from policysched.errors import ConnectionProblemError, LeadershipLostError
 from policysched.framework import ApiError, Clock
 from policysched.kube.connection import Connection
@@ -132,7 +133,7 @@ class Leadership:
     def _run(self) -> None:
         """Do the thread's work."""
         try:
-            asyncio.run(self._work())
+            run_in_loop(self._work())
         except Exception:
             log.exception("the leader election failed")
             self._lose("the election itself failed")

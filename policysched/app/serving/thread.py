@@ -18,6 +18,7 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
+from policysched.app.daemon_threads import run_in_loop
 from policysched.app.serving.asked import Decide
 from policysched.app.serving.certificates import ServingCertificate
 from policysched.app.serving.health import HEALTHZ, LIVEZ, Health, Heartbeat
@@ -175,7 +176,7 @@ async def in_thread(name: str, work: Callable[[], Coroutine[Any, Any, None]]) ->
         own.call_soon_threadsafe(started.set_result, (asyncio.get_running_loop(), task))
         await asyncio.wait((task,))
 
-    thread = threading.Thread(target=lambda: asyncio.run(run()), name=name, daemon=True)
+    thread = threading.Thread(target=lambda: run_in_loop(run()), name=name, daemon=True)
     thread.start()
     loop, task = await started
     try:

@@ -1,0 +1,44 @@
+"""`DaemonThreads`: what a loop leaves to threads, none of which the end of the process waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class DaemonThreads(ThreadPoolExecutor):
+    """What the loop leaves to threads: reads of files and names of hosts, each in a daemon of its own.
+
+    A file on a mount that is gone, a pipe or a resolver may hang for ever; the end of the process waits for threads of
+    other executors.
+    """
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Call a function in a thread."""
+        made: Future[T] = Future()
+
+        def work() -> None:
+            if not made.set_running_or_notify_cancel():
+                return
+            try:
+                made.set_result(fn(*args, **kwargs))
+            except BaseException as error:  # whoever waits gets it
+                made.set_exception(error)
+
+        threading.Thread(target=work, name="waiting", daemon=True).start()
+        return made
+
+
+def run_in_loop(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end, in a loop of its own whose threads are daemons."""
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_default_executor(DaemonThreads())
+        await work
+
+    asyncio.run(run())
