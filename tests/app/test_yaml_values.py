@@ -13,6 +13,7 @@ from policysched.app.files.yaml_nodes import read_yaml
 from policysched.app.files.yaml_values import NotPlainError, read_blocks
 from policysched.errors import UsageError
 from tests.laws.examples import examples
+from tests.work import calls
 
 LIST = """\
 # saved on a Monday
@@ -224,3 +225,11 @@ def same(text: str) -> None:
     except UsageError as error:
         pytest.fail(f"{text!r} is taken, and refused by the other reader: {error}")
     assert repr(found) == repr(wanted)
+
+
+def test_empty_documents_cost_next_to_nothing() -> None:
+    def cost(empty: int) -> int:
+        text = "---\n" * empty + "kind: Node\n"
+        return calls(lambda: list(read_blocks(text, lambda item: item)))
+
+    assert cost(3000) - cost(1000) < 2.5 * 2000

@@ -245,7 +245,8 @@ class _Reader:
         while number < len(lines):
             if texts[number] == "---":
                 yield from self.end()
-                number += 1
+                while number < len(texts) and texts[number] == "---":  # documents between them are empty
+                    number += 1
             else:
                 number = self._take_other(texts, number)
             number = self._take_simple(lines, number)
