@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -31,6 +31,10 @@ RENEWAL = 60.0
 """How old credentials may be before they are looked at again. Units: seconds."""
 CONNECTIONS = 160
 USER_AGENT = "policysched"
+
+
+OnAnswer = Callable[[str, int, float], None]
+"""Hears of a request that has ended: its method, the code of the answer (0 for none), and how many seconds it took."""
 
 
 class Routing(TypedDict, total=False):
@@ -55,6 +59,8 @@ class Connection:
         self._renew_at = 0.0
         self._renewing = asyncio.Lock()
         self._session: aiohttp.ClientSession | None = None
+        self.on_answer: OnAnswer | None = None
+        """Who hears of requests."""
 
     @classmethod
     async def open(

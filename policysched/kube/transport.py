@@ -139,6 +139,7 @@ class Transport:
     async def _once(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int) -> bytes:
         url = URL(self._connection.url + path, encoded=True)
         limit = self._patience if method == "GET" else self._timeout
+        began, code = self._now(), 0
         try:
             async with self._connection.session.request(
                 method,
@@ -150,14 +151,25 @@ class Transport:
                 **self._connection.routing,
             ) as response:
                 answer = await _whole(response, most)
+            code = response.status
         except LOST as error:
             raise ApiError(0, *describe(error, self._connection.url)) from error
+        finally:
+            self._ended(method, code, began)
         if response.status >= HTTPStatus.MULTIPLE_CHOICES:
             raise refusal(response, answer)
         if response.content_type == HTML:
             # A gateway's page is no success, whatever its status says: a binding would be believed and its pod lost.
             raise ApiError(0, "Malformed", f"{response.url.origin()} answered with {HTML}, as no API server does")
         return answer
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _ended(self, method: str, code: int, began: float) -> None:
+        """Tell who listens of a request, be it refused, broken off or answered."""
+        if self._connection.on_answer is not None:
+            self._connection.on_answer(method, code, self._now() - began)
 
     async def lines(self, path: str, timeout: float, silence: float | None = None) -> AsyncGenerator[list[bytes], None]:
         """Stream the complete lines of an answer, as many at a time as have arrived; a half line is left out.
@@ -177,10 +189,13 @@ class Transport:
         headers = await self._connection.headers()
         url = URL(self._connection.url + path, encoded=True)
         limit = aiohttp.ClientTimeout(total=timeout, sock_connect=self._timeout.total, sock_read=silence)
+        began, answered = self._now(), False
         try:
             async with self._connection.session.get(
                 url, headers=headers, timeout=limit, allow_redirects=False, **self._connection.routing
             ) as response:
+                self._ended("GET", response.status, began)
+                answered = True
                 if response.status >= HTTPStatus.MULTIPLE_CHOICES:
                     raise await self._refused(response, headers)
                 _keep_alive(response)
@@ -194,6 +209,9 @@ class Transport:
             raise ApiError(0, SILENT, f"{self._connection.url} sent nothing for {silence:.0f} s") from error
         except LOST as error:
             raise ApiError(0, *describe(error, self._connection.url)) from error
+        finally:
+            if not answered:
+                self._ended("GET", 0, began)
 
     async def _refused(self, response: aiohttp.ClientResponse, headers: Mapping[str, str]) -> ApiError:
         """Read why a stream was refused; credentials that are not accepted are renewed for the next one."""

@@ -57,7 +57,7 @@ class Fed:
         self.stand = Stand()
         self.source = Told()
         self.news = 0
-        self.feed = MetricFeed(self.source, self.stand.scheduler, interval, self._count)
+        self.feed = MetricFeed(self.source, self.stand.scheduler, interval, self._count, self.stand.clock)
         for name in nodes:
             self.stand.scheduler.set_node(node(name))
 
@@ -100,6 +100,19 @@ async def test_the_policies_in_force_are_followed_and_others_forgotten() -> None
     fed.use()
     assert fed.source.wanted == {}
     assert fed.problem == ""
+
+
+async def test_a_metric_is_as_old_as_its_last_answer() -> None:
+    fed = Fed("n1")
+    fed.use(policy("busy"))
+    fed.stand.clock.at += 30
+    assert fed.feed.ages() == {"busy/load": 30}
+    fed.say({"n1": 0.5})
+    fed.stand.clock.at += 5
+    fed.say(None, "down")
+    assert fed.feed.ages() == {"busy/load": 5}
+    fed.use()
+    assert fed.feed.ages() == {}
 
 
 async def test_a_policy_in_shadow_is_followed_and_a_disabled_one_is_not() -> None:

@@ -10,8 +10,11 @@ from prometheus_client import Histogram as LibraryHistogram
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
+from policysched.app.running.policy_metrics import PolicyMetrics
 from policysched.app.running.scheduler_metrics import Histogram, SchedulerMetrics, exponential
 from policysched.framework.post_filter import PostFilterResult
+from policysched.model.policy import decode_policy
+from policysched.pausing import finished
 from policysched.schedule.observer import Attempt, AttemptResult
 from policysched.schedule.queue.queued_pod import QueuedPod
 from tests.schedule.queue_parts import StandingClock, pod
@@ -72,11 +75,15 @@ def test_attempts_are_counted_by_result_and_their_pods_by_how_many_they_took() -
 
 
 def test_moves_and_the_policies_behind_them_are_counted() -> None:
-    metrics = SchedulerMetrics(StandingClock())
-    metrics.on_queued(queued("a", 1, "NodeAffinity", "SchedulingPolicy/pin"), "unschedulable", "ScheduleAttemptFailure")
-    metrics.on_queued(queued("a", 1, "SchedulingPolicy/pin"), "active", "NodeAdd")
-    metrics.on_preemption(queued("a", 1), PostFilterResult(nominated_node="n1", victims=(pod("v"), pod("w"))))
-    lines = shown(metrics)
+    attempts = SchedulerMetrics(StandingClock())
+    policies = PolicyMetrics(attempts.evaluations, dict)
+    for name in ("pin", "gone"):
+        finished(policies.store.applying(decode_policy({"metadata": {"name": name}, "spec": {}})))
+    for one in (attempts, policies):
+        one.on_queued(queued("a", 1, "NodeAffinity", "SchedulingPolicy/pin"), "unschedulable", "ScheduleAttemptFailure")
+        one.on_queued(queued("a", 1, "SchedulingPolicy/pin"), "active", "NodeAdd")
+        one.on_preemption(queued("a", 1), PostFilterResult(nominated_node="n1", victims=(pod("v"), pod("w"))))
+    lines = shown(attempts, policies)
     assert 'scheduler_queue_incoming_pods_total{event="NodeAdd",queue="active"} 1.0' in lines
     counted = [line for line in lines if line.startswith("policysched_policy_rejections_total{")]
     assert counted == [f'policysched_policy_rejections_total{{policy="pin",profile="{queued("a", 1).profile}"}} 1.0']

@@ -10,7 +10,6 @@ from policysched.app.running.scheduler_metrics import SchedulerMetrics, StateMet
 from policysched.app.running.timing_metrics import TOGETHER, TimingMetrics
 from policysched.framework import Code
 from policysched.model.objects import Taint
-from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.scheduler import Scheduler
 from policysched.schedule.timing import SAMPLE
@@ -122,7 +121,7 @@ async def test_a_scheduler_measures_its_work() -> None:
         await scheduler._attempt(queued)
     scheduler.take(node("n1", labels={"a": "b"}))
     scheduler.take(node("n2"))
-    lines = shown(timing, metrics, StateMetrics(scheduler, PolicyStore()))
+    lines = shown(timing, metrics, StateMetrics(scheduler))
     changes = counts(lines, "scheduler_event_handling_duration_seconds")
     assert changes['event="NodeAdd"'] == 2
     assert changes['event="UnschedulablePodAdd"'] == 2

@@ -20,6 +20,7 @@ FITTING = 5
 SCHEDULED = (("profile", "profile"), ("result", "scheduled"))
 UNSCHEDULABLE = (("profile", "profile"), ("result", "unschedulable"))
 PREFIX = "scheduler_"
+CLIENT = {"rest_client_requests", "rest_client_request_duration_seconds"}
 NOT_HERE = {
     "batch_attempts": "batching is what pod classes do for all pods",
     "batch_cache_flushed": "as above",
@@ -35,7 +36,7 @@ async def families(port: Port) -> dict[str, Metric]:
     code, text = await port.get("/metrics")
     assert code == 200, text
     found = text_string_to_metric_families(text)
-    return {one.name.removeprefix(PREFIX): one for one in found if one.name.startswith(PREFIX)}
+    return {one.name.removeprefix(PREFIX): one for one in found if one.name.startswith(PREFIX) or one.name in CLIENT}
 
 
 def shape(metric: Metric) -> tuple[str, str, set[tuple[str, ...]], set[str]]:

@@ -22,16 +22,19 @@ _SAID: Final = 2000
 """How much of a failed command's output is shown. Units: characters."""
 
 
-def binary() -> Path:
-    """Return the program, fetching it if it is not there yet.
+def binary(name: str = NAME) -> Path:
+    """Return a program of the package, fetching it if it is not there yet.
+
+    Args:
+        name: `prometheus`, or `promtool` that checks rules.
 
     Raises:
         BuildError: it cannot be had here; the text says why and what would help.
     """
-    on_path = shutil.which(NAME)
+    on_path = shutil.which(name)
     if on_path:
         return Path(on_path)
-    target = cache_root() / "bin" / "debian" / NAME
+    target = cache_root() / "bin" / "debian" / name
     with alone(NAME):
         if not target.exists():
             _fetch(target)
@@ -51,7 +54,7 @@ def _fetch(target: Path) -> None:
             _run(["apt-get", "-q", "download", NAME], folder)
         (package,) = folder.glob(f"{NAME}_*.deb")
         _run(["dpkg-deb", "--extract", str(package), "files"], folder)
-        (folder / "files/usr/bin" / NAME).rename(target)
+        (folder / "files/usr/bin" / target.name).rename(target)
 
 
 def _download(folder: Path) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 from aiohttp import web
@@ -57,11 +57,19 @@ class RealPrometheus:
 
 
 @asynccontextmanager
-async def real_prometheus(folder: Path, scraped: Exporter) -> AsyncIterator[RealPrometheus]:
-    """Run a server; it is stopped by its process id, also where this process dies first."""
+async def real_prometheus(folder: Path, scraped: Exporter | dict[str, Any]) -> AsyncIterator[RealPrometheus]:
+    """Run a server; it is stopped by its process id, also where this process dies first.
+
+    Args:
+        folder: Where it keeps what it scrapes.
+        scraped: An exporter, or a whole entry of `scrape_configs`.
+    """
     data, port = folder / "data", free_port()
     config = folder / "prometheus.yml"
-    job = {"job_name": "nodes", "static_configs": [{"targets": [f"127.0.0.1:{scraped.port}"]}]}
+    if isinstance(scraped, Exporter):
+        job: dict[str, Any] = {"job_name": "nodes", "static_configs": [{"targets": [f"127.0.0.1:{scraped.port}"]}]}
+    else:
+        job = scraped
     config.write_text(
         json.dumps({"global": {"scrape_interval": SCRAPES, "scrape_timeout": SCRAPES}, "scrape_configs": [job]})
     )

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from policysched.app.clock import SystemClock
 from policysched.errors import UsageError
 from policysched.framework import Clock, MetricAnswer, MetricKey, MetricSource, Wanted
 from policysched.language.checking.compile import Want, compile_expression
@@ -124,7 +125,14 @@ def wanted_by(policies: Iterable[CompiledPolicy]) -> Wanted:
 class MetricFeed:
     """A source at work for a scheduler."""
 
-    def __init__(self, source: MetricSource, scheduler: Scheduler, interval: float, news: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        source: MetricSource,
+        scheduler: Scheduler,
+        interval: float,
+        news: Callable[[], None],
+        clock: Clock | None = None,
+    ) -> None:
         """Wire a source to a scheduler.
 
         Args:
@@ -132,7 +140,12 @@ class MetricFeed:
             scheduler: Who takes them.
             interval: How often they come. Units: seconds.
             news: Is called when policies' statuses have something else to say of metrics.
+            clock: Says when answers came.
         """
+        self._monotonic = (clock or SystemClock()).monotonic
+        self._wanted: Wanted = {}
+        self._answered: dict[MetricKey, float] = {}
+        """When each was answered last, or asked first."""
         self._source = source
         self._scheduler = scheduler
         self._interval = interval
@@ -147,7 +160,16 @@ class MetricFeed:
         self._hasty = dict(self._too_hasty(compiled))
         self._told = {key: told for key, told in self._told.items() if key in wanted}
         self._scheduler.cluster.metrics.keep(wanted)
+        now = self._monotonic()
+        self._answered = {key: self._answered.get(key, now) for key in wanted}
+        self._wanted = wanted
         self._source.follow(wanted)
+
+    def ages(self) -> dict[str, float]:
+        """Return how old the last answer about each metric is, by `policy/metric`; it may be asked from any thread."""
+        answered, now = self._answered, self._monotonic()
+        of_policies = ((key, name) for key, names in self._wanted.items() for name in names if "/" in name)
+        return {name: now - answered[key] for key, name in of_policies if key in answered}
 
     async def run(self) -> None:
         """Bring values until cancelled."""
@@ -163,6 +185,8 @@ class MetricFeed:
         problems = (answer.problem, self._nobodys(answer), self._hasty.get(answer.key, ""))
         told = replace(answer, problem="; ".join(problem for problem in problems if problem))
         self._scheduler.set_metric(told)
+        if answer.samples is not None and answer.key in self._answered:
+            self._answered[answer.key] = self._monotonic()
         before = self._told.get(answer.key, ("", False))
         now = told.problem, before[1] if answer.samples is None else bool(answer.samples)
         if now != before:

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry, Gauge
 
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.command_line import ConfigurationFlags, configuration_without_file, ignored_flags
@@ -33,10 +33,7 @@ from policysched.app.running.garbage_collection import GarbageCollection, Memory
 from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leadership, new_identity
 from policysched.app.running.node_metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.running.object_handlers import MalformedPods, ObjectHandler, PolicyHandler
-from policysched.app.running.plugin_times import PluginTimes
-from policysched.app.running.scheduler_metrics import SchedulerMetrics, StateMetrics
-from policysched.app.running.shadow_victims import ShadowVictims
-from policysched.app.running.timing_metrics import TimingMetrics
+from policysched.app.running.process_metrics import ProcessMetrics
 from policysched.app.running.watchdog import Watchdog
 from policysched.app.serving.health import HEALTHZ, READYZ, Health
 from policysched.app.serving.options import ServingOptions
@@ -129,24 +126,19 @@ class Process:
         client = KubeClient(transport, self.events, pacing)
         self._extenders = RunningExtenders(None if configuration is None else configuration.completed)
         self._profiles = profiles = with_extenders(_profiles(options, configuration), self._extenders.present)
-        metrics, timing = SchedulerMetrics(clock), TimingMetrics(clock)
+        self.metrics = metrics = ProcessMetrics(clock, registry)
+        metrics.requests.count(connection)
         rng = random.Random()  # noqa: S311 - draws among equals
-        self.scheduler = Scheduler(profiles, client, clock, rng, (*LOG_LINES, metrics), timing)
+        self.scheduler = Scheduler(profiles, client, clock, rng, (*LOG_LINES, *metrics.observers), metrics.timing)
         if configuration is not None:
             self.scheduler.queue.use_backoff(configuration.backoff)
         if options.max_unschedulable is not None:
             self.scheduler.queue.max_unschedulable = options.max_unschedulable
         self.watchdog = Watchdog(self.scheduler.plugin_watches)
-        registry.register(PluginTimes(self.scheduler.plugin_watches))
-        registry.register(ShadowVictims(self.scheduler.shadows))
         self.reloader = Reloader(self.scheduler, client, clock, lease_of(self._election))
-        registry.register(metrics)
-        registry.register(timing)
-        registry.register(StateMetrics(self.scheduler, self.reloader.store))
-        ProcessCollector(registry=registry)
         self.reloader.on_failure = partial(self.left_out.failed, KIND)
-        self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon)
-        self._about_policies = (metrics, timing)
+        self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon, clock)
+        metrics.show(self.scheduler, self.reloader.store, self.feed.ages)
         self.reloader.on_swap = self._swapped
         self._policies = PolicyHandler(self.reloader)
         self._objects = ObjectHandler(self.scheduler, self.left_out)
@@ -165,9 +157,7 @@ class Process:
     def _swapped(self, policies: PolicySet) -> None:
         """Follow the metrics that policies read now, and forget what was counted of those that are deleted."""
         self.feed.use(policies)
-        names = self.reloader.store.listed()
-        for one in self._about_policies:
-            one.keep_policies(names)
+        self.metrics.keep_policies(self.reloader.store.listed())
 
     def _watch_more(self) -> list[Reflector[Any]]:
         """Make reflectors for the kinds that plugins read and that are not watched yet; return these."""
@@ -357,6 +347,9 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
             process.health, process.registry, process.documents, process.dry_runs.decide, options.set_verbosity
         )
         presence = _presence(names, election, process, Transport(connection))
+        text = "Processes that schedule for the same scheduler names with no leader election between them and this one."
+        competing = Gauge("policysched_presence_competing", text, registry=registry)
+        competing.set_function(lambda: len(presence.competing))
         async with secure_port(options.serving, served, connect), presence.shown(PLACE_LEFT_WITHIN):
             await _work_until(stop, process)
     finally:

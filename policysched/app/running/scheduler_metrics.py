@@ -25,21 +25,20 @@ from prometheus_client.utils import floatToGoString
 
 from policysched.framework import Clock, PostFilterResult, Status, WaitingPod
 from policysched.framework.plugin import PREFIX
-from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.observer import Attempt, AttemptResult, Observer
 from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.schedule.scheduler import Scheduler
 from policysched.schedule.timing import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 
-FAILED_ATTEMPT: Final = "ScheduleAttemptFailure"
-"""The event that puts a pod back after an attempt."""
 MANY_ATTEMPTS: Final = 15
 """Pods that took so many attempts share a label."""
 MOST_CLASSES: Final = 1024
 """For how many pod classes is counted apart which plugins had a say, before that is added up."""
 FILTERING: Final = (PRE_FILTER, FILTER)
 SCORING: Final = (PRE_SCORE, SCORE)
+ALONE: Final = "Score alone"
+"""Among evaluations, those of plugins that score and do not filter."""
 Labels = tuple[str, ...]
 PluginNames = tuple[str, ...]
 
@@ -85,11 +84,21 @@ class Histogram:
             family.add_metric(labels, list(zip(names, accumulate(buckets), strict=True)), total)
         return family
 
+    def add(self, other: Histogram) -> None:
+        """Add the counts of another one with the same bounds."""
+        for labels, counts in dict(other._counts).items():
+            own = self._counts.setdefault(labels, self._empty())
+            own[:] = [one + more for one, more in zip(own, tuple(counts), strict=True)]
+
     def copy(self) -> Histogram:
         """Return another one with the same counts; it may be asked from any thread."""
         made = Histogram(self._name, self._text, self._labels, self._bounds)
         made._counts = {labels: list(counts) for labels, counts in dict(self._counts).items()}
         return made
+
+    def sums(self, wanted: Callable[[Labels], bool]) -> dict[Labels, float]:
+        """Add up the values, by labels; it may be asked from any thread."""
+        return {labels: counts[-1] for labels, counts in dict(self._counts).items() if wanted(labels)}
 
     def keep(self, wanted: Callable[[Labels], bool]) -> None:
         """Forget the series that are not wanted."""
@@ -156,7 +165,6 @@ class SchedulerMetrics(Observer, Collector):
             of_attempts,
         )
         self._incoming: Counter[Labels] = Counter()
-        self._rejections: Counter[Labels] = Counter()
         self._after_flush = 0
         self._asked: dict[int, _Asked] = {}
         """By the identity of the names, which are kept with it."""
@@ -176,20 +184,21 @@ class SchedulerMetrics(Observer, Collector):
         asked.choices += decision.feasible_count > 1
 
     def evaluations(self) -> Counter[Labels]:
-        """Count the decisions in which a plugin had a say, by plugin, extension point and profile."""
+        """Count the decisions in which a plugin had a say, by plugin, extension point (or `ALONE`) and profile."""
         counts = Counter(self._asked_before)
         for asked in tuple(self._asked.values()):
             filters, scores = asked.names
             for points, names, count in ((FILTERING, filters, asked.decisions), (SCORING, scores, asked.choices)):
                 for name, point in product(names, points) if count else ():
                     counts[name, point, asked.profile] += count
+            for name in set(scores).difference(filters) if asked.choices else ():
+                counts[name, ALONE, asked.profile] += asked.choices
         return counts
 
     def keep_policies(self, names: frozenset[str]) -> None:
         """Forget what is known of policies but these."""
         kept = {labels: count for labels, count in self.evaluations().items() if is_kept(labels[0], names)}
         self._asked_before, self._asked = Counter(kept), {}
-        self._rejections = Counter({labels: count for labels, count in self._rejections.items() if labels[0] in names})
 
     def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:  # noqa: ARG002 - an observer's
         """Count the pods that make room."""
@@ -210,13 +219,9 @@ class SchedulerMetrics(Observer, Collector):
             self._pod_seconds.observe((label,), queued.tried_at + attempt.seconds - queued.first_attempt_at)
         self._after_flush += queued.flushed
 
-    def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
-        """Count a pod that enters a queue, and the policies that sent it there."""
+    def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:  # noqa: ARG002 - an observer's
+        """Count a pod that enters a queue."""
         self._incoming[queue, event] += 1
-        if event == FAILED_ATTEMPT:
-            for name in queued.rejectors:
-                if name.startswith(PREFIX):
-                    self._rejections[name.removeprefix(PREFIX), queued.profile] += 1
 
     def on_permit_wait(self, waiting: WaitingPod, status: Status | None, seconds: float) -> None:  # noqa: ARG002 - as above
         """Count how long a pod waited at Permit."""
@@ -249,13 +254,7 @@ class SchedulerMetrics(Observer, Collector):
             "[BETA] Number of attempts to schedule pods by each plugin and the extension point (available only in "
             "PreFilter, Filter, PreScore, and Score).",
             ("plugin", "extension_point", "profile"),
-            self.evaluations(),
-        )
-        yield make_counters(
-            "policysched_policy_rejections",
-            "Attempts to schedule a pod that failed with the policy among those that rejected nodes.",
-            ("policy", "profile"),
-            self._rejections,
+            {labels: count for labels, count in self.evaluations().items() if labels[1] != ALONE},
         )
         for histogram in (
             self._attempt_seconds,
@@ -269,15 +268,14 @@ class SchedulerMetrics(Observer, Collector):
 
 
 class StateMetrics(Collector):
-    """How many pods, nodes and policies there are, read when somebody asks.
+    """How many pods and nodes there are, and what is under way, read when somebody asks.
 
     Args:
         scheduler: Whose queue and cluster.
-        store: The policies.
     """
 
-    def __init__(self, scheduler: Scheduler, store: PolicyStore) -> None:
-        self._scheduler, self._store = scheduler, store
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
 
     def collect(self) -> Iterator[MetricFamily]:
         """Make samples; it may be asked from any thread."""
@@ -300,7 +298,7 @@ class StateMetrics(Collector):
         size.add_metric(("nodes",), cluster.nodes.count)
         size.add_metric(("pods",), len(cluster.pods))
         size.add_metric(("assumed_pods",), sum(one.assumed for one in tuple(cluster.pods.by_id.values())))
-        yield from (pending, size, *self._work(), *self._policies())
+        yield from (pending, size, *self._work())
 
     def _work(self) -> Iterator[MetricFamily]:
         queue = self._scheduler.queue
@@ -328,23 +326,6 @@ class StateMetrics(Collector):
         at_work.add_metric(("binding",), self._scheduler.binding_count)
         yield from (unschedulable, in_flight, at_work)
 
-    def _policies(self) -> Iterator[MetricFamily]:
-        names = ("policy",)
-        newest = GaugeMetricFamily("policysched_policy_generation", "The newest generation of a policy.", labels=names)
-        active = GaugeMetricFamily(
-            "policysched_policy_active_generation", "The generation of a policy in force, 0 for none.", labels=names
-        )
-        errors = GaugeMetricFamily(
-            "policysched_policy_errors", "How many errors the newest generation of a policy has.", labels=names
-        )
-        for key in sorted(self._store.listed()):
-            entry = self._store.get(key)
-            if entry is not None:
-                newest.add_metric((key,), entry.policy.metadata.generation)
-                active.add_metric((key,), entry.active.generation if entry.active is not None else 0)
-                errors.add_metric((key,), entry.result.errors)
-        yield from (newest, active, errors)
-
 
 def is_kept(plugin: str, names: frozenset[str]) -> bool:
     """Return whether a plugin is one of the profiles', or a policy of these names."""
@@ -356,7 +337,7 @@ def _as_go(bound: float) -> str:
     return str(int(bound)) if bound == int(bound) else str(floatToGoString(bound))  # type: ignore[no-untyped-call]
 
 
-def make_counters(name: str, text: str, labels: Sequence[str], counts: Mapping[Labels, int]) -> MetricFamily:
+def make_counters(name: str, text: str, labels: Sequence[str], counts: Mapping[Labels, float]) -> MetricFamily:
     """Make the samples of a counter, one for each combination of its labels' values."""
     family = CounterMetricFamily(name, text, labels=labels)
     for values, count in dict(counts).items():

@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from policysched.app.running.scheduler_metrics import Histogram, Labels, exponential, is_kept, make_counters
 from policysched.framework import Clock, Code
+from policysched.framework.plugin import PREFIX
 from policysched.schedule.cycle.plugin_results import PRE_FILTER_RESULT
 from policysched.schedule.timing import CYCLE_POINTS, FILTER, POST_FILTER, PRE_BIND, RESERVE
 
@@ -133,6 +134,13 @@ class TimingMetrics(Collector):
         labels = ("success" if succeeded else "error",)
         self._preemption_seconds.observe(labels, seconds)
         self._preemptions[labels] += 1
+
+    def policy_seconds(self) -> dict[str, float]:
+        """Return what policies took in the decisions that are measured by plugin; it may be asked from any thread."""
+        spent: dict[str, float] = {}
+        for labels, seconds in self._plugins.sums(lambda labels: labels[0].startswith(PREFIX)).items():
+            spent[labels[0]] = spent.get(labels[0], 0.0) + seconds
+        return spent
 
     def keep_policies(self, names: frozenset[str]) -> None:
         """Forget what is known of policies but these."""

@@ -117,6 +117,11 @@ class FilterResults:
         return self._ask(affected) if isinstance(affected, slice) or affected.size else NO_ROWS
 
     @property
+    def plugin_name(self) -> str:
+        """The name of the plugin; empty for what is none."""
+        return self.plugin.name if self.place >= 0 else ""
+
+    @property
     def nbytes(self) -> int:
         """The memory that it takes, with the plugin's state. Units: bytes."""
         return BYTES + self.codes.nbytes + part_of(self.state)

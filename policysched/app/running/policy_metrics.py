@@ -1,0 +1,203 @@
+"""`PolicyMetrics`: what policies do to pods and in which state they are, by policy and never by pod.
+
+Counted is what a decision tells at no cost. Whether a policy decided is found out where it costs little: for a pod that
+no node was found for, from the codes that filters gave anyway; for a chosen node, in one of `EXAMINE` choices and for
+one policy after the other. docs/metrics.md says what the numbers mean.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import numpy as np
+from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric as MetricFamily
+from prometheus_client.registry import Collector
+
+from policysched.app.running.scheduler_metrics import ALONE, Labels, make_counters
+from policysched.framework.plugin import PREFIX
+from policysched.model.policy import PolicyKey
+from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.evaluation import Evaluation
+from policysched.schedule.cycle.plugin_results import ScoreResults
+from policysched.schedule.observer import Observer
+from policysched.schedule.queue.queued_pod import QueuedPod
+from policysched.schedule.timing import FILTER
+
+EXAMINE: Final = 10
+"""In one of so many choices it is found out whether a policy decided."""
+MOST_POLICIES: Final = 1000
+"""How many policies have series, the first by name."""
+STATES: Final = ("Active", "Shadow", "Disabled", "Rejected")
+_MODES: Final = {"Enforce": "Active", "Shadow": "Shadow", "Disabled": "Disabled"}
+
+
+class PolicyMetrics(Observer, Collector):
+    """Counts what policies do, and tells of those in a store.
+
+    Args:
+        evaluations: Counts decisions by plugin, point and profile.
+        seconds: Counts what plugins took by their names.
+    """
+
+    def __init__(
+        self,
+        evaluations: Callable[[], Counter[Labels]],
+        seconds: Callable[[], dict[str, float]],
+    ) -> None:
+        self.store = PolicyStore()
+        """The policies that are shown."""
+        self._evaluations, self._seconds = evaluations, seconds
+        self._rejections: Counter[Labels] = Counter()
+        self._decisive: Counter[Labels] = Counter()
+        self._examined: Counter[Labels] = Counter()
+        self._choices = 0
+
+    def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
+        """Find out which policies decided."""
+        if decision.row >= 0:
+            if decision.feasible_count > 1:
+                self._choices += 1
+                if self._choices % EXAMINE == 0:
+                    self._examine(queued.profile, decision)
+        elif not decision.failed and decision.rejection is None:
+            for name in deciding_filters(decision.evaluation):
+                self._decisive[name, queued.profile, "filter"] += 1
+
+    def on_rejected(self, queued: QueuedPod) -> None:
+        """Count the policies that are among those that rejected nodes."""
+        for name in queued.rejectors:
+            if name.startswith(PREFIX):
+                self._rejections[name.removeprefix(PREFIX), queued.profile] += 1
+
+    def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:  # noqa: ARG002 - an observer's
+        """Count an attempt that failed."""
+        if queued.rejectors and event == "ScheduleAttemptFailure":
+            self.on_rejected(queued)
+
+    def _examine(self, profile: str, decision: Decision) -> None:
+        """Find out of one policy whether another node would have been chosen without its score."""
+        scoring = [one for one in decision.evaluation.scores if one.plugin.name.startswith(PREFIX) and not one.flat]
+        if scoring:
+            chosen = scoring[self._choices // EXAMINE % len(scoring)]
+            name = chosen.plugin.name.removeprefix(PREFIX)
+            self._examined[name, profile] += 1
+            if decides(chosen, decision):
+                self._decisive[name, profile, "score"] += 1
+
+    def keep_policies(self, names: frozenset[str]) -> None:
+        """Forget what is known of policies but these."""
+        for counter in (self._rejections, self._decisive, self._examined):
+            for labels in [labels for labels in counter if labels[0] not in names]:
+                del counter[labels]
+
+    def collect(self) -> Iterator[MetricFamily]:
+        """Make samples; it may be asked from any thread."""
+        listed = sorted(self.store.listed())[:MOST_POLICIES]
+        shown = frozenset(listed)
+
+        def of_shown(counts: Counter[Labels]) -> dict[Labels, int]:
+            return {labels: count for labels, count in dict(counts).items() if labels[0] in shown}
+
+        yield make_counters(
+            "policysched_policy_decisions",
+            "Decisions in which the policy had a say.",
+            ("policy", "profile"),
+            of_shown(self._decisions()),
+        )
+        yield make_counters(
+            "policysched_policy_rejections",
+            "Attempts to schedule a pod that failed with the policy among those that rejected nodes.",
+            ("policy", "profile"),
+            of_shown(self._rejections),
+        )
+        yield make_counters(
+            "policysched_policy_decisive",
+            "Decisions that would have been another one without the policy's filters (the pod would have had a node), "
+            "or its scores (another node would have been chosen; of examined choices).",
+            ("policy", "profile", "by"),
+            of_shown(self._decisive),
+        )
+        yield make_counters(
+            "policysched_policy_examined_choices",
+            "Choices of a node of which was found out whether the policy's scores decided.",
+            ("policy", "profile"),
+            of_shown(self._examined),
+        )
+        seconds = {name.removeprefix(PREFIX): spent for name, spent in self._seconds().items()}
+        yield make_counters(
+            "policysched_policy_evaluation_seconds",
+            "How long evaluating the policy took, in the decisions that are measured by plugin.",
+            ("policy",),
+            {(name,): seconds[name] for name in listed if name in seconds},
+        )
+        yield from self._states(listed)
+
+    def _decisions(self) -> Counter[Labels]:
+        counts: Counter[Labels] = Counter()
+        for (name, point, profile), count in self._evaluations().items():
+            if point in (FILTER, ALONE) and name.startswith(PREFIX):
+                counts[name.removeprefix(PREFIX), profile] += count
+        return counts
+
+    def _states(self, listed: list[PolicyKey]) -> Iterator[MetricFamily]:
+        names = ("policy",)
+        newest = GaugeMetricFamily("policysched_policy_generation", "The newest generation of a policy.", labels=names)
+        active = GaugeMetricFamily(
+            "policysched_policy_active_generation", "The generation of a policy in force, 0 for none.", labels=names
+        )
+        errors = GaugeMetricFamily(
+            "policysched_policy_errors", "How many errors the newest generation of a policy has.", labels=names
+        )
+        state = GaugeMetricFamily(
+            "policysched_policy_state",
+            "1 where it is so: the generation in force is Active, in Shadow mode or Disabled; the newest is Rejected.",
+            labels=("policy", "state"),
+        )
+        for key in listed:
+            entry = self.store.get(key)
+            if entry is None:
+                continue
+            newest.add_metric((key,), entry.policy.metadata.generation)
+            active.add_metric((key,), entry.active.generation if entry.active is not None else 0)
+            errors.add_metric((key,), entry.result.errors)
+            true = _states_of(entry)
+            for one in STATES:
+                state.add_metric((key, one), one in true)
+        yield from (newest, active, errors, state)
+
+
+def _states_of(entry: StoredPolicy) -> set[str]:
+    states = {_MODES[entry.active.spec.mode]} if entry.active is not None else set()
+    return states | ({"Rejected"} if entry.result.errors or entry.refused else set())
+
+
+def deciding_filters(evaluation: Evaluation) -> list[str]:
+    """Name the policies without whose filters a node would have been feasible: on some row they alone object."""
+    filters = evaluation.filters
+    places = [place for place, one in enumerate(filters, 1) if one.rejects_any and one.plugin_name.startswith(PREFIX)]
+    if not places:
+        return []
+    first, found = evaluation.first[: evaluation.cluster.nodes.size], []
+    rows = (first >= places[0]).nonzero()[0]
+    first, rejected_later = first[rows], np.zeros(rows.size, np.bool_)
+    for place in range(len(filters), places[0] - 1, -1):
+        one = filters[place - 1]
+        if not one.rejects_any:
+            continue
+        if place in places and ((first == place) & ~rejected_later).any():
+            found.append(one.plugin_name.removeprefix(PREFIX))
+        rejected_later |= one.codes[rows] != 0
+    return found
+
+
+def decides(score: ScoreResults, decision: Decision) -> bool:
+    """Return whether another node would have been chosen without a score: one has a higher sum of the others."""
+    evaluation = decision.evaluation.copy()
+    evaluation.times = None
+    feasible = evaluation.feasible()
+    others = evaluation.ranking().astype(np.int64) - score.final(feasible)
+    return bool(others[decision.row] < others[feasible].max())

@@ -1,0 +1,82 @@
+"""`ProcessMetrics`: all that the process counts about its work, in one registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from policysched.app.running.plugin_times import PluginTimes
+from policysched.app.running.policy_metrics import PolicyMetrics
+from policysched.app.running.request_metrics import RequestMetrics
+from policysched.app.running.scheduler_metrics import SchedulerMetrics, StateMetrics
+from policysched.app.running.shadow_victims import ShadowVictims
+from policysched.app.running.timing_metrics import TimingMetrics
+from policysched.framework import Clock
+from policysched.rules.policy_set.store import PolicyStore
+from policysched.schedule.observer import Observer
+from policysched.schedule.scheduler import Scheduler
+
+
+class ProcessMetrics:
+    """What is counted of one scheduler.
+
+    Args:
+        clock: The one that the scheduler reads.
+        registry: Where it is shown.
+    """
+
+    def __init__(self, clock: Clock, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self.timing, self._attempts = TimingMetrics(clock), SchedulerMetrics(clock)
+        self._policies = PolicyMetrics(self._attempts.evaluations, self.timing.policy_seconds)
+        self.requests = RequestMetrics()
+        for one in (self._attempts, self.timing, self.requests):
+            registry.register(one)
+        ProcessCollector(registry=registry)
+
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        """Those who hear what becomes of pods."""
+        return self._attempts, self._policies
+
+    def show(self, scheduler: Scheduler, store: PolicyStore, ages: Callable[[], Mapping[str, float]]) -> None:
+        """Show a scheduler, its policies and how old the metrics are that they read."""
+        self._policies.store = store
+        collectors = (
+            self._policies,
+            StateMetrics(scheduler),
+            PluginTimes(scheduler.plugin_watches),
+            ShadowVictims(scheduler.shadows),
+            MetricAges(ages),
+        )
+        for one in collectors:
+            self._registry.register(one)
+
+    def keep_policies(self, names: frozenset[str]) -> None:
+        """Forget what was counted of policies but these."""
+        self.timing.keep_policies(names)
+        self._attempts.keep_policies(names)
+        self._policies.keep_policies(names)
+
+
+class MetricAges(Collector):
+    """How old the values are that policies read.
+
+    Args:
+        ages: Gives the age of the last answer by policy and metric.
+    """
+
+    def __init__(self, ages: Callable[[], Mapping[str, float]]) -> None:
+        self._ages = ages
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Make samples; it may be asked from any thread."""
+        text = "How long ago a metric of a policy was answered last, or asked first where it never was."
+        found = GaugeMetricFamily("policysched_metric_age_seconds", text, labels=("policy", "metric"))
+        for name, age in sorted(self._ages().items()):
+            policy, _, metric = name.rpartition("/")
+            found.add_metric((policy, metric), age)
+        yield found

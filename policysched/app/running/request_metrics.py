@@ -1,0 +1,64 @@
+"""`RequestMetrics`: requests to the API server, under client-go's names, labels and buckets.
+
+Connections belong to threads of their own, so each has counts of its own, which are added up when somebody asks.
+
+Source: k8s.io/component-base/metrics/prometheus/restclient/metrics.go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from prometheus_client.metrics_core import Metric as MetricFamily
+from prometheus_client.registry import Collector
+from yarl import URL
+
+from policysched.app.running.scheduler_metrics import Histogram, Labels, make_counters
+from policysched.kube.connection import Connection
+
+BOUNDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+FAILED: Final = "<error>"
+"""The code of a request without an answer."""
+
+
+class RequestMetrics(Collector):
+    """Counts the requests of connections."""
+
+    def __init__(self) -> None:
+        self._connections: list[_RequestCounts] = []
+
+    def count(self, connection: Connection) -> Connection:
+        """Count the requests of a connection from now on; return the connection."""
+        counts = _RequestCounts(URL(connection.url).authority)
+        self._connections.append(counts)
+        connection.on_answer = counts.note
+        return connection
+
+    def collect(self) -> Iterator[MetricFamily]:
+        """Make samples; it may be asked from any thread."""
+        answers: Counter[Labels] = Counter()
+        seconds = _seconds()
+        for counts in tuple(self._connections):
+            answers.update(dict(counts.answers))
+            seconds.add(counts.seconds)
+        text = "[ALPHA] Number of HTTP requests, partitioned by status code, method, and host."
+        yield make_counters("rest_client_requests", text, ("code", "method", "host"), answers)
+        yield seconds.collect()
+
+
+class _RequestCounts:
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self.answers: Counter[Labels] = Counter()
+        self.seconds = _seconds()
+
+    def note(self, method: str, code: int, seconds: float) -> None:
+        self.answers[str(code) if code else FAILED, method, self._host] += 1
+        self.seconds.observe((method, self._host), seconds)
+
+
+def _seconds() -> Histogram:
+    text = "[ALPHA] Request latency in seconds. Broken down by verb, and host."
+    return Histogram("rest_client_request_duration_seconds", text, ("verb", "host"), BOUNDS)
