@@ -26,6 +26,7 @@ from policysched.cli.commands.plugin import new_plugin
 from policysched.cli.commands.plugins import plugins
 from policysched.cli.commands.run import run
 from policysched.cli.commands.sandbox import sandbox
+from policysched.cli.commands.webhook import webhook
 from policysched.cli.flags.sections import RunCommand
 from policysched.cli.options import OnceCommand
 from policysched.cli.output import say_error, say_version, show_every_record
@@ -46,7 +47,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run", cls=RunCommand)(run)
-for command in (dry_run, check, fmt, plugins, explain, sandbox, demo, version):
+for command in (dry_run, check, fmt, plugins, explain, sandbox, demo, webhook, version):
     app.command(command.__name__.replace("_", "-"), cls=OnceCommand)(command)
 app.add_typer(config)
 app.add_typer(new_plugin, name="plugin")

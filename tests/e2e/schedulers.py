@@ -138,14 +138,14 @@ class Spawned(Lines):
 
 @contextlib.asynccontextmanager
 async def spawned(
-    *arguments: str, environment: Mapping[str, str] | None = None, wait: bool = True
+    *arguments: str, environment: Mapping[str, str] | None = None, wait: bool = True, command: str = "run"
 ) -> AsyncIterator[Spawned]:
-    """Run `policysched run` as a process; if the test leaves it running, SIGTERM must end it with exit code 0."""
+    """Run a command of policysched as a process; if a test leaves it running, SIGTERM must end it with exit code 0."""
     # All of a machine would want the same port.
     unserved = [] if any(one.startswith("--secure-port") for one in arguments) else ["--secure-port=0"]
     process = await asyncio.create_subprocess_exec(
         str(COMMAND),
-        "run",
+        command,
         *unserved,
         *arguments,
         stdin=asyncio.subprocess.DEVNULL,

@@ -47,7 +47,7 @@ class ServingCertificate:
         self._problem = ""
         try:
             self._material = self._read()
-            self.context = _context(self._material)
+            self.context = server_context(self._material)
         except (OSError, ssl.SSLError, ValueError) as error:
             raise UsageError(f"the certificate of --secure-port cannot be used: {error}") from error
 
@@ -61,7 +61,7 @@ class ServingCertificate:
             material = self._read()
             if material == self._material:
                 return
-            context = _context(material)
+            context = server_context(material)
         except (OSError, ssl.SSLError, ValueError) as error:
             if str(error) != self._problem:
                 log.warning("the changed certificate cannot be used, the one before stays: %s", error)
@@ -83,7 +83,7 @@ class ServingCertificate:
         return certificate, key, "\n".join(filter(None, (clients, self._clients)))
 
 
-def _context(material: Material) -> ssl.SSLContext:
+def server_context(material: Material) -> ssl.SSLContext:
     """Make TLS settings.
 
     Raises:

@@ -12,12 +12,12 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any, Final
+from ssl import SSLContext
+from typing import Any, Final, Protocol
 
 from aiohttp import web
 
 from policysched.app.serving.answers import HEADERS
-from policysched.app.serving.certificates import ServingCertificate
 
 MAX_CONNECTIONS: Final = 100
 """TLS takes about 300 kB a connection."""
@@ -61,6 +61,15 @@ class _Connection(web.RequestHandler):
         return answer
 
 
+class TlsSettings(Protocol):
+    """The TLS settings for connections that come now."""
+
+    context: SSLContext
+
+    def refresh(self) -> None:
+        """Look whether they have changed."""
+
+
 class _Http(web.Server):
     """The HTTP library's server, which tells when a connection is over."""
 
@@ -90,7 +99,7 @@ class SecureServer:
         handle: Answers a request.
     """
 
-    def __init__(self, listener: socket.socket, certificate: ServingCertificate, handle: Handle) -> None:
+    def __init__(self, listener: socket.socket, certificate: TlsSettings, handle: Handle) -> None:
         self._listener = listener
         self._certificate = certificate
         self._handle = handle

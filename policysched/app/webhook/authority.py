@@ -1,0 +1,170 @@
+"""`renewed`: the authority and the serving certificate of the webhook, made anew in time, one step after another.
+
+A new authority is trusted before it is used: it enters the bundle first, signs the serving certificate some time after
+the API servers trust it, and the old one leaves the bundle some time after that. So whoever serves at any time is
+trusted, with whichever of the two certificates a replica still has.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import msgspec
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from msgspec.structs import replace
+
+AUTHORITY_LIFETIME: Final = timedelta(days=730)
+SERVING_LIFETIME: Final = timedelta(days=90)
+LEFT: Final = 3
+"""A certificate is made anew once less than one in so many parts of its lifetime is left."""
+SETTLED: Final = timedelta(minutes=10)
+"""How long after a step everybody has taken it: replicas look every minute."""
+EARLIER: Final = timedelta(hours=1)
+"""How long before it is made a certificate holds: clocks differ."""
+
+
+class Material(msgspec.Struct, frozen=True):
+    """What replicas share, in PEM form."""
+
+    bundle: tuple[bytes, ...]
+    """The authorities that are trusted, the newest first."""
+    authority_key: bytes
+    """The key of the newest."""
+    certificate: bytes
+    key: bytes
+
+
+def renewed(before: Material | None, names: Sequence[str], now: datetime, *, trusted: bool) -> Material:
+    """Return what is to be served now; the same object where nothing is to be done.
+
+    Args:
+        before: What there is; None for nothing.
+        names: The host names of the webhook's service.
+        now: The present.
+        trusted: Whether the API servers trust the newest authority of what there is.
+    """
+    if before is None or not _is_usable(before):
+        return _begun(names, now)
+    newest = x509.load_pem_x509_certificate(before.bundle[0])
+    serving = x509.load_pem_x509_certificate(before.certificate)
+    if _is_old(newest, now):
+        authority, key = _new_authority(now)
+        return replace(before, bundle=(authority, *before.bundle), authority_key=key)
+    by_newest = _is_signed(serving, newest)
+    settled = trusted and now >= _made(newest) + SETTLED
+    expired = serving.not_valid_after_utc <= now
+    wanted = not by_newest or _is_old(serving, now) or _names_of(serving) != sorted(names)
+    if wanted and (by_newest or settled or expired):
+        certificate, serving_key = _new_serving(before.bundle[0], before.authority_key, names, now)
+        return replace(before, certificate=certificate, key=serving_key)
+    if by_newest and len(before.bundle) > 1 and now >= _made(serving) + SETTLED:
+        return replace(before, bundle=before.bundle[:1])
+    return before
+
+
+def _begun(names: Sequence[str], now: datetime) -> Material:
+    authority, key = _new_authority(now)
+    certificate, serving_key = _new_serving(authority, key, names, now)
+    return Material((authority,), key, certificate, serving_key)
+
+
+def _is_usable(material: Material) -> bool:
+    """Return whether certificates and keys can be read and belong together."""
+    try:
+        authority = x509.load_pem_x509_certificate(material.bundle[0])
+        key = serialization.load_pem_private_key(material.authority_key, None)
+        serving = x509.load_pem_x509_certificate(material.certificate)
+        serving_key = serialization.load_pem_private_key(material.key, None)
+        for one in material.bundle:
+            x509.load_pem_x509_certificate(one)
+    except (ValueError, TypeError, IndexError):
+        return False
+    return key.public_key() == authority.public_key() and serving_key.public_key() == serving.public_key()
+
+
+def _is_signed(serving: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        serving.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _made(certificate: x509.Certificate) -> datetime:
+    return certificate.not_valid_before_utc + EARLIER
+
+
+def _is_old(certificate: x509.Certificate, now: datetime) -> bool:
+    life = certificate.not_valid_after_utc - _made(certificate)
+    return certificate.not_valid_after_utc - now < life / LEFT
+
+
+def _names_of(certificate: x509.Certificate) -> list[str]:
+    found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return sorted(found.get_values_for_type(x509.DNSName))
+
+
+def _new_authority(now: datetime) -> tuple[bytes, bytes]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _name(f"policysched-webhook-ca@{int(now.timestamp())}")
+    usage = x509.KeyUsage(
+        digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
+        key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
+    )  # fmt: skip
+    made = (
+        _builder(name, name, key, now, AUTHORITY_LIFETIME)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return made.public_bytes(serialization.Encoding.PEM), _pem(key)
+
+
+def _new_serving(authority: bytes, authority_key: bytes, names: Sequence[str], now: datetime) -> tuple[bytes, bytes]:
+    issuer = x509.load_pem_x509_certificate(authority)
+    signing = serialization.load_pem_private_key(authority_key, None)
+    assert isinstance(signing, ec.EllipticCurvePrivateKey)  # noqa: S101 - its public key was compared
+    key = ec.generate_private_key(ec.SECP256R1())
+    loopback = [x509.IPAddress(ipaddress.ip_address(one)) for one in ("127.0.0.1", "::1")]
+    made = (
+        _builder(_name("policysched-webhook"), issuer.subject, key, now, SERVING_LIFETIME)
+        .add_extension(x509.SubjectAlternativeName([*map(x509.DNSName, names), *loopback]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key()), critical=False)
+        .sign(signing, hashes.SHA256())
+    )
+    return made.public_bytes(serialization.Encoding.PEM), _pem(key)
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime, lifetime: timedelta
+) -> x509.CertificateBuilder:
+    begin = now.astimezone(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(begin - EARLIER)
+        .not_valid_after(begin + lifetime)
+    )
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

@@ -1,0 +1,195 @@
+"""`CertificateKeeper`: the webhook's certificates in a Secret, and their authorities in the webhook configuration.
+
+Replicas do this side by side: every write names the version that was read, and who comes second reads again. The
+configuration is read before the Secret, so that no older bundle is written over a newer one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from policysched.app.webhook.authority import Material, renewed
+from policysched.errors import ConnectionProblemError
+from policysched.framework import ApiError, Clock
+
+log = logging.getLogger(__name__)
+CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+EVERY: Final = 60.0
+"""How often is looked whether anything is to be made anew. Units: seconds."""
+ATTEMPTS: Final = 5
+"""How often is tried again at once where another replica was first."""
+_CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", re.DOTALL)
+Object = dict[str, Any]
+
+
+class Requests(Protocol):
+    """Sends requests to the API server."""
+
+    async def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        """Send one and return the body of its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where certificates are kept, and whose they are."""
+
+    namespace: str
+    secret: str
+    service: str
+    configuration: str
+    """The ValidatingWebhookConfiguration."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The host names of the service."""
+        name = f"{self.service}.{self.namespace}"
+        return (self.service, name, f"{name}.svc", f"{name}.svc.cluster.local")
+
+
+class CertificateKeeper:
+    """Keeps certificates in time.
+
+    Args:
+        requests: The way to the API server.
+        place: Where they are kept.
+        clock: Says when they are old.
+    """
+
+    def __init__(self, requests: Requests, place: Place, clock: Clock) -> None:
+        self._requests, self._place, self._clock = requests, place, clock
+        self._said = ""
+
+    async def run(self, use: Callable[[Material], None]) -> None:
+        """Look again and again; what is to be served is handed on."""
+        while True:
+            try:
+                use(await self.look())
+                self._said = ""
+            except (ApiError, ConnectionProblemError) as error:
+                if str(error) != self._said:
+                    log.warning("the webhook's certificates cannot be looked after: %s", error)
+                self._said = str(error)
+            await asyncio.sleep(EVERY)
+
+    async def look(self) -> Material:
+        """Make anew what is due, and return what is to be served.
+
+        Raises:
+            ApiError: the Secret or the configuration cannot be read or written.
+            ConnectionProblemError: the API server cannot be reached.
+        """
+        for attempt in range(ATTEMPTS):
+            try:
+                return await self._look()
+            except ApiError as error:
+                if error.status != HTTPStatus.CONFLICT or attempt == ATTEMPTS - 1:
+                    raise
+        raise AssertionError
+
+    async def _look(self) -> Material:
+        configuration = await self._get(f"{CONFIGURATIONS}/{self._place.configuration}")
+        secret = await self._get(self._secret_path)
+        before = None if secret is None else _material(secret)
+        trusted = configuration is not None and before is not None and _trusts(configuration, before.bundle[:1])
+        made = renewed(before, self._place.names, self._clock.now(), trusted=trusted)
+        if made is not before:
+            await self._write(secret, made)
+            log.info("certificates of the webhook were made anew: secret=%s", self._place.secret)
+        if configuration is not None and not _says(configuration, made.bundle):
+            await self._announce(configuration, made)
+        return made
+
+    async def _announce(self, configuration: Object, made: Material) -> None:
+        bundle = base64.b64encode(b"".join(made.bundle)).decode()
+        webhooks = [
+            {**one, "clientConfig": {**one.get("clientConfig", {}), "caBundle": bundle}}
+            for one in configuration.get("webhooks") or ()
+        ]
+        path = f"{CONFIGURATIONS}/{self._place.configuration}"
+        await self._requests.request("PUT", path, msgspec.json.encode({**configuration, "webhooks": webhooks}))
+        log.info(
+            "the webhook's authorities were announced: validatingwebhookconfiguration=%s", self._place.configuration
+        )
+
+    async def _write(self, secret: Object | None, made: Material) -> None:
+        data = {name: base64.b64encode(value).decode() for name, value in _data(made).items()}
+        if secret is None:
+            metadata = {"name": self._place.secret, "namespace": self._place.namespace}
+            new = {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "type": "kubernetes.io/tls",
+                "metadata": metadata,
+                "data": data,
+            }
+            await self._requests.request("POST", self._secret_path.rpartition("/")[0], msgspec.json.encode(new))
+        else:
+            kept = {**secret, "data": {**(secret.get("data") or {}), **data}}
+            await self._requests.request("PUT", self._secret_path, msgspec.json.encode(kept))
+
+    async def _get(self, path: str) -> Object | None:
+        try:
+            found: Object = msgspec.json.decode(await self._requests.request("GET", path), type=dict[str, Any])
+        except ApiError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+        return found
+
+    @property
+    def _secret_path(self) -> str:
+        return f"/api/v1/namespaces/{self._place.namespace}/secrets/{self._place.secret}"
+
+
+def _data(material: Material) -> dict[str, bytes]:
+    return {
+        "ca.crt": b"".join(material.bundle),
+        "ca.key": material.authority_key,
+        "tls.crt": material.certificate,
+        "tls.key": material.key,
+    }
+
+
+def _material(secret: Object) -> Material | None:
+    """Read a Secret; None where it holds something else."""
+    data = secret.get("data") or {}
+    try:
+        found = {
+            name: base64.b64decode(data[name], validate=True) for name in ("ca.crt", "ca.key", "tls.crt", "tls.key")
+        }
+    except (KeyError, TypeError, binascii.Error):
+        return None
+    return Material(_certificates(found["ca.crt"]), found["ca.key"], found["tls.crt"], found["tls.key"])
+
+
+def _certificates(bundle: bytes) -> tuple[bytes, ...]:
+    return tuple(one.rstrip(b"\n") + b"\n" for one in _CERTIFICATE.findall(bundle))
+
+
+def _bundles(configuration: Object) -> list[tuple[bytes, ...]]:
+    found = []
+    for one in configuration.get("webhooks") or ():
+        try:
+            found.append(_certificates(base64.b64decode((one.get("clientConfig") or {}).get("caBundle") or "")))
+        except (TypeError, binascii.Error):
+            found.append(())
+    return found
+
+
+def _trusts(configuration: Object, authorities: tuple[bytes, ...]) -> bool:
+    """Return whether every webhook of a configuration trusts some authorities."""
+    return all(set(authorities) <= set(bundle) for bundle in _bundles(configuration))
+
+
+def _says(configuration: Object, bundle: tuple[bytes, ...]) -> bool:
+    return all(one == bundle for one in _bundles(configuration))

@@ -1,0 +1,167 @@
+"""`run_webhook`: the webhook's port, with certificates that are given or kept in a Secret."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import web
+
+from policysched.app.clock import SystemClock
+from policysched.app.serving.answers import JSON, RefusedError, refusal, text_answer
+from policysched.app.serving.certificates import ServingCertificate, server_context
+from policysched.app.serving.options import ANYWHERE, ServingOptions
+from policysched.app.serving.server import SecureServer
+from policysched.app.serving.thread import listen
+from policysched.app.webhook.authority import Material
+from policysched.app.webhook.keeper import CertificateKeeper, Place
+from policysched.app.webhook.review import answer
+from policysched.errors import UsageError
+from policysched.kube.connection import Connection
+from policysched.kube.transport import Transport
+from policysched.language import load_grammar
+
+log = logging.getLogger(__name__)
+PORT: Final = 9443
+PATH: Final = "/validate"
+LARGEST: Final = 8 << 20
+"""How large a review may be: it holds the object as it is and as it was. Units: bytes."""
+AT_ONCE: Final = 2
+"""How many policies are checked at once; the others wait."""
+MOST: Final = 16
+"""How many reviews are read or wait."""
+HEALTH: Final = frozenset(("/healthz", "/livez", "/readyz"))
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookOptions:
+    """Where to serve, and with which certificate."""
+
+    place: Place
+    port: int = PORT
+    bind_address: str = ANYWHERE
+    certificate: Path | None = None
+    """A given certificate; absent, one is made and kept in a Secret."""
+    key: Path | None = None
+    kubeconfig: Path | None = None
+    context: str | None = None
+
+
+class KeptCertificate:
+    """The TLS settings made of what is kept in the Secret."""
+
+    def __init__(self, material: Material) -> None:
+        self._material = material
+        self.context = _context(material)
+
+    def use(self, material: Material) -> None:
+        """Serve with this from now on."""
+        if (material.certificate, material.key) != (self._material.certificate, self._material.key):
+            self.context = _context(material)
+        self._material = material
+
+    def refresh(self) -> None:
+        """Do nothing: whoever keeps it says what is new."""
+
+
+def _context(material: Material) -> ssl.SSLContext:
+    return server_context((material.certificate, material.key, ""))
+
+
+class Webhook:
+    """Answers requests to the port."""
+
+    def __init__(self) -> None:
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._under_way = 0
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request, whatever it is."""
+        try:
+            return await self._routed(request)
+        except RefusedError as error:
+            return refusal(error)
+        except Exception:
+            log.exception("a review failed: by failurePolicy Ignore the policy passes")
+            return refusal(RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error occurred"))
+
+    async def _routed(self, request: web.BaseRequest) -> web.Response:
+        if request.path in HEALTH:
+            return text_answer("ok")
+        if request.path != PATH:
+            raise RefusedError(HTTPStatus.NOT_FOUND, f"there is {PATH}, and nothing at {request.path:.100}")
+        if request.method != "POST":
+            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, f"{PATH} takes POST", {"Allow": "POST"})
+        if self._under_way >= MOST:
+            raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, "too many reviews are under way", {"Retry-After": "1"})
+        self._under_way += 1
+        try:
+            raw = await _body(request)
+            async with self._turns:
+                said = await asyncio.to_thread(answer, raw)
+        except UsageError as error:
+            raise RefusedError(HTTPStatus.BAD_REQUEST, str(error)) from error
+        finally:
+            self._under_way -= 1
+        return text_answer(said.decode(), media=JSON)
+
+
+async def _body(request: web.BaseRequest) -> bytes:
+    body = bytearray()
+    async for piece in request.content.iter_any():
+        body += piece
+        if len(body) > LARGEST:
+            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a review is at most {LARGEST >> 20} MiB large")
+    return bytes(body)
+
+
+async def run_webhook(options: WebhookOptions, stop: asyncio.Event) -> None:
+    """Serve until told to stop.
+
+    Raises:
+        ConnectionProblemError: the kubeconfig cannot be used, or the Secret cannot be read or written.
+        UsageError: the port or a given certificate cannot be had.
+    """
+    serving = ServingOptions(options.port, options.bind_address, certificate=options.certificate, key=options.key)
+    serving.check()
+    load_grammar()
+    listener = listen(serving)
+    if listener is None:
+        raise UsageError("--secure-port: a webhook needs a port")
+    with listener:
+        if options.certificate is not None:
+            given = ServingCertificate(serving, SystemClock().now())
+            await _until(stop, SecureServer(listener, given, Webhook().answer).run())
+            return
+        connection = await Connection.open(
+            SystemClock(), kubeconfig=str(options.kubeconfig) if options.kubeconfig else None, context=options.context
+        )
+        try:
+            keeper = CertificateKeeper(Transport(connection), options.place, SystemClock())
+            kept = KeptCertificate(await keeper.look())
+            server = SecureServer(listener, kept, Webhook().answer)
+            log.info("webhook: port=%d", listener.getsockname()[1])
+            await _until(stop, server.run(), keeper.run(kept.use))
+        finally:
+            await connection.close()
+
+
+async def _until(stop: asyncio.Event, *work: Coroutine[Any, Any, None]) -> None:
+    """Work until told to stop, or until something of it fails."""
+    tasks = [asyncio.create_task(one) for one in (*work, _awaited(stop))]
+    done, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for one in rest:
+        one.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)
+    for one in done:
+        one.result()
+
+
+async def _awaited(stop: asyncio.Event) -> None:
+    await stop.wait()

@@ -1,0 +1,104 @@
+"""What the webhook says of policies: carets, warnings that fit, and the same verdict as the scheduler's."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from policysched.app.webhook.review import LONGEST_MESSAGE, LONGEST_WARNING, MOST_WARNINGS, answer
+from policysched.errors import UsageError
+from policysched.model.decode import ObjectError
+from policysched.model.policy import decode_policy
+from policysched.rules.compile.compiler import compile_policy
+from tests.app.dry_runs import Object, policy, requiring
+
+
+def reviewed(new: Any, old: Any = None, operation: str = "CREATE") -> Object:
+    request = {"uid": "u1", "operation": operation, "object": new, "oldObject": old}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    said: Object = json.loads(answer(json.dumps(review).encode()))
+    assert (said["apiVersion"], said["kind"]) == (review["apiVersion"], review["kind"])
+    assert said["response"].pop("uid") == "u1"
+    response: Object = said["response"]
+    return response
+
+
+def test_policy_with_an_error_is_refused_with_carets() -> None:
+    said = reviewed(policy(**requiring('node.labels["cores"] > 10')))
+    assert not said["allowed"]
+    assert said["status"]["message"] == (
+        "the policy does not compile:\n"
+        "error[E0301]: cannot compare string with number\n"
+        "  --> spec.filters[0].require:1:1\n"
+        "   |\n"
+        ' 1 | node.labels["cores"] > 10\n'
+        "   | ^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "   = help: labels are strings; write number(...) to convert"
+    )
+
+
+def test_policy_that_compiles_passes() -> None:
+    assert reviewed(policy(**requiring("node.ready"))) == {"allowed": True}
+
+
+def test_warnings_are_told_and_fit() -> None:
+    text = 'node.ready or node.name == "' + "a\u200b" * 200 + '"'
+    filters = [{"name": f"f{number}", "require": text} for number in range(30)]
+    said = reviewed(policy(filters=filters))
+    assert said["allowed"]
+    assert len(said["warnings"]) == MOST_WARNINGS
+    assert all(len(one.encode()) <= LONGEST_WARNING for one in said["warnings"])
+    assert said["warnings"][0].startswith("W0")
+
+
+def test_update_that_leaves_the_spec_passes_though_it_does_not_compile() -> None:
+    broken = policy(**requiring("nod.ready"))
+    labelled = broken | {"metadata": broken["metadata"] | {"labels": {"a": "b"}}}
+    assert reviewed(labelled, broken, "UPDATE") == {"allowed": True}
+    other = policy(**requiring("nod.name"))
+    assert not reviewed(other, broken, "UPDATE")["allowed"]
+    assert reviewed(None, broken, "DELETE") == {"allowed": True}
+
+
+def test_long_messages_are_cut() -> None:
+    cases = [f"nod.ready{number} → 1" for number in range(256)]
+    scores = [{"name": f"s{number}", "cases": cases} for number in range(2)]
+    message = reviewed(policy(scores=scores))["status"]["message"]
+    assert len(message.encode()) <= LONGEST_MESSAGE
+    assert message.endswith("...")
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"{", b"[]", b"null", b'{"kind":"AdmissionReview"}', b"[" * 100_000,
+            b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1beta1","request":{"uid":"1"}}'],
+)  # fmt: skip
+def test_what_is_no_review_is_refused(raw: bytes) -> None:
+    with pytest.raises(UsageError, match="expected an AdmissionReview"):
+        answer(raw)
+
+
+TEXTS = (
+    "node.ready", "nod.ready", 'node.labels["a"] == "b"', "1 +", "node.free.cpu >= pod.requests.cpu",
+    "node.free.cpu > 3", "x > 1", 'node.zone in ["a"]', "pods.any(p, p.labels[", "true", "",
+    "node.name", "now.hour > 3",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("field", ["require", "value", "appliesTo", "let", "case"])
+def test_policy_passes_exactly_if_it_compiles_in_the_scheduler(text: str, field: str) -> None:
+    spec: Object = {
+        "require": {"filters": [{"name": "r", "require": text}]},
+        "value": {"scores": [{"name": "s", "value": text}]},
+        "appliesTo": {"appliesTo": text, **requiring("node.ready")},
+        "let": {"let": [{"name": "v", "value": text}], **requiring("node.ready")},
+        "case": {"scores": [{"name": "s", "cases": [f"{text} → 10", "else → 1"]}]},
+    }[field]
+    given = policy(**spec)
+    try:
+        compiles = compile_policy(decode_policy(given)).policy is not None
+    except ObjectError:
+        compiles = False
+    assert reviewed(given)["allowed"] is compiles

@@ -1,0 +1,120 @@
+"""The validating webhook behind a real API server: what kubectl says, and what happens without it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from policysched.app.webhook.keeper import CONFIGURATIONS
+from tests.app.serving.ports import free_port
+from tests.controlplane.build import binary
+from tests.e2e.objects import node, policy
+from tests.e2e.schedulers import Spawned, spawned
+from tests.e2e.server import Server
+from tests.e2e.waiting import until
+from tests.meta.markdown import ROOT
+
+pytestmark = pytest.mark.controlplane
+NAME = "policysched"
+PAGE = (ROOT / "docs" / "endpoints.md").read_text("utf-8")
+MANIFEST = PAGE.partition("```yaml file=webhook.yaml\n")[2].partition("```")[0]
+BROKEN = policy("broken", filters=[{"name": "cores", "require": 'node.labels["cores"] > 10'}])
+HIDDEN = policy("hidden", filters=[{"name": "f", "require": 'node.name != "a\u200bb"'}])
+GOOD = policy("good", filters=[{"name": "ready", "require": "node.ready"}])
+
+
+def configuration(port: int) -> dict[str, Any]:
+    """Give the page's configuration, with a port on this machine in place of the service."""
+    documents = yaml.safe_load_all(MANIFEST)
+    [found] = [one for one in documents if one["kind"] == "ValidatingWebhookConfiguration"]
+    made: dict[str, Any] = found
+    made["webhooks"][0]["clientConfig"] = {"url": f"https://127.0.0.1:{port}/validate"}
+    return made
+
+
+@asynccontextmanager
+async def serving(server: Server, kubeconfig: Path) -> AsyncIterator[Spawned]:
+    """Run the webhook, and wait until it said whom to trust."""
+    port = free_port()
+    await server.call("POST", CONFIGURATIONS, configuration(port))
+    try:
+        flags = [f"--secure-port={port}", "--bind-address=127.0.0.1", f"--kubeconfig={kubeconfig}"]
+        async with spawned(*flags, wait=False, command="webhook") as process:
+            await until(lambda: bundle_of(server), bool)
+            yield process
+    finally:
+        await server.call("DELETE", f"{CONFIGURATIONS}/{NAME}")
+        await server.call("DELETE", "/api/v1/namespaces/kube-system/secrets/policysched-webhook")
+
+
+async def installed(server: Server, folder: Path) -> Path:
+    """Apply what the page shows but its configuration; return a kubeconfig with the rights of its ServiceAccount."""
+    objects = [one for one in yaml.safe_load_all(MANIFEST) if one["kind"] != "ValidatingWebhookConfiguration"]
+    said = await kubectl(server, "apply", of={"kind": "List", "apiVersion": "v1", "items": objects})
+    assert said.count(" created") + said.count(" unchanged") == len(objects), said
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    path = "/api/v1/namespaces/kube-system/serviceaccounts/policysched-webhook/token"
+    token = (await server.call("POST", path, request))["status"]["token"]
+    config = yaml.safe_load(server.kubeconfig.read_text("utf-8"))
+    config["users"] = [one | {"user": {"token": token}} for one in config["users"]]
+    kubeconfig = folder / "webhook.kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    return kubeconfig
+
+
+async def bundle_of(server: Server) -> bytes:
+    found = await server.call("GET", f"{CONFIGURATIONS}/{NAME}")
+    return base64.b64decode(found["webhooks"][0]["clientConfig"].get("caBundle", ""))
+
+
+async def kubectl(server: Server, *arguments: str, of: dict[str, Any]) -> str:
+    """Run kubectl on an object; return all that it says."""
+    process = await asyncio.create_subprocess_exec(
+        str(binary("kubectl")), f"--kubeconfig={server.kubeconfig}", *arguments, "-f", "-",
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    said, _ = await process.communicate(json.dumps(of).encode())
+    return said.decode()
+
+
+async def test_kubectl_shows_what_is_wrong_and_lets_pass_without_the_webhook(
+    real_server: Server, tmp_path: Path
+) -> None:
+    server = real_server
+    async with serving(server, await installed(server, tmp_path)):
+        said = await until(
+            lambda: kubectl(server, "create", "--dry-run=server", of=BROKEN), lambda text: "denied the request" in text
+        )
+        assert "error[E0301]: cannot compare string with number" in said
+        assert '1 | node.labels["cores"] > 10' in said
+        assert "^^^^" in said
+        assert "created" in await kubectl(server, "apply", of=GOOD)
+        edited = {**GOOD, "spec": BROKEN["spec"]}
+        assert "denied the request" in await kubectl(server, "apply", of=edited)
+        assert (await server.get("SchedulingPolicy", "good"))["spec"]["filters"][0]["name"] == "ready"
+        said = await kubectl(server, "apply", of=HIDDEN)
+        assert "Warning: W0706 spec.filters[0].require" in said
+        assert "created" in said
+    assert "created" in await kubectl(server, "apply", of=BROKEN)
+
+
+async def test_edit_that_passes_without_the_webhook_leaves_the_last_good_version_in_force(real_server: Server) -> None:
+    server = real_server
+    port = free_port()
+    await server.load(node("n1"), GOOD)
+    await server.call("POST", CONFIGURATIONS, configuration(port))
+    try:
+        async with spawned(f"--kubeconfig={server.kubeconfig}", "--leader-elect=false"):
+            await server.policy_says("good", 1, Compiled="Compiled")
+            assert "configured" in await kubectl(server, "apply", of={**GOOD, "spec": BROKEN["spec"]})
+            await server.policy_says("good", 2, Compiled="TypeError", Active="LastGoodGeneration")
+    finally:
+        await server.call("DELETE", f"{CONFIGURATIONS}/{NAME}")
