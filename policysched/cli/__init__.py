@@ -47,7 +47,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run", cls=RunCommand)(run)
-for command in (dry_run, check, fmt, plugins, explain, sandbox, demo, webhook, version):
+for command in (dry_run, check, fmt, plugins, webhook, explain, sandbox, demo, version):
     app.command(command.__name__.replace("_", "-"), cls=OnceCommand)(command)
 app.add_typer(config)
 app.add_typer(new_plugin, name="plugin")

@@ -61,7 +61,7 @@ class _Connection(web.RequestHandler):
         return answer
 
 
-class TlsSettings(Protocol):
+class ServerTls(Protocol):
     """The TLS settings for connections that come now."""
 
     context: SSLContext
@@ -99,7 +99,7 @@ class SecureServer:
         handle: Answers a request.
     """
 
-    def __init__(self, listener: socket.socket, certificate: TlsSettings, handle: Handle) -> None:
+    def __init__(self, listener: socket.socket, certificate: ServerTls, handle: Handle) -> None:
         self._listener = listener
         self._certificate = certificate
         self._handle = handle

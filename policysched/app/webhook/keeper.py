@@ -32,7 +32,7 @@ _CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTI
 Object = dict[str, Any]
 
 
-class Requests(Protocol):
+class ApiRequests(Protocol):
     """Sends requests to the API server."""
 
     async def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
@@ -40,7 +40,7 @@ class Requests(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CertificatePlace:
     """Where certificates are kept, and whose they are."""
 
     namespace: str
@@ -65,7 +65,7 @@ class CertificateKeeper:
         clock: Says when they are old.
     """
 
-    def __init__(self, requests: Requests, place: Place, clock: Clock) -> None:
+    def __init__(self, requests: ApiRequests, place: CertificatePlace, clock: Clock) -> None:
         self._requests, self._place, self._clock = requests, place, clock
         self._said = ""
 

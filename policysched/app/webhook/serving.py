@@ -20,7 +20,7 @@ from policysched.app.serving.options import ANYWHERE, ServingOptions
 from policysched.app.serving.server import SecureServer
 from policysched.app.serving.thread import listen
 from policysched.app.webhook.authority import Material
-from policysched.app.webhook.keeper import CertificateKeeper, Place
+from policysched.app.webhook.keeper import CertificateKeeper, CertificatePlace
 from policysched.app.webhook.review import answer
 from policysched.errors import UsageError
 from policysched.kube.connection import Connection
@@ -43,7 +43,7 @@ HEALTH: Final = frozenset(("/healthz", "/livez", "/readyz"))
 class WebhookOptions:
     """Where to serve, and with which certificate."""
 
-    place: Place
+    place: CertificatePlace
     port: int = PORT
     bind_address: str = ANYWHERE
     certificate: Path | None = None

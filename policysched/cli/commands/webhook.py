@@ -43,12 +43,12 @@ def webhook(  # noqa: PLR0913, PLR0917 - one parameter a flag
 ) -> int:
     """Serve the validating webhook until SIGTERM or SIGINT: policies with errors are refused as they are applied."""
     log_to_stderr(0)
-    from policysched.app.webhook.keeper import Place  # noqa: PLC0415 - no server is needed for --help
+    from policysched.app.webhook.keeper import CertificatePlace  # noqa: PLC0415 - no server is needed for --help
     from policysched.app.webhook.serving import WebhookOptions, run_webhook  # noqa: PLC0415
     from policysched.cli.event_loop import serve  # noqa: PLC0415
 
     options = WebhookOptions(
-        Place(namespace, secret, service, configuration),
+        CertificatePlace(namespace, secret, service, configuration),
         secure_port,
         bind_address,
         tls_cert_file,

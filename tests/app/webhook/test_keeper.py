@@ -13,10 +13,10 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from policysched.app.webhook.authority import SETTLED, Material, renewed
-from policysched.app.webhook.keeper import CONFIGURATIONS, CertificateKeeper, Place
+from policysched.app.webhook.keeper import CONFIGURATIONS, CertificateKeeper, CertificatePlace
 from policysched.framework import ApiError
 
-PLACE = Place("kube-system", "policysched-webhook", "policysched-webhook", "policysched")
+PLACE = CertificatePlace("kube-system", "policysched-webhook", "policysched-webhook", "policysched")
 SECRET = "/api/v1/namespaces/kube-system/secrets/policysched-webhook"  # noqa: S105 - a path
 CONFIGURATION = f"{CONFIGURATIONS}/policysched"
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
