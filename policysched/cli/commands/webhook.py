@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from policysched.cli.flags.sections import LogsFlags
+from policysched.cli.log_setup import log_as
 from policysched.cli.options import Context, Kubeconfig
-from policysched.cli.output import log_to_stderr
 
 
 def webhook(  # noqa: PLR0913, PLR0917 - one parameter a flag
@@ -42,7 +43,7 @@ def webhook(  # noqa: PLR0913, PLR0917 - one parameter a flag
     context: Context = None,
 ) -> int:
     """Serve the validating webhook until SIGTERM or SIGINT: policies with errors are refused as they are applied."""
-    log_to_stderr(0)
+    log_as(LogsFlags(), ())
     from policysched.app.webhook.keeper import CertificatePlace  # noqa: PLC0415 - no server is needed for --help
     from policysched.app.webhook.serving import WebhookOptions, run_webhook  # noqa: PLC0415
     from policysched.cli.event_loop import serve  # noqa: PLC0415
