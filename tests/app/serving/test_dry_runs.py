@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import random
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from policysched.app.running.extenders import RunningExtenders
 from policysched.app.serving.answers import RefusedError, refusal
 from policysched.app.serving.asked import AskedPod, LiveDecision
 from policysched.app.serving.dry_runs import MOST_REQUESTS, DryRunEndpoint
-from policysched.app.serving.pod_requests import LARGEST_BODY, Options, read_pods
+from policysched.app.serving.pod_requests import LARGEST_BODY, Asked, Options, read_pods
 from policysched.app.serving.record_answers import encoded, shortened
 from policysched.model.defaults import priority_classes
 from policysched.model.kinds import PODS, POLICIES, fill, kind_of
@@ -213,6 +214,24 @@ async def test_one_pod_is_decided_at_a_time_and_few_requests_wait() -> None:
         assert {headers["Retry-After"] for code, _, headers in answers if code == 429} == {"1"}
         assert most == 1
         assert (await post(port, body))[0] == 200
+
+
+async def test_body_that_takes_long_to_read_holds_up_no_other_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, release = threading.Event(), threading.Event()
+
+    def slow(body: bytes, options: Options) -> Asked:
+        begun.set()
+        assert release.wait(60)
+        return read_pods(body, options)
+
+    monkeypatch.setattr("policysched.app.serving.dry_runs.read_pods", slow)
+    live = await Live().told(node("n1"))
+    async with served(live) as port:
+        asked = asyncio.create_task(post(port, json.dumps(pod()).encode()))
+        assert await asyncio.to_thread(begun.wait, 60)
+        assert (await post(port, b"", "what=1"))[0] == 400
+        release.set()
+        assert (await asked)[0] == 200
 
 
 async def test_request_that_takes_too_long_ends_what_the_scheduler_does_for_it(
