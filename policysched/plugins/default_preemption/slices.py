@@ -28,7 +28,9 @@ SLICE: Final = 64
 LARGEST: Final = 1024
 """Of how many pods, and nodes, a slice is at most where filters answer for many nodes at once."""
 ASKED: Final = 1 << 20
-"""How much guards may be asked at once. Units: pods times the units of the guards."""
+"""How much guards are asked in a slice. Units: pods times the units of the guards."""
+TOGETHER: Final = 8
+"""How many times that much they may be asked at once: slices cost more than they ask."""
 
 
 def pods_at_once(failed: FailedDecision) -> int:
@@ -36,7 +38,7 @@ def pods_at_once(failed: FailedDecision) -> int:
     units = sum(one.units for one in failed.victim_guards)
     if not answers_together(failed):
         return SLICE
-    return 0 if len(failed.cluster.pods) * units <= ASKED else max(1, min(LARGEST, ASKED // units))
+    return 0 if len(failed.cluster.pods) * units <= TOGETHER * ASKED else max(1, min(LARGEST, ASKED // units))
 
 
 @dataclass(frozen=True, slots=True)
