@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.dry_run.dry_run import dry_run
 from policysched.app.plugins.factories import CheckedFactory, stated_name
-from policysched.framework.client import Event, PodStatusChange
+from policysched.framework.client import Event, PodStatusChange, PolicyEvent
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import decode_node, decode_pod
@@ -233,9 +233,10 @@ class RecordingClient:
         """Take a policy's annotations."""
         return policy.metadata.resource_version
 
-    def record(self, event: Event) -> None:
-        """Take an event."""
-        self.events.append(event)
+    def record(self, event: Event | PolicyEvent) -> None:
+        """Take an event about a pod."""
+        if isinstance(event, Event):
+            self.events.append(event)
 
 
 class _Listener(Observer):

@@ -29,6 +29,7 @@ from policysched.framework.client import (
     MetricSink,
     MetricSource,
     PodStatusChange,
+    PolicyEvent,
     Wanted,
     pod_condition,
 )
@@ -128,6 +129,7 @@ __all__ = [
     "PodInPreBind",
     "PodStatusChange",
     "PodsBounding",
+    "PolicyEvent",
     "PostBindPlugin",
     "PostFilterPlugin",
     "PostFilterResult",

@@ -54,6 +54,20 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyEvent:
+    """An event about a SchedulingPolicy."""
+
+    policy: Policy
+    type: str
+    """Normal or Warning."""
+    reason: str
+    action: str
+    note: str
+    at: datetime
+    """When it happened, UTC."""
+
+
+@dataclass(frozen=True, slots=True)
 class PodStatusChange:
     """What is to be written into a pod's status."""
 
@@ -164,7 +178,7 @@ class Client(Protocol):
             ApiError: the server refused; status 409 where the object is of another generation, or another object.
         """
 
-    def record(self, event: Event) -> None:
+    def record(self, event: Event | PolicyEvent) -> None:
         """Take an event to be written behind the bindings; it is never dropped silently."""
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from policysched.errors import ConnectionProblemError
-from policysched.framework import ApiError, Event, PodStatusChange
+from policysched.framework import ApiError, Event, PodStatusChange, PolicyEvent
 from policysched.kube.events.writer import EventWriter
 from policysched.kube.transport import (
     JSON,
@@ -218,7 +218,7 @@ class KubeClient:
             raise ApiError(HTTPStatus.CONFLICT, "Conflict", f"policy {policy.key} moved on") from error
         return ""
 
-    def record(self, event: Event) -> None:
+    def record(self, event: Event | PolicyEvent) -> None:
         """Take an event to be written behind the bindings; it is never dropped silently."""
         self._events.record(event)
 

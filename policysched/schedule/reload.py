@@ -21,6 +21,7 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
 from policysched.rules.status.coverage import CoverageReports
 from policysched.rules.status.policy_status import differs, make_status
+from policysched.schedule.policy_events import PolicyEvents
 from policysched.schedule.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class Reloader:
         self._unkept: dict[PolicyKey, tuple[int, str]] = {}
         """Policies whose last good generation could not be kept, with why that was."""
         self._repeats = _Repeats(clock)
+        self._events = PolicyEvents(client, clock)
         self._due = asyncio.Event()
         self._coverage = CoverageReports(scheduler.cluster, instance)
         self._news: set[PolicyKey] = set()
@@ -237,6 +239,7 @@ class Reloader:
         self._unwritten.pop(key, None)
         self._superseded.pop(key, None)
         self._repeats.forget(key)
+        self._events.forget(key)
         self._unkept.pop(key, None)
         self._news.discard(key)
         self._coverage.forget(key)
@@ -322,6 +325,8 @@ class Reloader:
         if not version:
             return True
         written = await self._write(policy, version, status)
+        if written:
+            self._events.tell(entry)
         self._repeats.wrote(entry)
         if written and version != policy.metadata.resource_version:
             self._superseded[policy.key] = version

@@ -45,6 +45,11 @@ async def test_kubectl_user_applies_edits_breaks_and_deletes_a_policy(
         text = await until(lambda: kubectl.run("describe", "spol", "pin"), lambda text: "E0301" in text)
         for words in ("cannot compare string with number", "spec.filters[0].require", "LastGoodGeneration"):
             assert words in text
+        stays = "the last good generation 2 stays in force"
+        text = await until(lambda: kubectl.run("describe", "spol", "pin"), lambda text: stays in text)
+        events = text.partition("Events:")[2]
+        assert "Warning  PolicyRejected" in events
+        assert "generation 2 is in force" in events
         row = (await kubectl.run("get", "spol")).splitlines()[1].split()
         assert row[:6] == ["pin", "Enforce", "1", "1", "False", "True"]
         await kubectl.apply(pod("third"))

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from policysched.framework import Event
+from policysched.framework import Event, PolicyEvent
+from policysched.model.policy import API_VERSION, KIND
 from policysched.visible import cut_bytes, visible
 
 NOTE_LIMIT = 1024
@@ -27,8 +28,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
+POD = "Pod"
+CONTROLLER = "policysched"
+"""In whose name events about policies are written: they are of no scheduler name."""
+NO_NAMESPACE = "default"
+
+
 class EventContent(NamedTuple):
-    """What an event says, without the pod that it is about: that may be large, and gone long before it is written."""
+    """What an event says, without the object that it is about: that may be large, and gone before it is written."""
 
     namespace: str
     name: str
@@ -43,10 +50,21 @@ class EventContent(NamedTuple):
     at: datetime
     related: tuple[str, str, str, str] | None = None
     """Another pod: namespace, name, UID and version."""
+    kind: str = POD
+    """The kind of the object: a pod, or a SchedulingPolicy, which has no namespace."""
+
+    @property
+    def written_in(self) -> str:
+        """The namespace of the event: of an object without one, `default`."""
+        return self.namespace or NO_NAMESPACE
 
     @classmethod
-    def of(cls, event: Event) -> EventContent:
+    def of(cls, event: Event | PolicyEvent) -> EventContent:
         """Take what is written of an event."""
+        if isinstance(event, PolicyEvent):
+            of = event.policy.metadata
+            about = ("", of.name, of.uid, of.resource_version, CONTROLLER)
+            return cls(*about, event.type, event.reason, event.action, shorten(event.note), event.at, kind=KIND)
         pod = event.pod.metadata
         controller, note = event.pod.spec.scheduler_name, shorten(event.note)
         named = (pod.namespace, pod.name, pod.uid, pod.resource_version, controller)
@@ -108,8 +126,8 @@ def event_name(about: EventContent) -> str:
     return about.name[: NAME_LIMIT - len(suffix)].rstrip("-.") + suffix
 
 
-def _pod(namespace: str, name: str, uid: str, version: str) -> _Reference:
-    return _Reference("Pod", namespace, name, uid, "v1", version)
+def _reference(namespace: str, name: str, uid: str, version: str, kind: str = POD) -> _Reference:
+    return _Reference(kind, namespace, name, uid, "v1" if kind == POD else API_VERSION, version)
 
 
 def create_body(about: EventContent, name: str, host: str, series: tuple[int, datetime] | None = None) -> bytes:
@@ -117,14 +135,14 @@ def create_body(about: EventContent, name: str, host: str, series: tuple[int, da
     body = _Event(
         api_version="events.k8s.io/v1",
         kind="Event",
-        metadata=_Metadata(name, about.namespace),
+        metadata=_Metadata(name, about.written_in),
         event_time=_micro_time(about.at),
         reporting_controller=about.controller,
         reporting_instance=f"{about.controller}-{host}",
         action=about.action,
         reason=about.reason,
-        regarding=_pod(about.namespace, about.name, about.uid, about.resource_version),
-        related=_pod(*about.related) if about.related is not None else None,
+        regarding=_reference(about.namespace, about.name, about.uid, about.resource_version, about.kind),
+        related=_reference(*about.related) if about.related is not None else None,
         note=about.note,
         type=about.type,
         series=_Series(series[0], _micro_time(series[1])) if series else None,
@@ -198,10 +216,10 @@ class SeriesMemory:
     def __init__(self) -> None:
         self._entries: OrderedDict[_Key, QueuedEvent] = OrderedDict()
 
-    def note(self, event: Event) -> tuple[QueuedEvent, QueuedEvent | None]:
+    def note(self, event: Event | PolicyEvent) -> tuple[QueuedEvent, QueuedEvent | None]:
         """Return the entry that an event belongs to, and one that is no longer followed on its account."""
         about = EventContent.of(event)
-        if about.type != "Warning":
+        if about.type != "Warning" and about.kind == POD:
             return _entry(about), None
         key = _key(about)
         entry = self._entries.get(key)

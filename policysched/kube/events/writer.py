@@ -19,7 +19,7 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from policysched.errors import ConnectionProblemError
-from policysched.framework import ApiError, Event
+from policysched.framework import ApiError, Event, PolicyEvent
 from policysched.kube.events.bodies import QueuedEvent, SeriesMemory, create_body, series_body
 from policysched.kube.transport import STRATEGIC_PATCH, Pacing, Retry, Transport, passes
 
@@ -160,7 +160,7 @@ class EventWriter:
         """Start the workers in the running loop."""
         self._workers = [asyncio.create_task(self._work(), name=f"events-{index}") for index in range(WORKERS)]
 
-    def record(self, event: Event) -> None:
+    def record(self, event: Event | PolicyEvent) -> None:
         """Take an event."""
         self._recorded += 1
         entry, over = self._memory.note(event)
@@ -297,7 +297,7 @@ class EventWriter:
         self._enqueue(hold.entries.popleft())
 
     async def _send(self, entry: QueuedEvent, count: int, last: datetime) -> None:
-        path = f"/apis/events.k8s.io/v1/namespaces/{entry.about.namespace}/events"
+        path = f"/apis/events.k8s.io/v1/namespaces/{entry.about.written_in}/events"
         if entry.written_count:
             try:
                 await self._transport.request(

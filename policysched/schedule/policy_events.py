@@ -1,0 +1,72 @@
+"""`PolicyEvents`: Events on SchedulingPolicy objects, saying what became of an edit.
+
+One Event for each generation that takes force or is refused, written by whoever writes statuses. Whoever edits a policy
+all the time makes no storm of them: after a few within some minutes the others have one text, and are one series.
+
+Source: client-go/tools/record/events_cache.go (EventAggregator).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from policysched.framework import Client, Clock, PolicyEvent
+from policysched.model.policy import PolicyKey
+from policysched.rules.policy_set.store import StoredPolicy
+
+MOST: Final = 10
+"""How many Events of a policy have texts of their own within `WITHIN`."""
+WITHIN: Final = 600.0
+"""Units: seconds."""
+COMBINED: Final = "(combined from similar events): edited again and again, see the policy's status"
+
+
+class PolicyEvents:
+    """Says of each generation of a policy once what became of it."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client, self._clock = client, clock
+        self._told: dict[PolicyKey, tuple[str, int, int]] = {}
+        """The newest generation of which was told, by key: the object's UID, its generation, the one in force."""
+        self._recent: dict[PolicyKey, deque[float]] = {}
+
+    def tell(self, entry: StoredPolicy) -> None:
+        """Say what became of a policy's newest generation, where nobody has said it, this process or one before."""
+        policy, active = entry.policy, entry.active.generation if entry.active is not None else 0
+        of, status = policy.metadata, policy.status
+        said = (of.uid, of.generation, active)
+        if self._told.get(policy.key) == said:
+            return
+        self._told[policy.key] = said
+        if (status.observed_generation, status.active_generation) == (of.generation, active):
+            return
+        kind, reason, note = _outcome(entry, active)
+        if self._is_one_of_many(policy.key):
+            note = COMBINED
+        self._client.record(PolicyEvent(policy, kind, reason, "Reloading", note, self._clock.now()))
+
+    def forget(self, key: PolicyKey) -> None:
+        """Record that a policy is gone."""
+        self._told.pop(key, None)
+        self._recent.pop(key, None)
+
+    def _is_one_of_many(self, key: PolicyKey) -> bool:
+        now, recent = self._clock.monotonic(), self._recent.setdefault(key, deque(maxlen=MOST))
+        if len(recent) == MOST and now - recent[0] < WITHIN:
+            return True
+        recent.append(now)
+        return False
+
+
+def _outcome(entry: StoredPolicy, active: int) -> tuple[str, str, str]:
+    """Return type, reason and note."""
+    generation = entry.policy.metadata.generation
+    if not entry.result.errors and active == generation:
+        mode = entry.active.spec.mode if entry.active is not None else ""
+        is_so = "is in force" if mode == "Enforce" else f"is in force, in mode {mode}"
+        return "Normal", "PolicyActive", f"generation {generation} {is_so}"
+    errors = (f"{one.code} {one.field}: {one.message}" for one in entry.result.diagnostics if one.severity == "error")
+    why = next(errors, "") or entry.refused or "it cannot act"
+    stays = f"the last good generation {active} stays in force" if active else "no generation is in force"
+    return "Warning", "PolicyRejected", f"generation {generation} is refused: {why}; {stays}"
