@@ -55,7 +55,7 @@ def _rules(parts: Mapping[str, Any], some: Any) -> Record:
     }
 
 
-def encoded(value: Any, depth: int = 3) -> bytes:
+def encoded(value: Any, depth: int = 2) -> bytes:
     """Write a value as JSON, its members one after another: no piece holds up other threads."""
     return b"".join(_pieces(value, depth))
 

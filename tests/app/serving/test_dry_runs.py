@@ -16,19 +16,23 @@ import yaml
 
 import policysched
 from policysched.app.configuration.profiles import default_profile
+from policysched.app.configuration.reading import load_configuration
 from policysched.app.running.dry_runs import LiveDryRuns
-from policysched.app.running.extenders import RunningExtenders
+from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.serving.answers import RefusedError, refusal
 from policysched.app.serving.asked import AskedPod, LiveDecision
 from policysched.app.serving.dry_runs import MOST_REQUESTS, DryRunEndpoint
 from policysched.app.serving.pod_requests import LARGEST_BODY, Asked, Options, read_pods
 from policysched.app.serving.record_answers import encoded, shortened
+from policysched.model.decode import decode_pod
 from policysched.model.defaults import priority_classes
 from policysched.model.kinds import PODS, POLICIES, fill, kind_of
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
 from tests.app.dry_runs import Object, node, pod, policy, requiring
 from tests.app.serving.ports import Port, open_port
+from tests.app.test_dry_run_extenders import configuration
+from tests.extenders.fake_extender import fake_extender
 from tests.oracle.generate import singles
 from tests.schedule.parts import FakeClient
 from tests.schedule.queue_parts import StandingClock
@@ -40,15 +44,15 @@ SEED = 20261123
 class Live:
     """A scheduler that was told of objects, and dry-runs over it."""
 
-    def __init__(self, *names: str) -> None:
+    def __init__(self, *names: str, extenders: RunningExtenders | None = None) -> None:
         self.clock = StandingClock()
-        profiles = {name: default_profile(name) for name in names or (ME,)}
+        extenders = extenders or RunningExtenders(None)
+        own = {name: default_profile(name) for name in names or (ME,)}
+        profiles = with_extenders(own, extenders.present)
         self.scheduler = Scheduler(profiles, FakeClient(), self.clock, random.Random(0))
         self.reloader = Reloader(self.scheduler, FakeClient(), self.clock, "here")
         self.problem, self.leads = "", True
-        deciding = LiveDryRuns(
-            self.scheduler, self.reloader, RunningExtenders(None), lambda: self.problem, lambda: self.leads
-        )
+        deciding = LiveDryRuns(self.scheduler, self.reloader, extenders, lambda: self.problem, lambda: self.leads)
         self.decide = deciding.decide
 
     async def told(self, *objects: Object) -> Live:
@@ -113,6 +117,19 @@ async def test_profile_is_the_named_one_or_the_only_one() -> None:
         assert refused.value.code == 422
     only = await Live("a").told(node())
     assert (await only.record(pod()))["schedulerName"] == "a"
+
+
+async def test_extenders_are_told_of_the_asked_pod_and_forget_it() -> None:
+    async with fake_extender() as fake:
+        extenders = RunningExtenders(load_configuration(configuration(fake, nodeCacheCapable=True)).completed)
+        fake.answers["filter"] = lambda _: {"NodeNames": ["n1"], "FailedNodes": {"n2": "too far"}}
+        fake.answers["prioritize"] = lambda _: []
+        live = await Live(extenders=extenders).told(node("n1"), node("n2"))
+        made = await live.record(pod("asked", cpu="1"))
+        assert (made["selected"], made["rejected"]["n2"]["reasons"]) == ("n1", ["too far"])
+        assert fake.asked[0][1]["Pod"]["metadata"]["name"] == "asked"
+        assert extenders.pod(decode_pod(pod("asked"))) is None
+        await extenders.close()
 
 
 async def test_nothing_is_said_before_all_is_listed() -> None:
