@@ -202,10 +202,10 @@ _FAILURES: Final = (ApiError, ConnectionProblemError, msgspec.MsgspecError, Unic
 
 
 def user_of_certificate(certificate: Mapping[str, Any]) -> User:
-    """Return who a verified client certificate says that he is: its common name and organisations."""
+    """Return who a verified client certificate says that he is: its last common name, as Go's, and organisations."""
     said = [pair for part in certificate.get("subject", ()) for pair in part]
     names = [value for name, value in said if name == "commonName"]
     groups = [value for name, value in said if name == "organizationName"]
-    if not names:
+    if not names or not names[-1]:
         return ANONYMOUS
-    return User(names[0], groups=(*groups, "system:authenticated"))
+    return User(names[-1], groups=(*groups, "system:authenticated"))

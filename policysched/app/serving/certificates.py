@@ -94,7 +94,8 @@ def server_context(material: Material) -> ssl.SSLContext:
     certificate, key, clients = material
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.options |= ssl.OP_NO_RENEGOTIATION
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
+    context.num_tickets = 0  # who resumes a session shows a certificate that nobody verifies again
     _load_pair(context, certificate + b"\n" + key)
     if clients:
         context.load_verify_locations(cadata=clients)

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from aiohttp import web
+from cachetools import TTLCache
 from prometheus_client import CollectorRegistry, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 
@@ -25,6 +26,8 @@ from policysched.app.serving.health import Health
 log = logging.getLogger(__name__)
 Answer = Callable[[web.BaseRequest], Awaitable[web.Response]]
 READING: Final = ("GET", "HEAD")
+FRESH: Final = 1.0
+"""How long a document counts as new: thousands of policies take tens of milliseconds of the loop. Units: seconds."""
 READ_WITHIN: Final = 5.0
 """How long the scheduler's loop may take to say something. Units: seconds."""
 
@@ -69,6 +72,8 @@ class Endpoints:
         self._documents = documents
         self._loop = loop
         self._sent = sent
+        self._asking = asyncio.Lock()
+        self._told: TTLCache[str, Any] = TTLCache(len(documents) + 1, FRESH)
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Answer a request, whatever it is."""
@@ -93,7 +98,7 @@ class Endpoints:
         if path == "/metrics":
             return self._metrics(request)
         if path in self._documents:
-            return json_answer(await self._in_loop(self._documents[path]))
+            return json_answer(await self._document(path))
         query = request.query
         told = self._health.answer(path, excluded=query.getall("exclude", ()), verbose="verbose" in query)
         if told is None:
@@ -107,6 +112,14 @@ class Endpoints:
         except (TypeError, ValueError):  # versions that are none
             encode, media = choose_encoder("")
         return text_answer(encode(self._registry).decode(), media=media)
+
+    async def _document(self, path: str) -> Any:
+        """Tell a document: the scheduler's loop makes it once for all who ask within a moment."""
+        async with self._asking:
+            told = self._told.get(path)
+            if told is None:
+                told = self._told[path] = await self._in_loop(self._documents[path])
+            return told
 
     async def _in_loop(self, ask: Callable[[], Any]) -> Any:
         """Ask for something in the scheduler's loop.

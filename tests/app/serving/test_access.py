@@ -139,9 +139,13 @@ async def test_certificate_says_who_asks(ask: Ask, reviews: Reviews) -> None:
     ops = subject(("organizationName", "ops"), ("commonName", "jane"))
     assert await ask("/metrics", certificate=ops) == '403 forbidden: User "jane" cannot get path "/metrics"'
     assert reviews.asked[0][1]["groups"] == ["ops", "system:authenticated"]
-    assert await ask("/metrics", certificate=subject(("countryName", "CH"))) == (
-        '403 forbidden: User "system:anonymous" cannot get path "/metrics"'
-    )
+    several = subject(("commonName", "first"), ("commonName", "last"))
+    assert await ask("/metrics", certificate=several) == '403 forbidden: User "last" cannot get path "/metrics"'
+    nobody = subject(("organizationName", "system:masters"), ("commonName", ""))
+    for unnamed in (nobody, subject(("countryName", "CH"))):
+        assert await ask("/metrics", certificate=unnamed) == (
+            '403 forbidden: User "system:anonymous" cannot get path "/metrics"'
+        )
 
 
 async def test_failing_reviews_refuse_are_said_once_and_are_not_kept(

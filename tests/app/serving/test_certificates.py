@@ -47,6 +47,7 @@ def test_old_tls_versions_are_not_spoken(tmp_path: Path) -> None:
     context = ServingCertificate(write_pair(tmp_path, "a"), NOW).context
     assert context.minimum_version is ssl.TLSVersion.TLSv1_2
     assert context.verify_mode is ssl.CERT_NONE
+    assert context.num_tickets == 0 and context.options & ssl.OP_NO_TICKET
 
 
 def test_rotated_certificate_is_used_and_a_broken_one_is_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

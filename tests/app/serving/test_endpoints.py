@@ -58,3 +58,22 @@ async def test_the_verbosity_is_changed_by_put_alone() -> None:
     assert answers[1][1] == "successfully set klog.logging.verbosity to 5"
     assert json.loads(answers[2][1])["message"] == '"much" is no verbosity: send a number of 0 or more'
     assert taken == [5, int("9" * 64)]
+
+
+async def test_documents_are_made_once_for_all_who_ask_within_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = 0
+
+    def make() -> dict[str, int]:
+        nonlocal made
+        made += 1
+        return {"made": made}
+
+    async def ask() -> list[str]:
+        endpoints = Endpoints(Open(), Health(), CollectorRegistry(), {"/a": make}, asyncio.get_running_loop())
+        async with open_port(endpoints.answer) as port:
+            return [text for _, text in await asyncio.gather(*(port.get("/a") for _ in range(9)))]
+
+    monkeypatch.setattr("policysched.app.serving.endpoints.FRESH", 3600.0)
+    assert await ask() == ['{\n  "made": 1\n}\n'] * 9
+    monkeypatch.setattr("policysched.app.serving.endpoints.FRESH", 0.0)
+    assert len(set(await ask())) == 9
