@@ -28,6 +28,15 @@ NIL = "%!w(<nil>)"
 BINDING = ["reserve n1", "permit n1", "pre_bind_pre_flight n1", "pre_bind n1", "bind n1", "post_bind n1"]
 
 
+class UntellableError(Exception):
+    """An error that cannot be written."""
+
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+    __repr__ = __str__
+
+
 async def settled(stand: Stand, until: Callable[[], bool]) -> None:
     """Let threads answer, too."""
     for _ in range(400):
@@ -87,6 +96,10 @@ NAMES = {"reserve": "Reserve", "permit": "Permit", "pre_bind": "PreBind", "bind"
         (asyncio.CancelledError("mine"), "RuntimeError(\"it raised CancelledError('mine')\")"),
         (StopIteration(), "RuntimeError('it raised StopIteration()')"),
         (7, "TypeError('it gave int in place of a status')"),
+        (UntellableError(), "RuntimeError('it raised UntellableError')"),
+        (Status(Code.ERROR, (ValueError("a cause"), 5)), "a cause, 5"),  # type: ignore[arg-type]
+        (Status(Code.ERROR, b"no text"), "b'no text'"),  # type: ignore[arg-type]
+        (Status(Code.ERROR, (UntellableError(),)), "UntellableError"),  # type: ignore[arg-type]
     ],
 )
 async def test_failure_ends_the_attempt_and_the_pod_backs_off(point: str, answer: Any, said: str) -> None:

@@ -30,6 +30,7 @@ from policysched.framework.out_of_tree.answers import (
     permitted,
     pre_flight,
     whole_scores,
+    with_texts,
 )
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.out_of_tree.methods import NodeScore, QueuedPodInfo
@@ -339,9 +340,9 @@ class OutOfTreePlugin:
         watch = self.handle.watch
         watch.begin(self.name, point)
         try:
-            return ask()
+            return with_texts(ask())
         except AnsweredError as answered:
-            return answered.status
+            return with_texts(answered.status)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -355,7 +356,8 @@ class OutOfTreePlugin:
         if answer is None or (isinstance(answer, Status) and answer.code is Code.SUCCESS):
             return None
         if isinstance(answer, Status):
-            return answer.by(self.name)
+            told: Status = with_texts(answer)
+            return told.by(self.name)
         if inspect.iscoroutine(answer):
             answer.close()
         error = TypeError(f"it gave {type(answer).__name__} in place of a status")
@@ -430,7 +432,7 @@ class OutOfTreePlugin:
         call = partial(ask, assumed.state, assumed.placed, assumed.node)
         try:
             answer = call() if inspect.iscoroutinefunction(ask) else await self._threads.run(call)
-            return await answer if inspect.isawaitable(answer) else answer
+            return with_texts(await answer if inspect.isawaitable(answer) else answer)
         except KeyboardInterrupt:
             raise
         except asyncio.CancelledError as error:

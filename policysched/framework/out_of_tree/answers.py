@@ -5,6 +5,7 @@ Source: pkg/scheduler/framework/runtime/framework.go (what the callers of plugin
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +35,23 @@ def error_of(status: Status) -> str:
 def failing(status: Status) -> Status:
     """Return the failure that a status is at a point where its code means nothing."""
     return status if status.code is Code.ERROR else Status(Code.ERROR, (error_of(status),), status.plugin)
+
+
+def with_texts(answer: Any) -> Any:
+    """Return a status with texts for its reasons, of whatever type the plugin gave them; any other answer as it is."""
+    if not isinstance(answer, Status):
+        return answer
+    given = answer.reasons if isinstance(answer.reasons, tuple) else (answer.reasons,)
+    if all(type(one) is str for one in given):
+        return answer if given is answer.reasons else replace(answer, reasons=given)
+    return replace(answer, reasons=tuple(map(_text, given)))
+
+
+def _text(reason: object) -> str:
+    try:
+        return str(reason)
+    except Exception:  # it cannot be told
+        return type(reason).__name__
 
 
 def narrowed(answer: Any) -> Any:

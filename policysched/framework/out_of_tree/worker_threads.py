@@ -91,8 +91,12 @@ def _serve(jobs: _Jobs) -> None:
 
 def plain(error: BaseException) -> Exception:
     """Return an exception as one that is an error of the plugin and nothing more."""
+    try:
+        text = repr(error)
+    except Exception:  # it cannot even be told
+        return RuntimeError(f"it raised {type(error).__name__}")
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
-    made = RuntimeError(f"it raised {error!r}")
+    made = RuntimeError(f"it raised {text}")
     made.__cause__ = error
     return made
