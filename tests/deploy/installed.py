@@ -1,4 +1,4 @@
-"""A scheduler as a pod of the installation would run it: its arguments, its configuration, its service account's token.
+"""A scheduler as a pod of an installation would run it: its arguments, its files, its service account's token.
 
 There are no images here, so the process runs beside the control plane; all else is what `deploy/` says.
 """
@@ -6,7 +6,7 @@ There are no images here, so the process runs beside the control plane; all else
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from tests.app.serving.ports import free_port
-from tests.deploy.rendering import NAMESPACE, Json, configuration, container
+from tests.deploy.rendering import NAMESPACE, Json, container, mounted
 from tests.e2e.real import RealServer
 from tests.e2e.schedulers import Spawned, spawned
 from tests.e2e.test_serving import Port
@@ -44,31 +44,41 @@ async def account_kubeconfig(server: RealServer, folder: Path) -> Path:
     return server.plane.identities.with_bearer(folder / "account", await token(server, "policysched"))
 
 
-def arguments(given: Sequence[str], config: Path, port: int) -> list[str]:
-    """Give a container's arguments after `run`, with this machine's file and a port that nobody has."""
-    assert given[0] == "run"
-    kept = [one for one in given[1:] if not re.match(r"--(config|secure-port|bind-address)=", one)]
-    return [*kept, f"--config={config}", f"--secure-port={port}", "--bind-address=127.0.0.1"]
-
-
 @asynccontextmanager
-async def running(
-    objects: list[Json], kubeconfig: Path, folder: Path, *, wait: bool = True
-) -> AsyncIterator[Installed]:
+async def running(objects: list[Json], kubeconfig: Path, folder: Path) -> AsyncIterator[Installed]:
     """Run the scheduler of a rendered installation."""
-    async with started(container(objects)["args"], configuration(objects), kubeconfig, folder, wait=wait) as made:
+    async with started(container(objects)["args"], mounted(objects), kubeconfig, folder) as made:
         yield made
 
 
 @asynccontextmanager
 async def started(
-    args: Sequence[str], text: str, kubeconfig: Path, folder: Path, *, wait: bool = True
+    args: Sequence[str], files: Mapping[str, str], kubeconfig: Path, folder: Path, *own: str
 ) -> AsyncIterator[Installed]:
-    """Run a scheduler with a container's arguments and a configuration, whose kubeconfig is this one."""
-    config, port = folder / "scheduler.yaml", free_port()
-    content: Any = yaml.safe_load(text)
-    content.setdefault("clientConnection", {}).pop("kubeconfig", None)
-    config.write_text(yaml.safe_dump(content))
-    environment = {"KUBECONFIG": str(kubeconfig)}
-    async with spawned(*arguments(args, config, port), environment=environment, wait=wait) as scheduler:
+    """Run a scheduler with a container's arguments.
+
+    Args:
+        args: the arguments, `run` first. Those that name this machine's port or server give way to what is free here.
+        files: the container's files, by their paths; the kubeconfig that one of them names is this one.
+        kubeconfig: the way to the API server.
+        folder: where the files are put.
+        own: further arguments.
+    """
+    assert args[0] == "run"
+    kept = [one for one in args[1:] if not re.match(r"--(secure-port|bind-address|kubeconfig|master)=", one)]
+    port, config = free_port(), folder / "none"
+    for path, text in files.items():
+        here = folder / Path(path).name
+        here.write_text(_without_kubeconfig(text) if here.suffix == ".yaml" else text)
+        config = here if f"--config={path}" in kept else config
+        kept = [one.replace(path, str(here)) for one in kept]
+    flags = [*kept, f"--secure-port={port}", "--bind-address=127.0.0.1", *own]
+    async with spawned(*flags, environment={"KUBECONFIG": str(kubeconfig)}) as scheduler:
         yield Installed(scheduler, Port(port), config)
+
+
+def _without_kubeconfig(text: str) -> str:
+    """Give a configuration that finds its kubeconfig in the environment."""
+    content: Any = yaml.safe_load(text)
+    content.get("clientConnection", {}).pop("kubeconfig", None)
+    return yaml.safe_dump(content)

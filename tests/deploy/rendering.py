@@ -41,6 +41,14 @@ def container(objects: list[Json]) -> Json:
     return found
 
 
+def mounted(objects: list[Json]) -> dict[str, str]:
+    """Give the files of the scheduler's container that come from the ConfigMap, by their paths."""
+    volumes = one(objects, "Deployment")["spec"]["template"]["spec"]["volumes"]
+    names = {volume["name"] for volume in volumes if "configMap" in volume}
+    [place] = [mount["mountPath"] for mount in container(objects)["volumeMounts"] if mount["name"] in names]
+    return {f"{place}/{name}": text for name, text in one(objects, "ConfigMap")["data"].items()}
+
+
 def configuration(objects: list[Json]) -> str:
     """Give the scheduler's configuration file."""
     text: str

@@ -18,6 +18,7 @@ from tests.deploy.rendering import (
     configuration,
     container,
     kustomized,
+    mounted,
     of_kind,
     one,
     static_pod,
@@ -102,11 +103,9 @@ def test_ports_and_probes_are_those_of_the_secure_port(objects: list[Json]) -> N
 
 
 def test_configuration_is_mounted_where_the_scheduler_looks(objects: list[Json]) -> None:
-    spec = one(objects, "Deployment")["spec"]["template"]["spec"]
     [path] = [arg.removeprefix("--config=") for arg in container(objects)["args"] if arg.startswith("--config=")]
-    mounts = {mount["name"]: mount["mountPath"] for mount in container(objects)["volumeMounts"]}
-    [volume] = [volume["name"] for volume in spec["volumes"] if "configMap" in volume]
-    assert f"{mounts[volume]}/{next(iter(one(objects, 'ConfigMap')['data']))}" == path
+    assert path in mounted(objects)
+    spec = one(objects, "Deployment")["spec"]["template"]["spec"]
     assert spec["serviceAccountName"] == one(objects, "ServiceAccount")["metadata"]["name"]
 
 

@@ -164,7 +164,7 @@ async def takes_a_changed_configuration(scheduler: Installed) -> None:
     content = yaml.safe_load(scheduler.config.read_text())
     content["podMaxBackoffSeconds"] = 2
     scheduler.config.write_text(yaml.safe_dump(content))
-    await scheduler.scheduler.said("podMaxBackoffSeconds")
+    await scheduler.scheduler.said("the changed configuration is in force")
 
 
 async def test_no_right_is_missing_and_none_too_many(audited: Audited, cluster: RealServer, tmp_path: Path) -> None:
@@ -236,10 +236,10 @@ async def test_static_pod_has_what_it_needs_with_kube_scheduler_s_user(
     await installed(cluster, "static-pod")
     before = len(audited.events(OF_STATIC_POD))
     [container] = static_pod()["spec"]["containers"]
-    text = (DEPLOY / "static-pod" / "scheduler.yaml").read_text()
+    files = {"/etc/kubernetes/policysched.yaml": (DEPLOY / "static-pod" / "scheduler.yaml").read_text()}
     kubeconfig = audited.plane.certificate_kubeconfig(tmp_path / "scheduler.conf", OF_STATIC_POD)
     await cluster.load(node("n1"), only("pin", "n1"), pod("web", scheduler="default-scheduler"))
-    async with started(container["args"], text, kubeconfig, tmp_path):
+    async with started(container["args"], files, kubeconfig, tmp_path):
         await cluster.policy_says("pin", 1, Active="Enforce")
         assert await cluster.placed("web") == {"web": "n1"}
     assert forbidden(audited.events(OF_STATIC_POD)[before:]) == []

@@ -21,6 +21,8 @@ PLUGINS = {
     "02-node-label-filter": "sample_plugin.py:SamplePlugin",
     "03-namescore": "namescore.py:NameScore",
     "06-multipoint-communicating": "multipoint.py:MultipointCommunicating",
+    "07-node-filter": "node_filter.py:NodeFilter",
+    "08-beside-kube-scheduler": "example.py:Example",
 }
 """The examples that are plugins, too, or nothing else."""
 FOLDERS = [name for name in STORIES if (EXAMPLES / name / "policy.yaml").is_file()]
