@@ -78,6 +78,8 @@ async def cluster(audited: Audited) -> AsyncIterator[RealServer]:
     plane = audited.plane
     plane.wipe()
     until(lambda: _remove(plane), "nothing is installed")
+    with suppress(RefusedError):
+        plane.api.delete("Lease", "kube-scheduler", "kube-system")
     headers = {"Authorization": f"Bearer {plane.identities.token()}"}
     async with RealServer(plane.url, plane.kubeconfig(), headers, plane.identities.tls(), plane=plane) as made:
         yield made

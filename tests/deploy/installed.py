@@ -19,6 +19,10 @@ from tests.deploy.rendering import NAMESPACE, Json, container, mounted
 from tests.e2e.real import RealServer
 from tests.e2e.schedulers import Spawned, spawned
 from tests.e2e.test_serving import Port
+from tests.e2e.waiting import until_true
+
+START = 90.0
+"""How long a process may take until it schedules; a lease that nobody released takes 15 s of it. Units: seconds."""
 
 
 @dataclass
@@ -73,7 +77,11 @@ async def started(
         config = here if f"--config={path}" in kept else config
         kept = [one.replace(path, str(here)) for one in kept]
     flags = [*kept, f"--secure-port={port}", "--bind-address=127.0.0.1", *own]
-    async with spawned(*flags, environment={"KUBECONFIG": str(kubeconfig)}) as scheduler:
+    async with spawned(*flags, environment={"KUBECONFIG": str(kubeconfig)}, wait=False) as scheduler:
+        try:
+            await until_true(lambda: any(line.endswith(" scheduling") for line in scheduler.lines), START)
+        except AssertionError as error:
+            raise AssertionError(f"it does not schedule: {scheduler.lines[-20:]}") from error
         yield Installed(scheduler, Port(port), config)
 
 

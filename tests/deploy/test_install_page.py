@@ -103,19 +103,14 @@ async def test_page_leads_to_a_policy_in_force_and_back(
     await nothing_is_left(cluster)
 
 
-async def test_page_leads_to_helm_s_release_and_back(cluster: RealServer, operator: Operator, tmp_path: Path) -> None:
-    said = await operator.follows("With Helm")
-    assert 'release "policysched" uninstalled' in said
-    await nothing_is_left(cluster, "CustomResourceDefinition")
-    install, upgrade, _ = commands("With Helm")
-    await operator.runs(install)
-    kubeconfig = await account_kubeconfig(cluster, tmp_path)
-    async with running(kustomized(DEPLOY / "beside"), kubeconfig, tmp_path):
-        await operator.follows("A first policy")
-        await operator.runs(upgrade)
-        assert await cluster.placed("report-1") == {"report-1": "piworknode001"}
-        deployment = await cluster.call("GET", "/apis/apps/v1/namespaces/kube-system/deployments/policysched")
-        assert deployment["spec"]["replicas"] == 3
+async def test_page_leads_to_helm_s_release_and_back(cluster: RealServer, operator: Operator) -> None:
+    install, upgrade, uninstall = commands("With Helm")
+    deployments = "/apis/apps/v1/namespaces/kube-system/deployments"
+    for command, replicas in ((install, [2]), (upgrade, [3]), (uninstall, [])):
+        await operator.runs(command)
+        found = (await cluster.call("GET", deployments))["items"]
+        assert [obj["spec"]["replicas"] for obj in found if "deletionTimestamp" not in obj["metadata"]] == replicas
+    await nothing_is_left(cluster, "CustomResourceDefinition")  # which stays, and policies with it
 
 
 async def test_page_s_other_commands_are_taken(operator: Operator) -> None:
