@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,8 @@ async def test_plugin_is_installed_from_a_config_map(audited: Audited, cluster: 
     said = installed.scheduler  # which has ended, so that all is read that it logged
     scores = [line.rpartition("node=")[2] for line in said.saying(" score=")[:3]]
     assert sorted(scores) == ["piworknode001 score=100", "piworknode002 score=25", "piworknode003 score=25"]
-    assert said.saying("assumed pod=default/test-scheduler-")[0].endswith("evaluatedNodes=4 feasibleNodes=3")
+    bound = said.saying('"Successfully bound pod to node" pod="default/test-scheduler-')
+    assert [line for line in bound if line.endswith("evaluatedNodes=4 feasibleNodes=3")]
     assert forbidden(audited.events(ACCOUNT)[before:]) == []
 
 
@@ -108,8 +110,9 @@ async def test_filter_of_one_s_own_runs_in_kube_scheduler_s_place(
             assert (await installed.port.get(path))[0] == 200, "anybody may read it"
         assert (await installed.port.get("/configz"))[0] == 403
     said, name = installed.scheduler, nginx["metadata"]["name"]
-    says_at_its_start(said)
-    assert said.saying(f"assumed pod=default/{name}")[0].endswith("evaluatedNodes=4 feasibleNodes=3")
+    says_at_its_start(said, [arg for arg in container["args"][1:] if not arg.startswith("--kubeconfig=")])
+    [bound] = said.saying(f'"Successfully bound pod to node" pod="default/{name}"')
+    assert bound.endswith("evaluatedNodes=4 feasibleNodes=3")
     seen = [line.partition("current_node=")[2] for line in said.saying(f"nodeFilter filter pod_name={name}")]
     assert sorted(seen) == [f"{node} cpu=1900 memory=8020500480" for node in NODES]
     assert forbidden(audited.events(OF_STATIC_POD)[before:]) == []
@@ -124,25 +127,31 @@ WEIGHTS = {
     "NodeResourcesBalancedAllocation": 1,
     "ImageLocality": 1,
 }
-DEFAULTS = (
-    "parallelism: 16",
-    "podInitialBackoffSeconds: 1",
-    "podMaxBackoffSeconds: 10",
-    "leaseDuration: 15s, renewDeadline: 10s, retryPeriod: 2s",
-    "qps: 100, burst: 100",
-    "schedulerName: my-scheduler",
-    "minCandidateNodesPercentage: 10, minCandidateNodesAbsolute: 100",
-    "hardPodAffinityWeight: 1",
-    "type: LeastAllocated",
-    "{name: cpu, weight: 1}",
-    "{name: memory, weight: 1}",
-    "defaultingType: System",
-    "bindTimeoutSeconds: 600",
-)
+ARGS = {
+    "DefaultPreemption": {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 100},
+    "InterPodAffinity": {"hardPodAffinityWeight": 1},
+    "NodeResourcesBalancedAllocation": {"resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]},
+    "PodTopologySpread": {"defaultingType": "System"},
+    "VolumeBinding": {"bindTimeoutSeconds": 600},
+}
+ELECTION = {"leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s", "resourceName": "kube-scheduler"}
 
 
-def says_at_its_start(said: Spawned) -> None:
-    """Check what the original logs at its start: the whole configuration with its defaults."""
-    wanted = [f"{{name: {plugin}, weight: {weight}}}" for plugin, weight in WEIGHTS.items()]
-    assert [text for text in (*wanted, *DEFAULTS) if not said.saying(text)] == []
+def says_at_its_start(said: Spawned, args: list[str]) -> None:
+    """Check what the original logs at its start: every flag, and the whole configuration with its defaults."""
+    assert [arg for arg in args if not said.saying(f"FLAG: {arg.partition('=')[0]}=")] == []
+    lines = iter(said.lines)
+    assert any('"Using component config"' in line for line in lines)
+    block = takewhile(lambda line: line.startswith("\t"), lines)
+    config = yaml.safe_load("\n".join(line.removeprefix("\t") for line in block))
+    assert (config["parallelism"], config["podInitialBackoffSeconds"], config["podMaxBackoffSeconds"]) == (16, 1, 10)
+    assert ELECTION.items() <= config["leaderElection"].items()
+    assert (config["clientConnection"]["qps"], config["clientConnection"]["burst"]) == (100, 100)
+    [profile] = config["profiles"]
+    weights = {one["name"]: one["weight"] for one in profile["plugins"]["multiPoint"]["enabled"]}
+    assert (profile["schedulerName"], WEIGHTS.items() <= weights.items()) == ("my-scheduler", True)
+    found = {one["name"]: one["args"] for one in profile["pluginConfig"]}
+    assert {name: {key: found[name][key] for key in wanted} for name, wanted in ARGS.items()} == ARGS
+    strategy = found["NodeResourcesFit"]["scoringStrategy"]
+    assert strategy == {"type": "LeastAllocated"} | ARGS["NodeResourcesBalancedAllocation"]
     assert said.saying("leaderElection.resourceName: kube-scheduler is the name of kube-scheduler's own lease")
