@@ -139,7 +139,7 @@ def test_static_pod_s_rights_are_those_of_kube_scheduler_s_user() -> None:
 
 
 def test_optional_parts_are_about_the_pods_and_the_service(tmp_path: Path) -> None:
-    objects = composed(tmp_path, "network-policy", "service-monitor")
+    objects = composed(tmp_path, "network-policy", "service-monitor", "alerts")
     labels = one(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
     service = one(objects, "Service")
     policy = one(objects, "NetworkPolicy")["spec"]
@@ -151,6 +151,8 @@ def test_optional_parts_are_about_the_pods_and_the_service(tmp_path: Path) -> No
     assert monitor["namespaceSelector"]["matchNames"] == [service["metadata"]["namespace"]]
     [endpoint] = monitor["endpoints"]
     assert [port["name"] for port in service["spec"]["ports"]] == [endpoint["port"]]
+    told = yaml.safe_dump(one(objects, "PrometheusRule")["spec"])
+    assert set(re.findall(r'job="(\w+)"', told)) == {service["metadata"]["name"]}, "the job is the Service's name"
     [rule] = one(objects, "ClusterRole", "policysched-metrics-reader")["rules"]
     assert rule == {"nonResourceURLs": [endpoint["path"]], "verbs": ["get"]}
 

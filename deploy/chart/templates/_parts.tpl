@@ -24,6 +24,9 @@
 {{- if .Values.serviceMonitor }}
 - components/service-monitor/service-monitor.yaml
 {{- end }}
+{{- if .Values.alerts }}
+- monitoring/alerts.yaml
+{{- end }}
 {{- end -}}
 
 {{/* Change the Deployment `object` as the values of `root` say. */}}
