@@ -37,13 +37,13 @@ def one(objects: list[Json], kind: str, name: str = "") -> Json:
 def container(objects: list[Json]) -> Json:
     """Give the scheduler's container."""
     found: Json
-    [found] = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    [found] = one(objects, "Deployment", "policysched")["spec"]["template"]["spec"]["containers"]
     return found
 
 
 def mounted(objects: list[Json]) -> dict[str, str]:
     """Give the files of the scheduler's container that come from the ConfigMap, by their paths."""
-    volumes = one(objects, "Deployment")["spec"]["template"]["spec"]["volumes"]
+    volumes = one(objects, "Deployment", "policysched")["spec"]["template"]["spec"]["volumes"]
     names = {volume["name"] for volume in volumes if "configMap" in volume}
     [place] = [mount["mountPath"] for mount in container(objects)["volumeMounts"] if mount["name"] in names]
     return {f"{place}/{name}": text for name, text in one(objects, "ConfigMap")["data"].items()}

@@ -55,7 +55,8 @@ def test_chart_is_the_kustomization_in_kube_scheduler_s_place(tmp_path: Path) ->
 
 
 def test_chart_s_optional_parts_are_the_components(tmp_path: Path) -> None:
-    names = {"networkPolicy": "network-policy", "serviceMonitor": "service-monitor", "alerts": "alerts"}
+    names = {"networkPolicy": "network-policy", "serviceMonitor": "service-monitor"}
+    names |= {"alerts": "alerts", "webhook": "webhook"}
     assert {path.name for path in (DEPLOY / "components").iterdir()} == set(names.values())
     ours = chart(tmp_path, **dict.fromkeys(names, True))
     assert by_name(ours) == by_name(kept(composed(tmp_path, *names.values())))

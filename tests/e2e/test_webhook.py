@@ -24,15 +24,14 @@ from tests.meta.markdown import ROOT
 
 pytestmark = pytest.mark.controlplane
 NAME = "policysched"
-PAGE = (ROOT / "docs" / "endpoints.md").read_text("utf-8")
-MANIFEST = PAGE.partition("```yaml file=webhook.yaml\n")[2].partition("```")[0]
+MANIFEST = (ROOT / "deploy" / "components" / "webhook" / "webhook.yaml").read_text("utf-8")
 BROKEN = policy("broken", filters=[{"name": "cores", "require": 'node.labels["cores"] > 10'}])
 HIDDEN = policy("hidden", filters=[{"name": "f", "require": 'node.name != "a\u200bb"'}])
 GOOD = policy("good", filters=[{"name": "ready", "require": "node.ready"}])
 
 
 def configuration(port: int) -> dict[str, Any]:
-    """Give the page's configuration, with a port on this machine in place of the service."""
+    """Give the component's configuration, with a port on this machine in place of the service."""
     documents = yaml.safe_load_all(MANIFEST)
     [found] = [one for one in documents if one["kind"] == "ValidatingWebhookConfiguration"]
     made: dict[str, Any] = found
@@ -56,7 +55,7 @@ async def serving(server: Server, kubeconfig: Path) -> AsyncIterator[Spawned]:
 
 
 async def installed(server: Server, folder: Path) -> Path:
-    """Apply what the page shows but its configuration; return a kubeconfig with the rights of its ServiceAccount."""
+    """Apply the component but its configuration; return a kubeconfig with the rights of its ServiceAccount."""
     objects = [one for one in yaml.safe_load_all(MANIFEST) if one["kind"] != "ValidatingWebhookConfiguration"]
     said = await kubectl(server, "apply", of={"kind": "List", "apiVersion": "v1", "items": objects})
     assert said.count(" created") + said.count(" unchanged") == len(objects), said

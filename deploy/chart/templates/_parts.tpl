@@ -27,12 +27,14 @@
 {{- if .Values.alerts }}
 - monitoring/alerts.yaml
 {{- end }}
+{{- if .Values.webhook }}
+- components/webhook/webhook.yaml
+{{- end }}
 {{- end -}}
 
-{{/* Change the Deployment `object` as the values of `root` say. */}}
-{{- define "policysched.deployment" -}}
+{{/* Change the image, and where it runs, of any Deployment `object` as the values of `root` say. */}}
+{{- define "policysched.image" -}}
 {{- $values := .root.Values -}}
-{{- $_ := set .object.spec "replicas" $values.replicas -}}
 {{- $pod := .object.spec.template.spec -}}
 {{- with $values.imagePullSecrets }}{{ $_ := set $pod "imagePullSecrets" . }}{{ end -}}
 {{- with $values.nodeSelector }}{{ $_ := set $pod "nodeSelector" . }}{{ end -}}
@@ -40,6 +42,13 @@
 {{- $tag := default .root.Chart.AppVersion $values.image.tag -}}
 {{- $_ := set $container "image" (printf "%s:%s" $values.image.repository $tag) -}}
 {{- if ne $values.image.pullPolicy "IfNotPresent" }}{{ $_ := set $container "imagePullPolicy" $values.image.pullPolicy }}{{ end -}}
+{{- end -}}
+
+{{/* Change the scheduler's Deployment `object` as the values of `root` say. */}}
+{{- define "policysched.deployment" -}}
+{{- $values := .root.Values -}}
+{{- $_ := set .object.spec "replicas" $values.replicas -}}
+{{- $container := first .object.spec.template.spec.containers -}}
 {{- with $values.resources }}{{ $_ := set $container "resources" . }}{{ end -}}
 {{- $_ := set $container "args" (concat $container.args $values.extraArgs) -}}
 {{- end -}}
