@@ -141,6 +141,23 @@ async def test_leader_ends_when_the_server_is_away_for_too_long(server: Server, 
 
 
 @pytest.mark.controlplane
+async def test_leader_ends_when_a_real_api_server_is_away_for_too_long_and_the_next_one_binds_its_pods(
+    real_server: Server, control_plane: ControlPlane
+) -> None:
+    nodes, pods = full_house(2)
+    await real_server.load(*nodes, *pods[:20])
+    async with candidate(real_server.kubeconfig, "long") as leader:
+        await until(lambda: bound_so_far(real_server), bool)
+        await asyncio.to_thread(control_plane.stop_apiserver, signal.SIGKILL)
+        assert await leader.exit_code() == 1
+        assert leader.saying("leaderelection lost: lease default/long was not renewed within 4 s: ")
+        await asyncio.to_thread(control_plane.start_apiserver)
+    await real_server.load(*pods[20:])
+    async with candidate(real_server.kubeconfig, "long"):
+        await all_are_bound(real_server, 2)
+
+
+@pytest.mark.controlplane
 async def test_leader_outlives_an_api_server_that_is_away_for_less(
     real_server: Server, control_plane: ControlPlane
 ) -> None:
