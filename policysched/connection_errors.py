@@ -54,6 +54,19 @@ def describe(error: BaseException, url: str) -> tuple[str, str]:
     return UNREACHABLE, f"the connection to {url} broke: {_cause(error, url)}"
 
 
+def without_frames(error: BaseException) -> BaseException:
+    """Return an exception that holds no frames, and neither do those behind it.
+
+    The HTTP library's frames of a connection that failed hold the exception again. Such cycles would wait for a full
+    garbage collection: 16 KB for each attempt to reach a server that is away.
+    """
+    found: BaseException | None = error
+    while found is not None:
+        found.__traceback__ = None
+        found = found.__cause__ or found.__context__
+    return error
+
+
 def _cause(error: BaseException, url: str) -> str:
     inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
     if isinstance(inner, ssl.SSLCertVerificationError):

@@ -17,7 +17,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from policysched.connection_errors import LOST, describe
+from policysched.connection_errors import LOST, describe, without_frames
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
@@ -153,7 +153,7 @@ class Transport:
                 answer = await _whole(response, most)
             code = response.status
         except LOST as error:
-            raise ApiError(0, *describe(error, self._connection.url)) from error
+            raise ApiError(0, *describe(error, self._connection.url)) from without_frames(error)
         finally:
             self._ended(method, code, began)
         if response.status >= HTTPStatus.MULTIPLE_CHOICES:
@@ -208,7 +208,7 @@ class Transport:
         except aiohttp.SocketTimeoutError as error:
             raise ApiError(0, SILENT, f"{self._connection.url} sent nothing for {silence:.0f} s") from error
         except LOST as error:
-            raise ApiError(0, *describe(error, self._connection.url)) from error
+            raise ApiError(0, *describe(error, self._connection.url)) from without_frames(error)
         finally:
             if not answered:
                 self._ended("GET", 0, began)

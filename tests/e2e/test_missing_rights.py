@@ -16,6 +16,7 @@ from tests.e2e.schedulers import InProcess, in_process
 from tests.e2e.server import Server
 from tests.e2e.test_permissions import LEASES, POLICIES, SCHEDULING, rule
 from tests.e2e.test_volumes_real import claim, claiming, storage_class, volume
+from tests.e2e.waiting import until_true
 
 pytestmark = pytest.mark.controlplane
 ROLE = (*SCHEDULING, *POLICIES, LEASES)
@@ -41,8 +42,13 @@ def watched() -> set[str]:
 async def said(scheduler: InProcess, user: str, verb: str, resource: str) -> str:
     """Wait for the line about a missing right, and give it; what is tried again says the same again, and no other."""
     forbidden = f'User "{user}" cannot {verb} resource "{resource}"'
-    await scheduler.said(forbidden)
-    lines = [line for line in scheduler.saying(forbidden) if line.startswith(("WARNING", "ERROR"))]
+
+    def lines_about_it() -> list[str]:
+        lines = [line.replace('\\"', '"') for line in scheduler.lines if line.startswith(("WARNING", "ERROR"))]
+        return [line for line in lines if forbidden in line]
+
+    await until_true(lambda: bool(lines_about_it()))
+    lines = lines_about_it()
     assert len(set(lines)) == 1, lines
     return lines[0]
 
@@ -89,7 +95,7 @@ ZONED = node("n1", labels={"topology.kubernetes.io/zone": "a"})
 @pytest.mark.parametrize(
     ("right", "objects", "cost"),
     [
-        ("create pods/binding", (node("n1"), pod("web")), "could not bind pod=default/web: running Bind plugin"),
+        ("create pods/binding", (node("n1"), pod("web")), 'Error scheduling pod; retrying err="running Bind plugin'),
         ("patch pods/status", (pod("web"),), "could not write the status of pod=default/web: "),
         ("delete pods", (*FULL, PREEMPTOR), "could not evict victim=default/victim for pod=default/preemptor: "),
         ("create events", (pod("web"),), "events are refused, said once for this reason: "),
@@ -98,12 +104,12 @@ ZONED = node("n1", labels={"topology.kubernetes.io/zone": "a"})
         (
             "patch persistentvolumes",
             (ZONED, WAITS, volume("v", "waits", "a"), claim("c", "waits"), claiming("web", "c")),
-            'could not bind pod=default/web: running PreBind plugin "VolumeBinding"',
+            'Error scheduling pod; retrying err="running PreBind plugin "VolumeBinding"',
         ),
         (
             "patch persistentvolumeclaims",
             (ZONED, MADE, claim("c", "made"), claiming("web", "c")),
-            'could not bind pod=default/web: running PreBind plugin "VolumeBinding"',
+            'Error scheduling pod; retrying err="running PreBind plugin "VolumeBinding"',
         ),
     ],
 )

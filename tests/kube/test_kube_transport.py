@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 
+import aiohttp
 import pytest
 
 from policysched.framework import ApiError
@@ -204,3 +206,19 @@ async def test_large_answer_gives_the_loop_its_turn(kube: Kube) -> None:
     assert len(await kube.transport.request("GET", "/a", most=8 * SLICE)) == 8 * SLICE
     counting.cancel()
     assert turns >= 8
+
+
+async def test_server_that_is_away_leaves_no_garbage(kube: Kube) -> None:
+    """What failed attempts make is freed at once: nothing collects what holds itself for a long time."""
+    await kube.server.stop()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            with pytest.raises(ApiError, match="cannot be reached"):
+                await kube.transport.request("GET", "/version")
+        left = [one for one in gc.get_objects() if isinstance(one, aiohttp.ClientConnectorError)]
+    finally:
+        gc.enable()
+    assert left == []
+    await kube.server.start()
