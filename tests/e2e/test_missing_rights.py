@@ -95,7 +95,7 @@ ZONED = node("n1", labels={"topology.kubernetes.io/zone": "a"})
 @pytest.mark.parametrize(
     ("right", "objects", "cost"),
     [
-        ("create pods/binding", (node("n1"), pod("web")), 'Error scheduling pod; retrying err="running Bind plugin'),
+        ("create pods/binding", (node("n1"), pod("web")), '"Error scheduling pod; retrying" err="running Bind plugin'),
         ("patch pods/status", (pod("web"),), "could not write the status of pod=default/web: "),
         ("delete pods", (*FULL, PREEMPTOR), "could not evict victim=default/victim for pod=default/preemptor: "),
         ("create events", (pod("web"),), "events are refused, said once for this reason: "),
@@ -104,12 +104,12 @@ ZONED = node("n1", labels={"topology.kubernetes.io/zone": "a"})
         (
             "patch persistentvolumes",
             (ZONED, WAITS, volume("v", "waits", "a"), claim("c", "waits"), claiming("web", "c")),
-            'Error scheduling pod; retrying err="running PreBind plugin "VolumeBinding"',
+            '"Error scheduling pod; retrying" err="running PreBind plugin "VolumeBinding"',
         ),
         (
             "patch persistentvolumeclaims",
             (ZONED, MADE, claim("c", "made"), claiming("web", "c")),
-            'Error scheduling pod; retrying err="running PreBind plugin "VolumeBinding"',
+            '"Error scheduling pod; retrying" err="running PreBind plugin "VolumeBinding"',
         ),
     ],
 )
