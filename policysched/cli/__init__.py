@@ -17,6 +17,7 @@ from typing import Final
 import typer
 
 from policysched.cli.commands.check import check
+from policysched.cli.commands.completion import completion
 from policysched.cli.commands.config import config
 from policysched.cli.commands.demo import demo
 from policysched.cli.commands.dry_run import dry_run
@@ -47,7 +48,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run", cls=RunCommand)(run)
-for command in (dry_run, check, fmt, plugins, webhook, explain, sandbox, demo, version):
+for command in (dry_run, check, fmt, plugins, webhook, explain, sandbox, demo, completion, version):
     app.command(command.__name__.replace("_", "-"), cls=OnceCommand)(command)
 app.add_typer(config)
 app.add_typer(new_plugin, name="plugin")

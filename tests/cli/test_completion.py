@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import os
+import shlex
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from policysched.language import message_table
+from tests.cli.conftest import Command
 from tests.cli.processes import COMMAND, SECONDS, environment
+
+ELECTION = ("renew-deadline", "resource-lock", "resource-name", "resource-namespace", "retry-period")
 
 
 def _completed(line: str) -> list[str]:
@@ -41,3 +47,44 @@ def test_zsh_offers_codes_with_what_they_are_about() -> None:
     variables = environment(_POLICYSCHED_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS="policysched explain E0304")
     done = subprocess.run(COMMAND, capture_output=True, text=True, env=variables, timeout=SECONDS, check=True)
     assert '"E0304":"strings have no order"' in done.stdout
+
+
+SCRIPT = """
+source <("$@" completion bash)
+COMP_WORDS=($WORDS) COMP_CWORD=$(( $(wc -w <<< "$WORDS") - 1 ))
+_policysched_completion command
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("policysched run --leader-elect-re", [f"--leader-elect-{one}" for one in ELECTION]),
+        ("policysched run --logging-format = j", ["json"]),
+        ("policysched run --logging-format =", ["text", "json"]),
+        ("policysched run --leader-elect = f", ["false"]),
+        ("policysched completion z", ["zsh"]),
+    ],
+)
+def test_bash_completes_with_the_script(tmp_path: Path, words: str, offered: list[str]) -> None:
+    command = tmp_path / "command"
+    command.write_text(f'#!/bin/sh\nexec {shlex.join(COMMAND)} "$@"\n')
+    command.chmod(0o755)
+    variables = environment(WORDS=words, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    done = subprocess.run(
+        ["bash", "-c", SCRIPT, "bash", *COMMAND],
+        capture_output=True,
+        text=True,
+        env=variables,
+        timeout=SECONDS,
+        check=True,
+    )
+    assert (done.stdout.split(), done.stderr) == (offered, "")
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_have_scripts_too(command: Command, shell: str) -> None:
+    done = command("completion", shell)
+    assert (done.code, done.problem) == (0, "")
+    assert f"_POLICYSCHED_COMPLETE=complete_{shell}" in done.out

@@ -13,13 +13,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 from aiohttp import web
-from cachetools import TTLCache
+from cachetools import TLRUCache, TTLCache
 
 from policysched.app.serving.answers import RefusedError
 from policysched.app.serving.options import ServingOptions
@@ -27,8 +27,6 @@ from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Clock
 
 log = logging.getLogger(__name__)
-TTL: Final = 10.0
-"""How long an answer of the API server is kept, whatever it is. Units: seconds."""
 KEPT: Final = 1024
 """How many answers of each kind are kept."""
 AT_ONCE: Final = 8
@@ -94,6 +92,10 @@ class _Kept(Generic[T]):
     answer: T
 
 
+Answers = MutableMapping[bytes, _Kept[T]]
+"""Answers by the digest of what was asked."""
+
+
 class DelegatedAccess:
     """Asks the API server, and keeps its answers for a while.
 
@@ -101,13 +103,14 @@ class DelegatedAccess:
         options: What anybody may read.
         sender: The way to the API server.
         clock: Says how old an answer is.
+        rights: The way to it for SubjectAccessReviews; absent, the same.
     """
 
-    def __init__(self, options: ServingOptions, sender: Sender, clock: Clock) -> None:
+    def __init__(self, options: ServingOptions, sender: Sender, clock: Clock, rights: Sender | None = None) -> None:
         self._options = options
-        self._sender = sender
-        self._users: TTLCache[bytes, _Kept[User | None]] = TTLCache(KEPT, TTL, clock.monotonic)
-        self._verdicts: TTLCache[bytes, _Kept[AccessVerdict]] = TTLCache(KEPT, TTL, clock.monotonic)
+        self._senders = {TOKEN_REVIEWS: sender, ACCESS_REVIEWS: rights or sender}
+        self._users: Answers[User | None] = TTLCache(KEPT, options.reviews.token_ttl, clock.monotonic)
+        self._verdicts: Answers[AccessVerdict] = TLRUCache(KEPT, self._kept_until, clock.monotonic)
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._failing: set[str] = set()
         """The kinds of reviews whose failure was said."""
@@ -141,6 +144,11 @@ class DelegatedAccess:
             raise RefusedError(401, "Unauthorized")
         return user
 
+    def _kept_until(self, _: bytes, kept: _Kept[AccessVerdict], now: float) -> float:
+        """Return how long a verdict is kept."""
+        reviews = self._options.reviews
+        return now + (reviews.allowed_ttl if kept.answer.allowed else reviews.refused_ttl)
+
     async def _review_token(self, token: str) -> User | None:
         """Ask whose token it is; None where it is nobody's."""
         try:
@@ -173,7 +181,7 @@ class DelegatedAccess:
         self._failing.discard("SubjectAccessReview")
         return AccessVerdict(status.allowed and not status.denied, status.reason)
 
-    async def _kept(self, cache: TTLCache[bytes, _Kept[T]], text: str, ask: Callable[[], Awaitable[T]]) -> T:
+    async def _kept(self, cache: Answers[T], text: str, ask: Callable[[], Awaitable[T]]) -> T:
         """Return an answer that is known, or ask for it; a failure is not kept."""
         key = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
         if (known := cache.get(key)) is not None:
@@ -190,7 +198,7 @@ class DelegatedAccess:
     async def _review(self, path: str, kind: str, spec: Mapping[str, Any], shape: type[T]) -> T:
         group = path.split("/")[2]
         body = msgspec.json.encode({"apiVersion": f"{group}/v1", "kind": kind, "spec": spec})
-        return msgspec.json.decode(await self._sender.request("POST", path, body), type=shape)
+        return msgspec.json.decode(await self._senders[path].request("POST", path, body), type=shape)
 
     def _say_failure(self, kind: str, error: Exception, effect: str) -> None:
         if kind not in self._failing:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from policysched.app.serving.options import ServingOptions
+from policysched.app.serving.tls_limits import NO_LIMITS, TlsLimits
 from policysched.errors import UsageError
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ class ServingCertificate:
         self._problem = ""
         try:
             self._material = self._read()
-            self.context = server_context(self._material)
+            self.context = server_context(self._material, self._options.tls)
         except (OSError, ssl.SSLError, ValueError) as error:
             raise UsageError(f"the certificate of --secure-port cannot be used: {error}") from error
 
@@ -61,7 +62,7 @@ class ServingCertificate:
             material = self._read()
             if material == self._material:
                 return
-            context = server_context(material)
+            context = server_context(material, self._options.tls)
         except (OSError, ssl.SSLError, ValueError) as error:
             if str(error) != self._problem:
                 log.warning("the changed certificate cannot be used, the one before stays: %s", error)
@@ -83,7 +84,7 @@ class ServingCertificate:
         return certificate, key, "\n".join(filter(None, (clients, self._clients)))
 
 
-def server_context(material: Material) -> ssl.SSLContext:
+def server_context(material: Material, limits: TlsLimits = NO_LIMITS) -> ssl.SSLContext:
     """Make TLS settings.
 
     Raises:
@@ -93,7 +94,7 @@ def server_context(material: Material) -> ssl.SSLContext:
     """
     certificate, key, clients = material
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    limits.apply(context)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
     context.num_tickets = 0  # who resumes a session shows a certificate that nobody verifies again
     _load_pair(context, certificate + b"\n" + key)

@@ -6,16 +6,54 @@ Source: k8s.io/apiserver/pkg/server/options/{serving,authorization}.go.
 from __future__ import annotations
 
 import ipaddress
+import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from policysched.app.serving.tls_limits import NO_LIMITS, TlsLimits
 from policysched.errors import UsageError
 
 PORT: Final = 10259
 ALWAYS_ALLOWED: Final = ("/healthz", "/readyz", "/livez")
 ANYWHERE: Final = "0.0.0.0"  # noqa: S104 - probes and Prometheus come from other hosts; whoever comes is authorised
+
+
+TTL: Final = 10.0
+"""How long an answer of the API server is kept, unless flags say otherwise. Units: seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewOptions:
+    """Who is asked about clients, and how long his answers are kept."""
+
+    authentication_kubeconfig: Path | None = None
+    """Where TokenReviews are made; absent, where the scheduler's own requests are."""
+    authorization_kubeconfig: Path | None = None
+    """Where SubjectAccessReviews are made, likewise."""
+    token_ttl: float = TTL
+    """How long a user is kept. Units: seconds."""
+    allowed_ttl: float = TTL
+    """How long a permission is kept. Units: seconds."""
+    refused_ttl: float = TTL
+    """How long a refusal is kept. Units: seconds."""
+    follows_authorities: bool = True
+    """Whether clients are known by the authorities that the cluster publishes."""
+
+    def check(self) -> None:
+        """Make sure that the kubeconfigs are there.
+
+        Raises:
+            UsageError: one is not.
+        """
+        for name in ("authentication", "authorization"):
+            path = getattr(self, f"{name}_kubeconfig")
+            if path is not None and not path.is_file():
+                raise UsageError(f"--{name}-kubeconfig: no kubeconfig at {path}")
+
+
+DEFAULT_REVIEWS: Final = ReviewOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +70,10 @@ class ServingOptions:
     client_ca: Path | None = None
     always_allowed: tuple[str, ...] = ALWAYS_ALLOWED
     """Paths that anybody may read; one that ends with `*` stands for all that begin so."""
+    shares_port: bool = False
+    """Whether other processes may have the port, too."""
+    tls: TlsLimits = NO_LIMITS
+    reviews: ReviewOptions = DEFAULT_REVIEWS
     is_optional: bool = False
     """Whether the scheduler goes on without a port that is taken: it does where nobody asked for this port."""
 
@@ -47,6 +89,8 @@ class ServingOptions:
             raise UsageError(f'--bind-address: "{self.bind_address}" is no IP address') from error
         if (self.certificate is None) is not (self.key is None):
             raise UsageError("--tls-cert-file and --tls-private-key-file go together: give both or none")
+        self.tls.apply(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        self.reviews.check()
         for path in self.always_allowed:
             if not path.startswith("/") or "*" in path[:-1]:
                 raise UsageError(

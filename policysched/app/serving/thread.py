@@ -13,6 +13,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -105,10 +106,23 @@ async def _serve(
     from policysched.app.serving.verbosity import VerbosityEndpoint  # noqa: PLC0415
 
     (served, loop), clock = shown, SystemClock()
-    connection = await connect()
-    try:
-        transport = Transport(connection, REVIEW_TIMEOUT)
-        access = DelegatedAccess(options, transport, clock)
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def transport_of(kubeconfig: Path | None, flag: str) -> Transport:
+            opened = (
+                await connect()
+                if kubeconfig is None
+                else await Connection.open(clock, kubeconfig=str(kubeconfig), named_by=flag)
+            )
+            stack.push_async_callback(opened.close)
+            return Transport(opened, REVIEW_TIMEOUT)
+
+        reviews = options.reviews
+        tokens = await transport_of(reviews.authentication_kubeconfig, "--authentication-kubeconfig")
+        rights = tokens
+        if reviews.authentication_kubeconfig != reviews.authorization_kubeconfig:
+            rights = await transport_of(reviews.authorization_kubeconfig, "--authorization-kubeconfig")
+        access = DelegatedAccess(options, tokens, clock, rights)
         dry_runs, verbosity = DryRunEndpoint(served.decide, loop), VerbosityEndpoint(served.set_verbosity)
         endpoints = Endpoints(
             access,
@@ -121,9 +135,8 @@ async def _serve(
         certificate = certificate or ServingCertificate(options, clock.now())
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(SecureServer(listener, certificate, endpoints.answer).run())
-            tasks.create_task(follow_client_authorities(transport, certificate))
-    finally:
-        await connection.close()
+            if reviews.follows_authorities:
+                tasks.create_task(follow_client_authorities(tokens, certificate))
 
 
 def listen(options: ServingOptions) -> socket.socket | None:
@@ -138,6 +151,8 @@ def listen(options: ServingOptions) -> socket.socket | None:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if options.shares_port:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.bind((options.bind_address, options.port))
         listener.listen(BACKLOG)
         listener.setblocking(False)

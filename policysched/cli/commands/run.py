@@ -76,7 +76,7 @@ def _options(flags: RunFlags) -> RunOptions:
         serving=_serving(flags),
         leader_election=_election(flags.election),
         configuration_flags=deprecated,
-        max_unschedulable=None if late is None else _seconds(late),
+        max_unschedulable=None if late is None else _seconds(late, 0),
     )
 
 
@@ -111,24 +111,35 @@ def _metrics(flags: RunFlags) -> MetricOptions:
 
 
 def _serving(flags: RunFlags) -> ServingOptions:
-    from policysched.app.serving.options import ALWAYS_ALLOWED, ANYWHERE, PORT, ServingOptions  # noqa: PLC0415
+    from policysched.app.serving.options import ALWAYS_ALLOWED, ANYWHERE, PORT, TTL, ReviewOptions, ServingOptions  # noqa: PLC0415
+    from policysched.app.serving.tls_limits import TLS_12, TlsLimits  # noqa: PLC0415
 
-    given = flags.serving
+    given, who, rights = flags.serving, flags.authentication, flags.authorization
     made = ServingOptions(
         port=PORT if given.secure_port is None else given.secure_port,
         bind_address=given.bind_address or ANYWHERE,
         certificate_folder=given.cert_dir,
         certificate=given.tls_cert_file,
         key=given.tls_private_key_file,
-        client_ca=flags.authentication.client_ca_file,
-        always_allowed=flags.authorization.authorization_always_allow_paths or ALWAYS_ALLOWED,
+        client_ca=who.client_ca_file,
+        always_allowed=rights.authorization_always_allow_paths or ALWAYS_ALLOWED,
+        shares_port=bool(given.permit_port_sharing),
+        tls=TlsLimits(given.tls_min_version or TLS_12, given.tls_cipher_suites),
+        reviews=ReviewOptions(
+            authentication_kubeconfig=who.authentication_kubeconfig,
+            authorization_kubeconfig=rights.authorization_kubeconfig,
+            token_ttl=_seconds(who.authentication_token_webhook_cache_ttl, TTL),
+            allowed_ttl=_seconds(rights.authorization_webhook_cache_authorized_ttl, TTL),
+            refused_ttl=_seconds(rights.authorization_webhook_cache_unauthorized_ttl, TTL),
+            follows_authorities=not who.authentication_skip_lookup,
+        ),
         is_optional=given.secure_port is None,
     )
     made.check()
     return made
 
 
-def _seconds(duration: str) -> float:
+def _seconds(duration: str | None, default: float) -> float:
     from policysched.plugins.arguments import nanoseconds  # noqa: PLC0415
 
-    return (nanoseconds(duration) or 0) / 1e9
+    return default if duration is None else (nanoseconds(duration) or 0) / 1e9

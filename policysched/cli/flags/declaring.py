@@ -7,7 +7,7 @@ not given is None, one that may be repeated an empty tuple, so that whoever read
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Final, TypeVar
 
@@ -110,9 +110,25 @@ def takes(flags: Iterable[Flag]) -> Callable[[Callable[..., T]], Callable[..., T
     return with_flags
 
 
+def _offering(choices: Sequence[str]) -> Callable[[str], list[str]] | None:
+    """Make what offers the values that begin like what is typed; None where any value may stand."""
+
+    def offered(incomplete: str) -> list[str]:
+        return [one for one in choices if one.startswith(incomplete)]
+
+    return offered if choices else None
+
+
 def _parameter(one: Flag) -> inspect.Parameter:
     short = [letter for letter, long in _SHORT.items() if long == one.option]
-    option = typer.Option(*short, one.option, metavar=one.form.metavar, help=one.described, rich_help_panel=one.section)
+    option = typer.Option(
+        *short,
+        one.option,
+        metavar=one.form.metavar,
+        help=one.described,
+        rich_help_panel=one.section,
+        autocompletion=_offering(one.form.choices),
+    )
     kind = list[str] | None if one.form.is_list else str | None
     name = one.name.replace("-", "_")
     keyword = inspect.Parameter.KEYWORD_ONLY

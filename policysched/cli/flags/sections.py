@@ -32,7 +32,7 @@ from policysched.cli.flags.values import (
     SWITCH,
     TEXT,
     Form,
-    one_of,
+    choice,
     whole,
 )
 
@@ -83,19 +83,21 @@ class SecureServingFlags:
     disable_http2_serving: bool | None = flag(SWITCH, no_effect=_NO_HTTP2)
     http2_max_streams_per_connection: int | None = flag(COUNT, no_effect=_NO_HTTP2)
     permit_address_sharing: bool | None = flag(SWITCH, no_effect="SO_REUSEADDR is always used")
-    permit_port_sharing: bool | None = flag(SWITCH, no_effect="the port is one process's", default="false")
+    permit_port_sharing: bool | None = flag(
+        SWITCH, "Several processes may have the port (SO_REUSEPORT).", default="false"
+    )
     secure_port: int | None = flag(
         PORT,
         "Serves health checks, metrics and dry-runs over HTTPS; 0 is off. Absent, 10259 where that is free.",
     )
     tls_cert_file: Path | None = flag(FILE, "The certificate with its chain, PEM; it may rotate.")
-    tls_cipher_suites: tuple[str, ...] = flag(LIST, no_effect="OpenSSL's own choice is used", default="[]")
+    tls_cipher_suites: tuple[str, ...] = flag(LIST, "The cipher suites of TLS 1.2, by their IANA names.", default="[]")
     tls_curve_preferences: tuple[int, ...] = flag(
         NUMBERS, no_effect="OpenSSL's own choice of curves is used", default="[]"
     )
     tls_min_version: str | None = flag(
-        Form("VERSION", one_of("VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")),
-        no_effect="TLS 1.2 and 1.3 are served",
+        choice("VERSION", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"),
+        "The lowest TLS version: VersionTLS12 or VersionTLS13; a lower one is taken as VersionTLS12.",
         default="VersionTLS12",
     )
     tls_private_key_file: Path | None = flag(FILE, "The certificate's private key, PEM.")
@@ -109,15 +111,17 @@ class AuthenticationFlags:
     """Who asks."""
 
     TITLE: ClassVar[str] = "Authentication flags"
-    authentication_kubeconfig: Path | None = flag(FILE, no_effect="the scheduler's own connection is used")
+    authentication_kubeconfig: Path | None = flag(
+        FILE, "The kubeconfig for TokenReviews and client authorities; absent, the scheduler's own."
+    )
     authentication_skip_lookup: bool | None = flag(
-        SWITCH, no_effect="client authorities are read where they can be", default="false"
+        SWITCH, "Reads no client authorities from the cluster.", default="false"
     )
     authentication_token_webhook_cache_ttl: str | None = flag(
-        DURATION, no_effect="answers are kept for 10 s", default="10s"
+        DURATION, "How long the answer of a TokenReview is kept.", default="10s"
     )
     authentication_tolerate_lookup_failure: bool | None = flag(
-        SWITCH, no_effect="client authorities are read where they can be", default="true"
+        SWITCH, no_effect="authorities that cannot be read are logged, and read later", default="true"
     )
     client_ca_file: Path | None = flag(FILE, "The authorities of clients' certificates, PEM.")
     requestheader_allowed_names: tuple[str, ...] = flag(LIST, no_effect="no front proxy is known")
@@ -144,12 +148,14 @@ class AuthorizationFlags:
         "What anybody may read; may be repeated.",
         default="[/healthz,/readyz,/livez]",
     )
-    authorization_kubeconfig: Path | None = flag(FILE, no_effect="the scheduler's own connection is used")
+    authorization_kubeconfig: Path | None = flag(
+        FILE, "The kubeconfig for SubjectAccessReviews; absent, the scheduler's own."
+    )
     authorization_webhook_cache_authorized_ttl: str | None = flag(
-        DURATION, no_effect="answers are kept for 10 s", default="10s"
+        DURATION, "How long a permission is kept.", default="10s"
     )
     authorization_webhook_cache_unauthorized_ttl: str | None = flag(
-        DURATION, no_effect="answers are kept for 10 s", default="10s"
+        DURATION, "How long a refusal is kept.", default="10s"
     )
 
 
@@ -226,9 +232,7 @@ class MetricsFlags:
     allow_metric_labels: tuple[tuple[str, str], ...] = flag(MAP, no_effect="all labels are shown", default="[]")
     allow_metric_labels_manifest: Path | None = flag(FILE, no_effect="all labels are shown")
     disabled_metrics: tuple[str, ...] = flag(LIST, no_effect="all metrics are shown")
-    show_hidden_metrics_for_version: str | None = flag(
-        Form("VERSION", one_of("", "1.35")), no_effect="no metric is hidden"
-    )
+    show_hidden_metrics_for_version: str | None = flag(choice("VERSION", "", "1.35"), no_effect="no metric is hidden")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +250,7 @@ class LogsFlags:
         SWITCH, "With text, errors go to stderr and the rest to stdout.", default="false"
     )
     logging_format: str | None = flag(
-        Form("FORMAT", one_of("text", "json")), "How lines are written: text or json.", default="text"
+        choice("FORMAT", "text", "json"), "How lines are written: text or json.", default="text"
     )
     v: int | None = flag(Form("LEVEL", whole(0, INT32)), "How much is logged.", default="0")
     vmodule: tuple[tuple[str, int], ...] = flag(
@@ -260,7 +264,7 @@ class GlobalFlags:
 
     TITLE: ClassVar[str] = "Global flags"
     version: str | None = flag(
-        Form("[true|raw]", one_of("true", "false", "raw"), bare="true"), "Prints the version and ends.", default="false"
+        choice("[true|raw]", "true", "false", "raw", bare="true"), "Prints the version and ends.", default="false"
     )
 
 

@@ -32,6 +32,8 @@ class Form:
     """Whether the flag may be repeated, and has a tuple of values."""
     bare: str = ""
     """The value of a flag that is named without one."""
+    choices: tuple[str, ...] = ()
+    """What a shell offers as values."""
 
 
 def read_switch(text: str) -> bool:
@@ -133,6 +135,11 @@ def one_of(*allowed: str) -> Callable[[str], str]:
     return read
 
 
+def choice(metavar: str, *allowed: str, bare: str = "") -> Form:
+    """Make the form of values that are words."""
+    return Form(metavar, one_of(*allowed), bare=bare, choices=allowed)
+
+
 def _read_quantity(text: str) -> str:
     if _QUANTITY.fullmatch(text) is None:
         raise ValueError("is no size: write it as 512, 1K or 2Ki")
@@ -144,7 +151,7 @@ def _read_numbers(text: str) -> tuple[int, ...]:
 
 
 INT32: Final = 2**31 - 1
-SWITCH: Final = Form("BOOL", read_switch, bare="true")
+SWITCH: Final = Form("BOOL", read_switch, bare="true", choices=("true", "false"))
 TEXT: Final = Form("TEXT", str)
 NAME: Final = Form("NAME", str)
 FILE: Final = Form("FILE", Path)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from aiohttp import web
 
-from policysched.app.serving.access import ACCESS_REVIEWS, AT_ONCE, KEPT, TOKEN_REVIEWS, TTL, DelegatedAccess
+from policysched.app.serving.access import ACCESS_REVIEWS, AT_ONCE, KEPT, TOKEN_REVIEWS, DelegatedAccess
 from policysched.app.serving.answers import RefusedError
-from policysched.app.serving.options import ServingOptions
+from policysched.app.serving.options import TTL, ReviewOptions, ServingOptions
+from policysched.errors import UsageError
 from policysched.framework import ApiError
 from tests.schedule.queue_parts import StandingClock
 
@@ -180,3 +183,38 @@ async def test_answer_that_is_no_review_refuses(ask: Ask, reviews: Reviews, monk
     monkeypatch.setattr(reviews, "request", nonsense)
     assert await ask("/metrics", "Bearer good") == "401 Unauthorized"
     assert (await ask("/metrics")).startswith("403 ")
+
+
+async def test_permissions_and_refusals_are_kept_as_long_as_flags_say(clock: StandingClock, reviews: Reviews) -> None:
+    options = ServingOptions(reviews=ReviewOptions(token_ttl=100, allowed_ttl=30, refused_ttl=5))
+    access = DelegatedAccess(options, reviews, clock)
+
+    async def ask(path: str) -> None:
+        with contextlib.suppress(RefusedError):
+            await access.check(Request(path, "Bearer good"))  # type: ignore[arg-type]
+
+    for path in ("/metrics", "/configz"):
+        await ask(path)
+    for seconds, anew in ((4, 0), (2, 1), (3, 0), (28, 2)):
+        clock.at += seconds
+        reviews.asked.clear()
+        for path in ("/metrics", "/configz"):
+            await ask(path)
+        assert reviews.paths() == [ACCESS_REVIEWS] * anew, clock.at
+    clock.at += 100
+    await ask("/metrics")
+    assert TOKEN_REVIEWS in reviews.paths()
+
+
+async def test_rights_may_be_asked_for_elsewhere(clock: StandingClock, reviews: Reviews) -> None:
+    elsewhere = Reviews()
+    access = DelegatedAccess(ServingOptions(), reviews, clock, elsewhere)
+    await access.check(Request("/metrics", "Bearer good"))  # type: ignore[arg-type]
+    assert (reviews.paths(), elsewhere.paths()) == ([TOKEN_REVIEWS], [ACCESS_REVIEWS])
+
+
+@pytest.mark.parametrize("name", ["authentication", "authorization"])
+def test_a_kubeconfig_for_reviews_that_is_not_there_ends_the_start(tmp_path: Path, name: str) -> None:
+    given: dict[str, Any] = {f"{name}_kubeconfig": tmp_path / "none"}
+    with pytest.raises(UsageError, match=f"--{name}-kubeconfig: no kubeconfig at "):
+        ServingOptions(reviews=ReviewOptions(**given)).check()
