@@ -48,7 +48,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run", cls=RunCommand)(run)
-for command in (dry_run, check, fmt, plugins, webhook, explain, sandbox, demo, completion, version):
+app.command("completion", cls=OnceCommand)(completion)
+for command in (dry_run, check, fmt, plugins, webhook, explain, sandbox, demo, version):
     app.command(command.__name__.replace("_", "-"), cls=OnceCommand)(command)
 app.add_typer(config)
 app.add_typer(new_plugin, name="plugin")
