@@ -18,13 +18,13 @@ from aiohttp import web
 
 from policysched.app.serving.answers import JSON, RefusedError, text_answer
 from policysched.app.serving.asked import AskedPod, Decide, LiveDecision
+from policysched.app.serving.bodies import AGAIN, Bodies
 from policysched.app.serving.pod_requests import LARGEST_BODY, Asked, Options, read_options, read_pods
 from policysched.app.serving.record_answers import encoded, shortened
 from policysched.visible import visible
 
 MOST_REQUESTS: Final = 8
 """How many requests there may be at a time; one of them is decided, the others are read, or wait."""
-AGAIN: Final = {"Retry-After": "1"}
 DECIDED_WITHIN: Final = 20.0
 """How long a request may wait and be decided. Units: seconds."""
 LARGEST_ANSWER: Final = 32 << 20
@@ -43,7 +43,7 @@ class DryRunEndpoint:
 
     def __init__(self, decide: Decide, loop: asyncio.AbstractEventLoop) -> None:
         self._decide, self._loop = decide, loop
-        self._under_way = 0
+        self._bodies = Bodies("dry-runs", MOST_REQUESTS, LARGEST_BODY)
         self._turn = asyncio.Lock()
         self._reader = ThreadPoolExecutor(1, "dry-run-bodies")
 
@@ -54,21 +54,17 @@ class DryRunEndpoint:
             RefusedError: 400 for what is malformed, 413 for what is too large, 422 for what cannot be decided, 429
                 where too many ask, 503 where there is no answer yet.
         """
-        if self._under_way >= MOST_REQUESTS:
-            raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, "too many dry-runs are under way", AGAIN)
-        self._under_way += 1
-        try:
-            options = read_options(request.query)
-            body = await _body(request)
+        options = read_options(request.query)
+        async with self._bodies.read(request) as body:
+            if not body:
+                raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is empty: a Pod is wanted, as JSON or YAML")
             asked = await asyncio.get_running_loop().run_in_executor(self._reader, read_pods, body, options)
-            async with asyncio.timeout(DECIDED_WITHIN):
-                return await self._decided(asked, options)
-        except TimeoutError:
-            raise RefusedError(
-                HTTPStatus.SERVICE_UNAVAILABLE, "the scheduler is too busy for a dry-run", AGAIN
-            ) from None
-        finally:
-            self._under_way -= 1
+            try:
+                async with asyncio.timeout(DECIDED_WITHIN):
+                    return await self._decided(asked, options)
+            except TimeoutError:
+                said = "the scheduler is too busy for a dry-run"
+                raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, said, AGAIN) from None
 
     async def _decided(self, asked: Asked, options: Options) -> web.Response:
         texts: list[bytes] = []
@@ -96,16 +92,3 @@ class DryRunEndpoint:
             return await self._decide(pod)
 
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(decided(), self._loop))
-
-
-async def _body(request: web.BaseRequest) -> bytes:
-    """Read the body as far as it may go."""
-    body = bytearray()
-    async for piece in request.content.iter_any():
-        body += piece
-        if len(body) > LARGEST_BODY:
-            text = f"the body is larger than {LARGEST_BODY >> 10} KiB"
-            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
-    if not body:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is empty: a Pod is wanted, as JSON or YAML")
-    return bytes(body)

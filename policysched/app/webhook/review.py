@@ -62,7 +62,11 @@ def answer(raw: bytes) -> bytes:
         raise UsageError(f"expected an {KIND}: {error}") from error
     if (review.kind, review.api_version) != (KIND, API_VERSION):
         raise UsageError(f"expected an {KIND} of {API_VERSION}")
-    response = {"uid": review.request.uid, **_verdict(review.request)}
+    try:
+        verdict = _verdict(review.request)
+    except RecursionError:
+        verdict = _refused("the policy is nested too deeply")
+    response = {"uid": review.request.uid, **verdict}
     return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
 
 
@@ -79,8 +83,11 @@ def _verdict(request: _Request) -> Object:
     said = {"warnings": warnings} if warnings else {}
     if not errors:
         return {"allowed": True, **said}
-    status = {"code": 422, "reason": "Invalid", "message": _message(errors, policy)}
-    return {"allowed": False, "status": status, **said}
+    return {**_refused(_message(errors, policy)), **said}
+
+
+def _refused(why: str) -> dict[str, Any]:
+    return {"allowed": False, "status": {"code": 422, "reason": "Invalid", "message": why}}
 
 
 def _line(finding: Finding) -> str:

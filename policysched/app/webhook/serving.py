@@ -6,6 +6,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -15,6 +16,7 @@ from aiohttp import web
 
 from policysched.app.clock import SystemClock
 from policysched.app.serving.answers import JSON, RefusedError, refusal, text_answer
+from policysched.app.serving.bodies import Bodies
 from policysched.app.serving.certificates import ServingCertificate, server_context
 from policysched.app.serving.options import ANYWHERE, ServingOptions
 from policysched.app.serving.server import SecureServer
@@ -33,7 +35,7 @@ PATH: Final = "/validate"
 LARGEST: Final = 8 << 20
 """How large a review may be: it holds the object as it is and as it was. Units: bytes."""
 AT_ONCE: Final = 2
-"""How many policies are checked at once; the others wait."""
+"""How many policies are checked at once; the others wait. Checks of those who hung up count until they end."""
 MOST: Final = 16
 """How many reviews are read or wait."""
 HEALTH: Final = frozenset(("/healthz", "/livez", "/readyz"))
@@ -78,8 +80,8 @@ class Webhook:
     """Answers requests to the port."""
 
     def __init__(self) -> None:
-        self._turns = asyncio.Semaphore(AT_ONCE)
-        self._under_way = 0
+        self._bodies = Bodies("reviews", MOST, LARGEST)
+        self._checkers = ThreadPoolExecutor(AT_ONCE, "reviews")
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, whatever it is."""
@@ -98,27 +100,12 @@ class Webhook:
             raise RefusedError(HTTPStatus.NOT_FOUND, f"there is {PATH}, and nothing at {request.path:.100}")
         if request.method != "POST":
             raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, f"{PATH} takes POST", {"Allow": "POST"})
-        if self._under_way >= MOST:
-            raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, "too many reviews are under way", {"Retry-After": "1"})
-        self._under_way += 1
-        try:
-            raw = await _body(request)
-            async with self._turns:
-                said = await asyncio.to_thread(answer, raw)
-        except UsageError as error:
-            raise RefusedError(HTTPStatus.BAD_REQUEST, str(error)) from error
-        finally:
-            self._under_way -= 1
+        async with self._bodies.read(request) as raw:
+            try:
+                said = await asyncio.get_running_loop().run_in_executor(self._checkers, answer, raw)
+            except UsageError as error:
+                raise RefusedError(HTTPStatus.BAD_REQUEST, str(error)) from error
         return text_answer(said.decode(), media=JSON)
-
-
-async def _body(request: web.BaseRequest) -> bytes:
-    body = bytearray()
-    async for piece in request.content.iter_any():
-        body += piece
-        if len(body) > LARGEST:
-            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a review is at most {LARGEST >> 20} MiB large")
-    return bytes(body)
 
 
 async def run_webhook(options: WebhookOptions, stop: asyncio.Event) -> None:

@@ -102,3 +102,13 @@ def test_policy_passes_exactly_if_it_compiles_in_the_scheduler(text: str, field:
     except ObjectError:
         compiles = False
     assert reviewed(given)["allowed"] is compiles
+
+
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+def test_policy_nested_too_deeply_is_refused(operation: str) -> None:
+    deep: Any = []
+    for _ in range(900):
+        deep = [deep]
+    said = reviewed(policy(filters=deep), policy(filters=[]), operation)
+    assert not said["allowed"]
+    assert said["status"]["message"] == "the policy is nested too deeply"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
+import queue
 import ssl
+import threading
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +16,8 @@ import pytest
 from cryptography import x509
 
 from policysched.app.webhook.authority import Material, renewed
-from policysched.app.webhook.serving import LARGEST, KeptCertificate, Webhook
+from policysched.app.webhook.review import answer
+from policysched.app.webhook.serving import AT_ONCE, LARGEST, KeptCertificate, Webhook
 from tests.app.dry_runs import policy, requiring
 from tests.app.serving.ports import Port, open_port
 
@@ -52,6 +56,28 @@ async def test_failing_review_is_an_error_of_the_server(monkeypatch: pytest.Monk
         assert (await asked(port, body=b"{}"))[0] == 500
         monkeypatch.undo()
         assert (await asked(port, body=json.dumps(REVIEW).encode()))[0] == 200
+
+
+async def test_reviews_of_those_who_hang_up_are_checked_as_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, release = queue.SimpleQueue[bytes](), threading.Event()
+
+    def slow(raw: bytes) -> bytes:
+        begun.put(raw)
+        assert release.wait(60)
+        return answer(raw)
+
+    monkeypatch.setattr("policysched.app.webhook.serving.answer", slow)
+    async with open_port(Webhook().answer) as port:
+        for _ in range(AT_ONCE):
+            gone = asyncio.create_task(asked(port, body=b"gone"))
+            await asyncio.to_thread(begun.get, timeout=60)
+            gone.cancel()
+            await asyncio.gather(gone, return_exceptions=True)
+        waiting = asyncio.create_task(asked(port, body=json.dumps(REVIEW).encode()))
+        assert (await asked(port, "GET", "/readyz")) == (200, "ok")
+        assert begun.empty()
+        release.set()
+        assert (await waiting)[0] == 200
 
 
 def test_new_certificate_is_served_from_the_next_connection_on() -> None:

@@ -1,0 +1,73 @@
+"""`Bodies`: reads what is sent with requests of one kind, so many at a time.
+
+Where all places are taken, the body that has been awaited longest gives way: who sends slowly keeps nobody out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from policysched.app.serving.answers import RefusedError
+
+AGAIN: Final = {"Retry-After": "1"}
+
+
+class Bodies:
+    """Reads bodies.
+
+    Args:
+        what: What the requests are, for messages.
+        most: How many there may be at a time, read or at work.
+        largest: How large a body may be. Units: bytes.
+    """
+
+    def __init__(self, what: str, most: int, largest: int) -> None:
+        self._what, self._most, self._largest = what, most, largest
+        self._awaited: dict[asyncio.Timeout, None] = {}
+        self._at_work = 0
+
+    @asynccontextmanager
+    async def read(self, request: web.BaseRequest) -> AsyncIterator[bytes]:
+        """Read a body and keep its place until the work on it is done.
+
+        Raises:
+            RefusedError: 429 where too many are under way, 413 for what is too large.
+        """
+        if len(self._awaited) + self._at_work >= self._most:
+            self._make_room()
+        body = await self._received(request)
+        self._at_work += 1
+        try:
+            yield body
+        finally:
+            self._at_work -= 1
+
+    def _make_room(self) -> None:
+        oldest = next(iter(self._awaited), None)
+        if oldest is None:
+            raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, f"too many {self._what} are under way", AGAIN)
+        del self._awaited[oldest]
+        oldest.reschedule(asyncio.get_running_loop().time())
+
+    async def _received(self, request: web.BaseRequest) -> bytes:
+        body, deadline = bytearray(), asyncio.timeout(None)
+        self._awaited[deadline] = None
+        try:
+            async with deadline:
+                async for piece in request.content.iter_any():
+                    body += piece
+                    if len(body) > self._largest:
+                        said = f"the body is larger than {self._largest >> 10} KiB"
+                        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said)
+        except TimeoutError:
+            said = f"the body came too slowly: other {self._what} wait"
+            raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, said, AGAIN) from None
+        finally:
+            self._awaited.pop(deadline, None)
+        return bytes(body)
