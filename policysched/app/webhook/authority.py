@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -28,6 +28,19 @@ SETTLED: Final = timedelta(minutes=10)
 """How long after a step everybody has taken it: replicas look every minute."""
 EARLIER: Final = timedelta(hours=1)
 """How long before it is made a certificate holds: clocks differ."""
+MOST_TRUSTED: Final = 4
+"""How many authorities are in the bundle at most: replicas whose clocks are years apart make new ones on and on."""
+_UNREADABLE: Final = (
+    ValueError,
+    TypeError,
+    IndexError,
+    OverflowError,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.ExtensionNotFound,
+    x509.UnsupportedGeneralNameType,
+)
+"""What is raised of keys and certificates that somebody else has put there."""
 
 
 class Material(msgspec.Struct, frozen=True):
@@ -56,10 +69,10 @@ def renewed(before: Material | None, names: Sequence[str], now: datetime, *, tru
     serving = x509.load_pem_x509_certificate(before.certificate)
     if _is_old(newest, now):
         authority, key = _new_authority(now)
-        return replace(before, bundle=(authority, *before.bundle), authority_key=key)
+        return replace(before, bundle=(authority, *before.bundle)[:MOST_TRUSTED], authority_key=key)
     by_newest = _is_signed(serving, newest)
     settled = trusted and now >= _made(newest) + SETTLED
-    expired = serving.not_valid_after_utc <= now
+    expired = not serving.not_valid_before_utc <= now < serving.not_valid_after_utc
     wanted = not by_newest or _is_old(serving, now) or _names_of(serving) != sorted(names)
     if wanted and (by_newest or settled or expired):
         certificate, serving_key = _new_serving(before.bundle[0], before.authority_key, names, now)
@@ -76,23 +89,35 @@ def _begun(names: Sequence[str], now: datetime) -> Material:
 
 
 def _is_usable(material: Material) -> bool:
-    """Return whether certificates and keys can be read and belong together."""
+    """Return whether certificates and keys can be read, are of the kind made here, and belong together."""
     try:
-        authority = x509.load_pem_x509_certificate(material.bundle[0])
-        key = serialization.load_pem_private_key(material.authority_key, None)
+        trusted = [x509.load_pem_x509_certificate(one) for one in material.bundle]
         serving = x509.load_pem_x509_certificate(material.certificate)
-        serving_key = serialization.load_pem_private_key(material.key, None)
-        for one in material.bundle:
-            x509.load_pem_x509_certificate(one)
-    except (ValueError, TypeError, IndexError):
+        _names_of(serving)
+        for one in (trusted[0], serving):
+            _made(one) + SETTLED
+        constraints = trusted[0].extensions.get_extension_for_class(x509.BasicConstraints).value
+        pairs = (trusted[0], material.authority_key), (serving, material.key)
+        return (
+            constraints.ca
+            and all(_is_pair(*pair) for pair in pairs)
+            and any(_is_signed(serving, one) for one in trusted)
+        )
+    except _UNREADABLE:
         return False
-    return key.public_key() == authority.public_key() and serving_key.public_key() == serving.public_key()
+
+
+def _is_pair(certificate: x509.Certificate, pem: bytes) -> bool:
+    key = serialization.load_pem_private_key(pem, None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
+        return False
+    return key.public_key() == certificate.public_key()
 
 
 def _is_signed(serving: x509.Certificate, authority: x509.Certificate) -> bool:
     try:
         serving.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         return False
     return True
 
@@ -102,8 +127,9 @@ def _made(certificate: x509.Certificate) -> datetime:
 
 
 def _is_old(certificate: x509.Certificate, now: datetime) -> bool:
+    """Return whether a certificate is to be made anew: also one of a clock that was ahead, which does not hold yet."""
     life = certificate.not_valid_after_utc - _made(certificate)
-    return certificate.not_valid_after_utc - now < life / LEFT
+    return now < certificate.not_valid_before_utc or certificate.not_valid_after_utc - now < life / LEFT
 
 
 def _names_of(certificate: x509.Certificate) -> list[str]:

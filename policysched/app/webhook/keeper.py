@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import logging
 import re
 from collections.abc import Callable
@@ -144,6 +143,8 @@ class CertificateKeeper:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None
             raise
+        except msgspec.MsgspecError as error:
+            raise ConnectionProblemError(f"the API server's answer for {path} is no object: {error}") from error
         return found
 
     @property
@@ -167,9 +168,10 @@ def _material(secret: Object) -> Material | None:
         found = {
             name: base64.b64decode(data[name], validate=True) for name in ("ca.crt", "ca.key", "tls.crt", "tls.key")
         }
-    except (KeyError, TypeError, binascii.Error):
+    except (KeyError, TypeError, ValueError):
         return None
-    return Material(_certificates(found["ca.crt"]), found["ca.key"], found["tls.crt"], found["tls.key"])
+    serving = b"".join(_certificates(found["tls.crt"]))
+    return Material(_certificates(found["ca.crt"]), found["ca.key"], serving, found["tls.key"])
 
 
 def _certificates(bundle: bytes) -> tuple[bytes, ...]:
@@ -181,7 +183,7 @@ def _bundles(configuration: Object) -> list[tuple[bytes, ...]]:
     for one in configuration.get("webhooks") or ():
         try:
             found.append(_certificates(base64.b64decode((one.get("clientConfig") or {}).get("caBundle") or "")))
-        except (TypeError, binascii.Error):
+        except (TypeError, ValueError):
             found.append(())
     return found
 

@@ -11,9 +11,16 @@ from typing import Any
 import pytest
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
-from policysched.app.webhook.authority import SETTLED, Material, renewed
-from policysched.app.webhook.keeper import CONFIGURATIONS, CertificateKeeper, CertificatePlace
+from policysched.app.webhook.authority import MOST_TRUSTED, SETTLED, Material, renewed
+from policysched.app.webhook.keeper import CONFIGURATIONS, EVERY, CertificateKeeper, CertificatePlace
+from policysched.app.webhook.serving import KeptCertificate
+from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 
 PLACE = CertificatePlace("kube-system", "policysched-webhook", "policysched-webhook", "policysched")
@@ -167,3 +174,76 @@ async def test_refused_write_is_an_error_that_names_it() -> None:
     api.forbidden = CONFIGURATION
     with pytest.raises(ApiError, match="not for you"):
         await CertificateKeeper(api, PLACE, Clock()).look()
+
+
+def self_signed(key: Any, begin: datetime, end: datetime, *extensions: x509.ExtensionType) -> tuple[bytes, bytes]:
+    """Make a certificate that nobody here makes, and its key."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "other")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 7, begin, end)
+    for one in extensions:
+        builder = builder.add_extension(one, critical=False)
+    made = builder.sign(key, None if isinstance(key, Ed25519PrivateKey) else hashes.SHA256())
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return made.public_bytes(Encoding.PEM), secret
+
+
+CA = x509.BasicConstraints(ca=True, path_length=None)
+NAMES = x509.SubjectAlternativeName([x509.DNSName(one) for one in PLACE.names])
+P256 = ec.generate_private_key(ec.SECP256R1())
+HOUR, YEAR = timedelta(hours=1), timedelta(days=365)
+AFTER_ALL = datetime(9999, 12, 31, 23, tzinfo=UTC)
+WEAK = rsa.generate_private_key(65537, 1024)  # noqa: S505 - TLS refuses it
+FOREIGN = {
+    "an RSA key": self_signed(WEAK, BEGIN - HOUR, BEGIN + YEAR, CA, NAMES),
+    "another curve": self_signed(ec.generate_private_key(ec.SECP384R1()), BEGIN - HOUR, BEGIN + YEAR, CA, NAMES),
+    "Ed25519": self_signed(Ed25519PrivateKey.generate(), BEGIN - HOUR, BEGIN + YEAR, CA, NAMES),
+    "no names": self_signed(P256, BEGIN - HOUR, BEGIN + YEAR, CA),
+    "no authority": self_signed(P256, BEGIN - HOUR, BEGIN + YEAR, NAMES),
+    "the end of time": self_signed(P256, AFTER_ALL, AFTER_ALL + HOUR / 2, CA, NAMES),
+    "rubbish": (b"-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n", b"rubbish"),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+async def test_what_somebody_else_put_into_the_secret_is_replaced(what: str) -> None:
+    certificate, key = FOREIGN[what]
+    api, clock = Api(), Clock()
+    values = {"ca.crt": certificate, "ca.key": key, "tls.crt": certificate, "tls.key": key}
+    data = {name: base64.b64encode(value).decode() for name, value in values.items()}
+    api.put(SECRET, {"kind": "Secret", "metadata": {"name": PLACE.secret}, "data": data})
+    made = await CertificateKeeper(api, PLACE, clock).look()
+    assert is_trusted(made, api.bundle, clock.at)
+    KeptCertificate(made)
+
+
+async def test_certificates_of_a_clock_that_was_ahead_are_replaced_at_once() -> None:
+    api, clock = Api(), Clock()
+    keeper = CertificateKeeper(api, PLACE, clock)
+    clock.at = BEGIN + 3 * YEAR
+    await keeper.look()
+    clock.at = BEGIN
+    await keeper.look()
+    clock.at += timedelta(seconds=EVERY)
+    assert is_trusted(await keeper.look(), api.bundle, clock.at)
+    clock.at += SETTLED
+    await keeper.look()
+    assert len(api.bundle) == 1
+
+
+async def test_replicas_whose_clocks_are_years_apart_keep_few_authorities() -> None:
+    api, clock, ahead = Api(), Clock(), Clock()
+    ahead.at = BEGIN + 3 * YEAR
+    for _ in range(20):
+        for one in (clock, ahead):
+            await CertificateKeeper(api, PLACE, one).look()
+            one.at += timedelta(seconds=EVERY)
+    assert len(api.bundle) <= MOST_TRUSTED
+
+
+async def test_answer_that_is_no_object_is_a_problem_of_the_connection() -> None:
+    class Proxy:
+        async def request(self, *_: object) -> bytes:
+            return b"<html>"
+
+    with pytest.raises(ConnectionProblemError, match="is no object"):
+        await CertificateKeeper(Proxy(), PLACE, Clock()).look()
