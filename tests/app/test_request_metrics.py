@@ -14,6 +14,7 @@ from policysched.kube.transport import Transport
 from tests.app.test_scheduler_metrics import shown
 from tests.controlplane.programs import free_port
 from tests.fake_server import posts_served
+from tests.work import calls
 
 
 async def busy(_: web.Request) -> web.Response:
@@ -67,6 +68,18 @@ def test_connections_are_added_up() -> None:
     of = 'host="api:6443"'
     assert f'rest_client_request_duration_seconds_bucket{{{of},le="0.25",verb="GET"}} 0.0' in lines
     assert f'rest_client_request_duration_seconds_bucket{{{of},le="0.5",verb="GET"}} 2.0' in lines
+
+
+def test_metrics_cost_the_same_after_many_connections() -> None:
+    def cost(connections: int) -> int:
+        metrics = RequestMetrics()
+        for _ in range(connections):
+            connection = metrics.count(Connection("https://api:6443", SystemClock()))
+            assert connection.on_answer is not None
+            connection.on_answer("GET", 200, 0.3)
+        return calls(lambda: requests(metrics))
+
+    assert cost(50) == cost(2)
 
 
 def test_metrics_have_an_age_by_policy_and_name() -> None:

@@ -1,12 +1,13 @@
 """`RequestMetrics`: requests to the API server, under client-go's names, labels and buckets.
 
-Connections belong to threads of their own, so each has counts of its own, which are added up when somebody asks.
+Connections belong to threads of their own and come and go; their counts stay, and none is kept for them.
 
 Source: k8s.io/component-base/metrics/prometheus/restclient/metrics.go.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
@@ -27,36 +28,29 @@ class RequestMetrics(Collector):
     """Counts the requests of connections."""
 
     def __init__(self) -> None:
-        self._connections: list[_RequestCounts] = []
+        self._lock = threading.Lock()
+        self._answers: Counter[Labels] = Counter()
+        self._seconds = _seconds()
 
     def count(self, connection: Connection) -> Connection:
         """Count the requests of a connection from now on; return the connection."""
-        counts = _RequestCounts(URL(connection.url).authority)
-        self._connections.append(counts)
-        connection.on_answer = counts.note
+        host = URL(connection.url).authority
+
+        def note(method: str, code: int, seconds: float) -> None:
+            with self._lock:
+                self._answers[str(code) if code else FAILED, method, host] += 1
+                self._seconds.observe((method, host), seconds)
+
+        connection.on_answer = note
         return connection
 
     def collect(self) -> Iterator[MetricFamily]:
         """Make samples; it may be asked from any thread."""
-        answers: Counter[Labels] = Counter()
-        seconds = _seconds()
-        for counts in tuple(self._connections):
-            answers.update(dict(counts.answers))
-            seconds.add(counts.seconds)
+        with self._lock:
+            answers, seconds = self._answers.copy(), self._seconds.copy()
         text = "[ALPHA] Number of HTTP requests, partitioned by status code, method, and host."
         yield make_counters("rest_client_requests", text, ("code", "method", "host"), answers)
         yield seconds.collect()
-
-
-class _RequestCounts:
-    def __init__(self, host: str) -> None:
-        self._host = host
-        self.answers: Counter[Labels] = Counter()
-        self.seconds = _seconds()
-
-    def note(self, method: str, code: int, seconds: float) -> None:
-        self.answers[str(code) if code else FAILED, method, self._host] += 1
-        self.seconds.observe((method, self._host), seconds)
 
 
 def _seconds() -> Histogram:

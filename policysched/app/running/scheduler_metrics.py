@@ -84,12 +84,6 @@ class Histogram:
             family.add_metric(labels, list(zip(names, accumulate(buckets), strict=True)), total)
         return family
 
-    def add(self, other: Histogram) -> None:
-        """Add the counts of another one with the same bounds."""
-        for labels, counts in dict(other._counts).items():
-            own = self._counts.setdefault(labels, self._empty())
-            own[:] = [one + more for one, more in zip(own, tuple(counts), strict=True)]
-
     def copy(self) -> Histogram:
         """Return another one with the same counts; it may be asked from any thread."""
         made = Histogram(self._name, self._text, self._labels, self._bounds)
