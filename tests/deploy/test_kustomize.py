@@ -162,3 +162,12 @@ def test_flags_of_the_pods_are_flags_of_the_command(capsys: pytest.CaptureFixtur
     assert execute(["run", "--help"]) == 0
     known = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     assert {arg.partition("=")[0] for arg in given if arg.startswith("--")} <= known
+
+
+def test_secrets_are_reached_by_name_alone(tmp_path: Path) -> None:
+    objects = composed(tmp_path, "webhook")
+    rules = [rule for kind in ("Role", "ClusterRole") for role in of_kind(objects, kind) for rule in role["rules"]]
+    about = [rule for rule in rules if "secrets" in rule.get("resources", ())]
+    names = [one["metadata"]["name"] for one in of_kind(objects, "Secret")]
+    assert [(rule["verbs"], rule["resourceNames"]) for rule in about] == [(["get", "update"], names)]
+    assert not any("data" in one or "stringData" in one for one in of_kind(objects, "Secret"))
