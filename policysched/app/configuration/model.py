@@ -36,6 +36,8 @@ DEFAULT_SCHEDULER: Final = "default-scheduler"
 POLICIES: Final = "SchedulingPolicy"
 """The name that stands for all policies."""
 ALL: Final = "*"
+QPS: Final = 50
+"""How many requests a second there may be where nothing else is said."""
 _HIGHEST_FLOAT32: Final = 3.4028234663852886e38
 Float32 = Annotated[float, msgspec.Meta(ge=-_HIGHEST_FLOAT32, le=_HIGHEST_FLOAT32)]
 
@@ -79,13 +81,13 @@ class ClientConnection(Filled, frozen=True):
     kubeconfig: str = ""
     accept_content_types: str = ""
     content_type: str = "application/vnd.kubernetes.protobuf"
-    qps: Float32 = 50
+    qps: Float32 = QPS
     burst: Int32 = 100
 
     def __post_init__(self) -> None:
-        """Round as kube-scheduler does, which reads 32 bits."""
+        """Round as kube-scheduler does, which reads 32 bits; what rounds to none is as if it were absent."""
         super().__post_init__()
-        rounded = float(str(np.float32(self.qps)))
+        rounded = float(str(np.float32(self.qps))) or float(QPS)
         force_setattr(self, "qps", int(rounded) if abs(rounded) < 2**53 and rounded.is_integer() else rounded)
 
 

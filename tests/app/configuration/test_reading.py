@@ -168,3 +168,8 @@ def test_profiles_that_sort_the_queue_alike_are_accepted() -> None:
         "pluginConfig": [{"name": "PrioritySort", "args": {"a": 1}}],
     }
     assert list(read({"schedulerName": "a", **sorting}, {"schedulerName": "b", **sorting})) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("given", "taken"), [(0, 50), (1e-320, 50), (-1e-320, 50), (0.5, 0.5), (-1, -1)])
+def test_number_of_requests_a_second_is_never_none(given: float, taken: float) -> None:
+    assert read_configuration({**HEAD, "clientConnection": {"qps": given}}).client_connection.qps == taken
