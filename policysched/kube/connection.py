@@ -17,13 +17,11 @@ from typing import Any, TypedDict
 import aiohttp
 import yaml
 from aiohttp.connector import NEEDS_CLEANUP_CLOSED
-from kubernetes.aio import config
-from kubernetes.aio.client import Configuration
-from kubernetes.aio.config import ConfigException
 from yarl import URL
 
 from policysched.errors import ConnectionProblemError, KubeconfigError
 from policysched.framework import Clock
+from policysched.kube.client_library import ConfigException, Configuration, config
 from policysched.kube.exec_plugin import ExecPlugin
 from policysched.proxies import proxy_for
 

@@ -13,9 +13,7 @@ import json
 import sys
 from typing import Any, Final
 
-from kubernetes.aio.config import ConfigException
-from kubernetes.aio.config.exec_provider import ExecProvider
-
+from policysched.kube.client_library import ConfigException, ExecProvider
 from policysched.visible import visible
 
 PATIENCE: Final = 60.0

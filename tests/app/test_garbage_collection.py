@@ -16,11 +16,13 @@ from policysched.app.running.garbage_collection import (
     LITTLE,
     MEASURED_EVERY,
     MOST,
+    RARELY,
     YOUNG,
     GarbageCollection,
     MemoryPerObject,
     resident_bytes,
     short_collections,
+    taking_lists,
 )
 
 pytestmark = pytest.mark.usefixtures("others_apart")
@@ -73,6 +75,16 @@ def test_looks_see_no_more_than_so_many(number: int, looked_at: int, left_out: i
         gc.callbacks.remove(note)
         assert seen.count(1) == looked_at
         assert (gc.get_freeze_count() - before >= number) == bool(left_out), len(held)
+
+
+def test_little_is_looked_at_while_lists_are_taken_in_and_nothing_of_them_later() -> None:
+    with short_collections(lambda: 1):
+        with taking_lists():
+            assert gc.get_threshold()[0] == RARELY
+            held: list[Any] = [[] for _ in range(RARELY // 2)]
+            before = gc.get_freeze_count()
+        assert gc.get_freeze_count() >= before + len(held)
+        assert gc.get_threshold()[0] == YOUNG
 
 
 def test_young_circles_are_found() -> None:

@@ -21,6 +21,8 @@ FEW: Final = 2000
 """How many objects that survived that are worth a collection of theirs."""
 MOST: Final = 6000
 """More of them are frozen without one, which would take too long."""
+RARELY: Final = 50_000
+"""The same while lists are taken in: nearly all that is made then stays."""
 NEVER: Final = 1 << 30
 PAUSE: Final = 0.01
 """How long it is between collections of survivors. Units: seconds."""
@@ -118,6 +120,18 @@ def short_collections(memory: Callable[[], float]) -> Iterator[GarbageCollection
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
+
+
+@contextmanager
+def taking_lists() -> Iterator[None]:
+    """Look for garbage rarely as long as this lasts, because hardly any is made; what is there then stays unseen."""
+    before = gc.get_threshold()
+    gc.set_threshold(RARELY, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.freeze()
 
 
 def resident_bytes() -> int:

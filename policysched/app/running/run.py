@@ -29,7 +29,12 @@ from policysched.app.running.configuration_file import ConfigurationFile, NotNow
 from policysched.app.running.documents import configuration_document, policies_document
 from policysched.app.running.dry_runs import LiveDryRuns
 from policysched.app.running.extenders import RunningExtenders, with_extenders
-from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
+from policysched.app.running.garbage_collection import (
+    GarbageCollection,
+    MemoryPerObject,
+    short_collections,
+    taking_lists,
+)
 from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leadership, new_identity
 from policysched.app.running.node_metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.running.object_handlers import MalformedPods, ObjectHandler, PolicyHandler
@@ -221,10 +226,11 @@ class Process:
                 await self._lead()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(collection.run())
-                for reflector in self.reflectors:
-                    tasks.create_task(reflector.run())
-                for reflector in self.reflectors:
-                    await reflector.synced.wait()
+                with taking_lists():
+                    for reflector in self.reflectors:
+                        tasks.create_task(reflector.run())
+                    for reflector in self.reflectors:
+                        await reflector.synced.wait()
                 await self._policies.start()
                 tasks.create_task(self.feed.run())
                 await self.feed.first_answers()

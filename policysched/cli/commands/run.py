@@ -40,9 +40,12 @@ def run(**given: Any) -> int:
     verbosity = log_as(flags.logs, shown_flags(given))
     for one in without_effect(given):
         log.warning("%s has no effect here: %s", one.option, one.no_effect)
-    options = replace(_options(flags), set_verbosity=verbosity.use)
-    from policysched.app.running.run import run_scheduler, write_configuration  # noqa: PLC0415 - the engine is not needed for --help
-    from policysched.cli.event_loop import serve  # noqa: PLC0415 - as above
+    from policysched.cli.event_loop import serve, uncollected  # noqa: PLC0415 - the engine is not needed for --help
+
+    with uncollected():  # what modules make as they are imported stays
+        from policysched.app.running.run import run_scheduler, write_configuration  # noqa: PLC0415 - as above
+
+        options = replace(_options(flags), set_verbosity=verbosity.use)
 
     if flags.misc.write_config_to is not None:
         write_configuration(options, flags.misc.write_config_to)

@@ -1,0 +1,37 @@
+"""What is used of the Kubernetes client: its asyncio loaders of kubeconfigs and of a pod's service account.
+
+The packages around them import a second, synchronous client, with HTTP and OAuth libraries of its own; that is half of
+what the import costs, and it is left out. Who imports these packages themselves later gets them whole.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["ConfigException", "Configuration", "ExecProvider", "config"]
+
+
+@contextmanager
+def _not_run(*packages: str) -> Iterator[None]:
+    """Let modules of packages be found meanwhile without running the packages' own code, outer packages first."""
+    bare = [name for name in packages if name not in sys.modules]
+    try:
+        for name in bare:
+            spec = importlib.util.find_spec(name)
+            if spec is None:
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+            sys.modules[name] = importlib.util.module_from_spec(spec)
+        yield
+    finally:
+        for name in bare:
+            sys.modules.pop(name, None)
+
+
+with _not_run("kubernetes", "kubernetes.aio"):
+    from kubernetes.aio import config
+    from kubernetes.aio.client import Configuration
+    from kubernetes.aio.config import ConfigException
+    from kubernetes.aio.config.exec_provider import ExecProvider
