@@ -172,3 +172,15 @@ def test_search_ends_where_the_pod_fits_by_now() -> None:
     status, nominated = outcome(Pausing(around, wanted(), meanwhile))
     assert "may fit by now" in status.message
     assert nominated is None
+
+
+def test_nodes_that_go_in_a_pause_are_counted_where_they_were_asked_about() -> None:
+    around = many(200, priority=20)
+
+    def meanwhile(pause: int) -> None:
+        for number in range(SLICE) if pause == 1 else ():
+            around.remove_node(f"n{number}")
+
+    status, _ = outcome(Pausing(around, wanted(), meanwhile))
+    why = "200 No preemption victims found for incoming pod"
+    assert status.message == f"preemption: 0/200 nodes are available: {why}."

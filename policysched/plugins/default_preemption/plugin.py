@@ -257,7 +257,11 @@ def _ineligible(pod: Pod, failed: FailedDecision) -> str:
 
 
 def _no_candidate(statuses: Counter[Status], guarded: Guarded | None, nodes: int) -> PostFilterResult:
-    """Say of all nodes why preemption does not help there; no node is kept for the pod any more."""
+    """Say of all nodes why preemption does not help there; no node is kept for the pod any more.
+
+    Nodes that went after they were asked about count too.
+    """
+    nodes = max(nodes, statuses.total())
     failed = (one for one in statuses if one.code is Code.ERROR)
     errors = list(dict.fromkeys(filter_error(one) if one.plugin else one.message for one in failed))
     if errors:
