@@ -90,7 +90,7 @@ def measure(name: str, nodes: int, *, memory: bool) -> tuple[list[float], list[f
     weigh()
     times += [timed(lambda: bench.cluster.remove_pod(one.metadata.uid)), bench.ordinary()]
     weigh()
-    bench.engine.use(bench.engine.profile)
+    bench.engine.forget()
     weigh()
     tracemalloc.stop()
     return times, sizes

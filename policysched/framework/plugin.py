@@ -256,6 +256,17 @@ class LeavingOut(Protocol):
 
 
 @runtime_checkable
+class Continuing(Protocol):
+    """A state of a plugin that may follow another one of the same pod class, made before the plugin was exchanged."""
+
+    def continues(self, before: Any) -> bool:
+        """Return whether the answers given of an earlier state are those of this one; take over what they need.
+
+        The earlier state was brought up to date just before, and nobody asks it again.
+        """
+
+
+@runtime_checkable
 class InRange(Protocol):
     """A score plugin that knows when its final scores are 0 to 100; those of all others are checked."""
 

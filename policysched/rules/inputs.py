@@ -286,23 +286,19 @@ def _value(pod: Pod, item: Input, cluster: Cluster) -> Scalar:
     return _FIELDS[name](pod)
 
 
-def class_values(inputs: Iterable[Input]) -> Callable[[Pod], Hashable] | None:
-    """Return a function from a pod to the values of inputs that its class does not hold; None if there are none."""
-    beyond = sorted(
-        {(item.path[0], item.key) for item in inputs if item.root == "pod" and item.path[0] in BEYOND_CLASS},
-        key=str,
-    )
-    if not beyond:
-        return None
+def beyond_class(inputs: Iterable[Input]) -> tuple[tuple[str, str | None], ...]:
+    """Return the fields of a pod, with their keys, that inputs read and its class does not hold."""
+    beyond = {(item.path[0], item.key) for item in inputs if item.root == "pod" and item.path[0] in BEYOND_CLASS}
+    return tuple(sorted(beyond, key=str))
 
-    def value(pod: Pod, name: str, key: str | None) -> Hashable:
-        if name != "annotations":
-            return _FIELDS[name](pod)
-        if key == ANY_KEY:
-            return tuple(sorted(pod.metadata.annotations.items()))
-        return pod.metadata.annotations.get(key or "")
 
-    return lambda pod: tuple(value(pod, name, key) for name, key in beyond)
+def value_beyond_class(pod: Pod, name: str, key: str | None) -> Hashable:
+    """Return the value of one of these fields."""
+    if name != "annotations":
+        return _FIELDS[name](pod)
+    if key == ANY_KEY:
+        return tuple(sorted(pod.metadata.annotations.items()))
+    return pod.metadata.annotations.get(key or "")
 
 
 def requested(pod: Pod) -> dict[str, int]:

@@ -167,7 +167,7 @@ class Scheduler:
         moved = yield from self.queue.moving_rejected_by(changed, event)
         for evaluations in old:
             while evaluations:
-                evaluations.popitem()
+                evaluations.pop()
                 yield
         return moved
 

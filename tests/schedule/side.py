@@ -23,7 +23,7 @@ class Side:
         self.policies = PolicySet()
 
     def use(self, policies: Iterable[CompiledPolicy]) -> Side:
-        self.policies = PolicySet.of(policies)
+        self.policies = PolicySet.of(policies, self.policies)
         self.engine.use(self.policies.join(self._profile))
         return self
 

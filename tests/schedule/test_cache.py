@@ -87,7 +87,7 @@ def decide_all(made: Engine, pods: Iterable[Pod]) -> None:
 def test_the_bytes_counted_are_those_taken(around: Cluster, kind: str, with_policies: bool) -> None:
     side = Side(around, ()).use(policies()[-1] if with_policies else ())
     side.engine.decide(KINDS[kind])
-    side.engine.use(side.engine.profile)  # what the policies share is not the classes'
+    side.engine.forget()  # what the policies share is not the classes'
     taken = taken_by(lambda: decide_all(side.engine, classes(KINDS[kind])))
     counted = side.engine.kept_bytes
     assert taken / FACTOR < counted < taken * FACTOR, (taken, counted)

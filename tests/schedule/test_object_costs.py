@@ -81,7 +81,7 @@ def taken(action: Callable[[], object]) -> tuple[int, int]:
 
 def held(made: Engine) -> Counter[str]:
     """What a cluster holds while no class is remembered."""
-    made.use(made.profile)
+    made.forget()
     made.cluster.attachments.refresh()
     gc.collect()
     return holdings([made.cluster])
@@ -101,7 +101,7 @@ def test_what_a_pod_states_takes_nothing_for_each_node(shape: str) -> None:
     most = [taken(lambda made=made: made.decide(one))[0] for made in (few, many)]
     assert most[1] - most[0] < PER_ROW * many.cluster.nodes.columns.capacity
     for made in (few, many):
-        made.use(made.profile)
+        made.forget()
     called = [calls(lambda made=made: made.decide(one)) for made in (few, many)]
     assert called[1] - called[0] < PER_STATED * MANY + PER_NODE * MANY_NODES
 
@@ -139,7 +139,7 @@ def test_what_a_pod_stated_is_given_back_when_it_is_gone(shape: str) -> None:
 def test_states_say_how_much_memory_they_take(shape: str) -> None:
     made, one = engine(MANY_NODES), stating(shape, MANY)
     made.evaluate(one)  # what is remembered beside the class is there now
-    made.use(made.profile)
+    made.forget()
     _, stays = taken(lambda: made.evaluate(one))
     evaluation = made.evaluate(one)
     states = [track.state for track in (*evaluation.filters, *evaluation.scores)]

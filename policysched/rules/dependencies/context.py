@@ -47,6 +47,8 @@ class EvaluationContext:
         """Stand in for the pod where rules read nothing of it."""
         self.aggregates: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionary()
         """Those of pods that agree in what they read, as long as somebody holds them."""
+        self.results: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionary()
+        """What last kept the results of a rule that reads nothing of the pod, by rule."""
         self._inputs: tuple[Pod, object, PodInputs] | None = None
         self._frames: dict[bool, tuple[object, PodInputs, dict[Hashable, RuleFrame]]] = {}
         self._changes: tuple[int, dict[tuple[int, int], tuple[RowNumbers | None, int]]] = (-1, {})

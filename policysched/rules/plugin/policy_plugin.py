@@ -52,8 +52,14 @@ from policysched.rules.inputs import aspects_read, is_node_column, node_column
 from policysched.rules.plugin.hints import RejectedPods, Rejections, hints, next_time
 from policysched.rules.results.matrix import FilterMatrix, PolicySlice, RowT, ScoreMatrix
 from policysched.rules.results.normalized import NormalizedScores
-from policysched.rules.results.rule_results import FilterRow, Lack, PodIndependentResults, ScoreRow, reason
-from policysched.state.tables.interner import Interner
+from policysched.rules.results.rule_results import (
+    FilterRow,
+    PodIndependentResults,
+    ScoreRow,
+    filter_rows,
+    reason,
+    score_rows,
+)
 
 Contexts = WeakKeyDictionary[Cluster, EvaluationContext]
 Slice = PolicySlice[Any] | NormalizedScores
@@ -167,18 +173,26 @@ def _holds(program: Program | None, frame: RuleFrame, *, unknown: bool) -> bool:
 
 
 class PolicyPlugin:
-    """One policy at the points Filter and Score."""
+    """One policy at the points Filter and Score.
 
-    def __init__(self, policy: CompiledPolicy, contexts: Contexts | None = None) -> None:
+    Args:
+        policy: The policy.
+        contexts: What policies of a set share, by cluster.
+        before: The plugin of an earlier generation: rules that are the same stay the same objects, with their results.
+    """
+
+    def __init__(
+        self, policy: CompiledPolicy, contexts: Contexts | None = None, before: PolicyPlugin | None = None
+    ) -> None:
         self.policy = policy
         self.selection = Selection(policy, policy.filters)
         self.name = plugin_name(policy.key)
         self.filter_reads = aspects_read(item for rule in policy.filters for item in rule.require.inputs)
         self.score_reads = aspects_read(item for rule in policy.scores for item in rule.value.inputs)
         self.normalizes = any(rule.normalizes for rule in policy.scores)
-        missing: Interner[Lack] = Interner()
-        self.filter_rows = tuple(FilterRow(place, rule, missing) for place, rule in enumerate(policy.filters))
-        self.score_rows = tuple(ScoreRow(rule) for rule in policy.scores)
+        filters, scores = ((), ()) if before is None else (before.filter_rows, before.score_rows)
+        self.filter_rows: tuple[FilterRow, ...] = filter_rows(policy.filters, filters)
+        self.score_rows: tuple[ScoreRow, ...] = score_rows(policy.scores, scores)
         self._contexts: Contexts = WeakKeyDictionary() if contexts is None else contexts
         self._reads_namespaces = policy.namespaces is not None or any(
             item.path[0] == "namespace_labels" for item in policy.inputs

@@ -6,18 +6,18 @@ their order as filters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 from policysched.framework import Cluster
 from policysched.framework.profile import Profile
+from policysched.language.ir.graph import Typed
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing
 from policysched.rules.compile.graphs import time_keys
 from policysched.rules.compile.policy import CompiledPolicy
-from policysched.rules.dependencies.context import EvaluationContext
-from policysched.rules.inputs import class_values
+from policysched.rules.inputs import beyond_class, value_beyond_class
 from policysched.rules.plugin.guard import PolicyGuard, guard_of
 from policysched.rules.plugin.policy_plugin import Contexts, PolicyGroup, PolicyPlugin
 
@@ -37,17 +37,16 @@ class PolicySet:
 
         Args:
             policies: The policies in force.
-            before: The set that this one follows: policies that are the same keep what they found out.
+            before: The set that this one follows: policies that are the same keep what they found out, and so do the
+                rules that are the same in a policy that is another.
         """
         ordered = sorted(policies, key=lambda policy: (-policy.spec.priority, policy.key))
         contexts: Contexts = WeakKeyDictionary() if before is None else before.contexts
         for context in contexts.values():
             context.begin_anew()
-        known = {} if before is None else {id(plugin.policy): plugin for plugin in before.plugins}
+        known = {} if before is None else {plugin.policy.key: plugin for plugin in before.plugins}
         plugins = (
-            known.get(id(policy)) or PolicyPlugin(policy, contexts)
-            for policy in ordered
-            if policy.spec.mode != "Disabled"
+            _following(known.get(policy.key), policy, contexts) for policy in ordered if policy.spec.mode != "Disabled"
         )
         return cls(tuple(plugins), contexts)
 
@@ -87,23 +86,39 @@ class PolicySet:
         return tuple(PolicyPlugin(replace(policy, filters=(), preemption=None), self.contexts) for policy in policies)
 
 
+def _following(before: PolicyPlugin | None, policy: CompiledPolicy, contexts: Contexts) -> PolicyPlugin:
+    """Return a policy's plugin after an earlier generation's."""
+    if before is not None and before.policy is policy:
+        return before
+    return PolicyPlugin(policy, contexts, before)
+
+
 def _guards(plugins: Iterable[PolicyPlugin], mode: str) -> tuple[PolicyGuard, ...]:
     """Return the conditions on victims of the policies of a mode."""
     found = (guard_of(plugin) for plugin in plugins if plugin.policy.spec.mode == mode)
     return tuple(guard for guard in found if guard is not None)
 
 
-def _extra_key(plugins: list[PolicyPlugin]) -> Callable[[Pod, Cluster], Hashable] | None:
-    """Return what tells pods of a class apart, or the moments at which they are looked at."""
-    values = class_values(item for plugin in plugins for program in plugin.policy.programs for item in program.inputs)
-    roots = [program.root for plugin in plugins for program in plugin.policy.programs]
-    times = time_keys(roots)
-    if values is None and not times:
-        return None
-    context: Callable[[Cluster], EvaluationContext] = plugins[0].context
+@dataclass(frozen=True)
+class ExtraKey:
+    """What tells pods of a class apart, or the moments at which they are looked at; equal ones give equal values."""
 
-    def extra(pod: Pod, cluster: Cluster) -> Hashable:
-        own = values(pod) if values is not None else ()
-        return (own, context(cluster).values(pod, times)) if times else own
+    fields: tuple[tuple[str, str | None], ...]
+    """What policies read of a pod and its class does not hold."""
+    times: tuple[Typed, ...]
+    """What they make of the time."""
+    plugin: PolicyPlugin = field(compare=False, repr=False)
+    """One of the policies."""
 
-    return extra
+    def __call__(self, pod: Pod, cluster: Cluster) -> Hashable:
+        """Return the values for a pod now."""
+        own = tuple([value_beyond_class(pod, name, key) for name, key in self.fields])
+        return (own, self.plugin.context(cluster).values(pod, self.times)) if self.times else own
+
+
+def _extra_key(plugins: list[PolicyPlugin]) -> ExtraKey | None:
+    """Return what policies add to the keys of pod classes."""
+    programs = [program for plugin in plugins for program in plugin.policy.programs]
+    fields = beyond_class(item for program in programs for item in program.inputs)
+    times = tuple(time_keys([program.root for program in programs]))
+    return ExtraKey(fields, times, plugins[0]) if fields or times else None

@@ -96,6 +96,10 @@ class PolicyMatrix(ABC, Generic[RowT]):
         place = self._places.get(name)
         return None if place is None else PolicySlice(self, place)
 
+    def rules_of(self, policy: int) -> Sequence[RowT]:
+        """Return the rules of a policy that speak for the pod."""
+        return self._speaking[policy]
+
     def alone(self, policy: int) -> PolicyMatrix[RowT]:
         """Return the matrix of one policy, for rows that no other one is asked about."""
         return type(self)(self._independent, self.pod, {"": self._speaking[policy]})
@@ -286,6 +290,15 @@ class PolicySlice(Generic[RowT]):
         """The memory that it takes; the first one's is that of the matrix as well. Units: bytes."""
         alone = self._alone.nbytes if self._alone is not None else 0
         return BYTES_PER_SLICE + alone + (0 if self._place else self._matrix.nbytes)
+
+    def continues(self, before: object) -> bool:
+        """Return whether the same rules speak for the pod as in an earlier set of policies."""
+        return isinstance(before, PolicySlice) and before.rules == self.rules
+
+    @property
+    def rules(self) -> Sequence[RowT]:
+        """The rules of the policy that speak for the pod."""
+        return self._matrix.rules_of(self._place)
 
     def affected_rows(self, rows: Rows) -> Rows:
         """Add the rows that see something else of what many rows look at together."""

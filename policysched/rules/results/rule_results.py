@@ -139,6 +139,27 @@ class ScoreRow:
 RuleRow = FilterRow | ScoreRow
 
 
+def filter_rows(rules: Sequence[CompiledFilter], before: Sequence[FilterRow] = ()) -> tuple[FilterRow, ...]:
+    """Give the filter rules of a policy their places.
+
+    Args:
+        rules: The rules.
+        before: Those of an earlier generation. One that is the same at the same place stays, with what is known of it;
+            but not where the inputs that were missing have become so many that they are numbered anew.
+    """
+    known: Interner[Lack] = before[0].missing if before else Interner()
+    if 2 * len(known) > MOST_MISSING:
+        before, known = (), Interner()
+    same = {row.place: row for row in before if row.place < len(rules) and row.rule == rules[row.place]}
+    return tuple(same.get(place) or FilterRow(place, rule, known) for place, rule in enumerate(rules))
+
+
+def score_rows(rules: Sequence[CompiledScore], before: Sequence[ScoreRow] = ()) -> tuple[ScoreRow, ...]:
+    """Return the score rules of a policy; those that are the same in an earlier generation are the same objects."""
+    same = {row.rule.name: row for row in before}
+    return tuple(row if (row := same.get(rule.name)) and row.rule == rule else ScoreRow(rule) for rule in rules)
+
+
 def plugin_codes(codes: Codes) -> Codes:
     """Put 0, a plugin's code where the pod may go, in the place of FINE.
 
@@ -263,6 +284,8 @@ class PodIndependentResults:
         """How often each score rule was written."""
         context.seed(context.no_pod, [rule.root for _, rule in placed])
         self._rules = placed
+        # Those were written before this one was made: nobody ever waits for who waits for him.
+        self._earlier = {rule: weakref.ref(context.results[rule]) for _, rule in placed if rule in context.results}
         self._groups: list[RefreshGroup] | None = None
         """None until they are first needed."""
 
@@ -309,8 +332,26 @@ class PodIndependentResults:
             if self.context.cluster.nodes.size < rows.stop:
                 group.forget()
                 return
-            self._write(index, rule, self.context.frame(self.context.no_pod, rows))
+            if not self._take_over(index, rule, rows):
+                self._write(index, rule, self.context.frame(self.context.no_pod, rows))
+            self.context.results[rule] = self
             yield
+
+    def _take_over(self, index: int, rule: RuleRow, rows: slice) -> bool:
+        """Copy what an earlier set's results say of all rows, once; return whether there are any."""
+        earlier = self._earlier.pop(rule, None)
+        before = None if earlier is None else earlier()
+        if before is None:
+            return False
+        before.refresh()
+        known = before.index[rule]
+        if isinstance(rule, FilterRow):
+            self.codes[index, rows] = before.codes[known, rows]
+        else:
+            self.stamps[index] += 1
+            self.values[index, rows] = before.values[known, rows]
+            self.parts[index, rows] = before.parts[known, rows]
+        return True
 
     def _write(self, index: int, rule: RuleRow, frame: RuleFrame) -> None:
         frame.make_room()

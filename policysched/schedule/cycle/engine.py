@@ -13,6 +13,7 @@ import random
 from collections.abc import Hashable
 from copy import copy
 from operator import attrgetter
+from weakref import ref
 
 import numpy as np
 from cachetools import LRUCache
@@ -22,6 +23,7 @@ from policysched.model.objects import Pod
 from policysched.pausing import Pausing
 from policysched.schedule.cycle.classes import class_key
 from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.earlier import EarlierResults
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.nominated_pods import with_nominated_pods
 from policysched.schedule.cycle.per_pod_results import (
@@ -40,6 +42,11 @@ BYTES_PER_KEY_BYTE = 6
 """What a pod takes, and what was made of its parts, for each byte of its class's key."""
 
 
+MOST_EARLIER = 4
+"""Of how many earlier sets of policies evaluations are kept, to go on with what they found. Each keeps the results of
+its rules, too."""
+
+
 class Engine:
     """Decides for the pods of one profile over one cluster."""
 
@@ -53,14 +60,26 @@ class Engine:
         self.profile = profile
         self._rng = rng
         self._evaluations = _no_evaluations()
+        self._earlier: list[ref[Profile]] = []
+        """The profiles of evaluations that are not of the one in force, the newest first; evaluations hold them."""
         if profile.handle is not None:
             profile.handle.connect(cluster)
 
-    def use(self, profile: Profile) -> LRUCache[Hashable, Evaluation]:
-        """Go on with another set of plugins; return what was prepared for the old ones: much to free."""
-        self.profile = profile
-        before, self._evaluations = self._evaluations, _no_evaluations()
-        return before
+    def use(self, profile: Profile) -> list[Evaluation]:
+        """Go on with another set of plugins; return what nothing is gone on with: much to free.
+
+        What was found out for a pod class is looked through when a pod of it comes next.
+        """
+        before = [one for kept in self._earlier if (one := kept()) is not None]
+        used = {id(one.profile) for one in self._evaluations.values()}
+        kept = [one for one in (self.profile, *before) if id(one) in used and one is not profile][:MOST_EARLIER]
+        self.profile, self._earlier = profile, [ref(one) for one in kept]
+        known = {id(one) for one in (profile, *kept)}
+        return [self._evaluations.pop(key) for key, one in [*self._evaluations.items()] if id(one.profile) not in known]
+
+    def forget(self) -> None:
+        """Forget what was found out for pod classes."""
+        self._evaluations, self._earlier = _no_evaluations(), []
 
     def beside(self, rng: random.Random) -> Engine:
         """Return another engine of the same plugins over the same cluster, which keeps and draws for itself alone.
@@ -68,7 +87,8 @@ class Engine:
         Nothing that it decides shows in what this one keeps, and what plugins reach the scheduler with stays as it is.
         """
         made = copy(self)
-        made._rng, made._evaluations, made.times = rng, _no_evaluations(), None
+        made._rng, made.times = rng, None
+        made.forget()
         return made
 
     def key(self, pod: Pod) -> Hashable:
@@ -85,14 +105,34 @@ class Engine:
         key = self.key(pod) if key is None else key
         generations = self._generations()
         evaluation = self._evaluations.get(key)
-        if evaluation is None or evaluation.generations != generations:
-            evaluation = Evaluation(self.cluster, self.profile, pod, generations, times)
+        if evaluation is None or evaluation.profile is not self.profile or evaluation.generations != generations:
+            earlier = self._earlier_results(pod, key)
+            evaluation = Evaluation(self.cluster, self.profile, pod, generations, times, earlier)
             self._keep(key, evaluation)
         else:
             if times is not None:
                 times.lap(PREPARED)
             self._refresh(key, evaluation)
         return evaluation
+
+    def _earlier_results(self, pod: Pod, key: Hashable) -> EarlierResults | None:
+        """Return what was found for the pod's class under earlier policies, None where nothing can be gone on with.
+
+        Classes may have been told apart otherwise then; so the pod is looked for under the key that it had.
+        """
+        for one in self._earlier:
+            profile = one()
+            if profile is None:
+                continue
+            extra = profile.extra_key
+            own = key
+            if extra != self.profile.extra_key:
+                own = class_key(pod, None if extra is None else extra(pod, self.cluster))
+            found = self._evaluations.get(own)
+            if found is not None and found.profile is profile:
+                del self._evaluations[own]
+                return found.handed_over() if found.generations == self._generations(profile) else None
+        return None
 
     def evaluating(self, pod: Pod) -> Pausing[None]:
         """Work out the evaluation of the pod's class, pausing now and then; a decision brings it up to date.
@@ -110,8 +150,8 @@ class Engine:
                 return
             yield
 
-    def _generations(self) -> Hashable:
-        return self.profile.generations(self.cluster), self.cluster.nodes.columns.capacity
+    def _generations(self, profile: Profile | None = None) -> Hashable:
+        return (profile or self.profile).generations(self.cluster), self.cluster.nodes.columns.capacity
 
     @property
     def kept_bytes(self) -> int:

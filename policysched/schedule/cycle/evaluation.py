@@ -36,6 +36,7 @@ from policysched.framework.out_of_tree.adapter import PodCycle
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing, finished
+from policysched.schedule.cycle.earlier import EarlierResults
 from policysched.schedule.cycle.out_of_tree_results import KnownAnswers, OutOfTreePart
 from policysched.schedule.cycle.plugin_results import PRESENCE, FilterResults, NarrowedNodes, RowChanges, ScoreResults
 from policysched.schedule.cycle.what_if import Trial
@@ -98,12 +99,20 @@ class PreFilter:
 
     @classmethod
     def asking(
-        cls, cluster: Cluster, profile: Profile, pod: Pod, times: CycleTimes | None = None
+        cls,
+        cluster: Cluster,
+        profile: Profile,
+        pod: Pod,
+        times: CycleTimes | None = None,
+        earlier: EarlierResults | None = None,
     ) -> Pausing[PreFilter]:
-        """Ask the filters whose answers hold for the whole pod class, pausing after each."""
+        """Ask the filters whose answers hold for the whole pod class and are not known yet, pausing after each."""
         made = cls(profile.places)
         for place, plugin in profile.class_filters:
-            state = asked(times, plugin.name, PRE_FILTER, plugin.prepare_filter, pod, cluster)
+            if earlier is not None and earlier.has_filter(plugin):
+                state = earlier.filter_state(plugin)
+            else:
+                state = asked(times, plugin.name, PRE_FILTER, plugin.prepare_filter, pod, cluster)
             if made.ends(place, plugin, state):
                 return made
             yield
@@ -157,6 +166,12 @@ def _narrowed_to_nothing(plugins: tuple[str, ...]) -> str:
 class Evaluation:
     """A pod class under one profile and policy set."""
 
+    cluster: Cluster
+    profile: Profile
+    generations: Hashable
+    """What its plugins prepared is of, see `Profile.generations`."""
+    times: CycleTimes | None
+    """What the extension points of the decision at hand take, None where nobody measures."""
     filters: list[FilterResults]
     """The filters that have something to say, in their order."""
     narrowing: tuple[str, ...]
@@ -198,8 +213,10 @@ class Evaluation:
         pod: Pod,
         generations: Hashable,
         times: CycleTimes | None = None,
+        earlier: EarlierResults | None = None,
     ) -> None:
-        finished(self._working_out(cluster, profile, pod, generations, times))
+        self.cluster, self.profile, self.generations, self.times = cluster, profile, generations, times
+        finished(self._working_out(pod, earlier))
 
     @classmethod
     def evaluating(cls, cluster: Cluster, profile: Profile, pod: Pod, generations: Hashable) -> Pausing[Evaluation]:
@@ -208,21 +225,17 @@ class Evaluation:
         Once the generations have moved it is not to be gone on with.
         """
         made = object.__new__(cls)
-        yield from made._working_out(cluster, profile, pod, generations, None)
+        made.cluster, made.profile, made.generations, made.times = cluster, profile, generations, None
+        yield from made._working_out(pod, None)
         return made
 
-    def _working_out(
-        self, cluster: Cluster, profile: Profile, pod: Pod, generations: Hashable, times: CycleTimes | None
-    ) -> Pausing[None]:
-        self.cluster = cluster
-        self.times = times
-        """What the extension points of the decision at hand take, None where nobody measures."""
+    def _working_out(self, pod: Pod, earlier: EarlierResults | None) -> Pausing[None]:
+        cluster, profile, times = self.cluster, self.profile, self.times
         self._names: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         self.nbytes = self._refreshes = 0
-        self.generations = generations
         self._seen = cluster.journal.position
         self.pod_resources: PodResources = pod_resources(pod)
-        prepared = yield from PreFilter.asking(cluster, profile, pod, times)
+        prepared = yield from PreFilter.asking(cluster, profile, pod, times, earlier)
         self._lap(PREPARED)
         self.filters, self.narrowing, self.outcomes = prepared.filters, prepared.narrowing, prepared.outcomes
         self._failing = [one for one in self.filters if one.fails]
@@ -241,9 +254,10 @@ class Evaluation:
         self._scored: int | None = None
         """The journal's position that the scores are of, None where they have to be computed anew."""
         if self.rejection is None:
-            self.scores, self.score_failure = yield from preparing_scores(profile.class_scores, pod, cluster, times)
+            scoring = preparing_scores(profile.class_scores, pod, cluster, times, earlier)
+            self.scores, self.score_failure = yield from scoring
             self._lap(PRE_SCORED)
-            yield from self._recomputing(self._seen)
+            yield from self._recomputing(self._seen, earlier)
 
     def measure(self) -> None:
         """Count the memory anew: its arrays, what plugins prepared, and their parts of what several classes share."""
@@ -255,6 +269,23 @@ class Evaluation:
     def to_be_measured(self) -> bool:
         """Whether it was refreshed so often that it may have grown since it was measured."""
         return self._refreshes % MEASURED_EVERY == 1
+
+    def handed_over(self) -> EarlierResults | None:
+        """Return what an evaluation under other policies can go on with, brought up to date; this one ends with that.
+
+        Missing: None where a plugin turned the pod away or failed, and where bringing it up to date is not possible.
+        """
+        if self.rejection is not None or self.score_failure is not None:
+            return None
+        if self.cluster.journal.since(self._seen) is None:
+            return None
+        self.times = None
+        try:
+            self.refresh()
+        except Exception:  # of a policy perhaps that is not in force any more
+            return None
+        scored = self._scored == self._seen
+        return EarlierResults(self.profile, self.filters, self.scores, self.outcomes, scored=scored)
 
     def copy(self) -> Evaluation:
         """Return another one of the same parts, to replace some of them."""
@@ -299,10 +330,12 @@ class Evaluation:
             return
         finished(self._scoring())
 
-    def _scoring(self) -> Pausing[None]:
+    def _scoring(self, earlier: EarlierResults | None = None) -> Pausing[None]:
         """Ask about all rows, as of the verdicts' position."""
         nodes, self._scored = self.cluster.nodes, self._seen
         for one in self.scores:
+            if earlier is not None and earlier.answers_score(one):
+                continue
             asked(self.times, one.plugin.name, SCORE, one.recompute, nodes.columns.capacity, nodes.size)
             yield
         self._rank(slice(0, nodes.size))
@@ -449,19 +482,21 @@ class Evaluation:
             ]
         return counted
 
-    def _recomputing(self, seen: int) -> Pausing[None]:
+    def _recomputing(self, seen: int, earlier: EarlierResults | None = None) -> Pausing[None]:
         """Ask about all rows; what is after a position of the journal is caught up with later, again or not."""
         nodes = self.cluster.nodes
         self._seen, self._scored = seen, None
         self.first = np.full(nodes.columns.capacity, ABSENT, np.int16)
         self.ranked = np.full(nodes.columns.capacity, self.infeasible, self.ranked.dtype)
         for one in self.filters:
+            if earlier is not None and earlier.answers_filter(one):
+                continue
             asked(self.times, one.plugin.name, FILTER, one.recompute, nodes.columns.capacity, nodes.size)
             yield
         self._judge(slice(0, nodes.size))
         self._lap(FILTERED)
         if self.feasible_count:
-            yield from self._scoring()
+            yield from self._scoring(earlier)
 
     def _judge(self, rows: Rows) -> None:
         """Find rows' first rejecting filters."""
@@ -513,12 +548,19 @@ def prepare_scores(
 
 
 def preparing_scores(
-    plugins: Sequence[tuple[ScorePlugin, int | None]], pod: Pod, cluster: Cluster, times: CycleTimes | None = None
+    plugins: Sequence[tuple[ScorePlugin, int | None]],
+    pod: Pod,
+    cluster: Cluster,
+    times: CycleTimes | None = None,
+    earlier: EarlierResults | None = None,
 ) -> Pausing[tuple[list[ScoreResults], Status | None]]:
-    """Do what `prepare_scores` does, pausing after each plugin."""
+    """Do what `prepare_scores` does, pausing after each plugin; those whose answers are known are not asked."""
     found: list[ScoreResults] = []
     for plugin, weight in plugins:
-        state = asked(times, plugin.name, PRE_SCORE, plugin.prepare_score, pod, cluster)
+        if earlier is not None and earlier.has_score(plugin):
+            state = earlier.score_state(plugin)
+        else:
+            state = asked(times, plugin.name, PRE_SCORE, plugin.prepare_score, pod, cluster)
         if isinstance(state, Status):
             return [], state.by(plugin.name)
         if state is not SKIP and weight is not None:

@@ -99,6 +99,10 @@ class FilterResults:
         self.codes = NO_CODES
         self.rejects_any = False
 
+    def take_over(self, before: FilterResults) -> None:
+        """Go on with the answers of an earlier state that this one continues."""
+        self._capacity, self.codes, self.rejects_any = before._capacity, before.codes, before.rejects_any
+
     def recompute(self, capacity: int, size: int) -> None:
         """Ask the plugin about all rows in use."""
         self._capacity = capacity
@@ -170,6 +174,20 @@ class ScoreResults:
         self.may_leave_range = self.normalizes and not self._stays(state)
         """Whether a final score may be none of 0 to 100."""
 
+    def take_over(self, before: ScoreResults) -> bool:
+        """Go on with the scores of an earlier state that this one continues, by another weight perhaps.
+
+        Returns:
+            Whether they tell the scores by this weight: all are 0 by none.
+        """
+        if not (before.normalizes or before.weight or before.flat):
+            return False
+        self._capacity, self.flat, self.may_leave_range = before._capacity, before.flat, before.may_leave_range
+        self.values = before.values
+        if before.weight != self.weight and not (self.normalizes or self.flat):
+            self.values = (before.values // before.weight).astype(self._width) * self.weight
+        return True
+
     def recompute(self, capacity: int, size: int) -> None:
         """Ask the plugin about all rows in use."""
         self._capacity = capacity
@@ -221,6 +239,11 @@ class ScoreResults:
         lowest, highest = int(among.min(initial=0)), int(among.max(initial=0))
         return lowest if lowest < 0 else highest if highest > MAX_NODE_SCORE else None
 
+    @property
+    def _width(self) -> type[np.signedinteger]:
+        """The width of the values: final scores are at most 100 times a weight, half is nearly always enough."""
+        return np.int64 if self.normalizes or abs(self.weight) > WIDEST_NARROW_WEIGHT else np.int32
+
     def _raw(self, size: int) -> Scores:
         return np.zeros(size, np.int64) if self.flat else self.values[:size].astype(np.int64, copy=False)
 
@@ -233,9 +256,7 @@ class ScoreResults:
         if self.flat:
             if not np.count_nonzero(scores):
                 return NO_ROWS
-            # final scores are at most 100 times a weight: half the width is nearly always enough
-            wide = self.normalizes or abs(self.weight) > WIDEST_NARROW_WEIGHT
-            self.values = np.zeros(self._capacity, np.int64 if wide else np.int32)
+            self.values = np.zeros(self._capacity, self._width)
             self.flat = False
         if self.normalizes:
             self.values[rows] = scores
