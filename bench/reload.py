@@ -1,9 +1,9 @@
 """What an edit of a policy costs the pods that come after it: the first decision of each class under the new set.
 
-5,000 nodes with 50,000 placed pods, 20 policies of 5 rules and pods of 10 classes that are all known. Four edits: another
-weight of a policy, another text of one rule, a policy more, a policy less; and what the same decisions cost where
-nothing is known of a class, which is what every edit came to if results were dropped. Times are those of the processor,
-in one process. Prints a table, or JSON with `--json`.
+5,000 nodes with 50,000 placed pods, 20 policies of 5 rules and pods of 10 classes that are all known. Four edits: a
+policy's weight, one of its rules, a policy more, a policy less; and what the same decisions cost where nothing is known
+of a class, as if every edit dropped all results. Times are those of the processor, in one process.
+Prints a table, or JSON with `--json`.
 """
 
 from __future__ import annotations

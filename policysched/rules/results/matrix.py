@@ -83,6 +83,8 @@ class PolicyMatrix(ABC, Generic[RowT]):
         self._stamps: list[int] = []
         self._moves = 0
         self._version: object = None
+        self.is_partly_known = False
+        """Whether results of some policies were taken over: who is asked about all rows then is asked by itself."""
         self._known: tuple[object, Rows, Array] | None = None
         """What was last worked out for few rows, and when."""
 
@@ -293,7 +295,10 @@ class PolicySlice(Generic[RowT]):
 
     def continues(self, before: object) -> bool:
         """Return whether the same rules speak for the pod as in an earlier set of policies."""
-        return isinstance(before, PolicySlice) and before.rules == self.rules
+        if not isinstance(before, PolicySlice) or before.rules != self.rules:
+            return False
+        self._matrix.is_partly_known = True
+        return True
 
     @property
     def rules(self) -> Sequence[RowT]:
@@ -313,7 +318,7 @@ class PolicySlice(Generic[RowT]):
     def answers(self, rows: Rows) -> Array:
         """Return what the policy says of rows. Shapes: (R,)."""
         matrix, place = self._matrix, self._place
-        if rows is self._alone_rows:
+        if rows is self._alone_rows or (matrix.is_partly_known and isinstance(rows, slice)):
             if self._alone is None:
                 self._alone = matrix.alone(place)
             matrix, place = self._alone, 0

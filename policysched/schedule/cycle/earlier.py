@@ -64,7 +64,7 @@ class EarlierResults:
     def answers_filter(self, results: FilterResults) -> bool:
         """Give a filter the answers that hold for its state; return whether there are any."""
         before = self._filters.get(results.plugin_name)
-        if before is None or not _continues(results.state, before.state):
+        if before is None or not _continues(results, before):
             return False
         results.take_over(before)
         return True
@@ -72,8 +72,12 @@ class EarlierResults:
     def answers_score(self, results: ScoreResults) -> bool:
         """Give a plugin that scores the answers that hold for its state; return whether there are any."""
         before = self._scores.get(results.plugin.name) if self._scored else None
-        return before is not None and _continues(results.state, before.state) and results.take_over(before)
+        return before is not None and _continues(results, before) and results.take_over(before)
 
 
-def _continues(state: Any, before: Any) -> bool:
-    return state is before or (isinstance(state, Continuing) and state.continues(before))
+def _continues(results: FilterResults | ScoreResults, before: FilterResults | ScoreResults) -> bool:
+    """Return whether the answers of earlier results hold."""
+    state = results.state
+    if results.plugin is before.plugin:
+        return state is before.state
+    return isinstance(state, Continuing) and state.continues(before.state)

@@ -333,9 +333,7 @@ class Evaluation:
     def _scoring(self, earlier: EarlierResults | None = None) -> Pausing[None]:
         """Ask about all rows, as of the verdicts' position."""
         nodes, self._scored = self.cluster.nodes, self._seen
-        for one in self.scores:
-            if earlier is not None and earlier.answers_score(one):
-                continue
+        for one in [one for one in self.scores if earlier is None or not earlier.answers_score(one)]:
             asked(self.times, one.plugin.name, SCORE, one.recompute, nodes.columns.capacity, nodes.size)
             yield
         self._rank(slice(0, nodes.size))
@@ -488,9 +486,7 @@ class Evaluation:
         self._seen, self._scored = seen, None
         self.first = np.full(nodes.columns.capacity, ABSENT, np.int16)
         self.ranked = np.full(nodes.columns.capacity, self.infeasible, self.ranked.dtype)
-        for one in self.filters:
-            if earlier is not None and earlier.answers_filter(one):
-                continue
+        for one in [one for one in self.filters if earlier is None or not earlier.answers_filter(one)]:
             asked(self.times, one.plugin.name, FILTER, one.recompute, nodes.columns.capacity, nodes.size)
             yield
         self._judge(slice(0, nodes.size))
