@@ -14,6 +14,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -22,7 +23,7 @@ from rich.table import Table
 
 from bench.rules import apply, loaded, pod, policies, policy
 from policysched.app.configuration.profiles import default_profile
-from policysched.model.policy import Policy
+from policysched.model.policy import Policy, PolicyKey
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.cycle.engine import Engine
 
@@ -58,7 +59,7 @@ class Edited:
 
     def less(self) -> None:
         """Take it away."""
-        self._store.remove("more")
+        self._store.remove(PolicyKey("more"))
         self._engine.use(self._store.policy_set().join(self._profile))
 
     def nothing_known(self) -> None:
@@ -80,7 +81,7 @@ class Edited:
             for index in range(KNOWN):
                 self._decide(index)
             edits.append(_timed(edit))
-            firsts += [_timed(lambda index=index: self._decide(index)) for index in range(KNOWN)]
+            firsts += [_timed(partial(self._decide, index)) for index in range(KNOWN)]
         return {"edit": statistics.median(edits), "first": statistics.median(firsts), "worst": max(firsts)}
 
     def _decide(self, index: int) -> None:
