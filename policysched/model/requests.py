@@ -86,6 +86,22 @@ def incoming_amounts(pod: Pod, resources: Iterable[str], *, nonzero: bool = Fals
     return [_scaled(amounts, resource) for resource in resources]
 
 
+def counted_parts(pod: Pod) -> tuple[object, ...]:
+    """Return everything of a pod that counting it on its node reads, for what keeps the outcome."""
+    spec, status = pod.spec, pod.status
+    return (
+        spec.containers,
+        spec.init_containers,
+        spec.overhead,
+        spec.resources,
+        status.container_statuses,
+        status.init_container_statuses,
+        status.resources,
+        status.allocated_resources,
+        _resize_is_infeasible(pod),
+    )
+
+
 def placed_requests(pod: Pod) -> Requests:
     """Count what a pod takes from the node that it is on."""
     return _requests(pod_amounts(pod, use_status=True))

@@ -21,6 +21,7 @@ from tests.schedule.queue_parts import (
     popped,
     queue,
 )
+from tests.work import calls
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,15 @@ def test_change_moves_pods_whose_rejector_says_so(
     if when == "before":
         assert tested.move(change) == moves
     assert tested.counts() == (0, int(moves), int(not moves), 0)
+
+
+def test_change_that_nobody_waits_for_asks_no_profile() -> None:
+    tested = queue(StandingClock())
+    idle = calls(lambda: tested.move(NODE_ADDED))
+    queued = popped(tested)
+    assert calls(lambda: tested.move(NODE_ADDED)) > 2 * idle
+    tested.reject(queued, FIT)
+    assert tested.counts() == (0, 1, 0, 0)
 
 
 def test_hint_decides_for_one_pod_and_change() -> None:

@@ -43,7 +43,10 @@ class PodPartCache(Generic[T]):
         part = self._part(pod)
         if part is None:
             return self._without
-        key = _ENCODER.encode(part)
+        try:
+            key = _ENCODER.encode(part)
+        except UnicodeError:  # a text that no JSON can say
+            return self._answer(pod)
         known = self._kept.get(key)
         if known is not None:
             return known[0]

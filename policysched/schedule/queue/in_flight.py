@@ -72,6 +72,11 @@ class InFlight:
         if self._listening:
             self._occurrences.append(occurrence)
 
+    @property
+    def keeps(self) -> bool:
+        """Whether occurrences are kept for anybody."""
+        return bool(self._listening)
+
     def missed(self, flight: Flight) -> Iterator[Occurrence]:
         """Replay what an attempt may have missed, oldest first."""
         recent = islice(self._occurrences, flight.since - self._first, None)

@@ -219,7 +219,7 @@ class Queue:
         Of many pods the first are judged now, and the others while pods are popped. The pod `but` is left alone, and so
         are pods of a higher priority than `at_most` where one is given.
         """
-        if change.nothing:
+        if change.nothing or not (self._in_flight.keeps or len(self._queues.waiting)):
             return 0
         concerned: dict[str, QueuedPod] = {}
         interesting = False

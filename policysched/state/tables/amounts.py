@@ -9,8 +9,8 @@ resource, and so can a kubelet, so names alone cost no row.
 Sums are int64 as in kube-scheduler: they wrap around, so that a pod that leaves takes off what it added, whatever else
 was added meanwhile.
 
-What a pod takes on its node (`PodResources`) is computed once a pod, or once a pod class for pods that are about to be
-placed, and then only added and subtracted.
+What a pod takes on its node (`PodResources`) is computed once for all pods that state the same, and then only added and
+subtracted.
 
 Shapes: K places, C the capacity of the columns; tables are (K, C).
 Units: cpu in millicores, other resources in their own unit.
@@ -35,7 +35,8 @@ from numpy.typing import NDArray
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import host_ports
 from policysched.model.quantity import wrap
-from policysched.model.requests import placed_nonzero, placed_requests
+from policysched.model.requests import counted_parts, placed_nonzero, placed_requests
+from policysched.model.selection.pod_part_cache import PodPartCache
 from policysched.state.tables.columns import Column, ColumnSet, Rows
 
 Amounts = NDArray[np.int64]
@@ -289,8 +290,7 @@ class PodResources:
     ports: tuple[HostPort, ...]
 
 
-def pod_resources(pod: Pod) -> PodResources:
-    """Measure a placed pod, or one that is about to be placed."""
+def _measure(pod: Pod) -> PodResources:
     requests = placed_requests(pod)
     named = (
         ("cpu", requests.cpu_millis),
@@ -305,6 +305,10 @@ def pod_resources(pod: Pod) -> PodResources:
         nonzero_memory_bytes=memory_bytes,
         ports=tuple(host_ports(pod)),
     )
+
+
+pod_resources: Final = PodPartCache(_measure, counted_parts, PodResources((), 0, 0, ()))
+"""Measures a placed pod, or one that is about to be placed: once for all pods that state the same."""
 
 
 class PortTable:
