@@ -22,6 +22,7 @@ from policysched.framework.extender import Extender
 from policysched.framework.plugin import Codes, Hint, Mask, Plugin
 from policysched.framework.status import Code, Status
 from policysched.model.objects import Pod
+from policysched.pausing import Pausing
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import RowNumbers
 from policysched.state.what_if import ChangedRows
@@ -146,6 +147,13 @@ class FailedDecision(Protocol):
 
     def verdicts(self, changed: ChangedRows) -> RowVerdicts | None:
         """Return what would be said of many rows at once; None where only a what-if of each can tell."""
+
+    def asking(self, changed: ChangedRows) -> Pausing[RowVerdicts | None]:
+        """Do what `verdicts` does, pausing after each filter; it means nothing once the cluster has changed."""
+
+    @property
+    def filter_units(self) -> int:
+        """What it takes to ask filters about many rows at once. Units: as what policies take together."""
 
     def most_pods(self, rows: RowNumbers) -> NDArray[np.int64]:
         """Return how many other pods may be on each row at most for the pod to go there, whichever they are.

@@ -21,6 +21,7 @@ from policysched.model.objects import (
     PodStatus,
 )
 from policysched.model.objects.cluster import PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from policysched.pausing import Pausing
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionArguments, PreemptionDetails
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle
@@ -100,8 +101,9 @@ LABELS = {"app": "web"}
 class OneByOne(FailedCycle):
     """A decision that answers for no more than one node at a time."""
 
-    def verdicts(self, changed: Any) -> None:  # noqa: ARG002 - the protocol's signature
+    def asking(self, changed: Any) -> Pausing[None]:  # noqa: ARG002 - the protocol's signature
         return None
+        yield
 
 
 def outcome(failed: FailedCycle, given: PreemptionArguments | None = None) -> Any:

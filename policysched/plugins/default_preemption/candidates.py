@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.model.objects import Pod
-from policysched.plugins.default_preemption.search import Places, Search
+from policysched.plugins.default_preemption.reprieve import Places
+from policysched.plugins.default_preemption.search import Search
 
 LOWEST: Final = -(2**31)
 """The lowest priority: in the sum each one counts from here on, so that a victim more always costs more."""

@@ -48,8 +48,10 @@ from policysched.plugins.default_preemption.eviction import (
 )
 from policysched.plugins.default_preemption.extending import NONE_LEFT, ask_extenders, least_costly, without_guarded
 from policysched.plugins.default_preemption.guards import Guarded, ask_about
-from policysched.plugins.default_preemption.search import Places, Search, search_victims
-from policysched.plugins.default_preemption.slices import SearchInSlices, pods_at_once
+from policysched.plugins.default_preemption.reprieve import Places
+from policysched.plugins.default_preemption.search import Search, search_victims
+from policysched.plugins.default_preemption.slices import SLICE, SearchInSlices, pods_at_once
+from policysched.plugins.default_preemption.steps import search_in_steps, takes_steps
 
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
@@ -165,9 +167,16 @@ class DefaultPreemption:
         rows = failed.rows_with(Code.UNSCHEDULABLE)
         if at_once := pods_at_once(failed):
             return PostFilterResult(ask=partial(self._search_on, pod, failed, at_once))
+        if takes_steps(failed):
+            return PostFilterResult(ask=partial(self._search_in_steps, pod, failed))
         budgets = self._renewed_budgets(cluster)
         found = search_victims(failed, pod_priority(pod), rows, budgets, cluster.time.seconds)
-        candidates = self._bounded(found, failed, rows.size)
+        return self._chosen(pod, failed, found, budgets)
+
+    def _chosen(self, pod: Pod, failed: FailedDecision, found: Search, budgets: Budgets) -> PostFilterResult:
+        """Choose among the candidates of a search on all nodes together."""
+        cluster = failed.cluster
+        candidates = self._bounded(found, failed, found.rows.size + found.empty_rows.size)
         if not candidates.size:
             return _no_candidate(found.failures(), found.guarded, cluster.nodes.count)
         choice = choice_of(found, candidates)
@@ -180,6 +189,18 @@ class DefaultPreemption:
     def _renewed_budgets(self, cluster: Cluster) -> Budgets:
         self._budgets = Budgets(cluster, self._budgets)
         return self._budgets
+
+    async def _search_in_steps(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
+        """Look at all nodes together, with pauses."""
+        budgets = self._renewed_budgets(failed.cluster)
+        answer = await search_in_steps(failed, budgets)
+        if answer is None:
+            return _said(Code.UNSCHEDULABLE, CHANGED)
+        found, is_whole = answer
+        if not is_whole:
+            return await self._search_on(pod, failed, SLICE)
+        result = self._chosen(pod, failed, found, budgets)
+        return result if result.ask is None else await result.ask()
 
     async def _search_on(self, pod: Pod, failed: FailedDecision, pods: int) -> PostFilterResult:
         """Look at some nodes after others, with pauses."""

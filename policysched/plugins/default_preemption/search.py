@@ -33,11 +33,12 @@ from policysched.framework import (
     unschedulable,
 )
 from policysched.model.objects import Pod
+from policysched.pausing import finished
 from policysched.plugins.default_preemption.budgets import Budgets
 from policysched.plugins.default_preemption.guards import Guarded, ask_guards
+from policysched.plugins.default_preemption.reprieve import Places, Reprieve, Steps, until_moved
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
-Places = NDArray[np.intp]
 FEW: Final = 64
 """Of how many rows at most the pods are listed row by row, rather than looked for among all pods."""
 
@@ -141,26 +142,61 @@ def search_victims(failed: FailedDecision, priority: int, rows: RowNumbers, budg
 
     Cost: O(pods of lower priority), plus a few operations over the nodes for each of the pods of the fullest one.
     """
-    found = _gather(failed, priority, rows, now)
+    found, is_whole = finished(searching_victims(failed, priority, rows, budgets, now))
+    if not is_whole:
+        _search_one_by_one(found, failed, budgets)
+    return found
+
+
+def searching_victims(
+    failed: FailedDecision, priority: int, rows: RowNumbers, budgets: Budgets, now: float, *, pauses: bool = False
+) -> Steps[tuple[Search, bool]]:
+    """Find the victims on all of some nodes together, pausing after each filter, as `search_victims` does.
+
+    Args:
+        failed: The decision.
+        priority: The priority of the pod that is to fit.
+        rows: The rows of the nodes.
+        budgets: The disruption budgets.
+        now: When pods count as started that have not. Units: seconds since 1970.
+        pauses: Whether the cluster may change in a pause.
+
+    Returns:
+        What was found, and whether all filters could tell of many nodes at once; it means nothing where they could not.
+    """
+    found, changed = _without_lower(failed, priority, rows, now)
     if not found.rows.size:
-        return found
-    changed = ChangedRows(
-        found.cluster, found.rows, found.slots, np.repeat(np.arange(found.rows.size), np.diff(found.begins))
-    )
-    changed.remove(np.arange(found.slots.size))
-    verdicts = found.verdicts = failed.verdicts(changed)
-    if verdicts is not None:
-        found.fits = verdicts.fits
-        _put_violating_first(found, budgets)
-        if _bring_back_together(found, failed):
-            return found
-        found.victims[:] = False
-    trials = _without_all(found, failed)
+        return found, True
+    moved, verdicts = yield from until_moved(failed.asking(changed))
+    if moved:
+        rows = np.intersect1d(rows, failed.rows_with(Code.UNSCHEDULABLE))
+        found, changed = _without_lower(failed, priority, rows, now)
+        verdicts = failed.verdicts(changed)
+    if not found.rows.size:
+        return found, True
     if verdicts is None:
+        return found, False
+    found.verdicts, found.fits = verdicts, verdicts.fits.copy()
+    _put_violating_first(found, budgets)
+    return found, (yield from _bringing_back(found, failed, pauses=pauses))
+
+
+def _without_lower(failed: FailedDecision, priority: int, rows: RowNumbers, now: float) -> tuple[Search, ChangedRows]:
+    """Gather the pods of lower priority, and take them all away."""
+    found = _gather(failed, priority, rows, now)
+    of = np.repeat(np.arange(found.rows.size), np.diff(found.begins))
+    changed = ChangedRows(found.cluster, found.rows, found.slots, of)
+    changed.remove(np.arange(found.slots.size))
+    return found, changed
+
+
+def _search_one_by_one(found: Search, failed: FailedDecision, budgets: Budgets) -> None:
+    """Find the victims on one node after the other."""
+    trials = _without_all(found, failed)
+    if found.verdicts is None:
         _put_violating_first(found, budgets)
     for place, trial in trials.items():
         _bring_back_on(found, failed, trial, place)
-    return found
 
 
 def _gather(failed: FailedDecision, priority: int, rows: RowNumbers, now: float) -> Search:
@@ -222,36 +258,21 @@ def _put_violating_first(found: Search, budgets: Budgets) -> None:
     found.priorities, found.starts, found.importance = found.priorities[order], found.starts[order], order
 
 
-def _bring_back_together(found: Search, failed: FailedDecision) -> bool:
+def _bringing_back(found: Search, failed: FailedDecision, *, pauses: bool) -> Steps[bool]:
     """Bring back one pod after another, on all nodes where the pod fits without them, and note who has to stay away.
 
     Returns:
-        Whether all filters could tell: sums of a rule may be whole with some of the pods and not with others.
+        Whether all filters could tell.
     """
-    all_lengths = np.diff(found.begins)
     kept = np.flatnonzero(found.fits)
     if not kept.size:
         return True
-    lengths, rows = all_lengths[kept], found.rows[kept]
-    places = np.flatnonzero(np.repeat(found.fits, all_lengths))
-    of = np.repeat(np.arange(kept.size), lengths)
-    begins = np.append(0, np.cumsum(lengths))[:-1]
-    changed = ChangedRows(found.cluster, rows, found.slots[places], of)
-    changed.remove(np.arange(places.size))
-    found.victims[places] = True
-    spare = failed.most_pods(rows) - found.cluster.nodes.pods_count.data[rows]
-    for step in range(int(lengths.max())):
-        tried = np.flatnonzero((step < lengths) & (changed.more_pods() < spare))
-        if not tried.size:
-            break
-        back = begins[tried] + step
-        changed.restore(back)
-        verdicts = failed.verdicts(changed)
-        if verdicts is None:
-            return False
-        fits = verdicts.fits[tried]
-        changed.remove(back[~fits])
-        found.victims[places[back[fits]]] = False
+    lengths = np.diff(found.begins)
+    places, of = np.flatnonzero(np.repeat(found.fits, lengths)), np.repeat(np.arange(kept.size), lengths[kept])
+    reprieve = Reprieve(failed, found.rows[kept], found.slots[places], of, pauses=pauses)
+    if not (yield from reprieve.run()):
+        return False
+    found.victims[places], found.slots[places] = reprieve.victims, reprieve.slots
     return True
 
 

@@ -187,6 +187,8 @@ class PolicyPlugin:
         self.policy = policy
         self.selection = Selection(policy, policy.filters)
         self.name = plugin_name(policy.key)
+        self.units = policy.units
+        """What it takes of a decision. Units: operations over all nodes."""
         self.filter_reads = aspects_read(item for rule in policy.filters for item in rule.require.inputs)
         self.score_reads = aspects_read(item for rule in policy.scores for item in rule.value.inputs)
         self.normalizes = any(rule.normalizes for rule in policy.scores)

@@ -32,9 +32,10 @@ from policysched.framework import (
 )
 from policysched.framework.extender import Extender
 from policysched.model.objects import Pod
+from policysched.pausing import Pausing, finished
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.plugin_results import PRE_FILTER_RESULT, FilterResults
-from policysched.schedule.cycle.what_if import Trial, verdicts_on
+from policysched.schedule.cycle.what_if import POD_ASPECTS, Trial, asking_on
 from policysched.schedule.timing import POST_FILTER, Timing, awaited
 
 log = logging.getLogger(__name__)
@@ -121,8 +122,17 @@ class FailedCycle:
 
     def verdicts(self, changed: ChangedRows) -> RowVerdicts | None:
         """Return what would be said of many rows at once; None where only a what-if of each can tell."""
+        return finished(self.asking(changed))
+
+    def asking(self, changed: ChangedRows) -> Pausing[RowVerdicts | None]:
+        """Do what `verdicts` does, pausing after each filter."""
         evaluation = self.decision.evaluation
-        return verdicts_on(changed, self.filters, evaluation.nominated, evaluation.pod_cycle)
+        return asking_on(changed, self.filters, evaluation.nominated, evaluation.pod_cycle)
+
+    @property
+    def filter_units(self) -> int:
+        """What it takes to ask the policies that read pods about many rows at once."""
+        return sum(getattr(one.plugin, "units", 0) for one in self.filters if one.reads & POD_ASPECTS)
 
     def most_pods(self, rows: RowNumbers) -> NDArray[np.int64]:
         """Return how many other pods filters let be on rows at most; they need not let so many be."""

@@ -29,6 +29,7 @@ from policysched.framework import (
 from policysched.framework.out_of_tree.adapter import PodCycle
 from policysched.framework.out_of_tree.node_info import NodeInfo
 from policysched.model.objects import Pod
+from policysched.pausing import Pausing, finished
 from policysched.schedule.cycle.out_of_tree_results import OutOfTreeResults
 from policysched.schedule.cycle.plugin_results import FilterResults
 from policysched.state.nominations import PodsByRow
@@ -176,16 +177,23 @@ def verdicts_on(
 
     Cost: a few operations over the rows for each filter.
     """
+    return finished(asking_on(changed, filters, nominated, cycle))
+
+
+def asking_on(
+    changed: ChangedRows, filters: Sequence[FilterResults], nominated: PodsByRow, cycle: PodCycle | None
+) -> Pausing[RowVerdicts | None]:
+    """Do what `verdicts_on` does, pausing after each filter; it means nothing once the cluster has changed."""
     if cycle is not None and cycle.extended:
         return None
-    without = _first_of(changed, filters)
+    without = yield from _first_of(changed, filters)
     if without is None or not nominated:
         return without
-    beside = _first_of(changed.with_nominated(nominated), filters)
+    beside = yield from _first_of(changed.with_nominated(nominated), filters)
     return None if beside is None else beside.over(without)
 
 
-def _first_of(changed: ChangedRows, filters: Sequence[FilterResults]) -> RowVerdicts | None:
+def _first_of(changed: ChangedRows, filters: Sequence[FilterResults]) -> Pausing[RowVerdicts | None]:
     """Find the first filter that rejects each row."""
     rejecting: list[tuple[FilterResults, Codes]] = []
     for one in filters:
@@ -197,6 +205,7 @@ def _first_of(changed: ChangedRows, filters: Sequence[FilterResults]) -> RowVerd
             codes = plugin.filter_changed_rows(one.state, changed) if isinstance(plugin, FilterOfChangedRows) else None
             if codes is None:
                 return None
+            yield
         elif one.rejects_any:
             codes = one.codes[changed.rows]
         if codes is not None and np.count_nonzero(codes):
