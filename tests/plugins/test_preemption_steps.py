@@ -252,6 +252,24 @@ def test_candidates_that_are_gone_or_guarded_in_the_end_are_left_out() -> None:
     assert best == [one.node for one in found] == [chosen]
 
 
+def test_node_that_is_out_of_question_for_a_while_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows by then who of its pods may stay."""
+    monkeypatch.setattr(steps, "AT_ONCE", 0)
+    around, given = heavy(4, 2)
+
+    def meanwhile(pause: int) -> bool:
+        if pause in (5, 8):
+            for number in range(NODES - 1):
+                around.set_node(node(f"n{number}", unschedulable=pause == 5))
+        return pause in (5, 8)
+
+    failed = Stepping(around, wanted(1), given, meanwhile)
+    chosen, _, found = outcome(failed)
+    assert failed.pauses > 8
+    assert [one.node for one in found] == [chosen] == [f"n{NODES - 1}"]
+    assert len(found[0].victims) == 1
+
+
 def test_preemption_that_changes_make_useless_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "AT_ONCE", 0)
     around, given = world(node("n1"), low("old", "n1")), policies("node.free.cpu >= 0")

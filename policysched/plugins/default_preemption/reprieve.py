@@ -67,6 +67,8 @@ class Reprieve:
         """(W,): who they are."""
         self._at = np.zeros(rows.size, np.intp)
         """(R,): how many of the pods of each node were tried."""
+        self._left_out: Mask = np.zeros(rows.size, np.bool_)
+        """(R,): the nodes that were out of question once, be they in question again or not: nobody goes there."""
         self._arrange()
         self._steps, self._longest = 0, int(self._lengths.max(initial=0))
 
@@ -120,13 +122,14 @@ class Reprieve:
         self._at = np.bincount(self._of[there & tried], minlength=self._rows.size)
         others = np.bincount(self._of[~there], minlength=self._rows.size) > 0
         others |= self._failed.cluster.nodes.pods_count.data[self._rows] != self._counts
+        self._left_out |= ~np.isin(self._rows, self._failed.rows_with(Code.UNSCHEDULABLE))
         self._places, self._of, self._ids = self._places[there], self._of[there], self._ids[there]
         if self._steps <= self._longest:
             self._at[others] = 0
             self.victims[self._places[others[self._of]]] = True
+        self.victims[self._places[self._left_out[self._of]]] = False
         self._arrange()
-        in_question = np.isin(self._rows, self._failed.rows_with(Code.UNSCHEDULABLE))
-        self._at[~in_question] = self._lengths[~in_question]
+        self._at[self._left_out] = self._lengths[self._left_out]
 
     def _find(self) -> Mask:
         """Look the pods up; return which are on their nodes and of lower priority still. Shapes: (W,)."""
