@@ -149,7 +149,7 @@ async def test_problem_says_that_the_lease_should_have_been_renewed(
     assert part.leadership.problem() == ""
     await part.leadership.acquire()
     clock = SystemClock.monotonic
-    monkeypatch.setattr(SystemClock, "monotonic", lambda self: clock(self) + OVERDUE + 4)
+    monkeypatch.setattr(SystemClock, "monotonic", staticmethod(lambda: clock() + OVERDUE + 4))
     problem = part.leadership.problem()
     monkeypatch.undo()
     assert problem == "failed election to renew leadership on lease ours"

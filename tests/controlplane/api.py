@@ -21,6 +21,8 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 _DISCOVERY: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _IDLE: Final = 20.0
 """How old an idle connection may be before another is made. Units: seconds."""
+_MOST_TURNS_AWAY: Final = 10
+"""How often a request is made that the server has no time for (429)."""
 
 
 class RefusedError(Exception):
@@ -66,6 +68,16 @@ class Api:
             RefusedError: the answer is a failure.
             OSError: there is no answer.
         """
+        for _ in range(_MOST_TURNS_AWAY):
+            status, found = self._answer(method, path, body, head)
+            if status != http.HTTPStatus.TOO_MANY_REQUESTS:
+                break
+            time.sleep(1.0)  # what it asks for while the storage of a new kind begins
+        if status >= http.HTTPStatus.BAD_REQUEST:
+            raise RefusedError(f"{method} {path}", status, found)
+        return found
+
+    def _answer(self, method: str, path: str, body: Any, head: Mapping[str, str] | None) -> tuple[int, bytes]:
         data = None if body is None else json.dumps(body)
         sent = self._head | ({"Content-Type": JSON} if data else {}) | dict(head or {})
         with self._turn:
@@ -77,9 +89,7 @@ class Api:
             except (OSError, http.client.HTTPException) as error:
                 self._hang_up()
                 raise ConnectionError(f"{method} {path}: {error!r}") from error
-        if answer.status >= http.HTTPStatus.BAD_REQUEST:
-            raise RefusedError(f"{method} {path}", answer.status, found)
-        return found
+        return answer.status, found
 
     def call(self, method: str, path: str, body: Any = None, media: str = JSON) -> Json:
         """Make a request with a JSON answer.

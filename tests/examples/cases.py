@@ -18,6 +18,8 @@ from policysched.app.files.objects import load
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 FOLDERS = sorted(one.parent.name for one in EXAMPLES.glob("*/policy.yaml"))
+PLUGINS = {"06-multipoint-communicating", "07-node-filter", "08-beside-kube-scheduler"}
+"""The examples that are plugins alone."""
 POLICY, CLUSTER, TESTS = "policy.yaml", "cluster.yaml", "tests.yaml"
 Object = dict[str, Any]
 

@@ -13,7 +13,18 @@ import pytest
 
 import policysched
 from policysched.app.checking.explain import as_policy
-from tests.examples.cases import CLUSTER, EXAMPLES, FOLDERS, POLICY, TESTS, Case, cases, documents, read_cases
+from tests.examples.cases import (
+    CLUSTER,
+    EXAMPLES,
+    FOLDERS,
+    PLUGINS,
+    POLICY,
+    TESTS,
+    Case,
+    cases,
+    documents,
+    read_cases,
+)
 
 CASES = [pytest.param(folder, case, id=f"{folder}: {case.given}") for folder in FOLDERS for case in cases(folder)]
 
@@ -47,7 +58,7 @@ def test_a_policy_does_what_its_tests_say(folder: str, case: Case) -> None:
 
 def test_every_folder_has_what_it_needs() -> None:
     without = {one.name for one in EXAMPLES.iterdir() if one.is_dir()} - set(FOLDERS)
-    assert without == {"06-multipoint-communicating"}, "only what no policy can say is a plugin alone"
+    assert without == PLUGINS, "only what no policy can say is a plugin alone"
     for folder in FOLDERS:
         assert {POLICY, CLUSTER, TESTS} <= {one.name for one in (EXAMPLES / folder).iterdir()}, folder
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tests.examples.cases import EXAMPLES, FOLDERS, Entry, Expected, Pod
+from tests.examples.cases import EXAMPLES, FOLDERS, PLUGINS, Entry, Expected, Pod
 from tests.examples.cookbook import FIELDS, PAGE, RECIPES, page
 
 
 def test_every_folder_is_a_recipe_or_a_story_of_its_own() -> None:
     stories = {one.parent.name for one in EXAMPLES.glob("*/README.md")}
-    assert set(RECIPES) | stories == {*FOLDERS, "06-multipoint-communicating"}
+    assert set(RECIPES) | stories == {*FOLDERS, *PLUGINS}
     assert len(RECIPES) == 22
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
 
 import pytest
 
@@ -22,10 +23,11 @@ async def test_deployment_runs_without_the_control_plane(caplog: pytest.LogCaptu
     assert nodes["master"] == 0
     assert nodes["piworknode001"] == max(nodes.values())
     assert len(nodes) > 1, "the default plugins' scores count too"
-    assumed = [record.getMessage() for record in caplog.records if record.getMessage().startswith("assumed")]
-    assert len(assumed) == 10
-    assert all(one.endswith(("evaluatedNodes=4 feasibleNodes=3", "feasibleNodes=2")) for one in assumed)
-    assert assumed[0].endswith("node=piworknode001 evaluatedNodes=4 feasibleNodes=3")
+    bound = [record.args for record in caplog.records if record.msg == "Successfully bound pod to node"]
+    told = [(one["node"], one["evaluatedNodes"], one["feasibleNodes"]) for one in bound if isinstance(one, Mapping)]
+    assert len(told) == 10
+    assert all(evaluated == 4 and feasible in (2, 3) for _, evaluated, feasible in told)
+    assert ("piworknode001", 4, 3) in told
 
 
 def test_scores_are_100_25_25_for_three_feasible_of_four_nodes() -> None:

@@ -27,7 +27,7 @@ EVERY: Final = 60.0
 """How often is looked whether anything is to be made anew. Units: seconds."""
 ATTEMPTS: Final = 5
 """How often is tried again at once where another replica was first."""
-_CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", re.DOTALL)
+_CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----\n?")
 Object = dict[str, Any]
 
 
