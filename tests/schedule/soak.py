@@ -61,6 +61,8 @@ class Server(FakeClient):
         """The share of requests that fail."""
         self.unconfirmed: dict[str, str] = {}
         """Bound pods of which the watch has not told yet, with their nodes."""
+        self.evicted: list[str] = []
+        """Deleted pods of which the watch has not told yet, by identity."""
         self.counts: Counter[str] = Counter()
 
     def _may_fail(self, request: str) -> None:
@@ -85,6 +87,12 @@ class Server(FakeClient):
         await asyncio.sleep(0)
         self._may_fail("status")
 
+    async def delete_pod(self, pod: Pod) -> None:
+        """Delete it; the watch tells of it later."""
+        await asyncio.sleep(0)
+        self._may_fail("delete")
+        self.evicted.append(pod_id(pod))
+
     def record(self, event: Event) -> None:
         """Count an event."""
         self.counts[event.reason] += 1
@@ -99,6 +107,8 @@ class Soak:
         self.server = Server(self.rng)
         profile = replace_field(default_profile(ME), permits=(Gatekeeper(),))
         self.scheduler = Scheduler({ME: profile}, self.server, self.clock, self.rng, ())
+        binder = self.scheduler._binder
+        binder.handle = replace_field(binder.handle, pause=some_turns)
         self.pods: dict[str, Pod] = {}
         """The pods that the API server has, by identity."""
         self.nodes: set[str] = set()
@@ -147,7 +157,7 @@ class Soak:
             self.scheduler._waiter.wake()
             for _ in range(40):
                 await asyncio.sleep(0)
-            while self.server.unconfirmed:
+            while self.server.unconfirmed or self.server.evicted:
                 self.confirm()
 
     def tell(self, of: Pod) -> None:
@@ -230,7 +240,9 @@ class Soak:
             self.forget(pod_id(found))
 
     def confirm(self) -> None:
-        """The watch tells of a binding."""
+        """The watch tells of a binding, and of an eviction."""
+        if self.server.evicted and (gone := self.server.evicted.pop(0)) in self.pods:
+            self.forget(gone)
         if not self.server.unconfirmed:
             return
         identity, name = self.server.unconfirmed.popitem()
@@ -352,6 +364,13 @@ class Soak:
             "writes": len(self.scheduler._binder._conditions._unsent) + len(self.scheduler._binder._conditions._sent),
         }
         return {name: count for name, count in held.items() if count}
+
+
+async def some_turns(seconds: float) -> None:
+    """Pause for some turns of the loop, as everything here is measured in turns, not by the machine's clock."""
+    del seconds
+    for _ in range(10 * TURNS):
+        await asyncio.sleep(0)
 
 
 def _on(of: Pod, name: str) -> Pod:
