@@ -207,7 +207,7 @@ class Trials:
             wants = int(nodes.allocatable("cpu")[row] - nodes.requested("cpu")[row]) + chance.choice((0, 100, 900))
             hungry = pod("hungry", requests={"cpu": f"{max(wants, 0)}m"}, labels={"team": chance.choice("ab")})
             waiting = chance.choice([hungry, chance.choice([*wanted(), *neighbourly(calm=False)])])
-            for engine in [*self._engines, *self._engines]:  # a column that is made for one moves rows of the others
+            for engine in self._engines:
                 engine.evaluate(waiting)
             with monkeypatch.context() as patched:
                 patched.setattr(FilterResults, "update", refuse)

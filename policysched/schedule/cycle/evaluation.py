@@ -226,10 +226,10 @@ class Evaluation:
         """
         made = object.__new__(cls)
         made.cluster, made.profile, made.generations, made.times = cluster, profile, generations, None
-        yield from made._working_out(pod, None)
+        yield from made._working_out(pod, None, pauses=True)
         return made
 
-    def _working_out(self, pod: Pod, earlier: EarlierResults | None) -> Pausing[None]:
+    def _working_out(self, pod: Pod, earlier: EarlierResults | None, *, pauses: bool = False) -> Pausing[None]:
         cluster, profile, times = self.cluster, self.profile, self.times
         self._names: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         self.nbytes = self._refreshes = 0
@@ -257,7 +257,9 @@ class Evaluation:
             scoring = preparing_scores(profile.class_scores, pod, cluster, times, earlier)
             self.scores, self.score_failure = yield from scoring
             self._lap(PRE_SCORED)
-            yield from self._recomputing(self._seen, earlier)
+            # what plugins noted while they prepared is in what is asked now, unless some of it was asked before
+            seen = self._seen if pauses or earlier is not None else cluster.journal.position
+            yield from self._recomputing(seen, earlier)
 
     def measure(self) -> None:
         """Count the memory anew: its arrays, what plugins prepared, and their parts of what several classes share."""
