@@ -1,34 +1,26 @@
-"""`policysched check`: what is wrong with policies in files.
-
-Findings may be printed as workflow commands of GitHub Actions, which it shows beside the lines of a change.
-
-Source: actions/toolkit, packages/core/src/command.ts (what has to be escaped).
-"""
+"""`policysched check`: what is wrong with policies in files."""
 
 from __future__ import annotations
 
 import enum
 import re
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from policysched.cli.formats import workflow_command
 from policysched.cli.options import Context, Kubeconfig
 from policysched.cli.output import count, print_finding, say, say_error, say_json, working
 from policysched.errors import UsageError
 from policysched.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from policysched.app.checking.files import CheckedPolicies
     from policysched.app.checking.findings import Finding
     from policysched.framework import Cluster
 
-_DATA: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}
-_PROPERTY: Final = {**_DATA, ":": "%3A", ",": "%2C"}
 _PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<col>\d+): (?P<message>.*)", re.DOTALL)
 
 
@@ -106,27 +98,19 @@ def _annotation(one: Finding) -> str:
     found, place = one.diagnostic, one.place()
     where: dict[str, object] = {}
     if one.document is not None and place is not None and one.document.file != shown(STDIN):
-        where |= {"file": PurePath(one.document.file).as_posix(), "line": place.line, "col": place.column}
+        where |= {"file": one.document.file, "line": place.line, "col": place.column}
         where["endColumn"] = one.end(place)
     help_text = f"\nhelp: {visible(found.help)}" if found.help else ""
-    return _command(found.severity, {**where, "title": found.code}, f"{visible(found.message)}{help_text}")
+    return workflow_command(found.severity, f"{visible(found.message)}{help_text}", {**where, "title": found.code})
 
 
 def _problem(error: UsageError) -> str:
     """Return the workflow command for a file that cannot be read."""
     match = _PLACED.fullmatch(str(error))
     if match is None:
-        return _command("error", {}, visible(str(error)))
-    where = {"file": PurePath(match["file"]).as_posix(), "line": match["line"], "col": match["col"]}
-    return _command("error", where, visible(match["message"]))
-
-
-def _command(name: str, properties: Mapping[str, object], data: str) -> str:
-    def escaped(text: str, escapes: Mapping[str, str]) -> str:
-        return "".join(escapes.get(character, character) for character in text)
-
-    written = ",".join(f"{key}={escaped(str(value), _PROPERTY)}" for key, value in properties.items())
-    return f"::{name}{' ' if written else ''}{written}::{escaped(data, _DATA)}"
+        return workflow_command("error", visible(str(error)))
+    where = {"file": match["file"], "line": match["line"], "col": match["col"]}
+    return workflow_command("error", visible(match["message"]), where)
 
 
 def _summary(found: CheckedPolicies) -> str:

@@ -1,0 +1,74 @@
+"""The formats that several commands print answers in, and what each format takes: YAML, Markdown, workflow commands.
+
+A command makes one plain value (for JSON and YAML) and rows of texts (for tables); annotations are workflow commands of
+GitHub Actions, which it shows beside the lines of a change.
+
+Source: actions/toolkit, packages/core/src/command.ts (what has to be escaped).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, Final
+
+import typer
+
+from policysched.cli.output import say_json
+from policysched.visible import visible
+
+_DATA: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+_PROPERTY: Final = {**_DATA, ":": "%3A", ",": "%2C"}
+_MARKUP: Final = {one: f"\\{one}" for one in "\\|`*_<>[]"}
+
+
+class OutputFormat(enum.StrEnum):
+    """How an answer is printed: for people, for programs, for a pull request, or as annotations of GitHub Actions."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    MARKDOWN = "markdown"
+    GITHUB = "github"
+
+
+def say_value(value: Any, output: OutputFormat) -> None:
+    """Print a plain value as JSON, or as YAML where that is wanted; what cannot be seen is escaped in both."""
+    if output is OutputFormat.YAML:
+        import yaml  # noqa: PLC0415 - only who asks for YAML waits for it
+
+        typer.echo(yaml.safe_dump(value, sort_keys=False, allow_unicode=False, width=120), nl=False)
+    else:
+        say_json(value)
+
+
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Write a table in Markdown; cells are texts, whatever signs they hold."""
+    lines = [columns, ["---"] * len(columns)]
+    written = [*lines, *([markdown_text(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in written)
+
+
+def markdown_text(text: str) -> str:
+    """Write anybody's text in Markdown, so that none of it is read as markup."""
+    return "".join(_MARKUP.get(one, one) for one in visible(text))
+
+
+def workflow_command(name: str, data: str, properties: Mapping[str, object] | None = None) -> str:
+    """Write a workflow command.
+
+    Args:
+        name: `error`, `warning` or `notice`.
+        data: What it says; may have several lines.
+        properties: `file`, `line`, `col`, `endColumn` and `title`; a file is written with slashes.
+    """
+    given = dict(properties or {})
+    if "file" in given:
+        given["file"] = PurePath(str(given["file"])).as_posix()
+    written = ",".join(f"{key}={_escaped(str(value), _PROPERTY)}" for key, value in given.items())
+    return f"::{name}{' ' if written else ''}{written}::{_escaped(data, _DATA)}"
+
+
+def _escaped(text: str, escapes: Mapping[str, str]) -> str:
+    return "".join(escapes.get(character, character) for character in text)
