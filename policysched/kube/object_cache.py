@@ -226,6 +226,10 @@ class ObjectCache(Generic[T]):
         """Whether texts are missing."""
         return self._texts is not None and self._texts.incomplete
 
+    def objects(self) -> tuple[T, ...]:
+        """Return the known objects as they are now; it may be asked from any thread."""
+        return tuple(self._known.values())
+
     def __len__(self) -> int:
         return len(self._known)
 

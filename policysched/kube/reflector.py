@@ -115,6 +115,10 @@ class Reflector(Generic[T]):
         self._older = 0
         """How many lists in a row were older than that."""
 
+    def objects(self) -> tuple[T, ...]:
+        """Return what it has heard of and was not told to be gone; it may be asked from any thread."""
+        return self._cache.objects()
+
     async def run(self) -> None:
         """List and watch until cancelled."""
         while True:

@@ -87,6 +87,11 @@ class Quantity:
             return int(self.mantissa * 10**self.exponent)
         return Fraction(self.mantissa, 10**-self.exponent)
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether this is 0."""
+        return self.mantissa == 0
+
     def exceeds(self, other: Quantity) -> bool:
         """Whether this is the larger number."""
         low = min(self.exponent, other.exponent)

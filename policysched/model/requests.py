@@ -158,15 +158,37 @@ def container_amounts(pod: Pod, *, use_status: bool, missing: Mapping[str, Quant
     """
     statuses = _statuses(pod) if use_status else {}
     counts = not _resize_is_infeasible(pod)
+    main = [_container(one, statuses, missing, resize_counts=counts) for one in pod.spec.containers]
+    initial = [
+        _container(one, statuses if _restarts(one) else {}, missing, resize_counts=counts)
+        for one in pod.spec.init_containers
+    ]
+    return _together(pod, main, initial)
+
+
+def pod_limits(pod: Pod) -> Amounts:
+    """Add up a pod's limits as its spec has them; overhead counts for the resources that are limited.
+
+    Source: component-helpers/resource/helpers.go (PodLimits).
+    """
+    spec = pod.spec
+    main, initial = ([parsed(one.resources.limits) for one in of] for of in (spec.containers, spec.init_containers))
+    limits = _together(pod, main, initial)
+    of_pod = parsed(spec.resources.limits) if spec.resources is not None else {}
+    limits |= {name: amount for name, amount in of_pod.items() if is_pod_level_resource(name)}
+    _add(limits, {name: more for name, more in parsed(spec.overhead).items() if not limits.get(name, ZERO).is_zero})
+    return limits
+
+
+def _together(pod: Pod, main: Iterable[Amounts], initial: Iterable[Amounts]) -> Amounts:
+    """Add up amounts of containers: those that run together, or one init container with those before it."""
     total: Amounts = {}
-    for container in pod.spec.containers:
-        _add(total, _container(container, statuses, missing, resize_counts=counts))
+    for own in main:
+        _add(total, own)
     beside: Amounts = {}
     peak: Amounts = {}
-    for container in pod.spec.init_containers:
-        restarts = container.restart_policy == "Always"
-        own = _container(container, statuses if restarts else {}, missing, resize_counts=counts)
-        if restarts:
+    for container, own in zip(pod.spec.init_containers, initial, strict=True):
+        if _restarts(container):
             _add(total, own)
             _add(beside, own)
             moment = {name: beside[name] for name in own}
@@ -175,6 +197,10 @@ def container_amounts(pod: Pod, *, use_status: bool, missing: Mapping[str, Quant
         _raise_to(peak, moment)
     _raise_to(total, peak)
     return total
+
+
+def _restarts(container: Container) -> bool:
+    return container.restart_policy == "Always"
 
 
 def _with_overhead(amounts: Amounts, pod: Pod) -> Amounts:

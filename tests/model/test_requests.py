@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from policysched.model.quantity import parse
 from policysched.model.requests import (
     Allocatable,
     Requests,
@@ -12,6 +13,7 @@ from policysched.model.requests import (
     incoming_requests,
     placed_nonzero,
     placed_requests,
+    pod_limits,
 )
 from tests.model.build import container, node, pod
 
@@ -248,3 +250,30 @@ def test_allocatable_of_a_node_is_read_by_resource() -> None:
 
 def test_allocatable_of_a_node_that_says_nothing_is_nothing() -> None:
     assert allocatable(node()) == Allocatable()
+
+
+def limited(*, always: bool = False, **limits: str) -> dict[str, Any]:
+    return {"name": "c", "resources": {"limits": limits}} | ({"restartPolicy": "Always"} if always else {})
+
+
+@pytest.mark.parametrize(
+    ("one", "limits"),
+    [
+        (spec(container(cpu="1")), {}),
+        (spec(limited(cpu="1"), limited(cpu="500m", memory="3")), {"cpu": "1500m", "memory": "3"}),
+        (spec(limited(cpu="1"), init=(limited(cpu="3"),)), {"cpu": "3"}),
+        (spec(limited(cpu="1"), init=(limited(always=True, cpu="2"), limited(cpu="2"))), {"cpu": "4"}),
+        # the pod as a whole counts in place of its containers, for resources that it may name
+        (spec(limited(cpu="1", **{"a.b/c": "1"}), resources={"limits": {"cpu": "7"}}), {"cpu": "7", "a.b/c": "1"}),
+        (spec(limited(cpu="1"), resources={"limits": {"ephemeral-storage": "7"}}), {"cpu": "1"}),
+        # overhead is added to what is limited, and limits nothing by itself
+        (spec(limited(cpu="1"), overhead={"cpu": "1", "memory": "1"}), {"cpu": "2"}),
+        (spec(limited(cpu="0"), overhead={"cpu": "1"}), {"cpu": "0"}),
+    ],
+)
+def test_limits_are_added_up_as_requests_and_overhead_counts_where_there_are_any(
+    one: dict[str, Any], limits: dict[str, str]
+) -> None:
+    assert {name: found.number for name, found in pod_limits(pod(one)).items()} == {
+        name: parse(text).number for name, text in limits.items()
+    }

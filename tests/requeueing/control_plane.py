@@ -85,7 +85,7 @@ class KubeScheduler:
         command: list[str | Path] = [binary("kube-scheduler"), f"--config={path}", "--v=5"]
         self.port = free_port()
         command += [f"--secure-port={self.port}", "--bind-address=127.0.0.1"]
-        command += ["--authorization-always-allow-paths=/healthz,/metrics"]
+        command += ["--authorization-always-allow-paths=/healthz,/metrics,/metrics/resources"]
         self.program = Program("kube-scheduler", command, plane.logs / "kube-scheduler.log", self._warden)
 
     def __enter__(self) -> KubeScheduler:

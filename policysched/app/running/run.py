@@ -11,7 +11,7 @@ import asyncio
 import logging
 import random
 import socket
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -61,6 +61,7 @@ from policysched.language import load_grammar
 from policysched.metric_sources.problems import SourceCounters
 from policysched.model.custom_objects import custom_kind
 from policysched.model.kinds import KINDS, NODES, PODS, POLICIES, ApiKind, CustomResource
+from policysched.model.objects import Pod
 from policysched.model.policy import KIND
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.observer import LOG_LINES
@@ -199,6 +200,10 @@ class Process:
     def _not_ready(self) -> str:
         """Say why nothing can be decided yet."""
         return self._unlisted() or self._policies.problem()
+
+    def pods(self) -> Iterable[Pod]:
+        """Return the pods of the cluster that are not finished; it may be asked from any thread."""
+        return next((one.objects() for one in tuple(self.reflectors) if one.watched is PODS), ())
 
     @property
     def documents(self) -> dict[str, Callable[[], Any]]:
@@ -350,7 +355,12 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
             process.leadership = Leadership(election, around, registry)
             process.health.add("leaderElection", process.leadership.problem, HEALTHZ, READYZ)
         served = Served(
-            process.health, process.registry, process.documents, process.dry_runs.decide, options.set_verbosity
+            process.health,
+            process.registry,
+            process.documents,
+            process.dry_runs.decide,
+            process.pods,
+            options.set_verbosity,
         )
         presence = _presence(names, election, process, Transport(connection))
         text = "Processes that schedule for the same scheduler names with no leader election between them and this one."

@@ -52,7 +52,7 @@ class Endpoints:
         registry: The metrics.
         documents: What is told as JSON, by path; asked for in the scheduler's loop.
         loop: That loop.
-        sent: The method and what answers it, of paths to which something is sent.
+        more: Other paths, each with its method and what answers; without a method it is read.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Endpoints:
         registry: CollectorRegistry,
         documents: Mapping[str, Callable[[], Any]],
         loop: asyncio.AbstractEventLoop,
-        sent: Mapping[str, tuple[str, Answer]] = MappingProxyType({}),
+        more: Mapping[str, tuple[str, Answer]] = MappingProxyType({}),
     ) -> None:
         # kube-scheduler has no such series, and they are as many again.
         disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -71,7 +71,7 @@ class Endpoints:
         self._registry = registry
         self._documents = documents
         self._loop = loop
-        self._sent = sent
+        self._more = more
         self._asking = asyncio.Lock()
         self._told: TTLCache[str, Any] = TTLCache(len(documents) + 1, FRESH)
 
@@ -88,7 +88,7 @@ class Endpoints:
 
     async def _routed(self, request: web.BaseRequest) -> web.Response:
         path = request.path
-        method, answer = self._sent.get(path, ("", None))
+        method, answer = self._more.get(path, ("", None))
         taken = (method,) if method else READING
         if request.method not in taken:
             text = f"{request.method} is not what {path:.100} takes"

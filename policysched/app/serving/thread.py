@@ -11,7 +11,7 @@ import contextlib
 import logging
 import socket
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +27,7 @@ from policysched.app.serving.options import ServingOptions
 from policysched.errors import UsageError
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
+from policysched.model.objects import Pod
 
 log = logging.getLogger(__name__)
 BACKLOG: Final = 512
@@ -49,6 +50,8 @@ class Served:
     """What is told as JSON, by path; asked for in the loop of the process."""
     decide: Decide
     """Decides about a pod, in that loop."""
+    pods: Callable[[], Iterable[Pod]]
+    """The pods of the cluster that are not finished; asked in the port's thread."""
     set_verbosity: Callable[[int], None]
     """Changes how much is logged; called in the port's thread."""
 
@@ -102,6 +105,7 @@ async def _serve(
     from policysched.app.serving.client_authorities import follow_client_authorities  # noqa: PLC0415
     from policysched.app.serving.dry_runs import DryRunEndpoint  # noqa: PLC0415
     from policysched.app.serving.endpoints import Endpoints  # noqa: PLC0415
+    from policysched.app.serving.pod_resources import PodResourceSeries  # noqa: PLC0415
     from policysched.app.serving.server import SecureServer  # noqa: PLC0415
     from policysched.app.serving.verbosity import VerbosityEndpoint  # noqa: PLC0415
 
@@ -123,14 +127,17 @@ async def _serve(
         if reviews.authentication_kubeconfig != reviews.authorization_kubeconfig:
             rights = await transport_of(reviews.authorization_kubeconfig, "--authorization-kubeconfig")
         access = DelegatedAccess(options, tokens, clock, rights)
-        dry_runs, verbosity = DryRunEndpoint(served.decide, loop), VerbosityEndpoint(served.set_verbosity)
         endpoints = Endpoints(
             access,
             served.health,
             served.registry,
             served.documents,
             loop,
-            {"/dry-run": ("POST", dry_runs.answer), "/debug/flags/v": ("PUT", verbosity.answer)},
+            {
+                "/metrics/resources": ("", PodResourceSeries(served.pods).answer),
+                "/dry-run": ("POST", DryRunEndpoint(served.decide, loop).answer),
+                "/debug/flags/v": ("PUT", VerbosityEndpoint(served.set_verbosity).answer),
+            },
         )
         certificate = certificate or ServingCertificate(options, clock.now())
         async with asyncio.TaskGroup() as tasks:
