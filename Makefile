@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 LOCK := pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
     --custom-compile-command "make lock"
 
-.PHONY: demo test test-fast e2e faults check bench pages grammar lock clean
+.PHONY: demo test test-fast e2e faults check bench bench-cluster pages grammar lock clean
 demo: $(VENV)/.installed
 	$(BIN)/policysched demo
 
@@ -61,6 +61,12 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m bench.affinity
 	$(BIN)/python -m bench.spreading
 	$(BIN)/python -m bench.volumes
+
+# kube-scheduler, a null scheduler and policysched on a real API server, one after the other; BENCH takes arguments, such
+# as BENCH="--quick" or BENCH="--workload basic --nodes 1000". It takes half an hour; --quick takes below five minutes.
+bench-cluster: $(VENV)/.dev
+	$(BIN)/python -m tests.controlplane.build
+	$(BIN)/python -m bench.cluster $(BENCH)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -189,6 +189,37 @@ class ControlPlane:
         self._programs["kube-controller-manager"].stop()
         self._start_manager()
 
+    def save(self, folder: Path) -> None:
+        """Stop everything and keep what etcd has, in a folder that is made anew; `restore` starts from there."""
+        for name in ("kube-controller-manager", "kube-apiserver", "etcd"):
+            # All that was answered is in etcd; an order to end would have the API server wait for its watches.
+            self._programs[name].stop(signal.SIGTERM if name == "etcd" else signal.SIGKILL)
+        self.api.close()
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self.folder / "etcd", folder)
+
+    def restore(self, folder: Path) -> None:
+        """Start etcd and the API server on a copy of what was kept, without controllers and with an empty audit log."""
+        for name in ("kube-controller-manager", "kube-apiserver", "etcd"):
+            self._programs[name].stop(signal.SIGKILL)
+        self.api.close()
+        shutil.rmtree(self.folder / "etcd", ignore_errors=True)
+        shutil.copytree(folder, self.folder / "etcd")
+        audit_log(self.folder).unlink(missing_ok=True)
+        self._programs["etcd"].start()
+        self._programs["etcd"].wait(self.etcd.healthy)
+        self.start_apiserver(controllers=False)
+
+    @property
+    def servers(self) -> tuple[int, int]:
+        """The process ids of the API server and of etcd."""
+        return self._programs["kube-apiserver"].pid, self._programs["etcd"].pid
+
+    @property
+    def audit_log(self) -> Path:
+        """Where the API server writes down what it was asked."""
+        return audit_log(self.folder)
+
     def compact(self) -> int:
         """Make etcd forget its history and give the revision that remains.
 

@@ -1,0 +1,105 @@
+"""Requests to an API server over aiohttp, as few steps as possible: for making objects and for the null scheduler.
+
+It is no part of policysched on purpose: what is compared with must not change with what is compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Iterable, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Self
+
+import aiohttp
+import msgspec
+import yaml
+
+Json = dict[str, Any]
+AT_ONCE = 48
+"""How many objects are made at once."""
+_encode = msgspec.json.Encoder().encode
+_PATHS: Mapping[str, str] = {
+    "Node": "/api/v1/nodes",
+    "Namespace": "/api/v1/namespaces",
+    "PersistentVolume": "/api/v1/persistentvolumes",
+    "CSINode": "/apis/storage.k8s.io/v1/csinodes",
+    "Pod": "/api/v1/namespaces/{}/pods",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
+    "Secret": "/api/v1/namespaces/{}/secrets",
+    "Service": "/api/v1/namespaces/{}/services",
+    "SchedulingPolicy": "/apis/policysched.io/v1alpha1/schedulingpolicies",
+}
+
+
+class RequestError(Exception):
+    """The server's answer is a failure."""
+
+
+class Client:
+    """Requests of the user of a kubeconfig with a token; an asynchronous context manager."""
+
+    def __init__(self, kubeconfig: Path, connections: int = 128) -> None:
+        given = yaml.safe_load(kubeconfig.read_text("utf-8"))
+        cluster, user = given["clusters"][0]["cluster"], given["users"][0]["user"]
+        self._url = cluster["server"]
+        self._tls = ssl.create_default_context(cafile=cluster["certificate-authority"])
+        self._headers = {"Authorization": f"Bearer {user['token']}", "Accept": "application/json"}
+        self._connections = connections
+
+    async def __aenter__(self) -> Self:
+        connector = aiohttp.TCPConnector(limit=self._connections, ssl=self._tls, keepalive_timeout=60)
+        self._session = aiohttp.ClientSession(
+            connector=connector, headers=self._headers, cookie_jar=aiohttp.DummyCookieJar()
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._session.close()
+
+    async def send(self, method: str, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
+        """Make a request and give the body of its answer.
+
+        Raises:
+            RequestError: the answer is a failure.
+            aiohttp.ClientError: there is no answer.
+        """
+        headers = {} if body is None else {"Content-Type": kind}
+        async with self._session.request(method, self._url + path, data=body, headers=headers) as answer:
+            found = await answer.read()
+            if answer.status >= HTTPStatus.BAD_REQUEST:
+                raise RequestError(f"{method} {path}: {answer.status}: {found[:500]!r}")
+            return found
+
+    async def lines(self, path: str) -> AsyncIterator[bytes]:
+        """Stream the lines of a watch until the server ends it."""
+        timeout = aiohttp.ClientTimeout(total=None)
+        async with self._session.get(self._url + path, timeout=timeout) as answer:
+            if answer.status >= HTTPStatus.BAD_REQUEST:
+                raise RequestError(f"GET {path}: {answer.status}")
+            rest = b""
+            async for chunk in answer.content.iter_any():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    yield line
+
+    async def create(self, obj: Json) -> None:
+        """Create an object; one without a namespace goes into `default`."""
+        path = _PATHS[obj["kind"]].format(obj["metadata"].get("namespace", "default"))
+        await self.send("POST", path, _encode(obj))
+
+    async def create_all(self, objects: Iterable[Json]) -> int:
+        """Create objects, many at once, in no order among themselves; give how many they were."""
+        left, made = iter(objects), 0
+
+        async def work() -> None:
+            nonlocal made
+            for one in left:
+                await self.create(one)
+                made += 1
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(AT_ONCE):
+                group.create_task(work())
+        return made

@@ -1,0 +1,212 @@
+"""The report of a run: tables with ratios first, as Markdown and on the terminal, and all figures as JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from bench.cluster.figures import Figures, ratio
+from bench.cluster.machine import Machine
+from bench.cluster.workloads import KUBE, NULL, WORKLOADS
+from policysched import __version__
+from tests.controlplane.build import VERSION
+
+NONE: Final = "–"
+_AGAINST: Final = {one.name: one.against for one in WORKLOADS if one.against}
+Cell = tuple[str, Callable[["Report", Figures], str]]
+
+
+def commit_here() -> str:
+    """Name the commit that runs, with a + where files differ from it; nothing where there is no repository."""
+    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+", "--exclude=*"]
+    done = subprocess.run(git, capture_output=True, text=True, check=False)  # noqa: S603
+    return done.stdout.strip()
+
+
+@dataclass(slots=True)
+class Report:
+    """Figures and what they were measured on."""
+
+    figures: list[Figures]
+    command: str = ""
+    date: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
+    commit: str = field(default_factory=commit_here)
+    version: str = __version__
+    kubernetes: str = VERSION
+    machine: Machine = field(default_factory=Machine.here)
+    minutes: float = 0.0
+    failures: list[str] = field(default_factory=list)
+    """What could not be measured, and why."""
+
+    def find(self, workload: str, scheduler: str) -> Figures | None:
+        """Give the figures of a scheduler on a workload."""
+        found = (one for one in self.figures if (one.workload, one.scheduler) == (workload, scheduler))
+        return next(found, None)
+
+    def compared(self, one: Figures, other: str, name: str) -> float | None:
+        """Divide a figure by that of another scheduler on the same workload."""
+        same = self.find(one.workload, other)
+        if same is one:
+            return None
+        return ratio(getattr(one, name), getattr(same, name, None))
+
+    def against(self, one: Figures, name: str) -> float | None:
+        """Divide a figure by that of the same scheduler on the workload that this one is compared with."""
+        return ratio(getattr(one, name), getattr(self.find(_AGAINST.get(one.workload, ""), one.scheduler), name, None))
+
+    def as_json(self) -> str:
+        """Give everything for programs."""
+        return json.dumps(asdict(self), indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> Report:
+        """Read what `as_json` gave."""
+        given: dict[str, Any] = json.loads(text)
+        figures = [Figures.from_dict(one) for one in given.pop("figures")]
+        return cls(figures, **given | {"machine": Machine(**given["machine"])})
+
+
+def _times(value: float | None) -> str:
+    return NONE if value is None else f"{value:.2f}"
+
+
+def _number(value: float | None, digits: int = 0) -> str:
+    return NONE if value is None else f"{value:,.{digits}f}"
+
+
+def _over(other: str, name: str) -> Callable[[Report, Figures], str]:
+    return lambda report, one: _times(report.compared(one, other, name))
+
+
+def _before(name: str) -> Callable[[Report, Figures], str]:
+    return lambda report, one: _times(report.against(one, name))
+
+
+def _of(name: str, digits: int = 0) -> Callable[[Report, Figures], str]:
+    return lambda _, one: _number(getattr(one, name), digits)
+
+
+def _above_null(report: Report, one: Figures) -> str:
+    null = report.find(one.workload, NULL)
+    if null is None or null is one or one.cpu_ms is None or null.cpu_ms is None:
+        return NONE
+    return _number(one.cpu_ms - null.cpu_ms, 2)
+
+
+def _bound(_: Report, one: Figures) -> str:
+    return f"{one.bound:,}" if one.bound == one.pods else f"{one.bound:,} of {one.pods:,}"
+
+
+def _foreign(_: Report, one: Figures) -> str:
+    return _number(one.foreign_cores, 2) + ("" if one.quiet else " *")
+
+
+_FIRST: Final[Sequence[Cell]] = (("workload", lambda _, one: one.workload), ("scheduler", lambda _, one: one.scheduler))
+_LAST: Final[Sequence[Cell]] = (
+    ("CPU ms", _of("cpu_ms", 2)),
+    ("above null", _above_null),
+    ("server CPU ms", _of("servers_cpu_ms", 2)),
+    ("peak MiB", _of("peak_mib")),
+    ("end MiB", _of("end_mib")),
+    ("bound", _bound),
+    ("foreign", _foreign),
+)
+DRAINED: Final[Sequence[Cell]] = (
+    *_FIRST,
+    ("× kube", _over(KUBE, "pods_per_second")),
+    ("of null", _over(NULL, "pods_per_second")),
+    ("events × kube", _over(KUBE, "told_per_second")),
+    ("events of null", _over(NULL, "told_per_second")),
+    ("of without", _before("pods_per_second")),
+    ("pods/s", _of("pods_per_second")),
+    ("5–95 %", _of("middle_per_second")),
+    ("events/s", _of("told_per_second")),
+    ("behind s", _of("told_behind", 2)),
+    ("first s", _of("first_binding", 2)),
+    ("start CPU s", _of("start_cpu", 2)),
+    ("quality", _of("quality", 4)),
+    ("wrong", _of("wrong")),
+    *_LAST,
+)
+STEADY: Final[Sequence[Cell]] = (
+    *_FIRST,
+    ("p50 of kube's", _over(KUBE, "p50")),
+    ("p99", _over(KUBE, "p99")),
+    ("worst", _over(KUBE, "worst")),
+    ("p50 of without", _before("p50")),
+    ("p99", _before("p99")),
+    ("p50 ms", _of("p50", 1)),
+    ("p90 ms", _of("p90", 1)),
+    ("p99 ms", _of("p99", 1)),
+    ("worst ms", _of("worst", 1)),
+    *_LAST,
+)
+
+
+_LONG: Final = frozenset(("5–95 %", "behind s", "start CPU s", "wrong", "end MiB", "bound", "p90 ms"))
+"""The columns for which a terminal has no room."""
+
+
+def tables(report: Report, *, brief: bool = False) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Give title, heads and rows of each table that has rows; columns without a figure are left out.
+
+    Args:
+        report: What was measured.
+        brief: Whether only what a terminal has room for.
+    """
+    drained = [one for one in report.figures if one.p50 is None]
+    steady = [one for one in report.figures if one.p50 is not None]
+    named = (("A backlog drained", DRAINED, drained), ("Created → bound at a steady 100 pods/s", STEADY, steady))
+    return [(title, *_table(report, cells, figures, brief=brief)) for title, cells, figures in named if figures]
+
+
+def _table(
+    report: Report, cells: Sequence[Cell], figures: Sequence[Figures], *, brief: bool
+) -> tuple[list[str], list[list[str]]]:
+    columns = [(head, [show(report, one) for one in figures]) for head, show in cells if not (brief and head in _LONG)]
+    told = [(head, values) for head, values in columns if any(value != NONE for value in values)]
+    return [head for head, _ in told], [list(row) for row in zip(*(values for _, values in told), strict=True)]
+
+
+def as_markdown(report: Report) -> str:
+    """Write the report as a page."""
+    machine = report.machine
+    lines = [
+        f"# Schedulers side by side, {report.date}",
+        "",
+        f"policysched {report.version} ({report.commit}), Kubernetes {report.kubernetes}; {machine.cores} cores of "
+        f"{machine.processor}, {machine.memory_gib:g} GiB, Linux {machine.kernel}, Python {machine.python}; "
+        f"{report.minutes:.0f} minutes.",
+        "",
+        f"    {report.command}",
+        "",
+        *_NOTES,
+    ]
+    for title, heads, rows in tables(report):
+        lines += ["", f"## {title}", "", _line(heads), _line(["---", "---", *["--:"] * (len(heads) - 2)])]
+        lines += map(_line, rows)
+    if report.failures:
+        lines += ["", "## Not measured", "", *(f"- {one}" for one in report.failures)]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+_NOTES: Final = (
+    "Each scheduler ran on its own copy of the same state, alone beside etcd and kube-apiserver. Ratios come first: to",
+    "kube-scheduler, to the null scheduler, and to the same workload without policies or without edits.",
+    "",
+    "- `pods/s` counts from the first binding to the last, `events/s` from the first binding until the last event was",
+    "  stored, which was so long `behind` the last binding. CPU is that of this time; what was used before the first",
+    "  binding, so long after the process began as `first` says, is `start CPU`.",
+    "- `quality` is the mean of the chosen node's total over the best one's, all nodes evaluated; `wrong` counts pods",
+    "  where a filter is against their node.",
+    "- `foreign` is how many cores other processes took meanwhile; with * the machine was not quiet before.",
+)

@@ -1,0 +1,242 @@
+"""One scheduler on one workload: it is started on a fresh state, watched until all pods are bound, and ended."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from bench.cluster import policies, templates
+from bench.cluster.client import Client, Json
+from bench.cluster.figures import Figures, throughput
+from bench.cluster.machine import Patience, memory_of
+from bench.cluster.observation import Observation, Tail
+from bench.cluster.quality import judge
+from bench.cluster.schedulers import RunningScheduler
+from bench.cluster.state import State
+from bench.cluster.workloads import Workload
+from tests.controlplane.api import MERGE_PATCH, Api, RefusedError
+
+POLL: Final = 0.05
+START: Final = 120.0
+"""How long a scheduler may take until its first binding. Units: seconds."""
+STALL: Final = 15.0
+"""After how many seconds without any binding or event nothing more is waited for."""
+WARM: Final = "warm-up"
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How runs are made."""
+
+    seconds: float
+    """How long pods are bound at most, from the first one on."""
+    patience: Patience
+    say: Callable[[int, int], None]
+    """Is told how many pods are bound, and how many are to be."""
+
+
+def run(workload: Workload, scheduler: str, state: State, terms: Terms) -> Figures:
+    """Run one scheduler on what `state` has kept of the workload.
+
+    Raises:
+        RuntimeError: the scheduler ended, or bound nothing.
+    """
+    state.fresh()
+    quiet = terms.patience.wait()
+    seen = Observation(frozenset(workload.measured_names()))
+    with RunningScheduler(scheduler, state.plane) as process, others(workload, state):
+        watch = _Watch(process, state, seen, terms)
+        coming = _coming(workload, state, watch) if workload.rate else nullcontext()
+        with coming:
+            watch.until_done(limited=not workload.rate)
+        peak, end = memory_of(process.pid)
+        judged = judge(workload, seen, _nodes_of_pods(state)) if workload.judged and not workload.rate else {}
+        found = throughput(seen, process.started, at_rate=bool(workload.rate))
+    sizes = {"nodes": workload.nodes, "pods": workload.measured.count, "bound": len(seen.bound)}
+    memory = {"peak_mib": peak, "end_mib": end}
+    return Figures(workload.name, scheduler, **sizes, **memory, quiet=quiet, **found, **judged)
+
+
+class _Watch:
+    """Follows the audit log and the processes."""
+
+    def __init__(self, process: RunningScheduler, state: State, seen: Observation, terms: Terms) -> None:
+        self._process, self._seen, self._terms = process, seen, terms
+        self._servers = state.plane.servers
+        self._tail = Tail(state.plane.audit_log)
+
+    def look(self) -> int:
+        """Take in what is new; give how many bindings and events there are.
+
+        Raises:
+            RuntimeError: the scheduler has ended.
+        """
+        if not self._process.running:
+            raise RuntimeError(f"the scheduler ended:\n{self._process.told()}")
+        self._seen.take(self._tail.read())
+        self._seen.sample(self._process.pid, self._servers)
+        self._terms.say(len(self._seen.bound), len(self._seen.pods))
+        return len(self._seen.bound) + len(self._seen.told)
+
+    def until_done(self, *, limited: bool) -> None:
+        """Look until all pods are bound and told of, time is up, or nothing happens any more.
+
+        Raises:
+            RuntimeError: nothing was bound at all.
+        """
+        count, moved = 0, time.monotonic()
+        while len(self._seen.told) < len(self._seen.pods):
+            time.sleep(POLL)
+            before, count = count, self.look()
+            now = time.monotonic()
+            moved = now if count != before else moved
+            if limited and 0 < len(self._seen.bound) < len(self._seen.pods) and self._is_over():
+                return
+            if now - moved > (STALL if count else START):
+                break
+        if not self._seen.bound:
+            raise RuntimeError(f"no pod was bound within {START:.0f} s:\n{self._process.told()}")
+
+    def _is_over(self) -> bool:
+        end = min(self._seen.bound.values()) + self._terms.seconds
+        if time.time() < end:
+            return False
+        self._seen.until(end)
+        return True
+
+
+def _nodes_of_pods(state: State) -> dict[tuple[str, str], str]:
+    """Say where pods are that have a node."""
+    found = state.plane.objects("Pod")
+    return {(of["namespace"], of["name"]): pod["spec"].get("nodeName", "") for pod in found if (of := pod["metadata"])}
+
+
+@contextmanager
+def _background(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Do something in a thread meanwhile; it is told when to end.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    end, failed = threading.Event(), []
+
+    def guarded() -> None:
+        try:
+            work(end)
+        except Exception as error:  # whatever it is, the run is not what it says
+            failed.append(error)
+
+    thread = threading.Thread(target=guarded, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+    if failed:
+        raise RuntimeError(f"what happens beside the scheduler failed: {failed[0]!r}") from failed[0]
+
+
+@contextmanager
+def _coming(workload: Workload, state: State, watch: _Watch) -> Iterator[None]:
+    """Make pods at a steady rate, once the scheduler has bound one."""
+    api = state.plane.api
+    api.create(templates.pod("pod-default", WARM, "default"))
+    end = time.monotonic() + START
+    while not api.get("Pod", WARM)["spec"].get("nodeName"):
+        watch.look()
+        if time.monotonic() > end:
+            raise RuntimeError(f"no pod was bound within {START:.0f} s")
+        time.sleep(POLL)
+
+    async def make(stop: threading.Event) -> None:
+        async with Client(state.plane.kubeconfig()) as client, asyncio.TaskGroup() as group:
+            began = time.monotonic()
+            for index, pod in enumerate(workload.measured_pods()):
+                await asyncio.sleep(max(0.0, began + index / workload.rate - time.monotonic()))
+                if stop.is_set():
+                    return
+                group.create_task(client.create(pod))
+
+    with _background(lambda stop: asyncio.run(make(stop))):
+        yield
+
+
+@contextmanager
+def others(workload: Workload, state: State) -> Iterator[None]:
+    """Do what others do meanwhile: churn, edits of a policy."""
+    churn, work = workload.churn, None
+    if workload.edited:
+        every, work = 1.0, _edits()
+    elif churn is not None:
+        every, work = churn.every, _CHURNS[churn.mode](workload)
+    if work is None:
+        yield
+        return
+    step = work
+
+    def repeat(end: threading.Event) -> None:
+        plane = state.plane
+        api = Api(int(plane.url.rpartition(":")[2]), plane.identities.tls(), plane.identities.token())
+        try:
+            while not end.wait(every):
+                next(step, lambda _: None)(api)
+        finally:
+            api.close()
+
+    with _background(repeat):
+        yield
+
+
+Step = Callable[[Api], Any]
+
+
+def _edits() -> Iterator[Step]:
+    """Give a policy another weight, again and again."""
+    path = f"{policies.PATH}/{policies.name(0)}"
+    for turn in itertools.count():
+        yield lambda api, turn=turn: api.call("PATCH", path, policies.edit(turn), MERGE_PATCH)  # type: ignore[misc]
+
+
+def _creates(workload: Workload) -> Iterator[Step]:
+    """Make a pod, again and again."""
+    assert workload.churn is not None  # noqa: S101 - only asked where there is one
+    for number in itertools.count():
+        made = templates.pod(workload.churn.template, f"churn-{number:05}", "default")
+        yield lambda api, made=made: api.create(made)  # type: ignore[misc]
+
+
+def _recreates(workload: Workload) -> Iterator[Step]:
+    """Make a node without room, a pod that fits nowhere and a Service, and delete them the next time."""
+    assert workload.churn is not None  # noqa: S101
+    made: list[Json] = [
+        templates.node("node-churn", pods="0"),
+        templates.pod(workload.churn.template, "pod-churn", "default"),
+        templates.service("service-churn", "default", {"app": "foo"}, 8080),
+    ]
+    while True:
+        yield lambda api: [api.create(one) for one in made]
+        yield lambda api: [_delete(api, one["kind"], one["metadata"]["name"]) for one in made]
+
+
+def _deletes(workload: Workload) -> Iterator[Step]:
+    """Delete the pods that were placed before, one after another."""
+    for number in range(workload.before[0].count):
+        name = f"before-0-{number:05}"
+        yield lambda api, name=name: _delete(api, "Pod", name)  # type: ignore[misc]
+
+
+def _delete(api: Api, kind: str, name: str) -> None:
+    with suppress(RefusedError):  # it went by itself
+        api.delete(kind, name, gracePeriodSeconds=0)
+
+
+_CHURNS: Final = {"create": _creates, "recreate": _recreates, "delete": _deletes}
+__all__ = ["Terms", "asdict", "run"]

@@ -1,0 +1,79 @@
+"""The schedulers that are compared: how each is started, and what the system says of its process."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from bench.cluster.workloads import ALL_NODES, KUBE, NULL, OURS, UNBATCHED
+from tests.controlplane.build import binary
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.programs import Program, free_port
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+QPS: Final = 5000
+"""How many requests a second kube-scheduler may make: as many as it likes."""
+
+
+def command(name: str, kubeconfig: Path, folder: Path) -> list[str | Path]:
+    """Give the command that starts a scheduler; kube-scheduler's configuration is written into the folder."""
+    if name == NULL:
+        return [sys.executable, "-m", "bench.cluster.null_scheduler", kubeconfig]
+    port = f"--secure-port={free_port()}"
+    if name == OURS:
+        start = "from policysched.cli import main; main()"
+        flags = ["--scheduler-name=default-scheduler", "--leader-elect=false", port, "--bind-address=127.0.0.1"]
+        return [sys.executable, "-c", start, "run", f"--kubeconfig={kubeconfig}", *flags]
+    path = folder / "kube-scheduler.yaml"
+    path.write_text(yaml.safe_dump(_configuration(name, kubeconfig)), "utf-8")
+    gates = ["--feature-gates=OpportunisticBatching=false"] if name == UNBATCHED else []
+    return [binary(KUBE), f"--config={path}", port, "--bind-address=127.0.0.1", *gates]
+
+
+def _configuration(name: str, kubeconfig: Path) -> dict[str, Any]:
+    sampled = {"percentageOfNodesToScore": 100} if name == ALL_NODES else {}
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": QPS, "burst": QPS},
+        "leaderElection": {"leaderElect": False},
+        **sampled,
+    }
+
+
+class RunningScheduler:
+    """One scheduler process; a context manager."""
+
+    def __init__(self, name: str, plane: ControlPlane) -> None:
+        line = command(name, plane.kubeconfig(), plane.folder)
+        log = plane.logs / f"{name.replace(', ', '-').replace(' ', '-')}.log"
+        self._program = Program(name, line, log, plane.warden)
+        self._program.environment["PYTHONPATH"] = str(ROOT)
+        self.started = 0.0
+        """When it was started. Units: seconds since 1970."""
+
+    def __enter__(self) -> RunningScheduler:
+        self.started = time.time()
+        self._program.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._program.stop()
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._program.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is there."""
+        return self._program.running
+
+    def told(self) -> str:
+        """Give the end of its log."""
+        return self._program.told()

@@ -1,0 +1,86 @@
+"""Puts a workload's objects into an API server once, and gives every scheduler the same fresh copy of them.
+
+What is kept is etcd's data: before each run etcd and the API server start on a copy of it. No controller runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from bench.cluster.client import Client
+from bench.cluster.workloads import Workload
+from tests.controlplane.plane import ControlPlane
+from tests.e2e.objects import DEFINITION
+
+ADMISSION: Final = "ServiceAccount,TaintNodesByCondition,Priority"
+"""What scheduler_perf switches off, too: pods state their priority, and nodes without kubelets stay without taints."""
+SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - where etcd's data is written to memory; folders in it are our own
+AUDIT: Final = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {
+            "level": "Metadata",
+            "verbs": ["create"],
+            "resources": [
+                {"group": "", "resources": ["pods", "pods/binding", "events"]},
+                {"group": "events.k8s.io", "resources": ["events"]},
+            ],
+        },
+        {"level": "None"},
+    ],
+}
+"""What the API server writes down: which pods came and were bound, and which events were stored, and when."""
+
+
+class State:
+    """One control plane, whose objects are those of one workload at a time."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        self._empty, self._kept = plane.folder / "empty", plane.folder / "kept"
+        plane.load([DEFINITION])
+        plane.save(self._empty)
+
+    def make(self, workload: Workload) -> None:
+        """Make all objects of a workload from nothing, and keep them."""
+        self.plane.restore(self._empty)
+        asyncio.run(self._make(workload))
+        self.plane.save(self._kept)
+
+    async def _make(self, workload: Workload) -> None:
+        async with Client(self.plane.kubeconfig()) as client:
+            for step in workload.standing():
+                await client.create_all(step)
+            if not workload.rate:
+                await client.create_all(workload.measured_pods())
+
+    def fresh(self) -> None:
+        """Start the API server on what was kept."""
+        self.plane.restore(self._kept)
+
+
+@contextmanager
+def control_plane() -> Iterator[State]:
+    """Start etcd and the API server, with their data in memory where that is possible."""
+    before = tempfile.tempdir
+    tempfile.tempdir = str(SHARED_MEMORY) if SHARED_MEMORY.is_dir() else None
+    try:
+        with tempfile.TemporaryDirectory(prefix="policysched-bench-") as folder:
+            policy = Path(folder) / "audit.yaml"
+            policy.write_text(yaml.safe_dump(AUDIT), "utf-8")
+            flags = [f"--disable-admission-plugins={ADMISSION}", f"--audit-policy-file={policy}"]
+            with ControlPlane(
+                controllers=("serviceaccount-controller",), kubelets=False, apiserver_flags=flags
+            ) as plane:
+                yield State(plane)
+    finally:
+        tempfile.tempdir = before

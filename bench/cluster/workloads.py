@@ -1,0 +1,305 @@
+"""The workloads as a table: which nodes, which pods are placed before, which are measured, what happens meanwhile.
+
+Shapes are those of scheduler_perf; sizes are smaller, so that all schedulers run all workloads in about half an hour.
+
+Source: test/integration/scheduler_perf/*/performance-config.yaml, v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from bench.cluster import policies, templates
+from bench.cluster.templates import APP, DEVOPS, Json
+
+NULL, KUBE, ALL_NODES, UNBATCHED, OURS = (
+    "null",
+    "kube-scheduler",
+    "kube-scheduler, all nodes",
+    "kube-scheduler, no batching",
+    "policysched",
+)
+SCHEDULERS: Final = (KUBE, ALL_NODES, UNBATCHED, NULL, OURS)
+MAIN: Final = (KUBE, NULL, OURS)
+MOON: Final = ("moon-1", "moon-2", "moon-3")
+DEFAULT_NODES: Final = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """Pods of one template, by turns in the namespaces."""
+
+    template: str
+    count: int
+    namespaces: Sequence[str] = ("default",)
+    volume: str = ""
+    """The template of the volume that each has; empty for none."""
+    apps: int = 0
+    """Among how many values of the label `app` they are dealt out."""
+    waits: bool = False
+    """Whether they have no node though they come before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Churn:
+    """What somebody else does all the time.
+
+    `create` makes pods, `recreate` makes and deletes a node, a pod that fits nowhere and a Service, `delete` deletes
+    pods that were placed before. Units: seconds.
+    """
+
+    mode: str
+    every: float
+    template: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One row of the table for each scheduler."""
+
+    name: str
+    measured: PodSet
+    before: Sequence[PodSet] = ()
+    nodes: int = DEFAULT_NODES
+    zones: Sequence[str] = ()
+    pods_per_node: int = 110
+    csi: bool = False
+    """Whether nodes say how many volumes they can have."""
+    namespaces: Sequence[str] = ()
+    labels: Json | None = None
+    """Of the namespaces."""
+    extra: Sequence[Json] = ()
+    churn: Churn | None = None
+    policies: int = 0
+    edited: bool = False
+    """Whether a policy's weight is patched every second."""
+    rate: float = 0.0
+    """How many pods come a second; 0: all are there before the scheduler starts."""
+    against: str = ""
+    """The workload whose figures of the same scheduler these are compared with."""
+    schedulers: Sequence[str] = MAIN
+    judged: bool = True
+    """Whether placements can be judged by replaying them: not where pods go meanwhile."""
+
+    def sized(self, nodes: int | None, pods: int | None) -> Workload:
+        """Change the sizes: with other nodes as many pods a node are placed before."""
+        if nodes is None or self.nodes == 1:
+            share, nodes = (1.0 if nodes is None else nodes / DEFAULT_NODES), self.nodes
+        else:
+            share = nodes / self.nodes
+        before = [replace(one, count=max(1, round(one.count * share))) for one in self.before]
+        count = self.measured.count if pods is None else min(self.measured.count, pods)
+        return replace(self, nodes=nodes, before=before, measured=replace(self.measured, count=count))
+
+    @property
+    def node_names(self) -> list[str]:
+        """The names of all nodes."""
+        return ["scheduler-perf-node"] if self.nodes == 1 else [f"scheduler-perf-{n:05}" for n in range(self.nodes)]
+
+    def measured_names(self) -> list[tuple[str, str]]:
+        """Give namespace and name of each measured pod."""
+        return list(_names("measured", self.measured))
+
+    def measured_pods(self) -> Iterator[Json]:
+        """Make the measured pods."""
+        for index, (namespace, name) in enumerate(self.measured_names()):
+            yield _pod(self.measured, index, name, namespace)
+
+    def standing(self) -> Iterator[list[Json]]:
+        """Make all else, step by step: what a step needs came before."""
+        labels = self.labels or {}
+        yield [templates.namespace(name, labels) for name in self.namespaces]
+        zones = self.zones or ("",)
+        names = self.node_names
+        per_node = str(self.pods_per_node)
+        yield [templates.node(name, zones[n % len(zones)], per_node) for n, name in enumerate(names)]
+        yield [templates.csi_node(name) for name in names] if self.csi else []
+        yield [*self.extra, *policies.make(self.policies)]
+        yield list(self._volumes())
+        yield list(self._placed(names))
+
+    def _volumes(self) -> Iterator[Json]:
+        for purpose, pods in self._sets():
+            if pods.volume:
+                for namespace, name in _names(purpose, pods):
+                    claim, volume, _ = templates.volume(pods.volume, name, namespace)
+                    yield from (claim, volume)
+
+    def _placed(self, nodes: Sequence[str]) -> Iterator[Json]:
+        """Make the pods that come before, on the nodes by turns."""
+        turn = 0
+        for purpose, pods in self._sets()[:-1]:
+            for index, (namespace, name) in enumerate(_names(purpose, pods)):
+                made = _pod(pods, index, name, namespace)
+                if not pods.waits:
+                    made["spec"]["nodeName"] = nodes[turn % len(nodes)]
+                    turn += 1
+                yield made
+
+    def _sets(self) -> list[tuple[str, PodSet]]:
+        return [*((f"before-{n}", one) for n, one in enumerate(self.before)), ("measured", self.measured)]
+
+
+def _names(purpose: str, pods: PodSet) -> Iterator[tuple[str, str]]:
+    for index in range(pods.count):
+        yield pods.namespaces[index % len(pods.namespaces)], f"{purpose}-{index:05}"
+
+
+def _pod(pods: PodSet, index: int, name: str, namespace: str) -> Json:
+    labels = {"app": f"app-{index % pods.apps}"} if pods.apps else {}
+    stated = templates.volume(pods.volume, name, namespace)[2] if pods.volume else {}
+    return templates.pod(pods.template, name, namespace, labels, **stated)
+
+
+def _pods(template: str, count: int, **more: object) -> PodSet:
+    return PodSet(template, count, **more)  # type: ignore[arg-type]
+
+
+SCHED: Final = ("sched-0", "sched-1")
+_TEAMS: Final = tuple(f"init-ns-{number}" for number in range(100))
+_IN_SCHED: Final = {"namespaces": SCHED}
+
+
+def _affinity(name: str, template: str, before: int, count: int, *zones: str) -> Workload:
+    """Make a workload of pods that look for pods of their own color in named namespaces."""
+    first, then = (
+        _pods(template, number, namespaces=[where]) for number, where in zip((before, count), SCHED, strict=True)
+    )
+    return Workload(name, then, [first], zones=zones, namespaces=SCHED)
+
+
+def _selected(name: str, template: str, before: int, count: int, *zones: str) -> Workload:
+    """Make a workload of pods that look for pods of their own color in namespaces with a label."""
+    first = _pods(template, before, namespaces=_TEAMS)
+    then = _pods(template, count, namespaces=["measure-ns-0"])
+    return Workload(name, then, [first], zones=zones, namespaces=[*_TEAMS, "measure-ns-0"], labels=DEVOPS)
+
+
+def _plain(name: str, count: int = 2000, **more: object) -> Workload:
+    return Workload(name, _pods("pod-default", count), [_pods("pod-default", 1000)], **more)  # type: ignore[arg-type]
+
+
+_APPS: Final = {"before": [_pods("pod-default", 1000, apps=20)], "zones": ("zone1", "zone2", "zone3")}
+_STEADY: Final = replace(_plain("steady", 2000), rate=100.0)
+_OF_APPS: Final = _pods("pod-default", 2000, apps=20)
+_MIXED: Final = (
+    "pod-default",
+    "pod-with-pod-affinity",
+    "pod-with-pod-anti-affinity",
+    "pod-with-preferred-pod-affinity",
+    "pod-with-preferred-pod-anti-affinity",
+)
+
+WORKLOADS: Final[Sequence[Workload]] = (
+    replace(_plain("basic", 4000), schedulers=SCHEDULERS),
+    Workload(
+        "node-affinity", _pods("pod-with-node-affinity", 2000), [_pods("pod-with-node-affinity", 1000)], zones=["zone1"]
+    ),
+    replace(_affinity("pod-affinity", "pod-with-pod-affinity", 2000, 1000, "zone1"), schedulers=SCHEDULERS),
+    replace(_affinity("pod-anti-affinity", "pod-with-pod-anti-affinity", 1000, 1000), schedulers=SCHEDULERS),
+    _affinity("preferred-pod-affinity", "pod-with-preferred-pod-affinity", 2000, 1000),
+    _affinity("preferred-pod-anti-affinity", "pod-with-preferred-pod-anti-affinity", 2000, 1000),
+    _selected("pod-affinity-ns-selector", "pod-affinity-ns-selector", 2000, 1000, "zone1"),
+    _selected("pod-anti-affinity-ns-selector", "pod-anti-affinity-ns-selector", 2000, 1000),
+    _selected("preferred-pod-affinity-ns-selector", "pod-preferred-affinity-ns-selector", 2000, 1000),
+    _selected("preferred-pod-anti-affinity-ns-selector", "pod-preferred-anti-affinity-ns-selector", 2000, 1000),
+    Workload(
+        "topology-spreading",
+        _pods("pod-with-topology-spreading", 1500),
+        [_pods("pod-default", 2000)],
+        zones=MOON,
+        schedulers=SCHEDULERS,
+    ),
+    Workload(
+        "preferred-topology-spreading",
+        _pods("pod-with-preferred-topology-spreading", 1500),
+        [_pods("pod-default", 2000)],
+        zones=MOON,
+    ),
+    Workload(
+        "default-topology-spreading",
+        _pods("pod-with-label", 1500, namespaces=["service-ns"]),
+        [_pods("pod-default", 2000)],
+        zones=MOON,
+        namespaces=["service-ns"],
+        extra=[templates.service("service", "service-ns", APP)],
+    ),
+    Workload(
+        "mixed",
+        _pods("pod-default", 2000),
+        [_pods(one, 500, namespaces=["sched-0"]) for one in _MIXED],
+        zones=["zone1"],
+        namespaces=SCHED,
+    ),
+    _plain("unschedulable-churn", churn=Churn("create", 0.2, "pod-high-priority-large-cpu")),
+    _plain("mixed-churn", churn=Churn("recreate", 1.0, "pod-high-priority-large-cpu")),
+    Workload(
+        "gated",
+        _pods("light-pod", 2000),
+        [_pods("light-pod", 1000), _pods("gated-pod", 2000, waits=True)],
+        nodes=1,
+        pods_per_node=90_000,
+        churn=Churn("delete", 0.02),
+        judged=False,
+    ),
+    Workload(
+        "secrets",
+        _pods("pod-with-secret-volume", 2000),
+        [_pods("pod-with-secret-volume", 1000)],
+        extra=[templates.secret("secret", "default")],
+    ),
+    Workload(
+        "in-tree-volumes", _pods("pod-default", 1000, volume="pv-aws"), [_pods("pod-default", 500, volume="pv-aws")]
+    ),
+    Workload(
+        "csi-volumes",
+        _pods("pod-default", 1000, volume="pv-csi"),
+        [_pods("pod-default", 500, volume="pv-csi")],
+        nodes=2000,
+        csi=True,
+    ),
+    Workload(
+        "preemption",
+        _pods("pod-high-priority", 500),
+        [_pods("pod-low-priority", 2000)],
+        nodes=500,
+        schedulers=(KUBE, OURS),
+        judged=False,
+    ),
+    Workload(
+        "preemption-churn",
+        _pods("pod-default", 2000),
+        [_pods("pod-low-priority", 8000)],
+        nodes=2000,
+        churn=Churn("create", 0.2, "pod-high-priority"),
+        schedulers=(KUBE, OURS),
+        judged=False,
+    ),
+    Workload("apps", _OF_APPS, schedulers=(NULL, OURS), **_APPS),  # type: ignore[arg-type]
+    Workload("apps-20-policies", _OF_APPS, policies=20, against="apps", schedulers=(OURS,), **_APPS),  # type: ignore[arg-type]
+    Workload("start-50000-placed", _pods("pod-default", 200), [_pods("pod-default", 50_000)], judged=False),
+    _STEADY,
+    replace(_STEADY, name="steady-20-policies", measured=_OF_APPS, policies=20, schedulers=(OURS,), **_APPS),  # type: ignore[arg-type]
+    replace(
+        _STEADY,
+        name="steady-20-policies-edited",
+        measured=_OF_APPS,
+        policies=20,
+        edited=True,
+        against="steady-20-policies",
+        schedulers=(OURS,),
+        **_APPS,  # type: ignore[arg-type]
+    ),
+)
+QUICK: Final = (
+    "basic",
+    "pod-affinity",
+    "pod-anti-affinity",
+    "topology-spreading",
+    "apps",
+    "apps-20-policies",
+    "steady",
+)
+"""The workloads of a quick run."""
