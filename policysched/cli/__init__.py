@@ -27,6 +27,7 @@ from policysched.cli.commands.plugin import new_plugin
 from policysched.cli.commands.plugins import plugins
 from policysched.cli.commands.run import run
 from policysched.cli.commands.sandbox import sandbox
+from policysched.cli.commands.test import test
 from policysched.cli.commands.webhook import webhook
 from policysched.cli.flags.sections import RunCommand
 from policysched.cli.options import OnceCommand
@@ -49,7 +50,7 @@ app = typer.Typer(
 )
 app.command("run", cls=RunCommand)(run)
 app.command("completion", cls=OnceCommand)(completion)
-for command in (dry_run, check, fmt, plugins, webhook, explain, sandbox, demo, version):
+for command in (dry_run, check, test, fmt, plugins, webhook, explain, sandbox, demo, version):
     app.command(command.__name__.replace("_", "-"), cls=OnceCommand)(command)
 app.add_typer(config)
 app.add_typer(new_plugin, name="plugin")

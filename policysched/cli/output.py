@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import platform
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -40,14 +40,17 @@ def console(*, stderr: bool = False) -> Console:
 
 
 @contextmanager
-def working(text: str) -> Iterator[None]:
-    """Show on stderr what is being done meanwhile, where that is a terminal; the line goes away again."""
+def working(text: str) -> Iterator[Callable[[str], None]]:
+    """Show on stderr what is being done meanwhile, where that is a terminal; the line goes away again.
+
+    Yields a function that says what is done now.
+    """
     out = console(stderr=True)
     if not out.is_terminal:
-        yield
+        yield lambda _: None
         return
-    with out.status(Text(visible(text))):
-        yield
+    with out.status(Text(visible(text))) as status:
+        yield lambda now: status.update(Text(visible(f"{text}: {now}")))
 
 
 def print_parts(parts: Iterable[RenderableType]) -> None:

@@ -33,38 +33,6 @@ RECIPES = {
     "04-gpu-models": "GPU models allowed by an annotation",
     "keep-builds": "Keep long builds",
 }
-FIELDS = {
-    "given": ("what the pod is, in words", ""),
-    "pod": (
-        "what matters of the pod: `name`, `namespace`, `labels`, `annotations`, `priority`, `requests`, `image`, "
-        "`schedulerName`, `nodeSelector`; or `file`, a file of the folder with a pod or a workload, and its `name` "
-        "where there are several",
-        "a pod of the profile `policysched` that requests nothing",
-    ),
-    "now": ("the time that rules see, as `2026-01-05T23:00:00+01:00`", "the present"),
-    "metrics": ("values by metric and node, see [metrics](metrics.md)", "none"),
-    "expect.rejected": (
-        "for each filter of the policy, the nodes that it does not keep, whatever else turns them away",
-        "every filter keeps all nodes",
-    ),
-    "expect.scores": (
-        "for each score, what it gives the nodes that are left, from 0 to 100, within 0.005; `null` where it gives "
-        "nothing",
-        "no score is asked",
-    ),
-    "expect.best": ("the nodes that the pod may go to; none where it has to wait", ""),
-    "expect.reason": (
-        "the message of the event about a pod that has to wait, without its end about preemption",
-        "not looked at",
-    ),
-    "expect.protected": (
-        "the pods of lower priority that the policy's condition on victims keeps where no node fits, as "
-        "`namespace/name`",
-        "none",
-    ),
-    "expect.nominated": ("the node on which pods of lower priority make room, and these pods", "nobody makes room"),
-}
-"""The fields of an entry of a tests.yaml: what each means, and what counts without it."""
 INTRODUCTION = """\
 # Cookbook
 
@@ -85,35 +53,19 @@ or put it to work: `kubectl apply -f examples/pin-a-node/policy.yaml`. What the 
 ## Tests of a policy
 
 A folder has three files: the policy in `policy.yaml`, the cluster in `cluster.yaml` (nodes, pods on them, and whatever
-else a decision reads, as `kubectl get -o yaml` prints them), and `tests.yaml`, a list of what becomes of which pod:
+else a decision reads, as `kubectl get -o yaml` prints them), and `tests.yaml`, a list of what becomes of which pod;
+[tests of policies](testing.md) has all that they can say. `policysched test examples` runs them all:
 
-```yaml file=tests.yaml
-- given: a GPU pod that allows T4 only
-  pod:
-    annotations: {gpu-spec: T4}
-    requests: {nvidia.com/gpu: 1}
-  expect:
-    rejected:
-      allowed-model: [a100-1, a100-2, cpu-1, p100-1]
-    scores:
-      pack: {t4-1: 0, t4-2: 0}
-    best: [t4-1, t4-2]
+```console
+$ policysched test examples/pin-a-node
 ```
-
-{fields}
-`pytest tests/examples/test_cases.py -k FOLDER` tries a folder, and every rule of its policy has to speak in some test.
 """
 
 
 def page() -> str:
     """Make docs/cookbook.md."""
-    rows = "".join(
-        f"| `{name}` | {meaning} | {without} |".replace("|  |", "| |") + "\n"
-        for name, (meaning, without) in FIELDS.items()
-    )
-    fields = f"| field | meaning | without it |\n|---|---|---|\n{rows}"
     sections = "".join(_section(number, *one) for number, one in enumerate(RECIPES.items(), 1))
-    return refreshed(INTRODUCTION.replace("{fields}", fields) + sections)
+    return refreshed(INTRODUCTION + sections)
 
 
 def _section(number: int, recipe: str, title: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.examples.cases import EXAMPLES, FOLDERS, PLUGINS, Entry, Expected, Pod
-from tests.examples.cookbook import FIELDS, PAGE, RECIPES, page
+from tests.examples.cases import EXAMPLES, FOLDERS, PLUGINS
+from tests.examples.cookbook import PAGE, RECIPES, page
 
 
 def test_every_folder_is_a_recipe_or_a_story_of_its_own() -> None:
@@ -14,10 +14,3 @@ def test_every_folder_is_a_recipe_or_a_story_of_its_own() -> None:
 
 def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text("utf-8") == page(), "python -m tests.examples.cookbook writes it anew"
-
-
-def test_the_page_has_every_field_of_a_test() -> None:
-    expected = {f"expect.{name}" for name in Expected.__struct_fields__}
-    assert set(FIELDS) == {*Entry.__struct_fields__, *expected} - {"expect"}
-    meaning, _ = FIELDS["pod"]
-    assert all(f"`{name}`" in meaning for name in Pod.__struct_encode_fields__)

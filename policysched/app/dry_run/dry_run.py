@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replace_field
 from datetime import UTC, datetime
@@ -44,9 +44,11 @@ from policysched.model.policy import KIND, LastGood, Policy, PolicyKey, decode_l
 from policysched.pausing import finished
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.silent import not_applied, not_compiled
 from policysched.rules.policy_set.store import PolicyStore
+from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import Record, make_record
 from policysched.schedule.dry_runs import drawn
@@ -57,6 +59,8 @@ Object = Mapping[str, Any]
 Measure: TypeAlias = Callable[[Wanted, float], Iterable[MetricAnswer]]
 """Answers for metrics at a time. Units: seconds since 1970."""
 Numbers: TypeAlias = Mapping[str, Mapping[str, float]]
+Observe: TypeAlias = Callable[[Decision, Sequence[PolicyPlugin]], object]
+"""Takes a decision and the policies that act in it."""
 NOT_GIVEN = "no values were given: give --metrics-file or --prometheus-url, or metrics= in Python"
 _ENCODER: Final = msgspec.json.Encoder()
 _MOST_TEMPLATES: Final = 4096
@@ -97,6 +101,7 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     seed: int | None = None,
     metrics: Numbers | Measure | None = None,
     plugins: PluginRegistry | None = None,
+    observe: Observe | None = None,
 ) -> Report:
     """Say where a pod would go and why.
 
@@ -114,6 +119,7 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
             is not named has no value. Or a function that measures.
         plugins: The plugins that a configuration may enable beside the default ones; absent, those of installed
             distributions.
+        observe: Takes the decision and the policies that act in it, before the cluster is let go.
 
     Raises:
         UsageError: an object is malformed, or the configuration does not fit the pod.
@@ -133,7 +139,10 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     configuration = None if read is None else read.completed
     engine, rng = _engine(cluster, policy_set.join(profile), seed)
     decision, outcome = decide(engine, wanted, configuration, GivenTexts(filled, given), rng)
-    record = make_record(drawn(decision, rng), policy_set.acting(profile), outcome)
+    acting = policy_set.acting(profile)
+    record = make_record(drawn(decision, rng), acting, outcome)
+    if observe is not None:
+        observe(decision, acting)
     silent = failed | not_applied(compiled, wanted, cluster, profile)
     return Report(record, diagnostics, problems, notes, outcome).with_silent(silent)
 

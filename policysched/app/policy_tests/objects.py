@@ -1,0 +1,178 @@
+"""Nodes, pods and clusters in short, made into objects as kubectl prints them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from policysched.app.dry_run.workload_pods import pod_of
+from policysched.app.files.objects import load
+from policysched.app.policy_tests.file_format import Amounts, PlacedShortPod, ShortCluster, ShortNode, ShortPod
+from policysched.app.policy_tests.reading import PolicyTestSource
+from policysched.errors import UsageError
+
+Object = Mapping[str, Any]
+NUMBER: Final = "*"
+"""What stands for the number of an object among those of its kind."""
+_ALLOCATABLE: Final = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+_TAINT: Final = re.compile(r"(?P<key>[^=:]+)(?:=(?P<value>[^:]*))?:(?P<effect>NoSchedule|PreferNoSchedule|NoExecute)")
+
+
+def cluster_objects(source: PolicyTestSource, cluster: str | ShortCluster | None, path: str) -> list[Object]:
+    """Return the objects of a cluster.
+
+    Args:
+        source: Where it is written, for files and errors.
+        cluster: A file, or a cluster in short.
+        path: Its path in the source.
+
+    Raises:
+        UsageError: a file cannot be read, or a part is malformed.
+    """
+    if cluster is None:
+        return []
+    if isinstance(cluster, str):
+        return file_objects(source, cluster, path)
+    found: list[Object] = []
+    for index, name in enumerate(cluster.files):
+        found += file_objects(source, name, f"{path}.files[{index}]")
+    for index, node in enumerate(cluster.nodes):
+        found += _nodes(source, node, f"{path}.nodes[{index}]")
+    for index, pod in enumerate(cluster.pods):
+        found += _placed(source, pod, f"{path}.pods[{index}]")
+    for index, one in enumerate(cluster.objects):
+        if not isinstance(one.get("kind"), str) or not isinstance(one.get("metadata"), dict):
+            raise source.refusal(f"{path}.objects[{index}]", "expected an object with a kind and metadata")
+        found.append(one)
+    return found
+
+
+def file_objects(source: PolicyTestSource, name: str, path: str) -> list[Object]:
+    """Read the objects of a file beside the tests.
+
+    Raises:
+        UsageError: it cannot be read; the text names the place of its name where there is no such file.
+    """
+    place = source.folder / name
+    if not place.exists():
+        raise source.refusal(path, f"{place}: there is no such file")
+    return [one.object for one in load([str(place)])]
+
+
+def pod_object(source: PolicyTestSource, short: ShortPod, path: str, name: str = "new") -> dict[str, Any]:
+    """Return the pod that a test is about.
+
+    Raises:
+        UsageError: its file cannot be read or does not hold it.
+    """
+    if short.file is not None:
+        return _from_file(source, short, path)
+    return _pod(short, short.name or name)
+
+
+def _from_file(source: PolicyTestSource, short: ShortPod, path: str) -> dict[str, Any]:
+    place = source.folder / str(short.file)
+    if not place.exists():
+        raise source.refusal(f"{path}.file", f"{place}: there is no such file")
+    written = msgspec.to_builtins(short)
+    if extra := sorted(set(written) - {"file", "name"}):
+        raise source.refusal(f"{path}.{extra[0]}", "a pod from a file is as it is written there")
+    named = [one for one in load([str(place)]) if short.name in (None, one.object["metadata"].get("name"))]
+    if not named:
+        raise source.refusal(f"{path}.name", f'{place}: holds nothing called "{short.name}"')
+    pod = pod_of(named, str(place)).object
+    return {**pod, "metadata": {"namespace": "default", **pod["metadata"]}}
+
+
+def _nodes(source: PolicyTestSource, short: ShortNode, path: str) -> Iterator[Object]:
+    taints = [_taint(source, text, f"{path}.taints[{index}]") for index, text in enumerate(short.taints)]
+    for name, number in _names(short.name, short.count):
+        labels = {key: value.replace(NUMBER, number) for key, value in short.labels.items()}
+        spec: dict[str, Any] = {"taints": taints} if taints else {}
+        if short.cordoned:
+            spec["unschedulable"] = True
+        status: dict[str, Any] = {
+            "allocatable": _ALLOCATABLE | _texts(short.allocatable),
+            "conditions": [{"type": "Ready", "status": "True" if short.ready else "False"}],
+        }
+        if short.images:
+            status["images"] = [{"names": [image], "sizeBytes": size} for image, size in short.images.items()]
+        metadata = _metadata(name, {"kubernetes.io/hostname": name} | labels, short.annotations, short.created)
+        yield {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec, "status": status}
+
+
+def _placed(source: PolicyTestSource, short: PlacedShortPod, path: str) -> Iterator[Object]:
+    if short.file is not None:
+        raise source.refusal(f"{path}.file", "pods of the cluster from files stand in `cluster.files`")
+    if short.name is None:
+        raise source.refusal(path, "a pod of the cluster needs a name")
+    for name, _ in _names(short.name, short.count):
+        pod = _pod(short, name)
+        if short.node is not None:
+            pod["spec"]["nodeName"] = short.node
+            pod["status"] = {"phase": "Running"}
+        yield pod
+
+
+def _pod(short: ShortPod, name: str) -> dict[str, Any]:
+    container: dict[str, Any] = {"name": "main", "image": short.image}
+    requests = _texts(short.requests)
+    if requests:
+        # What is no resource of Kubernetes' own cannot be overcommitted.
+        limits = {name: amount for name, amount in requests.items() if "/" in name}
+        container["resources"] = {"requests": requests, "limits": limits}
+    spec: dict[str, Any] = {"schedulerName": short.scheduler_name, "containers": [container]}
+    if short.node_selector:
+        spec["nodeSelector"] = short.node_selector
+    if short.priority is not None:
+        spec["priority"] = short.priority
+    metadata = _metadata(name, short.labels, short.annotations, short.created) | {"namespace": short.namespace}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec | short.spec}
+
+
+def _metadata(
+    name: str, labels: Mapping[str, str], annotations: Mapping[str, str], created: str | None
+) -> dict[str, Any]:
+    optional = {"labels": dict(labels), "annotations": dict(annotations), "creationTimestamp": created}
+    return {"name": name} | {key: value for key, value in optional.items() if value}
+
+
+def _names(name: str, count: int) -> Iterator[tuple[str, str]]:
+    """Return the names of objects of one kind, with their numbers."""
+    if count == 1 and NUMBER not in name:
+        yield name, "1"
+        return
+    template = name if NUMBER in name else f"{name}-{NUMBER}"
+    for number in map(str, range(1, count + 1)):
+        yield template.replace(NUMBER, number), number
+
+
+def _taint(source: PolicyTestSource, text: str, path: str) -> dict[str, str]:
+    match = _TAINT.fullmatch(text)
+    if match is None:
+        raise source.refusal(path, f'expected a taint as key=value:NoSchedule, got "{text}"')
+    return {key: value for key, value in match.groupdict().items() if value}
+
+
+def _texts(amounts: Amounts) -> dict[str, str]:
+    return {name: str(amount) for name, amount in amounts.items()}
+
+
+def key_of(one: Object) -> tuple[str, str, str]:
+    """Return what tells an object from others: kind, namespace and name.
+
+    Raises:
+        UsageError: it has no name.
+    """
+    metadata = one.get("metadata") or {}
+    if not metadata.get("name"):
+        raise UsageError(f"a {one.get('kind')} of the cluster has no name")
+    namespaced = one["kind"] in _NAMESPACED
+    return one["kind"], (metadata.get("namespace") or ("default" if namespaced else "")), metadata["name"]
+
+
+_NAMESPACED: Final = frozenset(("Pod",))
+"""The kinds that are looked up by a name that may leave the namespace out."""

@@ -1,0 +1,187 @@
+"""Find and read files of tests: everything wrong with one is one error with its file, line and column.
+
+A folder stands for the files under it that are named like tests. Of a field that is not known the nearest one is told,
+from the JSON schema.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from policysched.app.files import positions
+from policysched.app.files.objects import Document, Source, read_text, why
+from policysched.app.files.positions import SourcePosition
+from policysched.app.files.yaml_nodes import read_yaml
+from policysched.app.policy_tests.file_format import PolicyTest, PolicyTestFile, Step, json_schema
+from policysched.errors import UsageError
+from policysched.language.messages.suggestions import did_you_mean
+
+NAMES: Final = re.compile(r"(?:.*[-_.])?tests\.ya?ml")
+"""What files of tests are called; one that is named to the command may be called anything."""
+_AT: Final = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
+_ANY: Final = "[...]"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyTestSource:
+    """A file of tests, or a value of its shape, and where its parts stand."""
+
+    name: str
+    folder: Path
+    written: PolicyTestFile
+    document: Document | None
+    is_list: bool
+    """Whether it is a list of tests alone."""
+
+    def path_of(self, index: int) -> str:
+        """Return the path of a test."""
+        return f"[{index}]" if self.is_list else f"tests[{index}]"
+
+    def place(self, path: str) -> SourcePosition | None:
+        """Return where a part stands, None where there is no file."""
+        return None if self.document is None else self.document.place(path)
+
+    def refusal(self, path: str, problem: object) -> UsageError:
+        """Make an error about a part."""
+        return _refusal(self.name, self.document, path, problem)
+
+
+def find_files(names: Iterable[str]) -> list[Path]:
+    """Return the files of tests that names stand for: files as they are, and those under folders, by name.
+
+    Raises:
+        UsageError: there is no such file, or a folder has none.
+    """
+    found: dict[Path, None] = {}
+    for name in names:
+        path = Path(name)
+        try:
+            if not path.is_dir():
+                found[path] = None
+                continue
+            under = sorted(one for one in path.rglob("*") if NAMES.fullmatch(one.name) and one.is_file())
+        except OSError as error:
+            raise UsageError(f"{name}: {why(error)}") from error
+        if not under:
+            raise UsageError(f"{name}: the folder has no tests.yaml and no file whose name ends with -tests.yaml")
+        found |= dict.fromkeys(under)
+    return list(found)
+
+
+def read_tests(path: Path) -> PolicyTestSource:
+    """Read a file of tests.
+
+    Raises:
+        UsageError: it is not of its shape; the text names file, line and column.
+    """
+    name, text = str(path), read_text(str(path))
+    documents = read_yaml(text, name)
+    if len(documents) != 1:
+        raise UsageError(f"{name}: expected one list of tests, got {len(documents)} documents")
+    [(value, root)] = documents
+    document = Document({}, Source(name, lambda: text, lambda: root))
+    return _converted(value, name, path.parent, document)
+
+
+def take_tests(value: Any, folder: Path = Path()) -> PolicyTestSource:
+    """Take a value of the shape of a file; its files are looked for in a folder.
+
+    Raises:
+        UsageError: it is not of that shape.
+    """
+    return _converted(value, "tests", folder, None)
+
+
+def _converted(value: Any, name: str, folder: Path, document: Document | None) -> PolicyTestSource:
+    shape: Any = list[PolicyTest] if isinstance(value, list) else PolicyTestFile
+    try:
+        made = msgspec.convert(value, shape)
+    except msgspec.ValidationError as error:
+        raise _explained(str(error), value, name, document) from error
+    written = PolicyTestFile(made) if isinstance(made, list) else made
+    source = PolicyTestSource(name, folder, written, document, isinstance(made, list))
+    for index, test in enumerate(written.tests):
+        _refuse_halves(source, source.path_of(index), test)
+    return source
+
+
+def _refuse_halves(source: PolicyTestSource, path: str, test: PolicyTest) -> None:
+    """Refuse tests that test nothing, or that say two things."""
+    if not test.steps and test.expect is None:
+        raise source.refusal(path, "a test needs `expect`, or `steps`")
+    if not test.steps:
+        return
+    for name in ("pod", "expect"):
+        if getattr(test, name) is not None:
+            raise source.refusal(f"{path}.{name}", f"a test with `steps` has its `{name}` in a step")
+    if not any(step.expect for step in test.steps):
+        raise source.refusal(path, "no step expects anything")
+    for index, step in enumerate(test.steps):
+        _refuse_half_step(source, f"{path}.steps[{index}]", step)
+
+
+def _refuse_half_step(source: PolicyTestSource, path: str, step: Step) -> None:
+    if step.pod is not None and step.again is not None:
+        raise source.refusal(path, "a step has one pod: write `pod` or `again`")
+    if step.expect is not None and step.pod is None and step.again is None:
+        raise source.refusal(path, "a step that expects something needs a `pod`, or `again`")
+
+
+def _explained(text: str, value: Any, name: str, document: Document | None) -> UsageError:
+    """Turn a message of the converter into one about a place in the file."""
+    match = _AT.fullmatch(text)
+    path = ((match and match["path"]) or "").lstrip(".")
+    what = match["what"] if match else text
+    known, unknown = _fields(path, is_list=isinstance(value, list)), _UNKNOWN.fullmatch(what)
+    path = path.partition(_ANY)[0]
+    if unknown is None:
+        return _refusal(name, document, path, what[:1].lower() + what[1:])
+    field = f"{path}.{unknown['name']}".lstrip(".")
+    meant = did_you_mean(unknown["name"], known)
+    problem = f"unknown field `{unknown['name']}`" + (f"; {meant}" if meant else f": there are {', '.join(known)}")
+    return _refusal(name, document, field, problem, at_key=True)
+
+
+def _fields(path: str, *, is_list: bool) -> list[str]:
+    """Return the fields that there may be at a path."""
+    schema = json_schema()
+    here = [one for one in schema["anyOf"] if (one.get("type") == "array") is is_list]
+    for name in re.findall(r"[^.\[\]]+|\[", path):
+        if not name.isdigit():
+            here = [found for one in _resolved(here, schema) for found in _under(one, name)]
+    return sorted({field for one in _resolved(here, schema) for field in one.get("properties", {})})
+
+
+def _under(schema: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the schemas of a field, or of items."""
+    if name in {"[", "..."}:
+        return [one for key in ("items", "additionalProperties") if isinstance(one := schema.get(key), dict)]
+    found = schema.get("properties", {}).get(name)
+    return [] if found is None else [found]
+
+
+def _resolved(found: Iterable[dict[str, Any]], schema: Mapping[str, Any]) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = []
+    for one in found:
+        if "$ref" in one:
+            made += _resolved([schema["$defs"][one["$ref"].rpartition("/")[2]]], schema)
+        elif "anyOf" in one:
+            made += _resolved(one["anyOf"], schema)
+        else:
+            made.append(one)
+    return made
+
+
+def _refusal(name: str, document: Document | None, path: str, problem: object, *, at_key: bool = False) -> UsageError:
+    if document is None:
+        return UsageError(f"{name}: {path}: {problem}" if path else f"{name}: {problem}")
+    key = positions.key(document.source.root, path) if at_key else None
+    place = positions.start(key) if key is not None else document.place(path)
+    return UsageError(f"{name}:{place.line}:{place.column}: {problem}")

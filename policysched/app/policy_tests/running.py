@@ -1,0 +1,347 @@
+"""Run tests: the cluster of each, its pods one after another, and what differs from what was expected.
+
+Every pod is decided about by `policysched.dry_run`, the engine of the running scheduler. Between the steps of a test
+the cluster is kept as a scheduler would leave it: a pod that was placed is on its node, victims of preemption are gone
+and the pod that they made room for is nominated. Nothing reads a clock, and seeds are stated; so a run repeats itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from policysched.app.checking.check import findings
+from policysched.app.checking.findings import policy_key
+from policysched.app.dry_run.dry_run import Observe, compiles, dry_run
+from policysched.app.files.objects import Document, load
+from policysched.app.policy_tests.differences import Difference, KnownNames, differences
+from policysched.app.policy_tests.file_format import PolicyEdit, PolicyTest, Removal, ShortPod, Step
+from policysched.app.policy_tests.objects import Object, cluster_objects, file_objects, key_of, pod_object
+from policysched.app.policy_tests.reading import PolicyTestSource
+from policysched.errors import UsageError
+from policysched.framework.registry import PluginRegistry
+from policysched.language import Environment
+from policysched.language.checking.compile import compile_expression
+from policysched.language.ir.types import DURATION
+from policysched.language.messages.suggestions import did_you_mean
+from policysched.model.policy import KIND
+
+POLICY: Final = "policy.yaml"
+CLUSTER: Final = "cluster.yaml"
+START: Final = "2026-01-01T00:00:00+00:00"
+"""The time of tests that name none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyTestResult:
+    """What came of one test."""
+
+    file: str
+    given: str
+    line: int
+    column: int
+    differences: tuple[Difference, ...] = ()
+    problem: str = ""
+    """Why it could not be run."""
+    records: tuple[Mapping[str, Any], ...] = ()
+    """The decision of each step that has a pod."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything came as it was expected."""
+        return not self.differences and not self.problem
+
+    @property
+    def name(self) -> str:
+        """The name by which it is chosen and reported."""
+        return f"{self.file}: {self.given}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as a plain value."""
+        said: dict[str, Any] = {"file": self.file, "line": self.line, "column": self.column, "given": self.given}
+        said["result"] = "error" if self.problem else "passed" if self.passed else "failed"
+        if self.problem:
+            said["problem"] = self.problem
+        if self.differences:
+            said["differences"] = [
+                {
+                    "field": one.field, "what": one.what, "expected": one.expected, "got": one.got,
+                    "reasons": [*one.reasons],
+                }
+                for one in self.differences
+            ]  # fmt: skip
+        return said
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTest:
+    """A test with the objects that it begins with."""
+
+    source: PolicyTestSource
+    path: str
+    written: PolicyTest
+    objects: tuple[Object, ...]
+    policies: tuple[Document, ...]
+    config: Document | None
+
+    @property
+    def name(self) -> str:
+        """The name by which it is chosen and reported."""
+        return f"{self.source.name}: {self.written.given}"
+
+
+def load_tests(source: PolicyTestSource) -> list[LoadedTest]:
+    """Read what the tests of a file need.
+
+    Raises:
+        UsageError: a file cannot be read, or a policy is broken.
+    """
+    written, folder = source.written, source.folder
+    clusters: dict[str, tuple[Object, ...]] = {}
+    policies: dict[tuple[str, ...], tuple[Document, ...]] = {}
+    config = _config(source)
+    made = []
+    default_policies = [POLICY] if written.policies is None and (folder / POLICY).exists() else written.policies or []
+    default_cluster = CLUSTER if written.cluster is None and (folder / CLUSTER).exists() else written.cluster
+    for index, test in enumerate(written.tests):
+        path = source.path_of(index)
+        own = test.cluster is not None
+        place = f"{path}.cluster" if own else "cluster"
+        if place not in clusters:
+            clusters[place] = tuple(cluster_objects(source, test.cluster if own else default_cluster, place))
+        names = tuple(default_policies if test.policies is None else test.policies)
+        if names not in policies:
+            policies[names] = _policies(source, names, f"{path}.policies" if test.policies is not None else "policies")
+        made.append(LoadedTest(source, path, test, clusters[place], policies[names], config))
+    return made
+
+
+def _config(source: PolicyTestSource) -> Document | None:
+    name = source.written.config
+    if name is None:
+        return None
+    file_objects(source, name, "config")
+    [document, *others] = load([str(source.folder / name)])
+    if others:
+        raise UsageError(f"{others[0].where}: a configuration is one object")
+    return document
+
+
+def _policies(source: PolicyTestSource, names: Iterable[str], path: str) -> tuple[Document, ...]:
+    """Read policies; one that does not compile is refused, for nothing could be tested of it."""
+    found: list[Document] = []
+    for index, name in enumerate(names):
+        file_objects(source, name, f"{path}[{index}]")
+        found += [one for one in load([str(source.folder / name)]) if one.object["kind"] == KIND]
+    for one in found:
+        for finding in findings(one.object, one):
+            if finding.is_error:
+                place, wrong = finding.place(), finding.diagnostic
+                where = f"{one.file}:{place.line}:{place.column}" if place else one.where
+                raise UsageError(f"{where}: {wrong.code}: {wrong.message}")
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What a run takes beside its tests."""
+
+    plugins: PluginRegistry | None = None
+    """Plugins that a configuration may enable."""
+    observe: Observe | None = None
+    """Takes each decision and the policies that acted in it."""
+
+
+def run_test(test: LoadedTest, options: RunOptions, policies: Sequence[Object] | None = None) -> PolicyTestResult:
+    """Run a test.
+
+    Args:
+        test: The test.
+        options: What it takes beside.
+        policies: Policies in the place of those of its files.
+    """
+    place = test.source.place(test.path) or (0, 0)
+    result = PolicyTestResult(test.source.name, test.written.given, *place)
+    records: list[Mapping[str, Any]] = []
+    try:
+        found = [*_Running(test, options, policies, records).all()]
+    except UsageError as error:
+        return replace(result, problem=str(error), records=tuple(records))
+    return replace(result, differences=tuple(found), records=tuple(records))
+
+
+class _Running:
+    """One test while it runs: the cluster as its steps leave it."""
+
+    def __init__(
+        self, test: LoadedTest, options: RunOptions, policies: Sequence[Object] | None, records: list[Mapping[str, Any]]
+    ) -> None:
+        written, defaults = test.written, test.source.written
+        self._test, self._options, self._records = test, options, records
+        self._objects = {key_of(one): one for one in test.objects if one["kind"] != KIND}
+        given = [one.object for one in test.policies] if policies is None else policies
+        standing = [one for one in test.objects if one["kind"] == KIND]
+        self._policies = {policy_key(one): one for one in (*standing, *given)}
+        self._now = _time(test, written.now or defaults.now or START)
+        self._metrics = written.metrics if written.metrics is not None else defaults.metrics
+        self._seed = defaults.seed if written.seed is None else written.seed
+
+    def all(self) -> Iterator[Difference]:
+        """Run the steps, and give what differs."""
+        test = self._test.written
+        steps = test.steps or [Step(pod=test.pod, expect=test.expect)]
+        for index, step in enumerate(steps):
+            path = f"{self._test.path}.steps[{index}]" if test.steps else self._test.path
+            self._change(step, path)
+            if step.pod is None and step.again is None and step.expect is None:
+                continue
+            name = f"new-{index + 1}" if test.steps else "new"
+            for found in self._decide(step, path, name, index):
+                yield replace(found, what=f"step {index + 1}: {found.what}") if test.steps else found
+
+    def _decide(self, step: Step, path: str, name: str, index: int) -> Iterator[Difference]:
+        if step.again is not None:
+            pod = self._waiting(step.again, f"{path}.again")
+        else:
+            pod = pod_object(self._test.source, step.pod or ShortPod(), f"{path}.pod", name)
+        record = self._record(pod, index)
+        self._records.append(record)
+        if step.expect is not None:
+            names = self._names(pod)
+            yield from differences(record, step.expect, names, self._test.source.refusal, f"{path}.expect")
+        self._leave(pod, record)
+
+    def _record(self, pod: Object, index: int) -> Mapping[str, Any]:
+        return dry_run(
+            self._objects.values(), pod, self._policies.values(),
+            config=self._test.config, now=self._now, seed=self._seed + index, metrics=_given(self._metrics),
+            plugins=self._options.plugins, observe=self._options.observe,
+        ).to_dict()  # fmt: skip
+
+    def _leave(self, pod: dict[str, Any], record: Mapping[str, Any]) -> None:
+        """Leave the cluster as the scheduler would: the pod on its node, or waiting, with room made for it."""
+        spec, status = dict(pod["spec"]), dict(pod.get("status") or {})
+        if "selected" in record:
+            spec["nodeName"] = record["selected"]
+            status = {"phase": "Running"}
+        elif "nominated" in record:
+            status["nominatedNodeName"] = record["nominated"]["node"]
+            for victim in record["nominated"]["victims"]:
+                self._objects.pop(("Pod", *victim.split("/", 1)), None)
+        placed = {**pod, "spec": spec, "status": status}
+        self._objects[key_of(placed)] = placed
+
+    def _waiting(self, name: str, path: str) -> dict[str, Any]:
+        namespace, _, own = name.rpartition("/")
+        pod = self._objects.get(("Pod", namespace or "default", own))
+        waiting = [f"{key[1]}/{key[2]}" for key, one in self._objects.items() if key[0] == "Pod" and not _node_of(one)]
+        if pod is None or _node_of(pod):
+            meant = did_you_mean(name, waiting)
+            raise self._test.source.refusal(path, f"no pod `{name}` waits" + (f"; {meant}" if meant else ""))
+        return dict(pod)
+
+    def _change(self, step: Step, path: str) -> None:
+        """Do what a step changes, in the order in which its fields are listed."""
+        if step.wait is not None:
+            self._now += _duration(self._test.source, step.wait, f"{path}.wait")
+        if step.metrics is not None:
+            self._metrics = step.metrics
+        if step.remove is not None:
+            self._remove(step.remove, f"{path}.remove")
+        if step.add is not None:
+            for one in cluster_objects(self._test.source, step.add, f"{path}.add"):
+                self._objects[key_of(one)] = one
+        if step.edit is not None:
+            self._edit(step.edit, f"{path}.edit")
+
+    def _remove(self, removal: Removal, path: str) -> None:
+        for index, name in enumerate(removal.nodes):
+            self._take_away(("Node", "", name), f"{path}.nodes[{index}]")
+            for key in [key for key, one in self._objects.items() if key[0] == "Pod" and _node_of(one) == name]:
+                del self._objects[key]
+        for index, name in enumerate(removal.pods):
+            namespace, _, own = name.rpartition("/")
+            self._take_away(("Pod", namespace or "default", own), f"{path}.pods[{index}]")
+
+    def _take_away(self, key: tuple[str, str, str], path: str) -> None:
+        if key not in self._objects:
+            meant = did_you_mean(key[2], [one[2] for one in self._objects if one[0] == key[0]])
+            kind = key[0].lower()
+            raise self._test.source.refusal(path, f"there is no {kind} `{key[2]}`" + (f"; {meant}" if meant else ""))
+        del self._objects[key]
+
+    def _edit(self, edit: PolicyEdit, path: str) -> None:
+        """Change a policy; one that does not compile changes nothing, as in a cluster."""
+        key = next((one for one in self._policies if one == edit.policy), None)
+        if key is None:
+            meant = did_you_mean(edit.policy, self._policies)
+            raise self._test.source.refusal(
+                f"{path}.policy", f"there is no policy `{edit.policy}`" + (f"; {meant}" if meant else "")
+            )
+        if edit.delete:
+            del self._policies[key]
+            return
+        policy = self._policies[key]
+        changed = {**policy, "spec": _merged(policy.get("spec") or {}, edit.spec)}
+        if compiles(changed):
+            self._policies[key] = changed
+
+    def _names(self, pod: Object) -> KnownNames:
+        keys = [*self._objects, key_of(pod)]
+        specs = {name: one.get("spec") or {} for name, one in self._policies.items()}
+        rules = {
+            part: [f"{name}/{rule['name']}" for name, spec in sorted(specs.items()) for rule in spec.get(part) or ()]
+            for part in ("filters", "scores")
+        }
+        return KnownNames(
+            sorted(name for kind, _, name in keys if kind == "Node"),
+            sorted({f"{namespace}/{name}" for kind, namespace, name in keys if kind == "Pod"}),
+            sorted(specs),
+            rules["filters"],
+            rules["scores"],
+        )
+
+
+def _node_of(pod: Object) -> str:
+    return str((pod.get("spec") or {}).get("nodeName") or "")
+
+
+def _given(metrics: Mapping[str, Mapping[str, float | None]] | None) -> dict[str, dict[str, float]] | None:
+    """Return metrics without the nodes that have no value."""
+    if metrics is None:
+        return None
+    return {
+        name: {node: value for node, value in of_node.items() if value is not None} for name, of_node in metrics.items()
+    }
+
+
+def _time(test: LoadedTest, text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        path = f"{test.path}.now" if test.written.now else "now"
+        raise test.source.refusal(path, f'expected a time such as 2026-01-05T23:00:00Z, got "{text:.40}"') from error
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def _duration(source: PolicyTestSource, text: str, path: str) -> timedelta:
+    """Read a duration as the language writes it."""
+    program = compile_expression(text, Environment()).program
+    if program is None or not program.type.like(DURATION) or not isinstance(program.constant, float):
+        raise source.refusal(path, f'expected a duration such as 30s, 5min or 2h, got "{text:.40}"')
+    return timedelta(seconds=program.constant)
+
+
+def _merged(value: Any, patch: Any) -> Any:
+    """Apply a JSON merge patch."""
+    if not isinstance(patch, Mapping):
+        return patch
+    made = dict(value) if isinstance(value, Mapping) else {}
+    for key, one in patch.items():
+        if one is None:
+            made.pop(key, None)
+        else:
+            made[key] = _merged(made.get(key), one)
+    return made

@@ -1,0 +1,127 @@
+"""`policysched test`: run the tests of policies."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from policysched.cli.formats import OutputFormat, markdown_table, markdown_text, say_value, workflow_command
+from policysched.cli.options import Plugin
+from policysched.cli.output import say, say_error, say_json, working
+from policysched.visible import visible
+
+if TYPE_CHECKING:
+    from policysched.app.policy_tests.running import PolicyTestResult
+    from policysched.app.policy_tests.runs import PolicyTestRun
+
+
+def test(  # noqa: PLR0913, PLR0917 - one parameter a flag
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="[PATH]…", help="Files of tests, or folders of them; absent, here.")
+    ] = None,
+    keyword: Annotated[
+        str | None, typer.Option("--keyword", "-k", metavar="EXPR", help="Run tests whose names hold this.")
+    ] = None,
+    fail_fast: Annotated[bool, typer.Option("--fail-fast", "-x", help="Stop at the first test that fails.")] = False,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write what came of them as JUnit's XML.")
+    ] = None,
+    plugin: Plugin = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of files of tests, for editors, and end.")
+    ] = False,
+    output: Annotated[
+        OutputFormat, typer.Option("--output", "-o", help="How to print what came of them.")
+    ] = OutputFormat.TABLE,
+) -> int:
+    """Run the tests of policies: which pod, and where it may go and why.
+
+    Exit codes: 0 all tests passed, 1 some failed, 2 a file or a flag cannot be used.
+    """
+    if schema:
+        from policysched.app.policy_tests.file_format import json_schema  # noqa: PLC0415 - as below
+
+        say_json(json_schema())
+        return 0
+    run = _run(paths or ["."], keyword, plugin, fail_fast=fail_fast)
+    _print(run, output)
+    if junit is not None:
+        from policysched.app.policy_tests.junit import write_junit  # noqa: PLC0415 - as below
+
+        write_junit(run, junit)
+    return run.exit_code
+
+
+def _run(paths: list[str], keyword: str | None, plugin: list[str] | None, *, fail_fast: bool) -> PolicyTestRun:
+    from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415 - as below
+    from policysched.app.policy_tests import runs  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.app.policy_tests.reading import find_files  # noqa: PLC0415 - as above
+    from policysched.app.policy_tests.running import RunOptions  # noqa: PLC0415 - as above
+    from policysched.cli.event_loop import uncollected  # noqa: PLC0415 - as above
+
+    known = configurable_plugins(plugin, None)
+    chosen = runs.keyword(keyword) if keyword is not None else lambda _: True
+    files = find_files(paths)
+    with uncollected(), working("running tests") as show:
+        return runs.run_files(files, RunOptions(known.registry), runs.RunChoices(chosen, fail_fast, show))
+
+
+def _print(run: PolicyTestRun, output: OutputFormat) -> None:
+    if output in {OutputFormat.JSON, OutputFormat.YAML}:
+        say_value(run.to_dict(), output)
+    elif output is OutputFormat.MARKDOWN:
+        _print_markdown(run)
+    elif output is OutputFormat.GITHUB:
+        _print_annotations(run)
+    else:
+        _print_lines(run)
+    for problem in run.problems:
+        say_error(problem)
+
+
+def _print_lines(run: PolicyTestRun) -> None:
+    for file, results in groupby(run.results, lambda one: one.file):
+        tests = list(results)
+        passed = sum(one.passed for one in tests)
+        say(f"{file}: {passed} of {len(tests)} passed")
+        for one in tests:
+            if not one.passed:
+                say(f"  FAILED {_where(one)}: {one.given}")
+                for line in _told(one):
+                    say(f"    {line}")
+    say(run.summary())
+
+
+def _print_markdown(run: PolicyTestRun) -> None:
+    say(f"**{markdown_text(run.summary())}**")
+    if run.failed:
+        say("")
+        rows = [
+            [one.file, one.given, found.what, found.expected, found.got]
+            for one in run.failed
+            for found in one.differences
+        ]
+        rows += [[one.file, one.given, one.problem, "", ""] for one in run.failed if one.problem]
+        for line in markdown_table(["file", "test", "what", "expected", "got"], rows).splitlines():
+            say(line)
+
+
+def _print_annotations(run: PolicyTestRun) -> None:
+    for one in run.failed:
+        where: dict[str, object] = {"file": one.file, "line": one.line, "col": one.column} if one.line else {}
+        text = "\n".join(visible(line) for line in _told(one))
+        say(workflow_command("error", text, {**where, "title": visible(one.given)}))
+    for problem in run.problems:
+        say(workflow_command("error", visible(problem)))
+    say(run.summary())
+
+
+def _where(one: PolicyTestResult) -> str:
+    return f"{one.file}:{one.line}:{one.column}" if one.line else one.file
+
+
+def _told(one: PolicyTestResult) -> list[str]:
+    return [one.problem] if one.problem else [line for found in one.differences for line in found.lines()]

@@ -1,0 +1,108 @@
+"""What tests expect: each expectation holds where it should, fails where it should, and says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.app.policy_tests.folders import result_of, results
+
+BOTH = "rejected: {big: [n1]}"
+GOOD = [
+    f"{{{BOTH}, result: Scheduled, selected: n2, best: [n2], ties: 1}}",
+    "{rules: {big: {kept: [n2, n3], false: [n1], missing: []}}}",
+    f"{{{BOTH}, scores: {{even: {{n2: 50}}}}}}",
+    "{rejected: {policy/big: ['?1']}, scores: {policy/even: {'*': 50.004}}}",
+    f"{{{BOTH}, plugins: {{SchedulingPolicy/policy: {{n2: 50}}}}, total: {{'n2': 447}}}}",
+    f"{{{BOTH}, nodes: {{n3: {{feasible: false, plugin: TaintToleration, reason: {{contains: untolerated}}}}}}}}",
+    f"{{{BOTH}, nodes: {{n1: {{code: UnschedulableAndUnresolvable, reason: 'policy policy/big: too small'}}}}}}",
+    f"{{{BOTH}, nodes: {{n2: {{feasible: true}}}}}}",
+]
+BAD = [
+    (f"{{{BOTH}, result: Unschedulable}}", "result", "Unschedulable", "Scheduled"),
+    (f"{{{BOTH}, selected: n3}}", "selected", "n3", "n2"),
+    (f"{{{BOTH}, best: [n2, n3]}}", "best", "n2, n3", "n2"),
+    (f"{{{BOTH}, ties: 2}}", "ties", "2", "1"),
+    ("{best: [n2]}", "", "none", "n1"),
+    ("{rejected: {big: [n1, n2]}}", "rejected.big", "n1, n2", "n1"),
+    (f"{{{BOTH}, rules: {{fresh: {{kept: [n1]}}}}}}", "rules.fresh.kept", "n1", "n1, n2, n3"),
+    ("{rules: {big: {false: []}}}", "rules.big.false", "none", "n1"),
+    ("{rules: {big: {missing: [n1]}}}", "rules.big.missing", "n1", "none"),
+    (f"{{{BOTH}, scores: {{}}}}", "scores", "none", "policy/even"),
+    (f"{{{BOTH}, scores: {{even: {{n2: 51}}}}}}", "scores.even", "n2 51", "n2 50"),
+    (f"{{{BOTH}, scores: {{even: {{n2: null}}}}}}", "scores.even", "n2 nothing", "n2 50"),
+    (f"{{{BOTH}, scores: {{even: {{n2: 50, n3: 50}}}}}}", "scores.even", "n3 50", "n3 none"),
+    (f"{{{BOTH}, scores: {{even: {{}}}}}}", "scores.even", "n2 none", "n2 50"),
+    (f"{{{BOTH}, plugins: {{ImageLocality: {{n2: 1}}}}}}", "plugins.ImageLocality", "n2 1", "n2 0"),
+    (f"{{{BOTH}, total: {{n2: 1}}}}", "total", "n2 1", "n2 447"),
+    (f"{{{BOTH}, nodes: {{n2: {{feasible: false}}}}}}", "nodes.n2.feasible", "false", "true"),
+    (f"{{{BOTH}, nodes: {{n3: {{plugin: NodeName}}}}}}", "nodes.n3.plugin", "NodeName", "TaintToleration"),
+    (f"{{{BOTH}, nodes: {{n2: {{reason: too small}}}}}}", "nodes.n2.reason", "too small", "none"),
+    (f"{{{BOTH}, reason: {{contains: available}}}}", "reason", "… available …", "none"),
+    (f"{{{BOTH}, error: {{equals: boom}}}}", "error", "boom", "none"),
+    (f"{{{BOTH}, notApplied: {{policy: {{contains: ''}}}}}}", "notApplied.policy", "…  …", "it has a part"),
+    (f"{{{BOTH}, protected: [default/new]}}", "protected", "default/new", "none"),
+    (f"{{{BOTH}, nominated: {{n2: [default/new]}}}}", "nominated", "default/new on n2", "none"),
+]
+UNKNOWN = [
+    ("{best: [n22]}", "there is no node `n22`; did you mean `n2`?"),
+    ("{best: ['x*']}", "there is no node `x*`; there are n1, n2, n3"),
+    ("{selected: m}", "there is no node `m`; there are n1, n2, n3"),
+    ("{rejected: {bigg: []}}", "there is no rule `bigg`; did you mean `big`?"),
+    ("{rules: {even: {}}}", "there is no rule `even`"),
+    ("{scores: {evn: {}}}", "there is no rule `evn`; did you mean `even`?"),
+    ("{scores: {even: {n9: 1}}}", "there is no node `n9`"),
+    ("{plugins: {ImageLocalty: {n2: 1}}}", "there is no plugin `ImageLocalty`; did you mean `ImageLocality`?"),
+    ("{nodes: {n9: {}}}", "there is no node `n9`"),
+    ("{notApplied: {polcy: a}}", "there is no policy `polcy`; did you mean `policy`?"),
+    ("{protected: [web]}", "there is no pod `web`; there are default/new"),
+    ("{nominated: {n9: []}}", "there is no node `n9`"),
+]
+
+
+@pytest.mark.parametrize("expect", GOOD)
+def test_what_is_so_passes(tmp_path: Path, expect: str) -> None:
+    found = result_of(tmp_path, expect)
+    assert found.passed, (found.problem, found.differences)
+
+
+@pytest.mark.parametrize(("expect", "field", "expected", "got"), BAD)
+def test_what_is_not_so_is_one_difference(tmp_path: Path, expect: str, field: str, expected: str, got: str) -> None:
+    found = result_of(tmp_path, expect)
+    assert found.problem == ""
+    [one] = found.differences
+    assert one.field == f"tests[0].expect.{field}".rstrip(".")
+    assert (one.expected, one.got) == (expected, got)
+
+
+@pytest.mark.parametrize(("expect", "problem"), UNKNOWN)
+def test_a_name_that_is_not_there_is_an_error_with_its_place(tmp_path: Path, expect: str, problem: str) -> None:
+    found = result_of(tmp_path, expect)
+    place, _, text = found.problem.partition(": ")
+    assert place.startswith(f"{tmp_path}/tests.yaml:8:")
+    assert text.startswith(problem)
+
+
+def test_a_rule_of_two_policies_is_named_with_its_policy(tmp_path: Path) -> None:
+    text = """\
+    cluster:
+      nodes: [{name: n1, allocatable: {cpu: 2}}, {name: n2}]
+      objects:
+      - apiVersion: policysched.io/v1alpha1
+        kind: SchedulingPolicy
+        metadata: {name: other}
+        spec: {filters: [{name: big, require: node.ready}]}
+    tests:
+    - {given: a, expect: {rejected: {big: []}}}
+    - {given: b, expect: {rejected: {policy/big: [n1]}, rules: {other/big: {kept: [n1, n2]}}}}
+    """
+    first, second = results(tmp_path, text)
+    assert "several policies have a rule `big`: write other/big or policy/big" in first.problem
+    assert second.passed
+
+
+def test_a_difference_says_what_became_of_the_nodes(tmp_path: Path) -> None:
+    [found] = result_of(tmp_path, "{rejected: {big: [n1]}, best: [n3]}").differences
+    assert found.reasons[0].startswith("n2 has 447: TaintToleration 300, ")
+    assert found.reasons[1:] == ("n3 is rejected by TaintToleration: node(s) had untolerated taint(s)",)
