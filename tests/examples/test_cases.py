@@ -9,7 +9,7 @@ import pytest
 
 import policysched
 from policysched.app.policy_tests.reading import read_tests
-from policysched.app.policy_tests.running import LoadedTest, RunOptions, load_tests, run_test
+from policysched.app.policy_tests.running import LoadedTest, PolicyTestOptions, load_tests, run_test
 from tests.examples.cases import CLUSTER, EXAMPLES, FOLDERS, PLUGINS, POLICY, TESTS, cases, documents
 
 LOADED = [
@@ -21,7 +21,7 @@ LOADED = [
 
 @pytest.mark.parametrize("one", LOADED)
 def test_a_policy_does_what_its_tests_say(one: LoadedTest) -> None:
-    result = run_test(one, RunOptions())
+    result = run_test(one, PolicyTestOptions())
     assert result.passed, [result.problem, *(difference.lines() for difference in result.differences)]
 
 

@@ -143,7 +143,7 @@ class PolicyEdit(_Written, frozen=True):
 Metrics = Annotated[dict[str, Numbers], Meta(description="Values by metric and node.")]
 
 
-class Step(_Written, frozen=True):
+class PolicyTestStep(_Written, frozen=True):
     """A step: what changes first (time, metrics, objects, policies), then a pod and what becomes of it."""
 
     wait: Annotated[str | None, Meta(description="Time that passes: 30s, 5min, 2h, 1d.")] = None
@@ -167,7 +167,9 @@ class PolicyTest(_Written, frozen=True):
     policies: Annotated[Names | None, Meta(description="Files of policies, in place of the file's.")] = None
     cluster: Annotated[str | ShortCluster | None, Meta(description="A cluster in place of the file's.")] = None
     seed: int | None = None
-    steps: Annotated[list[Step], Meta(description="Steps in order; each sees what those before it left.")] = []
+    steps: Annotated[
+        list[PolicyTestStep], Meta(description="Steps in order; each sees what those before it left.")
+    ] = []
 
 
 class ExplainedMutant(_Written, frozen=True):

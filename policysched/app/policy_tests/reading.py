@@ -18,7 +18,7 @@ from policysched.app.files import positions
 from policysched.app.files.objects import Document, Source, read_text, why
 from policysched.app.files.positions import SourcePosition
 from policysched.app.files.yaml_nodes import read_yaml
-from policysched.app.policy_tests.file_format import PolicyTest, PolicyTestFile, Step, json_schema
+from policysched.app.policy_tests.file_format import PolicyTest, PolicyTestFile, PolicyTestStep, json_schema
 from policysched.errors import UsageError
 from policysched.language.messages.suggestions import did_you_mean
 
@@ -127,7 +127,7 @@ def _refuse_halves(source: PolicyTestSource, path: str, test: PolicyTest) -> Non
         _refuse_half_step(source, f"{path}.steps[{index}]", step)
 
 
-def _refuse_half_step(source: PolicyTestSource, path: str, step: Step) -> None:
+def _refuse_half_step(source: PolicyTestSource, path: str, step: PolicyTestStep) -> None:
     if step.pod is not None and step.again is not None:
         raise source.refusal(path, "a step has one pod: write `pod` or `again`")
     if step.expect is not None and step.pod is None and step.again is None:

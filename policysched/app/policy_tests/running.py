@@ -17,7 +17,7 @@ from policysched.app.checking.findings import policy_key
 from policysched.app.dry_run.dry_run import Observe, compiles, dry_run
 from policysched.app.files.objects import Document, load
 from policysched.app.policy_tests.differences import Difference, KnownNames, differences
-from policysched.app.policy_tests.file_format import PolicyEdit, PolicyTest, Removal, ShortPod, Step
+from policysched.app.policy_tests.file_format import PolicyEdit, PolicyTest, PolicyTestStep, Removal, ShortPod
 from policysched.app.policy_tests.objects import Object, cluster_objects, file_objects, key_of, pod_object
 from policysched.app.policy_tests.reading import PolicyTestSource
 from policysched.errors import UsageError
@@ -145,7 +145,7 @@ def _policies(source: PolicyTestSource, names: Iterable[str], path: str) -> tupl
 
 
 @dataclass(frozen=True, slots=True)
-class RunOptions:
+class PolicyTestOptions:
     """What a run takes beside its tests."""
 
     plugins: PluginRegistry | None = None
@@ -154,7 +154,9 @@ class RunOptions:
     """Takes each decision and the policies that acted in it."""
 
 
-def run_test(test: LoadedTest, options: RunOptions, policies: Sequence[Object] | None = None) -> PolicyTestResult:
+def run_test(
+    test: LoadedTest, options: PolicyTestOptions, policies: Sequence[Object] | None = None
+) -> PolicyTestResult:
     """Run a test.
 
     Args:
@@ -176,7 +178,11 @@ class _Running:
     """One test while it runs: the cluster as its steps leave it."""
 
     def __init__(
-        self, test: LoadedTest, options: RunOptions, policies: Sequence[Object] | None, records: list[Mapping[str, Any]]
+        self,
+        test: LoadedTest,
+        options: PolicyTestOptions,
+        policies: Sequence[Object] | None,
+        records: list[Mapping[str, Any]],
     ) -> None:
         written, defaults = test.written, test.source.written
         self._test, self._options, self._records = test, options, records
@@ -191,7 +197,7 @@ class _Running:
     def all(self) -> Iterator[Difference]:
         """Run the steps, and give what differs."""
         test = self._test.written
-        steps = test.steps or [Step(pod=test.pod, expect=test.expect)]
+        steps = test.steps or [PolicyTestStep(pod=test.pod, expect=test.expect)]
         for index, step in enumerate(steps):
             path = f"{self._test.path}.steps[{index}]" if test.steps else self._test.path
             self._change(step, path)
@@ -201,7 +207,7 @@ class _Running:
             for found in self._decide(step, path, name, index):
                 yield replace(found, what=f"step {index + 1}: {found.what}") if test.steps else found
 
-    def _decide(self, step: Step, path: str, name: str, index: int) -> Iterator[Difference]:
+    def _decide(self, step: PolicyTestStep, path: str, name: str, index: int) -> Iterator[Difference]:
         if step.again is not None:
             pod = self._waiting(step.again, f"{path}.again")
         else:
@@ -242,7 +248,7 @@ class _Running:
             raise self._test.source.refusal(path, f"no pod `{name}` waits" + (f"; {meant}" if meant else ""))
         return dict(pod)
 
-    def _change(self, step: Step, path: str) -> None:
+    def _change(self, step: PolicyTestStep, path: str) -> None:
         """Do what a step changes, in the order in which its fields are listed."""
         if step.wait is not None:
             self._now += _duration(self._test.source, step.wait, f"{path}.wait")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from policysched.app.policy_tests.reading import PolicyTestSource, read_tests
-from policysched.app.policy_tests.running import LoadedTest, PolicyTestResult, RunOptions, load_tests, run_test
+from policysched.app.policy_tests.running import LoadedTest, PolicyTestOptions, PolicyTestResult, load_tests, run_test
 from policysched.errors import UsageError
 
 INTERRUPTED: Final = 130
@@ -84,7 +84,7 @@ class RunChoices:
     """Takes the name of each test before it is run."""
 
 
-def run_files(files: Iterable[Path], options: RunOptions, choices: RunChoices) -> PolicyTestRun:
+def run_files(files: Iterable[Path], options: PolicyTestOptions, choices: RunChoices) -> PolicyTestRun:
     """Run files of tests.
 
     Args:
@@ -110,7 +110,7 @@ def _sources(files: Iterable[Path], run: PolicyTestRun) -> Iterator[PolicyTestSo
             run.problems.append(str(error))
 
 
-def run_source(source: PolicyTestSource, run: PolicyTestRun, options: RunOptions, choices: RunChoices) -> None:
+def run_source(source: PolicyTestSource, run: PolicyTestRun, options: PolicyTestOptions, choices: RunChoices) -> None:
     """Run the tests of one file and add what came of them to a run."""
     try:
         tests = load_tests(source)

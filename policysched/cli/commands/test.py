@@ -59,14 +59,14 @@ def _run(paths: list[str], keyword: str | None, plugin: list[str] | None, *, fai
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415 - as below
     from policysched.app.policy_tests import runs  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.policy_tests.reading import find_files  # noqa: PLC0415 - as above
-    from policysched.app.policy_tests.running import RunOptions  # noqa: PLC0415 - as above
+    from policysched.app.policy_tests.running import PolicyTestOptions  # noqa: PLC0415 - as above
     from policysched.cli.event_loop import uncollected  # noqa: PLC0415 - as above
 
     known = configurable_plugins(plugin, None)
     chosen = runs.keyword(keyword) if keyword is not None else lambda _: True
     files = find_files(paths)
     with uncollected(), working("running tests") as show:
-        return runs.run_files(files, RunOptions(known.registry), runs.RunChoices(chosen, fail_fast, show))
+        return runs.run_files(files, PolicyTestOptions(known.registry), runs.RunChoices(chosen, fail_fast, show))
 
 
 def _print(run: PolicyTestRun, output: OutputFormat) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from policysched.app.checking.explain import as_policy
 from policysched.app.policy_tests.reading import read_tests
-from policysched.app.policy_tests.running import PolicyTestResult, RunOptions, load_tests, run_test
+from policysched.app.policy_tests.running import PolicyTestOptions, PolicyTestResult, load_tests, run_test
 from policysched.visible import visible_json
 
 SPEC = """\
@@ -36,7 +36,7 @@ def write_tests(folder: Path, tests: str, spec: str = SPEC, name: str = "tests.y
 
 def results(folder: Path, tests: str, spec: str = SPEC) -> list[PolicyTestResult]:
     """Run tests of a policy."""
-    return [run_test(one, RunOptions()) for one in load_tests(read_tests(write_tests(folder, tests, spec)))]
+    return [run_test(one, PolicyTestOptions()) for one in load_tests(read_tests(write_tests(folder, tests, spec)))]
 
 
 def result_of(folder: Path, expect: str, spec: str = SPEC) -> PolicyTestResult:

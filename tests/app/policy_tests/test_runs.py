@@ -9,7 +9,7 @@ import pytest
 
 from policysched.app.policy_tests.junit import junit, write_junit
 from policysched.app.policy_tests.reading import find_files
-from policysched.app.policy_tests.running import RunOptions
+from policysched.app.policy_tests.running import PolicyTestOptions
 from policysched.app.policy_tests.runs import PolicyTestRun, RunChoices, keyword, run_files
 from policysched.errors import UsageError
 from tests.app.policy_tests.folders import write_tests
@@ -28,7 +28,7 @@ def ran(folder: Path, choices: RunChoices) -> PolicyTestRun:
     """Run a file of four tests and a broken one."""
     write_tests(folder, TESTS)
     (folder / "z-tests.yaml").write_text("- 3", "utf-8")
-    return run_files(find_files([str(folder)]), RunOptions(), choices)
+    return run_files(find_files([str(folder)]), PolicyTestOptions(), choices)
 
 
 def test_a_broken_file_keeps_no_other_from_being_run(tmp_path: Path) -> None:
