@@ -219,7 +219,10 @@ class FilterOfChangedRow(Protocol):
 
 @runtime_checkable
 class FilterOfChangedRows(Protocol):
-    """A filter that answers so for many rows at once; what preemption may ask about is found sooner then."""
+    """A filter that answers so for many rows at once; what preemption may ask about is found sooner then.
+
+    One that may take long has `asking_changed_rows` beside: it does the same and pauses after each piece of its work.
+    """
 
     def filter_changed_rows(self, state: Any, changed: ChangedRows) -> Codes | None:
         """Return the reason codes that the rows would have, None where this state has to be asked row by row.

@@ -206,6 +206,10 @@ class ChangedRows:
             found = self._weighed[key] = weights, sums
         return found[1]
 
+    def knows(self, key: Hashable) -> bool:
+        """Return whether `now` was asked for a key."""
+        return key in self._known
+
     def now(self, key: Hashable, work_out: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
         """Return what the pods of each row weigh together as they are, worked out once for a key.
 

@@ -14,7 +14,7 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework import ChangedRows, Cluster, PostFilterResult, RowVerdicts
 from policysched.model.objects import Node, Pod
 from policysched.pausing import Pausing
-from policysched.plugins.default_preemption import steps
+from policysched.plugins.default_preemption import search, steps
 from policysched.plugins.default_preemption.candidates import Candidate
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionDetails
 from policysched.rules.policy_set.policy_set import PolicySet
@@ -171,6 +171,11 @@ def heavy(pods: int, rules: int = 40) -> tuple[Cluster, PolicySet]:
     return world(*objects), policies(*(f"node.free.memory + {place + 1}Ki > -{place + 1}Gi" for place in range(rules)))
 
 
+async def attempt(failed: FailedCycle) -> PostFilterResult:
+    result = DefaultPreemption().post_filter(failed.pod, failed)
+    return result if result.ask is None else await result.ask()
+
+
 def pieces(work: Coroutine[Any, Any, PostFilterResult]) -> tuple[list[int], PostFilterResult]:
     """Count the calls of each piece of work between two pauses."""
     made: list[int] = []
@@ -190,13 +195,7 @@ def pieces(work: Coroutine[Any, Any, PostFilterResult]) -> tuple[list[int], Post
 def test_longest_piece_is_that_of_one_policy_and_not_of_all_in_all_steps() -> None:
     def longest(pods: int, rules: int) -> tuple[int, int]:
         around, given = heavy(pods, rules)
-        failed = Stepping(around, wanted(), given)
-
-        async def attempt() -> PostFilterResult:
-            result = DefaultPreemption().post_filter(failed.pod, failed)
-            return result if result.ask is None else await result.ask()
-
-        made, result = pieces(attempt())
+        made, result = pieces(attempt(Stepping(around, wanted(), given)))
         assert isinstance(result.details, PreemptionDetails)
         return max(made), sum(made)
 
@@ -204,6 +203,40 @@ def test_longest_piece_is_that_of_one_policy_and_not_of_all_in_all_steps() -> No
     assert many[1] > 2 * few[1]
     assert many[0] < 1.2 * few[0]
     assert many[0] * 10 < many[1]
+
+
+def test_longest_piece_is_that_of_one_rule_and_not_of_a_policy() -> None:
+    def longest(rules: int) -> tuple[int, int]:
+        around, _ = heavy(30)
+        texts = (f"node.free.memory + {place + 1}Ki > -{place + 1}Gi" for place in range(rules))
+        filters = [{"name": f"r{place}", "require": text} for place, text in enumerate(texts)]
+        failed = Stepping(around, wanted(), policy_set(p={"filters": filters}))
+        made, _ = pieces(attempt(failed))
+        return max(made), sum(made)
+
+    few, many = longest(30), longest(60)
+    assert many[1] > 1.5 * few[1]
+    assert many[0] < 1.2 * few[0]
+
+
+def test_nothing_is_done_for_each_pod_by_itself_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for reading when each started, a few at once, when that is asked for the first time."""
+    monkeypatch.setattr(search, "READ", 16)
+
+    def longest(pods: int) -> tuple[int, int]:
+        monkeypatch.setattr(steps, "MANY", 1)
+        around, given = heavy(pods, 1)
+        for number in range(NODES):  # what limits the number of steps
+            around.set_node(node(f"n{number}", allocatable={"cpu": 4, "pods": 3}))
+        failed = Stepping(around, wanted(), given)
+        first, _ = pieces(attempt(failed))
+        again, result = pieces(attempt(failed))
+        assert isinstance(result.details, PreemptionDetails)
+        return max(first), max(again)
+
+    few, many = longest(20), longest(200)
+    assert many[0] < 1.3 * few[0]
+    assert many[1] < 1.3 * few[1]
 
 
 def test_few_rules_are_asked_in_one_piece() -> None:
@@ -276,24 +309,24 @@ def test_preemption_that_changes_make_useless_says_why(monkeypatch: pytest.Monke
     last = []
 
     def meanwhile(pause: int) -> bool:
-        if pause == 3:
+        if pause == 6:
             around.remove_pod("default.old")
             around.set_pod(pod("new", on="n1", requests={"cpu": 4}, priority=20))
             last.append(pause)
-        return pause == 3
+        return pause == 6
 
     status, _ = outcome(Stepping(around, wanted(), given, meanwhile))
     assert last
     assert steps.MOVED.message in status.message
 
 
-def test_sums_that_are_whole_with_some_pods_only_are_asked_node_by_node_in_slices(
+def test_sums_that_can_be_told_with_some_pods_only_are_asked_node_by_node_in_slices(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     small = {"cpu": "1m"}
     objects = [pod(name, on="n1", requests=small) for name in "ab"] + [pod("c", on="n1", requests={"cpu": 3})]
     have = node("n1", allocatable={"cpu": 4}, labels={"topology.kubernetes.io/zone": "x"})
-    given = policies("sum(node.requested.cpu / 2) by node.zone < 1")
+    given = policies("sum(if(node.requested.pods == 1, 1 / 3 / 1G / 1G / 1G, 1)) by node.zone < 2")
     of = pod("high", requests={"cpu": 3}, priority=9)
     whole = outcome(Stepping(world(have, *objects), of, given))
     monkeypatch.setattr(steps, "AT_ONCE", 0)

@@ -285,6 +285,43 @@ def aggregate_over(node: Typed, frame: Frame) -> Floats | float:
     return np.asarray(by_domain[ids], np.float64)
 
 
+def sums_with_one_changed(
+    node: Typed, ids: Ids, size: int, before: Floats, places: npt.NDArray[np.integer], now: Floats
+) -> Floats | None:
+    """Compute what a sum or mean would be in the domains of some rows, each if that row alone were another.
+
+    Args:
+        node: A sum or a mean over nodes.
+        ids: The domain of each row, below `size`.
+        size: How many domains there are.
+        before: What each row adds.
+        places: The rows that would change, by their places.
+        now: What they would add.
+
+    Shapes: ids and before (N,), places and now (R,) -> (R,).
+    Missing: NaN is left out; None where magnitudes are too far apart for whole multiples of two units.
+    Cost: O(N + R). It is what `aggregate_over` gives: both round the exact sum once.
+    """
+    rows, values = before.size, np.concatenate((before, now))
+    if not now.size:
+        return now
+    present = ~np.isnan(values)
+    split = _split(np.where(present, values, 0.0))
+    if split is None:
+        return None
+    (high, coarse), (low, fine) = split
+
+    def total(each: Floats) -> Floats:
+        changed: Floats = np.bincount(ids, each[:rows], size)[ids[places]] - each[places] + each[rows:]
+        return changed
+
+    sums = total(high) * coarse + total(low) * fine
+    if node.op == Op.AVG_NODES:
+        with np.errstate(all="ignore"):
+            sums = sums / total(present.astype(np.float64))
+    return np.asarray(bounded(node, sums), np.float64)
+
+
 def pod_aggregate_over(node: Typed, frame: Frame, rows: npt.NDArray[np.integer], size: int) -> Floats:
     """Count or sum over the placed pods of each row.
 

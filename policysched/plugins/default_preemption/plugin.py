@@ -49,8 +49,8 @@ from policysched.plugins.default_preemption.eviction import (
 from policysched.plugins.default_preemption.extending import NONE_LEFT, ask_extenders, least_costly, without_guarded
 from policysched.plugins.default_preemption.guards import Guarded, ask_about
 from policysched.plugins.default_preemption.reprieve import Places
-from policysched.plugins.default_preemption.search import Search, search_victims
-from policysched.plugins.default_preemption.slices import SLICE, SearchInSlices, pods_at_once
+from policysched.plugins.default_preemption.search import Search, answers_together, search_victims
+from policysched.plugins.default_preemption.slices import SearchInSlices, guards_take_long, pods_at_once
 from policysched.plugins.default_preemption.steps import search_in_steps, takes_steps
 
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
@@ -165,10 +165,12 @@ class DefaultPreemption:
             return _said(Code.UNSCHEDULABLE, why_not)
         cluster = failed.cluster
         rows = failed.rows_with(Code.UNSCHEDULABLE)
-        if at_once := pods_at_once(failed):
-            return PostFilterResult(ask=partial(self._search_on, pod, failed, at_once))
-        if takes_steps(failed):
+        long = guards_take_long(failed)
+        if takes_steps(failed) and not long:
             return PostFilterResult(ask=partial(self._search_in_steps, pod, failed))
+        together = answers_together(failed)
+        if long or not together:
+            return PostFilterResult(ask=partial(self._search_on, pod, failed, together=together))
         budgets = self._renewed_budgets(cluster)
         found = search_victims(failed, pod_priority(pod), rows, budgets, cluster.time.seconds)
         return self._chosen(pod, failed, found, budgets)
@@ -198,13 +200,14 @@ class DefaultPreemption:
             return _said(Code.UNSCHEDULABLE, CHANGED)
         found, is_whole = answer
         if not is_whole:
-            return await self._search_on(pod, failed, SLICE)
+            return await self._search_on(pod, failed, together=False)
         result = self._chosen(pod, failed, found, budgets)
         return result if result.ask is None else await result.ask()
 
-    async def _search_on(self, pod: Pod, failed: FailedDecision, pods: int) -> PostFilterResult:
-        """Look at some nodes after others, with pauses."""
-        search, cluster = SearchInSlices(failed, self._renewed_budgets, pods), failed.cluster
+    async def _search_on(self, pod: Pod, failed: FailedDecision, *, together: bool) -> PostFilterResult:
+        """Look at some nodes after others, with pauses; those of a slice together if filters answer so."""
+        pods, cluster = pods_at_once(failed, together=together), failed.cluster
+        search = SearchInSlices(failed, self._renewed_budgets, pods)
         rows = failed.rows_with(Code.UNSCHEDULABLE).tolist()
         most = self._given.most_candidates(len(rows), extended=bool(failed.extenders))
         if most < len(rows):

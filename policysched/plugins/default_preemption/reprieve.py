@@ -11,8 +11,9 @@ Source: plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode), v
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any, TypeAlias, TypeVar
+import operator
+from collections.abc import Generator, Sequence
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from policysched.framework import ChangedRows, Code, FailedDecision, Mask, RowNumbers, RowVerdicts
 from policysched.model.pod_requirements import pod_priority
 from policysched.pausing import Pausing, finished
-from policysched.state.placed.pods import pod_id
+from policysched.state.placed.pods import PlacedPod, pod_id
 
 T = TypeVar("T")
 Places = NDArray[np.intp]
@@ -61,10 +62,8 @@ class Reprieve:
         """(V,): who is away; nobody who is gone."""
         self._places = np.arange(slots.size)
         """(W,): the pods that are still there."""
-        by_slot = failed.cluster.pods.by_slot
-        placed = [by_slot[slot] for slot in slots.tolist()] if pauses else []
-        self._ids: NDArray[Any] = np.array(["" if one is None else pod_id(one.pod) for one in placed], np.object_)
-        """(W,): who they are."""
+        self._held: Sequence[PlacedPod | None] = failed.cluster.pods.by_slot.copy() if pauses else ()
+        """Who was in which slot when the pods were last looked up."""
         self._at = np.zeros(rows.size, np.intp)
         """(R,): how many of the pods of each node were tried."""
         self._left_out: Mask = np.zeros(rows.size, np.bool_)
@@ -123,7 +122,7 @@ class Reprieve:
         others = np.bincount(self._of[~there], minlength=self._rows.size) > 0
         others |= self._failed.cluster.nodes.pods_count.data[self._rows] != self._counts
         self._left_out |= ~np.isin(self._rows, self._failed.rows_with(Code.UNSCHEDULABLE))
-        self._places, self._of, self._ids = self._places[there], self._of[there], self._ids[there]
+        self._places, self._of = self._places[there], self._of[there]
         if self._steps <= self._longest:
             self._at[others] = 0
             self.victims[self._places[others[self._of]]] = True
@@ -133,11 +132,15 @@ class Reprieve:
 
     def _find(self) -> Mask:
         """Look the pods up; return which are on their nodes and of lower priority still. Shapes: (W,)."""
-        cluster = self._failed.cluster
-        placed = [cluster.pods.by_id.get(one) for one in self._ids.tolist()]
-        slots = np.array([-1 if one is None else one.slot for one in placed], np.intp)
-        rows = cluster.pods.rows[slots]
-        lower = cluster.signatures.priorities()[cluster.pods.signatures[slots]] < pod_priority(self._failed.pod)
-        there: Mask = (slots >= 0) & (rows == self._rows[self._of]) & lower
+        cluster, held = self._failed.cluster, self._held
+        pods, slots = cluster.pods, self.slots[self._places]
+        stayed = np.fromiter(map(operator.is_, held, pods.by_slot), np.bool_, len(held))
+        for place in np.flatnonzero(~stayed[slots]).tolist():
+            before = held[slots[place]]
+            placed = None if before is None else pods.by_id.get(pod_id(before.pod))
+            slots[place] = -1 if placed is None else placed.slot
+        self._held = pods.by_slot.copy()
+        lower = cluster.signatures.priorities()[pods.signatures[slots]] < pod_priority(self._failed.pod)
+        there: Mask = (slots >= 0) & (pods.rows[slots] == self._rows[self._of]) & lower
         self.slots[self._places[there]] = slots[there]
         return there

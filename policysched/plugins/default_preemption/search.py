@@ -41,6 +41,8 @@ from policysched.plugins.default_preemption.reprieve import Places, Reprieve, St
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 FEW: Final = 64
 """Of how many rows at most the pods are listed row by row, rather than looked for among all pods."""
+READ: Final = 4096
+"""Of how many pods the start is read at once."""
 
 
 @dataclass(slots=True)
@@ -164,6 +166,8 @@ def searching_victims(
     Returns:
         What was found, and whether all filters could tell of many nodes at once; it means nothing where they could not.
     """
+    if pauses and (yield from _reading_starts(failed, priority, rows)):
+        rows = np.intersect1d(rows, failed.rows_with(Code.UNSCHEDULABLE))
     found, changed = _without_lower(failed, priority, rows, now)
     if not found.rows.size:
         return found, True
@@ -179,6 +183,19 @@ def searching_victims(
     found.verdicts, found.fits = verdicts, verdicts.fits.copy()
     _put_violating_first(found, budgets)
     return found, (yield from _bringing_back(found, failed, pauses=pauses))
+
+
+def _reading_starts(failed: FailedDecision, priority: int, rows: RowNumbers) -> Steps[bool]:
+    """Read when pods of lower priority started, of those that nobody has asked about; return whether anything changed.
+
+    It is kept with the pods, and what a slot's next pod has is read anew: so a change does no harm.
+    """
+    moved, pods = False, failed.cluster.pods
+    slots = lower_on(failed.cluster, priority, rows)
+    for begin in range(0, slots.size, READ):
+        pods.starts(slots[begin : begin + READ])
+        moved |= bool((yield))
+    return moved
 
 
 def _without_lower(failed: FailedDecision, priority: int, rows: RowNumbers, now: float) -> tuple[Search, ChangedRows]:

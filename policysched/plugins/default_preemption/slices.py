@@ -21,11 +21,11 @@ from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.default_preemption.budgets import Budgets
 from policysched.plugins.default_preemption.candidates import Choice, costs_of
 from policysched.plugins.default_preemption.guards import Guarded
-from policysched.plugins.default_preemption.search import answers_together, search_victims
+from policysched.plugins.default_preemption.search import search_victims
 
 SLICE: Final = 64
 """About how many pods are taken away and brought back between two turns where filters answer for one node at a time."""
-LARGEST: Final = 1024
+LARGEST: Final = 4096
 """Of how many pods, and nodes, a slice is at most where filters answer for many nodes at once."""
 ASKED: Final = 1 << 20
 """How much guards are asked in a slice. Units: pods times the units of the guards."""
@@ -33,12 +33,18 @@ TOGETHER: Final = 8
 """How many times that much they may be asked at once: slices cost more than they ask."""
 
 
-def pods_at_once(failed: FailedDecision) -> int:
-    """Return of how many pods a slice is; 0 where all nodes may be asked about together."""
-    units = sum(one.units for one in failed.victim_guards)
-    if not answers_together(failed):
-        return SLICE
-    return 0 if len(failed.cluster.pods) * units <= TOGETHER * ASKED else max(1, min(LARGEST, ASKED // units))
+def guards_take_long(failed: FailedDecision) -> bool:
+    """Return whether guards may not be asked about all pods at once."""
+    return len(failed.cluster.pods) * _guard_units(failed) > TOGETHER * ASKED
+
+
+def pods_at_once(failed: FailedDecision, *, together: bool) -> int:
+    """Return of about how many pods a slice is, where filters answer for many nodes together and where not."""
+    return max(1, min(LARGEST, ASKED // max(1, _guard_units(failed)))) if together else SLICE
+
+
+def _guard_units(failed: FailedDecision) -> int:
+    return sum(one.units for one in failed.victim_guards)
 
 
 @dataclass(frozen=True, slots=True)

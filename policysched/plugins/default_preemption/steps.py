@@ -20,13 +20,17 @@ from policysched.plugins.default_preemption.search import Search, lower_on, sear
 
 AT_ONCE: Final = 2048
 """How much filters are asked in a search without pauses. Units: units of the filters times steps."""
+MANY: Final = 1 << 14
+"""From how many placed pods on a search pauses, however little filters take."""
 MOVED: Final = unschedulable("the node changed while victims were looked for")
 
 
 def takes_steps(failed: FailedDecision) -> bool:
     """Return whether a search on all nodes together is to pause."""
-    units = failed.filter_units
-    return units > 0 and units * (1 + int(failed.cluster.nodes.pods_count.data.max(initial=0))) > AT_ONCE
+    units, cluster = failed.filter_units, failed.cluster
+    if len(cluster.pods) >= MANY:
+        return True
+    return units > 0 and units * (1 + int(cluster.nodes.pods_count.data.max(initial=0))) > AT_ONCE
 
 
 async def search_in_steps(failed: FailedDecision, budgets: Budgets) -> tuple[Search, bool] | None:

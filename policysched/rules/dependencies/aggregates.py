@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import ABOUT_PODS, NO_ROWS, Aspect, Cluster, RowNumbers, Rows
-from policysched.language.evaluation.columns import aggregate_over, evaluate_columns
+from policysched.language.evaluation.columns import aggregate_over, evaluate_columns, sums_with_one_changed
 from policysched.language.ir.graph import AGGREGATES, POD_AGGREGATES, TIME, Input, Op, Typed
 from policysched.rules.compile.graphs import key_of, row_independent, to_hold
 from policysched.rules.compile.policy import MetricInput
@@ -37,6 +37,7 @@ FEW: Final = 64
 BYTES_PER_AGGREGATE: Final = 4096
 """What an aggregate takes beside its arrays. Units: bytes."""
 _ADDED: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES, Op.AVG_NODES})
+_SUMMED: Final = frozenset({Op.SUM_NODES, Op.AVG_NODES})
 _EXTREMES: Final = frozenset({Op.MIN_NODES, Op.MAX_NODES})
 
 
@@ -256,9 +257,25 @@ class Aggregate:
         elif self._node.op in _EXTREMES:
             now = spread(np.asarray(evaluate_columns(self._node.inner[0], changed), np.float64), rows.size)
             values = (np.fmin if self._node.op == Op.MIN_NODES else np.fmax)(self._extremes_of_others()[rows], now)
+        if values is None and self._node.op in _SUMMED:
+            values = self._summed_each(rows, changed)
         if values is not None and self._domains is not None:
             values[self._domains.none[domains]] = math.nan
         return values
+
+    def _summed_each(self, rows: RowNumbers, changed: RuleFrame) -> Floats | None:
+        """Return its sum or mean in the domain of each row if that row alone were another; fractions too.
+
+        Shapes: (R,). Missing: None where magnitudes are too far apart.
+        """
+        everything, [inner] = self._context.everything(), self._node.inner
+        frame = self._context.frame(self._pod, everything)
+        before = spread(np.asarray(evaluate_columns(inner, frame), np.float64), frame.rows)
+        now = spread(np.asarray(evaluate_columns(inner, changed), np.float64), rows.size)
+        domains = self._domains
+        of = np.zeros(frame.rows, np.intp) if domains is None else domains.of_row[everything]
+        places = rows if isinstance(everything, slice) else np.searchsorted(everything, rows)
+        return sums_with_one_changed(self._node, of, 1 if domains is None else domains.count, before, places, now)
 
     def _extremes_of_others(self) -> Floats:
         """Return the extreme of each row's domain without that row, kept until anything that it reads changes.

@@ -43,7 +43,7 @@ from policysched.language.evaluation.columns import evaluate_columns
 from policysched.language.ir.graph import Program
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import is_system
-from policysched.pausing import Pausing
+from policysched.pausing import Pausing, finished
 from policysched.rules.compile.graphs import POD_AGE, reads_time, time_keys
 from policysched.rules.compile.policy import CompiledFilter, CompiledPolicy
 from policysched.rules.dependencies.aggregates import evaluation_context
@@ -258,7 +258,11 @@ class PolicyPlugin:
 
     def filter_changed_rows(self, state: PolicySlice[FilterRow], changed: ChangedRows) -> Codes | None:
         """Reject rows where a rule would not hold if their pods were others, None where each has to be asked."""
-        return state.changed_codes(changed)
+        return finished(self.asking_changed_rows(state, changed))
+
+    def asking_changed_rows(self, state: PolicySlice[FilterRow], changed: ChangedRows) -> Pausing[Codes | None]:
+        """Do what `filter_changed_rows` does, pausing after each rule; it means nothing once anything has changed."""
+        return state.changing_codes(changed)
 
     def reason(self, state: object, code: int) -> Status:  # noqa: ARG002 - codes name rules of the policy
         """Name the policy, the rule and what it says."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import ChangedRow, ChangedRows, Codes, Mask, Rows, Scores
 from policysched.language.evaluation.columns import Batch
+from policysched.pausing import Pausing
 from policysched.rules.dependencies.aggregates import hold
 from policysched.rules.dependencies.context import RuleFrame
 from policysched.rules.dependencies.derived import AffectedRows, Dependency, dependencies_of
@@ -155,32 +156,35 @@ class PolicyMatrix(ABC, Generic[RowT]):
         codes = (rule.result(frame).item() for rule in self._speaking[policy])
         return next((code for code in codes if code != FINE), 0)
 
-    def changed_codes(self: PolicyMatrix[FilterRow], policy: int, changed: ChangedRows) -> Codes | None:
-        """Return a policy's codes for rows whose pods were others, None where they have to be asked one by one.
+    def changing_codes(self: PolicyMatrix[FilterRow], policy: int, changed: ChangedRows) -> Pausing[Codes | None]:
+        """Return a policy's codes for rows whose pods were others, pausing after each rule.
 
-        Shapes: (R,).
+        Shapes: (R,). Missing: None where they have to be asked one by one.
         """
         rules = self._speaking[policy]
         if any(is_row_by_row(rule.root) for rule in rules):
             return None
-
-        def unmoved() -> NDArray[np.int64]:
-            frame = RuleFrame(self._context, self.pod, changed.rows)
-            codes = np.full(changed.rows.size, FINE, np.int64)
-            for rule in rules:
-                if not reads_pods(rule.root):
-                    np.minimum(codes, rule.result(frame), out=codes)
-            return codes
-
-        codes = changed.now((self, policy), unmoved).astype(np.int32)
+        codes = (yield from self._unmoved_codes(policy, changed)).astype(np.int32)
         frame = ChangedRowsFrame(self._context, self.pod, changed)
         try:
             for rule in rules:
                 if reads_pods(rule.root):
                     np.minimum(codes, rule.result(frame), out=codes)
+                    yield
         except RowByRowError:
             return None
         return plugin_codes(codes)
+
+    def _unmoved_codes(self: PolicyMatrix[FilterRow], policy: int, changed: ChangedRows) -> Pausing[NDArray[np.int64]]:
+        """Return what the rules say that read nothing of pods, worked out once for the rows. Shapes: (R,)."""
+        key, codes = (self, policy), np.full(changed.rows.size, FINE, np.int64)
+        if not changed.knows(key):
+            frame = RuleFrame(self._context, self.pod, changed.rows)
+            for rule in self._speaking[policy]:
+                if not reads_pods(rule.root):
+                    np.minimum(codes, rule.result(frame), out=codes)
+                    yield
+        return changed.now(key, lambda: codes)
 
     def by_rule(self, policy: int, rows: Rows) -> Iterator[tuple[RowT, Array]]:
         """Return the result of each rule of a policy on rows, whatever the others say.
@@ -329,9 +333,12 @@ class PolicySlice(Generic[RowT]):
         """Return the policy's code for a row whose pods were others."""
         return self._matrix.changed_code(self._place, changed)
 
-    def changed_codes(self: PolicySlice[FilterRow], changed: ChangedRows) -> Codes | None:
-        """Return the policy's codes for rows whose pods were others, None where they have to be asked one by one."""
-        return self._matrix.changed_codes(self._place, changed)
+    def changing_codes(self: PolicySlice[FilterRow], changed: ChangedRows) -> Pausing[Codes | None]:
+        """Return the policy's codes for rows whose pods were others, pausing after each rule.
+
+        Missing: None where they have to be asked one by one.
+        """
+        return self._matrix.changing_codes(self._place, changed)
 
     def by_rule(self, rows: Rows) -> Iterator[tuple[RowT, Array]]:
         """Return the result of each of its rules on rows. Shapes: (R,) each."""

@@ -10,8 +10,8 @@ RunFilterPluginsWithNominatedPods).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, cast
+from collections.abc import Callable, Sequence
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -201,8 +201,7 @@ def _first_of(changed: ChangedRows, filters: Sequence[FilterResults]) -> Pausing
         if isinstance(one, OutOfTreeResults):
             return None
         if one.reads & POD_ASPECTS:
-            plugin = one.plugin
-            codes = plugin.filter_changed_rows(one.state, changed) if isinstance(plugin, FilterOfChangedRows) else None
+            codes = yield from _codes_of(one, changed)
             if codes is None:
                 return None
             yield
@@ -211,6 +210,17 @@ def _first_of(changed: ChangedRows, filters: Sequence[FilterResults]) -> Pausing
         if codes is not None and np.count_nonzero(codes):
             rejecting.append((one, codes))
     return _verdicts(changed.rows.size, rejecting)
+
+
+def _codes_of(one: FilterResults, changed: ChangedRows) -> Pausing[Codes | None]:
+    """Ask a filter about changed rows, one that can piece by piece; None where it has to be asked row by row."""
+    plugin = one.plugin
+    piece_by_piece: Callable[[Any, ChangedRows], Pausing[Codes | None]] | None
+    piece_by_piece = getattr(plugin, "asking_changed_rows", None)
+    if piece_by_piece is not None:
+        codes: Codes | None = yield from piece_by_piece(one.state, changed)
+        return codes
+    return plugin.filter_changed_rows(one.state, changed) if isinstance(plugin, FilterOfChangedRows) else None
 
 
 def _verdicts(size: int, rejecting: Sequence[tuple[FilterResults, Codes]]) -> RowVerdicts:

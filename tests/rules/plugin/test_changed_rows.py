@@ -45,11 +45,16 @@ TOGETHER = (
     "min(node.free.cpu) by node.zone > 1",
     "min(4 / node.requested.pods) by node.zone < 3",
     "max(node.requested.cpu) - min(node.requested.cpu) < 2",
+    "sum(node.requested.cpu / 3) < 2",
+    "sum(node.requested.cpu / 3) by node.zone < 1",
+    "avg(node.requested.pods / 7) by node.zone < 0.3",
+    "avg(4 / node.requested.pods) < 2",
+    "sum(node.requested.cpu / 2) by node.zone < 1",
     'node.zone == "x"',
     'node.zone != "y" or node.requested.cpu < 1',
 )
 ONE_BY_ONE = (
-    "sum(node.requested.cpu / 3) < 5",
+    "sum(if(node.requested.pods > 1, 1 / 3, 1 / 3k / 1M / 1M / 1M / 1M)) < 5",
     "sum(node.requested.cpu * cluster.pods) < 5",
     '(node.labels[if(cluster.pods > 4, "a", "b")] ?? "x") == "x"',
     'node.pods.any(peer.name == "p1" and peer.labels["app"] == "a")',
@@ -141,14 +146,14 @@ def test_rules_cost_an_operation_and_not_each_row() -> None:
     assert work(400) < 2 * work(100)
 
 
-def test_victims_are_found_where_sums_are_whole_with_some_pods_only() -> None:
-    """With both pods and with none their half sums up to whole numbers, and with one it does not."""
+def test_victims_are_found_where_sums_can_be_told_with_some_pods_only() -> None:
+    """What the node adds with one pod is too small to be summed up together with what it adds now."""
     have = node("n1", allocatable={"cpu": 4}, labels={"topology.kubernetes.io/zone": "x"})
     small = {"cpu": "1m"}
     around = cluster(
         have, *(pod(name, on="n1", requests=small) for name in "ab"), pod("c", on="n1", requests={"cpu": 3})
     )
-    rule = "sum(node.requested.cpu / 2) by node.zone < 1"
+    rule = "sum(if(node.requested.pods == 1, 1 / 3 / 1G / 1G / 1G, 1)) by node.zone < 2"
     profile = policy_set(p={"filters": filtering(rule)}).join(default_profile())
     decision = Engine(around, profile, Random(1)).decide(pod("high", requests={"cpu": 3}, priority=9))
     failed = FailedCycle(decision, Random(1))
