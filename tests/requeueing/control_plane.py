@@ -70,7 +70,7 @@ def bare_plane() -> ControlPlane:
 class KubeScheduler:
     """kube-scheduler with profiles of a configuration, which logs every move of a pod."""
 
-    def __init__(self, plane: ControlPlane, configuration: Json) -> None:
+    def __init__(self, plane: ControlPlane, configuration: Json, *flags: str) -> None:
         self._warden = Warden(plane.logs)
         path = plane.folder / "kube-scheduler.yaml"
         path.write_text(
@@ -86,6 +86,7 @@ class KubeScheduler:
         self.port = free_port()
         command += [f"--secure-port={self.port}", "--bind-address=127.0.0.1"]
         command += ["--authorization-always-allow-paths=/healthz,/metrics,/metrics/resources"]
+        command += flags
         self.program = Program("kube-scheduler", command, plane.logs / "kube-scheduler.log", self._warden)
 
     def __enter__(self) -> KubeScheduler:

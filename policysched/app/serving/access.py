@@ -1,8 +1,8 @@
 """`DelegatedAccess`: who asks and what he may read, as the API server says.
 
-A client is known by his certificate, by a token that a TokenReview accepts, or as anonymous; a SubjectAccessReview says
-whether he may read a path. Answers are kept as long as kube-scheduler keeps them, in a bounded number. A review that
-fails refuses: no request passes that nobody allowed.
+A client is known by his certificate, by what a front proxy says, by a token that a TokenReview accepts, or as
+anonymous; a SubjectAccessReview says whether he may read a path. Answers are kept as long as kube-scheduler keeps
+them, in a bounded number. A review that fails refuses: no request passes that nobody allowed.
 
 Source: k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go, pkg/authorization/path,
 pkg/server/options/authorization.go.
@@ -23,6 +23,7 @@ from cachetools import TLRUCache, TTLCache
 
 from policysched.app.serving.answers import RefusedError
 from policysched.app.serving.options import ServingOptions
+from policysched.app.serving.users import ANONYMOUS, CertificateUsers, User
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Clock
 
@@ -45,18 +46,6 @@ class Sender(Protocol):
 
     async def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
         """Send one and return the body of its answer."""
-
-
-class User(msgspec.Struct, frozen=True):
-    """Who asks, as a TokenReview describes him."""
-
-    username: str = ""
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: dict[str, tuple[str, ...]] = {}
-
-
-ANONYMOUS: Final = User("system:anonymous", groups=("system:unauthenticated",))
 
 
 class _TokenStatus(msgspec.Struct):
@@ -104,10 +93,19 @@ class DelegatedAccess:
         sender: The way to the API server.
         clock: Says how old an answer is.
         rights: The way to it for SubjectAccessReviews; absent, the same.
+        known: Says who is known by which certificates now.
     """
 
-    def __init__(self, options: ServingOptions, sender: Sender, clock: Clock, rights: Sender | None = None) -> None:
+    def __init__(
+        self,
+        options: ServingOptions,
+        sender: Sender,
+        clock: Clock,
+        rights: Sender | None = None,
+        known: Callable[[], CertificateUsers] = CertificateUsers,
+    ) -> None:
         self._options = options
+        self._known = known
         self._senders = {TOKEN_REVIEWS: sender, ACCESS_REVIEWS: rights or sender}
         self._users: Answers[User | None] = TTLCache(KEPT, options.reviews.token_ttl, clock.monotonic)
         self._verdicts: Answers[AccessVerdict] = TLRUCache(KEPT, self._kept_until, clock.monotonic)
@@ -133,11 +131,13 @@ class DelegatedAccess:
 
     async def _user_of(self, request: web.BaseRequest) -> User:
         certificate = request.get_extra_info("peercert")
-        if certificate:
-            return user_of_certificate(certificate)
+        if certificate and (known := self._known().user_of(certificate, request)) is not None:
+            return known
         scheme, _, token = request.headers.get("Authorization", "").strip().partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
+            if certificate:
+                raise RefusedError(401, "Unauthorized")
             return ANONYMOUS
         user = await self._kept(self._users, token, lambda: self._review_token(token))
         if user is None:
@@ -207,13 +207,3 @@ class DelegatedAccess:
 
 
 _FAILURES: Final = (ApiError, ConnectionProblemError, msgspec.MsgspecError, UnicodeError)
-
-
-def user_of_certificate(certificate: Mapping[str, Any]) -> User:
-    """Return who a verified client certificate says that he is: its last common name, as Go's, and organisations."""
-    said = [pair for part in certificate.get("subject", ()) for pair in part]
-    names = [value for name, value in said if name == "commonName"]
-    groups = [value for name, value in said if name == "organizationName"]
-    if not names or not names[-1]:
-        return ANONYMOUS
-    return User(names[-1], groups=(*groups, "system:authenticated"))

@@ -13,19 +13,34 @@ import os
 import socket
 import ssl
 import tempfile
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from policysched.app.serving.named_certificates import NamedPair, by_server_name
 from policysched.app.serving.options import ServingOptions
 from policysched.app.serving.tls_limits import NO_LIMITS, TlsLimits
+from policysched.app.serving.users import DEFAULT_PROXY, CertificateUsers, FrontProxy
 from policysched.errors import UsageError
 
 log = logging.getLogger(__name__)
 PAIR: Final = "policysched"
 """The names of the files of a self-signed certificate, without .crt and .key."""
-Material = tuple[bytes, bytes, str]
-"""A certificate with its chain, its private key, and the authorities of clients' certificates, in PEM form."""
+Pair = tuple[bytes, bytes]
+"""A certificate with its chain, and its private key, in PEM form."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Material:
+    """What TLS settings are made of."""
+
+    pair: Pair
+    users: str
+    """The authorities of users' certificates, in PEM form."""
+    proxy: FrontProxy
+    named: tuple[NamedPair, ...]
+    """Certificates for other names of the server."""
 
 
 class ServingCertificate:
@@ -41,20 +56,24 @@ class ServingCertificate:
 
     def __init__(self, options: ServingOptions, now: datetime) -> None:
         self._options = options
-        self._own: tuple[bytes, bytes] | None = None
+        self._own: Pair | None = None
         if options.certificate is None:
             self._own = _own_pair(options.certificate_folder, now)
-        self._clients = ""
+        self._published = ("", DEFAULT_PROXY)
         self._problem = ""
         try:
-            self._material = self._read()
-            self.context = server_context(self._material, self._options.tls)
+            self._use(self._read())
         except (OSError, ssl.SSLError, ValueError) as error:
             raise UsageError(f"the certificate of --secure-port cannot be used: {error}") from error
 
-    def trust_clients(self, authorities: str) -> None:
-        """Know clients by certificates of these authorities, in PEM form, beside those of --client-ca-file."""
-        self._clients = authorities.encode("ascii", "ignore").decode()
+    def trust_clients(self, authorities: str, proxy: FrontProxy) -> None:
+        """Know clients as the cluster does, with the next refresh.
+
+        Args:
+            authorities: Who signs users' certificates, in PEM form, beside those of --client-ca-file.
+            proxy: Who may ask for others, unless --requestheader-client-ca-file says.
+        """
+        self._published = authorities, proxy
 
     def refresh(self) -> None:
         """Take what the files say now; what cannot be used is said once, and changes nothing."""
@@ -62,42 +81,82 @@ class ServingCertificate:
             material = self._read()
             if material == self._material:
                 return
-            context = server_context(material, self._options.tls)
+            self._use(material)
         except (OSError, ssl.SSLError, ValueError) as error:
             if str(error) != self._problem:
                 log.warning("the changed certificate cannot be used, the one before stays: %s", error)
             self._problem = str(error)
             return
-        self._material, self.context, self._problem = material, context, ""
+        self._problem = ""
         log.info("the certificates of the secure port were read again")
 
-    def _read(self) -> Material:
+    def _use(self, material: _Material) -> None:
+        """Make the TLS settings.
+
+        Raises:
+            OSError, ssl.SSLError, ValueError: they cannot be made.
+        """
+        signers, limits = "\n".join(filter(None, (material.users, material.proxy.authorities))), self._options.tls
+        context = server_context(material.pair, signers, limits)
+        if material.named:
+            others = [(one, server_context((one.certificate, one.key), signers, limits)) for one in material.named]
+            context.sni_callback = by_server_name(others)
+        users = CertificateUsers(material.proxy, _authorities(material.users), _authorities(material.proxy.authorities))
+        self._material, self.context, self.users = material, context, users
+
+    def _read(self) -> _Material:
         options = self._options
+        published, proxy = self._published
         if self._own is not None:
-            certificate, key = self._own
+            pair = self._own
         else:
             assert options.certificate is not None  # noqa: S101 - checked with the options
             assert options.key is not None  # noqa: S101 - as above
-            certificate, key = options.certificate.read_bytes(), options.key.read_bytes()
-        # Comments between certificates may be in any language.
-        clients = options.client_ca.read_text("ascii", "ignore") if options.client_ca is not None else ""
-        return certificate, key, "\n".join(filter(None, (clients, self._clients)))
+            pair = options.certificate.read_bytes(), options.key.read_bytes()
+        if options.proxy_ca is not None:
+            proxy = replace(options.proxy, authorities=_text(options.proxy_ca))
+        proxy = replace(proxy, authorities=_plain(proxy.authorities))
+        users = (_text(options.client_ca) if options.client_ca is not None else "", _plain(published))
+        named = (NamedPair(one.read_bytes(), key.read_bytes(), names) for one, key, names in options.named)
+        return _Material(pair, "\n".join(filter(None, users)), proxy, tuple(named))
 
 
-def server_context(material: Material, limits: TlsLimits = NO_LIMITS) -> ssl.SSLContext:
+def _text(path: Path) -> str:
+    """Read certificates; comments between them may be in any language."""
+    return path.read_text("ascii", "ignore")
+
+
+def _plain(certificates: str) -> str:
+    return certificates.encode("ascii", "ignore").decode()
+
+
+def _authorities(certificates: str) -> frozenset[bytes]:
+    """Read the authorities among certificates, each in DER form."""
+    if not certificates:
+        return frozenset()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_verify_locations(cadata=certificates)
+    return frozenset(context.get_ca_certs(binary_form=True))
+
+
+def server_context(pair: Pair, clients: str = "", limits: TlsLimits = NO_LIMITS) -> ssl.SSLContext:
     """Make TLS settings.
+
+    Args:
+        pair: A certificate and its key.
+        clients: The authorities of clients' certificates, in PEM form; absent, clients are asked for none.
+        limits: What is spoken.
 
     Raises:
         ValueError: the authorities of clients are no certificates.
         ssl.SSLError: the certificate and its key do not fit, or are none.
         OSError: no file can be made for them.
     """
-    certificate, key, clients = material
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     limits.apply(context)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
     context.num_tickets = 0  # who resumes a session shows a certificate that nobody verifies again
-    _load_pair(context, certificate + b"\n" + key)
+    _load_pair(context, b"\n".join(pair))
     if clients:
         context.load_verify_locations(cadata=clients)
         context.verify_mode = ssl.CERT_OPTIONAL
@@ -119,7 +178,7 @@ def _load_pair(context: ssl.SSLContext, pair: bytes) -> None:
         context.load_cert_chain(file.name, password="")
 
 
-def _own_pair(folder: Path | None, now: datetime) -> tuple[bytes, bytes]:
+def _own_pair(folder: Path | None, now: datetime) -> Pair:
     """Return a self-signed certificate and its key: those of the folder, or new ones, which are kept there.
 
     Raises:

@@ -1,20 +1,24 @@
-"""`follow_client_authorities`: the authorities whose client certificates the API server accepts, as it publishes them.
+"""`follow_client_authorities`: whose client certificates count, as the API server publishes it.
 
-They stand in a ConfigMap of kube-system that takes a right of its own to read; without it clients are known by tokens.
+The authorities of users and of front proxies, with the headers of these, stand in a ConfigMap of kube-system that takes
+a right of its own to read; without it clients are known by tokens.
 
-Source: k8s.io/apiserver/pkg/server/options/authentication.go (DelegatingAuthenticationOptions).
+Source: k8s.io/apiserver/pkg/server/options/authentication.go (DelegatingAuthenticationOptions),
+authentication_dynamic_request_header.go.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from policysched.app.serving.access import Sender
 from policysched.app.serving.certificates import ServingCertificate
+from policysched.app.serving.users import FrontProxy
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 
@@ -22,10 +26,35 @@ log = logging.getLogger(__name__)
 CONFIG_MAP: Final = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 EVERY: Final = 60.0
 """How often they are read. Units: seconds."""
+UNREADABLE: Final = (ApiError, ConnectionProblemError, msgspec.MsgspecError, UnicodeError)
 
 
 class _ConfigMap(msgspec.Struct):
     data: dict[str, str] = {}
+
+
+async def read_client_authorities(sender: Sender) -> tuple[str, FrontProxy]:
+    """Read the authorities of users, in PEM form, and who is a front proxy.
+
+    Raises:
+        ApiError, ConnectionProblemError: they cannot be had.
+        MsgspecError, UnicodeError: they are not what an API server publishes.
+    """
+    data = msgspec.json.decode(await sender.request("GET", CONFIG_MAP), type=_ConfigMap).data
+    proxy = FrontProxy(
+        data.get("requestheader-client-ca-file", ""),
+        _listed(data, "allowed-names"),
+        _listed(data, "username-headers"),
+        _listed(data, "uid-headers"),
+        _listed(data, "group-headers"),
+        _listed(data, "extra-headers-prefix"),
+    )
+    return data.get("client-ca-file", ""), proxy
+
+
+def _listed(data: Mapping[str, str], name: str) -> tuple[str, ...]:
+    text = data.get(f"requestheader-{name}", "")
+    return msgspec.json.decode(text, type=tuple[str, ...]) if text else ()
 
 
 async def follow_client_authorities(sender: Sender, certificate: ServingCertificate) -> None:
@@ -33,12 +62,11 @@ async def follow_client_authorities(sender: Sender, certificate: ServingCertific
     said = False
     while True:
         try:
-            found = msgspec.json.decode(await sender.request("GET", CONFIG_MAP), type=_ConfigMap)
-        except (ApiError, ConnectionProblemError, msgspec.MsgspecError, UnicodeError) as error:
+            certificate.trust_clients(*await read_client_authorities(sender))
+        except UNREADABLE as error:
             if not said:
                 log.info("secure port: clients are not known by the cluster's certificates: %s", error)
             said = True
         else:
-            certificate.trust_clients(found.data.get("client-ca-file", ""))
             certificate.refresh()
         await asyncio.sleep(EVERY)

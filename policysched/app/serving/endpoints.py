@@ -17,8 +17,9 @@ from typing import Any, Final, Protocol
 
 from aiohttp import web
 from cachetools import TTLCache
-from prometheus_client import CollectorRegistry, disable_created_metrics
+from prometheus_client import disable_created_metrics
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
 from policysched.app.serving.answers import RefusedError, json_answer, refusal, text_answer
 from policysched.app.serving.health import Health
@@ -49,7 +50,7 @@ class Endpoints:
     Args:
         access: Who may read what.
         health: The checks.
-        registry: The metrics.
+        metrics: What is told under /metrics.
         documents: What is told as JSON, by path; asked for in the scheduler's loop.
         loop: That loop.
         more: Other paths, each with its method and what answers; without a method it is read.
@@ -59,7 +60,7 @@ class Endpoints:
         self,
         access: Access,
         health: Health,
-        registry: CollectorRegistry,
+        metrics: Collector,
         documents: Mapping[str, Callable[[], Any]],
         loop: asyncio.AbstractEventLoop,
         more: Mapping[str, tuple[str, Answer]] = MappingProxyType({}),
@@ -68,7 +69,7 @@ class Endpoints:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._access = access
         self._health = health
-        self._registry = registry
+        self._metrics_of = metrics
         self._documents = documents
         self._loop = loop
         self._more = more
@@ -111,7 +112,7 @@ class Endpoints:
             encode, media = choose_encoder(request.headers.get("Accept", ""))
         except (TypeError, ValueError):  # versions that are none
             encode, media = choose_encoder("")
-        return text_answer(encode(self._registry).decode(), media=media)
+        return text_answer(encode(self._metrics_of).decode(), media=media)
 
     async def _document(self, path: str) -> Any:
         """Tell a document: the scheduler's loop makes it once for all who ask within a moment."""

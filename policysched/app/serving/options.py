@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from policysched.app.serving.metric_limits import NO_METRIC_LIMITS, MetricLimits
 from policysched.app.serving.tls_limits import NO_LIMITS, TlsLimits
+from policysched.app.serving.users import DEFAULT_PROXY, FrontProxy
 from policysched.errors import UsageError
 
 PORT: Final = 10259
@@ -40,6 +42,8 @@ class ReviewOptions:
     """How long a refusal is kept. Units: seconds."""
     follows_authorities: bool = True
     """Whether clients are known by the authorities that the cluster publishes."""
+    tolerates_failure: bool = True
+    """Whether the process starts where these cannot be read."""
 
     def check(self) -> None:
         """Make sure that the kubeconfigs are there.
@@ -67,15 +71,28 @@ class ServingOptions:
     """Keeps the self-signed certificate; absent, it lives in memory."""
     certificate: Path | None = None
     key: Path | None = None
+    named: tuple[tuple[Path, Path, tuple[str, ...]], ...] = ()
+    """Certificates and keys for other names of the server; without names, for those in the certificate."""
     client_ca: Path | None = None
+    proxy_ca: Path | None = None
+    """The authorities of front proxies; absent, those that the cluster publishes, with its headers."""
+    proxy: FrontProxy = DEFAULT_PROXY
+    """The headers of these."""
     always_allowed: tuple[str, ...] = ALWAYS_ALLOWED
     """Paths that anybody may read; one that ends with `*` stands for all that begin so."""
     shares_port: bool = False
     """Whether other processes may have the port, too."""
     tls: TlsLimits = NO_LIMITS
     reviews: ReviewOptions = DEFAULT_REVIEWS
+    metrics: MetricLimits = NO_METRIC_LIMITS
     is_optional: bool = False
     """Whether the scheduler goes on without a port that is taken: it does where nobody asked for this port."""
+
+    @property
+    def needs_lookup(self) -> bool:
+        """Whether the start fails where the cluster's authorities cannot be read, as in kube-scheduler."""
+        reviews = self.reviews
+        return reviews.follows_authorities and not reviews.tolerates_failure and self.proxy_ca is None
 
     def check(self) -> None:
         """Make sure that the flags go together.
@@ -91,11 +108,27 @@ class ServingOptions:
             raise UsageError("--tls-cert-file and --tls-private-key-file go together: give both or none")
         self.tls.apply(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
         self.reviews.check()
+        self._check_headers()
         for path in self.always_allowed:
             if not path.startswith("/") or "*" in path[:-1]:
                 raise UsageError(
                     f'--authorization-always-allow-paths: "{path}" is no path such as /healthz or /healthz/*'
                 )
+
+    def _check_headers(self) -> None:
+        proxy = self.proxy
+        given = {
+            "username-headers": proxy.username_headers,
+            "uid-headers": proxy.uid_headers,
+            "group-headers": proxy.group_headers,
+            "extra-headers-prefix": proxy.extra_prefixes,
+            "allowed-names": proxy.allowed_names,
+        }
+        for name, values in given.items():
+            if not all(map(str.strip, values)):
+                raise UsageError(f"--requestheader-{name}: an empty value")
+        if proxy.uid_headers and "x-remote-uid" not in map(str.lower, proxy.uid_headers):
+            raise UsageError("--requestheader-uid-headers: X-Remote-Uid has to be among them")
 
     def allows(self, path: str) -> bool:
         """Return whether anybody may read a path."""

@@ -23,7 +23,7 @@ from policysched.app.daemon_threads import run_in_loop
 from policysched.app.serving.asked import Decide
 from policysched.app.serving.certificates import ServingCertificate
 from policysched.app.serving.health import HEALTHZ, LIVEZ, Health, Heartbeat
-from policysched.app.serving.options import ServingOptions
+from policysched.app.serving.options import ReviewOptions, ServingOptions
 from policysched.errors import UsageError
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
@@ -68,7 +68,7 @@ async def secure_port(
         connect: Makes the port's own way to the API server, in its loop: reviews do not wait for the scheduler.
 
     Raises:
-        UsageError: the port or the certificate cannot be had.
+        UsageError: the port or the certificate cannot be had, or the authorities of clients where they have to.
     """
     options.check()
     listener = listen(options)
@@ -78,6 +78,8 @@ async def secure_port(
     heart = Heartbeat()
     served.health.add("event-loop", heart.check, HEALTHZ, LIVEZ)
     with listener:
+        if options.needs_lookup:
+            await _look_up(options.reviews, connect)
         is_given = options.certificate is not None or options.certificate_folder is not None
         certificate = ServingCertificate(options, SystemClock().now()) if is_given else None
         loop = asyncio.get_running_loop()
@@ -93,6 +95,31 @@ async def secure_port(
             beating.cancel()
 
 
+async def _opened(connect: Callable[[], Awaitable[Connection]], kubeconfig: Path | None, flag: str) -> Connection:
+    """Open the way to the API server that a flag says, or the port's own."""
+    if kubeconfig is None:
+        return await connect()
+    return await Connection.open(SystemClock(), kubeconfig=str(kubeconfig), named_by=flag)
+
+
+async def _look_up(reviews: ReviewOptions, connect: Callable[[], Awaitable[Connection]]) -> None:
+    """Make sure that the authorities of clients can be read.
+
+    Raises:
+        UsageError: they cannot.
+    """
+    from policysched.app.serving.client_authorities import UNREADABLE, read_client_authorities  # noqa: PLC0415
+
+    connection = await _opened(connect, reviews.authentication_kubeconfig, "--authentication-kubeconfig")
+    try:
+        await read_client_authorities(Transport(connection, REVIEW_TIMEOUT))
+    except UNREADABLE as error:
+        text = "--authentication-tolerate-lookup-failure=false: the authorities of clients cannot be read"
+        raise UsageError(f"{text}: {error}") from error
+    finally:
+        await connection.close()
+
+
 async def _serve(
     options: ServingOptions,
     listener: socket.socket,
@@ -105,6 +132,7 @@ async def _serve(
     from policysched.app.serving.client_authorities import follow_client_authorities  # noqa: PLC0415
     from policysched.app.serving.dry_runs import DryRunEndpoint  # noqa: PLC0415
     from policysched.app.serving.endpoints import Endpoints  # noqa: PLC0415
+    from policysched.app.serving.metric_limits import LimitedMetrics  # noqa: PLC0415
     from policysched.app.serving.pod_resources import PodResourceSeries  # noqa: PLC0415
     from policysched.app.serving.server import SecureServer  # noqa: PLC0415
     from policysched.app.serving.verbosity import VerbosityEndpoint  # noqa: PLC0415
@@ -113,11 +141,7 @@ async def _serve(
     async with contextlib.AsyncExitStack() as stack:
 
         async def transport_of(kubeconfig: Path | None, flag: str) -> Transport:
-            opened = (
-                await connect()
-                if kubeconfig is None
-                else await Connection.open(clock, kubeconfig=str(kubeconfig), named_by=flag)
-            )
+            opened = await _opened(connect, kubeconfig, flag)
             stack.push_async_callback(opened.close)
             return Transport(opened, REVIEW_TIMEOUT)
 
@@ -126,11 +150,12 @@ async def _serve(
         rights = tokens
         if reviews.authentication_kubeconfig != reviews.authorization_kubeconfig:
             rights = await transport_of(reviews.authorization_kubeconfig, "--authorization-kubeconfig")
-        access = DelegatedAccess(options, tokens, clock, rights)
+        certificate = certificate or ServingCertificate(options, clock.now())
+        access = DelegatedAccess(options, tokens, clock, rights, lambda: certificate.users)
         endpoints = Endpoints(
             access,
             served.health,
-            served.registry,
+            LimitedMetrics(served.registry, options.metrics),
             served.documents,
             loop,
             {
@@ -139,7 +164,6 @@ async def _serve(
                 "/debug/flags/v": ("PUT", VerbosityEndpoint(served.set_verbosity).answer),
             },
         )
-        certificate = certificate or ServingCertificate(options, clock.now())
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(SecureServer(listener, certificate, endpoints.answer).run())
             if reviews.follows_authorities:

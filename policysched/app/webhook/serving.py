@@ -73,7 +73,7 @@ class KeptCertificate:
 
 
 def _context(material: Material) -> ssl.SSLContext:
-    return server_context((material.certificate, material.key, ""))
+    return server_context((material.certificate, material.key))
 
 
 class Webhook:

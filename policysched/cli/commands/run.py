@@ -10,6 +10,7 @@ from policysched.cli.flags.declaring import given_flags, takes
 from policysched.cli.flags.feature_gates import check_gates
 from policysched.cli.flags.sections import (
     FLAGS,
+    AuthenticationFlags,
     LeaderElectionFlags,
     RunFlags,
     read_run_flags,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from policysched.app.running.node_metrics import MetricOptions
     from policysched.app.running.run import RunOptions
     from policysched.app.serving.options import ServingOptions
+    from policysched.app.serving.users import FrontProxy
 
 log = logging.getLogger(__name__)
 
@@ -114,6 +116,7 @@ def _metrics(flags: RunFlags) -> MetricOptions:
 
 
 def _serving(flags: RunFlags) -> ServingOptions:
+    from policysched.app.serving.metric_limits import read_metric_limits  # noqa: PLC0415
     from policysched.app.serving.options import ALWAYS_ALLOWED, ANYWHERE, PORT, TTL, ReviewOptions, ServingOptions  # noqa: PLC0415
     from policysched.app.serving.tls_limits import TLS_12, TlsLimits  # noqa: PLC0415
 
@@ -124,7 +127,10 @@ def _serving(flags: RunFlags) -> ServingOptions:
         certificate_folder=given.cert_dir,
         certificate=given.tls_cert_file,
         key=given.tls_private_key_file,
+        named=given.tls_sni_cert_key,
         client_ca=who.client_ca_file,
+        proxy_ca=who.requestheader_client_ca_file,
+        proxy=_proxy(who),
         always_allowed=rights.authorization_always_allow_paths or ALWAYS_ALLOWED,
         shares_port=bool(given.permit_port_sharing),
         tls=TlsLimits(given.tls_min_version or TLS_12, given.tls_cipher_suites),
@@ -135,11 +141,30 @@ def _serving(flags: RunFlags) -> ServingOptions:
             allowed_ttl=_seconds(rights.authorization_webhook_cache_authorized_ttl, TTL),
             refused_ttl=_seconds(rights.authorization_webhook_cache_unauthorized_ttl, TTL),
             follows_authorities=not who.authentication_skip_lookup,
+            tolerates_failure=who.authentication_tolerate_lookup_failure is not False,
+        ),
+        metrics=read_metric_limits(
+            flags.metrics.disabled_metrics,
+            flags.metrics.allow_metric_labels,
+            flags.metrics.allow_metric_labels_manifest,
         ),
         is_optional=given.secure_port is None,
     )
     made.check()
     return made
+
+
+def _proxy(given: AuthenticationFlags) -> FrontProxy:
+    from policysched.app.serving.users import DEFAULT_PROXY, FrontProxy  # noqa: PLC0415
+
+    default = DEFAULT_PROXY
+    return FrontProxy(
+        allowed_names=given.requestheader_allowed_names,
+        username_headers=given.requestheader_username_headers or default.username_headers,
+        uid_headers=given.requestheader_uid_headers,
+        group_headers=given.requestheader_group_headers or default.group_headers,
+        extra_prefixes=given.requestheader_extra_headers_prefix or default.extra_prefixes,
+    )
 
 
 def _seconds(duration: str | None, default: float) -> float:

@@ -102,7 +102,9 @@ class SecureServingFlags:
     )
     tls_private_key_file: Path | None = flag(FILE, "The certificate's private key, PEM.")
     tls_sni_cert_key: tuple[tuple[Path, Path, tuple[str, ...]], ...] = flag(
-        CERTIFICATES, no_effect="one certificate is served", default="[]"
+        CERTIFICATES,
+        "A certificate and key for further names of the server; without NAMEs for those in it. May be repeated.",
+        default="[]",
     )
 
 
@@ -121,20 +123,26 @@ class AuthenticationFlags:
         DURATION, "How long the answer of a TokenReview is kept.", default="10s"
     )
     authentication_tolerate_lookup_failure: bool | None = flag(
-        SWITCH, no_effect="authorities that cannot be read are logged, and read later", default="true"
+        SWITCH,
+        "Start where the cluster's authorities cannot be read; they are read later then.",
+        default="true",
     )
     client_ca_file: Path | None = flag(FILE, "The authorities of clients' certificates, PEM.")
-    requestheader_allowed_names: tuple[str, ...] = flag(LIST, no_effect="no front proxy is known")
-    requestheader_client_ca_file: Path | None = flag(FILE, no_effect="no front proxy is known")
+    requestheader_allowed_names: tuple[str, ...] = flag(
+        LIST, "The common names of front proxies' certificates; absent, any."
+    )
+    requestheader_client_ca_file: Path | None = flag(
+        FILE, "The authorities of front proxies, PEM; absent, those that the cluster publishes, with its headers."
+    )
     requestheader_extra_headers_prefix: tuple[str, ...] = flag(
-        LIST, no_effect="no front proxy is known", default="[x-remote-extra-]"
+        LIST, "How headers begin in which a front proxy says more of a user.", default="[x-remote-extra-]"
     )
     requestheader_group_headers: tuple[str, ...] = flag(
-        LIST, no_effect="no front proxy is known", default="[x-remote-group]"
+        LIST, "The headers in which it says a user's groups.", default="[x-remote-group]"
     )
-    requestheader_uid_headers: tuple[str, ...] = flag(LIST, no_effect="no front proxy is known")
+    requestheader_uid_headers: tuple[str, ...] = flag(LIST, "The headers in which it says a user's UID.")
     requestheader_username_headers: tuple[str, ...] = flag(
-        LIST, no_effect="no front proxy is known", default="[x-remote-user]"
+        LIST, "The headers in which it says for whom it asks.", default="[x-remote-user]"
     )
 
 
@@ -229,10 +237,16 @@ class MetricsFlags:
     """Which metrics are shown."""
 
     TITLE: ClassVar[str] = "Metrics flags"
-    allow_metric_labels: tuple[tuple[str, str], ...] = flag(MAP, no_effect="all labels are shown", default="[]")
-    allow_metric_labels_manifest: Path | None = flag(FILE, no_effect="all labels are shown")
-    disabled_metrics: tuple[str, ...] = flag(LIST, no_effect="all metrics are shown")
-    show_hidden_metrics_for_version: str | None = flag(choice("VERSION", "", "1.35"), no_effect="no metric is hidden")
+    allow_metric_labels: tuple[tuple[str, str], ...] = flag(
+        MAP, "The values that labels of metrics may have: METRIC,LABEL=VALUE,VALUE. May be repeated.", default="[]"
+    )
+    allow_metric_labels_manifest: Path | None = flag(
+        FILE, 'The same as a file, with lines such as "METRIC,LABEL": "VALUE,VALUE".'
+    )
+    disabled_metrics: tuple[str, ...] = flag(LIST, "Metrics that are not shown.")
+    show_hidden_metrics_for_version: str | None = flag(
+        choice("VERSION", "", "1.35"), no_effect="no metric of 1.36 is hidden"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,131 @@
+"""`MetricLimits`: which metrics are not shown, and which values labels may have, as flags of kube-scheduler say it.
+
+Names are those that are scraped: a counter's with `_total`. A value of a label that is not allowed is shown as
+`unexpected`, and the series that are one then are added up. What is counted stays as it is: only what is told changes.
+
+Source: k8s.io/component-base/metrics/options.go, metrics/api/v1/config.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+import yaml
+from prometheus_client.metrics_core import Metric as MetricFamily
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
+
+from policysched.errors import UsageError
+
+UNEXPECTED: Final = "unexpected"
+"""What stands in place of a value that is not allowed."""
+_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*", re.ASCII)
+_KEY: Final = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*),([a-zA-Z_][a-zA-Z0-9_]*)", re.ASCII)
+Allowed = Mapping[str, Mapping[str, frozenset[str]]]
+"""The values that labels may have, by metric and label; labels that are not named may have any."""
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class MetricLimits:
+    """What is told of metrics."""
+
+    disabled: frozenset[str] = frozenset()
+    """Those that are not shown."""
+    allowed: Allowed = field(default_factory=lambda: _NONE)
+
+
+NO_METRIC_LIMITS: Final = MetricLimits()
+
+
+def read_metric_limits(
+    disabled: Iterable[str], allowed: Iterable[tuple[str, str]], manifest: Path | None
+) -> MetricLimits:
+    """Read what flags say.
+
+    Args:
+        disabled: Names of metrics.
+        allowed: Pairs of `metric,label` and `value,value`.
+        manifest: A file with such pairs, as a map.
+
+    Raises:
+        UsageError: a value cannot be used.
+    """
+    names, pairs = frozenset(disabled), dict(allowed)
+    for name in names:
+        if _NAME.fullmatch(name) is None:
+            raise UsageError(f'--disabled-metrics: "{name}" is no name of a metric')
+    if manifest is not None:
+        if pairs:
+            raise UsageError("--allow-metric-labels and --allow-metric-labels-manifest: give one of them")
+        return MetricLimits(names, _by_metric(_read(manifest), f"--allow-metric-labels-manifest {manifest}"))
+    return MetricLimits(names, _by_metric(pairs, "--allow-metric-labels"))
+
+
+def _read(manifest: Path) -> dict[str, str]:
+    """Read a file that maps texts to texts.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        read = yaml.safe_load(manifest.read_text("utf-8"))
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        said = str(error).partition("\n")[0]
+        raise UsageError(f"--allow-metric-labels-manifest {manifest} cannot be read: {said}") from error
+    try:
+        return msgspec.convert(read, dict[str, str])
+    except msgspec.ValidationError as error:
+        raise UsageError(f"--allow-metric-labels-manifest {manifest} is no map of texts: {error}") from error
+
+
+def _by_metric(pairs: Mapping[str, str], source: str) -> Allowed:
+    found: dict[str, dict[str, frozenset[str]]] = {}
+    for key, values in pairs.items():
+        match = _KEY.fullmatch(key)
+        if match is None:
+            raise UsageError(f'{source}: "{key}" is no metric and label, as "scheduler_pending_pods,queue"')
+        found.setdefault(match[1], {})[match[2]] = frozenset(values.split(","))
+    return found
+
+
+class LimitedMetrics(Collector):
+    """Metrics as limits have them.
+
+    Args:
+        metrics: All of them.
+        limits: What is told.
+    """
+
+    def __init__(self, metrics: Collector, limits: MetricLimits) -> None:
+        self._metrics, self._limits = metrics, limits
+
+    def collect(self) -> Iterator[MetricFamily]:
+        """Make samples; it may be asked from any thread."""
+        for family in self._metrics.collect():
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            if name in self._limits.disabled:
+                continue
+            allowed = self._limits.allowed.get(name, _NONE)
+            yield _limited(family, allowed) if allowed else family
+
+
+def _limited(family: MetricFamily, allowed: Mapping[str, frozenset[str]]) -> MetricFamily:
+    """Copy a family with the values that its labels may have."""
+    sums: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+    for one in family.samples:
+        labels = tuple((label, _value(allowed.get(label), value)) for label, value in one.labels.items())
+        sums[one.name, labels] = sums.get((one.name, labels), 0.0) + one.value
+    made: Any = MetricFamily(family.name, family.documentation, family.type, family.unit)
+    made.samples = [Sample(name, dict(labels), value) for (name, labels), value in sums.items()]
+    return made  # type: ignore[no-any-return]
+
+
+def _value(allowed: frozenset[str] | None, value: str) -> str:
+    return value if allowed is None or value in allowed else UNEXPECTED
