@@ -33,8 +33,14 @@ def log_as(flags: LogsFlags, told: Iterable[tuple[str, str]]) -> Verbosity:
     logging.basicConfig(handlers=handlers)
     made.use(made.level)
     for name, value in told:
-        log.log(V1, "FLAG: --%s=%s", name, quoted(value))
+        log.log(V1, "FLAG: --%s=%s", name, quoted(_without_credentials(value)))
     return made
+
+
+def _without_credentials(value: str) -> str:
+    """Leave out who a URL says one is, with the password: everything up to the last `@`."""
+    scheme, mark, rest = value.partition("://")
+    return f"{scheme}{mark}...@{rest.rpartition('@')[2]}" if mark and "@" in rest else value
 
 
 def _handlers(*, splits: bool) -> list[logging.Handler]:

@@ -144,6 +144,15 @@ def test_long_search_pauses_after_a_few_pods() -> None:
     assert failed.pauses >= 1000 // SLICE
 
 
+@pytest.mark.parametrize(("units", "pauses"), [(0, 200 // SLICE), (512, 200 // 16), (12_000, 199)])
+def test_slices_are_smaller_where_policies_take_more(units: int, pauses: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pausing, "filter_units", units)
+    failed = Pausing(many(200), wanted())
+    outcome(failed, PreemptionArguments(min_candidate_nodes_absolute=200))
+    assert failed.pauses >= pauses
+    assert sorted(failed.asked) == list(range(200))
+
+
 def test_what_changes_in_a_pause_counts_for_the_nodes_that_are_left_and_for_the_chosen_one() -> None:
     around = many(200)
 

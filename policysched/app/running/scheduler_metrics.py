@@ -160,27 +160,32 @@ class SchedulerMetrics(Observer, Collector):
         )
         self._incoming: Counter[Labels] = Counter()
         self._after_flush = 0
-        self._asked: dict[int, _Asked] = {}
-        """By the identity of the names, which are kept with it."""
-        self._asked_before: Counter[Labels] = Counter()
+        self._asked: tuple[Counter[Labels], dict[int, _Asked]] = Counter(), {}
+        """What was counted before, and since then by the identity of the names, which are kept with it.
+
+        They move together: another thread reads both.
+        """
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
         """Count how long a decision took, and which plugins had a say in it."""
         if not decision.failed:
             self._algorithm_seconds.observe((), self._monotonic() - queued.tried_at)
         names = decision.evaluation.plugin_names()
-        asked = self._asked.get(id(names))
+        by_names = self._asked[1]
+        asked = by_names.get(id(names))
         if asked is None:
-            if len(self._asked) >= MOST_CLASSES:
-                self._asked_before, self._asked = self.evaluations(), {}
-            asked = self._asked[id(names)] = _Asked(queued.profile, names)
+            if len(by_names) >= MOST_CLASSES:
+                by_names = {}
+                self._asked = self.evaluations(), by_names
+            asked = by_names[id(names)] = _Asked(queued.profile, names)
         asked.decisions += 1
         asked.choices += decision.feasible_count > 1
 
     def evaluations(self) -> Counter[Labels]:
         """Count the decisions in which a plugin had a say, by plugin, extension point (or `ALONE`) and profile."""
-        counts = Counter(self._asked_before)
-        for asked in tuple(self._asked.values()):
+        before, by_names = self._asked
+        counts = Counter(before)
+        for asked in tuple(by_names.values()):
             filters, scores = asked.names
             for points, names, count in ((FILTERING, filters, asked.decisions), (SCORING, scores, asked.choices)):
                 for name, point in product(names, points) if count else ():
@@ -192,7 +197,7 @@ class SchedulerMetrics(Observer, Collector):
     def keep_policies(self, names: frozenset[str]) -> None:
         """Forget what is known of policies but these."""
         kept = {labels: count for labels, count in self.evaluations().items() if is_kept(labels[0], names)}
-        self._asked_before, self._asked = Counter(kept), {}
+        self._asked = Counter(kept), {}
 
     def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:  # noqa: ARG002 - an observer's
         """Count the pods that make room."""

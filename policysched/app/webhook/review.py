@@ -70,12 +70,17 @@ def answer(raw: bytes) -> bytes:
     return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
 
 
+def _is_same(old: Any, new: Any) -> bool:
+    """Compare as JSON, in which 1 is not true."""
+    return old == new and msgspec.json.encode(old, order="sorted") == msgspec.json.encode(new, order="sorted")
+
+
 def _verdict(request: _Request) -> Object:
     policy = request.object
     if request.operation not in _CHECKED or not isinstance(policy, Mapping) or not is_meant(policy):
         return {"allowed": True}
     old = request.old_object
-    if isinstance(old, Mapping) and old.get("spec") == policy.get("spec"):
+    if isinstance(old, Mapping) and _is_same(old.get("spec"), policy.get("spec")):
         return {"allowed": True}
     found = list(findings(policy))
     errors = [one for one in found if one.is_error]

@@ -77,10 +77,12 @@ _TEXTS: Final[Mapping[str, Callable[[Typed], int]]] = {
     Op.GLOB: _glob_operations,
 }
 
-# How many operations over the nodes take as long as one that works on strings one by one, sums fractions exactly, or
-# weighs placed pods; and how many of the first kind it is to look through an annotation. Measured with 5,000 nodes.
+# How many operations over the nodes take as long as one that works on strings one by one, sums fractions exactly, finds
+# the largest value, or weighs placed pods; and how many of the first kind it is to look through an annotation. Measured
+# with 5,000 nodes.
 _UNITS_OF_TEXTS: Final = 16
 _UNITS_OF_SUMS: Final = 16
+_UNITS_OF_EXTREMES: Final = 4
 _UNITS_OF_PODS: Final = 40
 _LONG_TEXT: Final = 12
 # How many times that counts where the pod is read as well: nothing is kept then from one decision to the next.
@@ -90,6 +92,7 @@ _ONE_BY_ONE: Final = 16
 _QUARTER: Final = MAX_TEXT // 4
 _READ_THROUGH: Final = frozenset({*_TEXTS, Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS})
 _SUMS: Final = frozenset({Op.SUM_NODES, Op.AVG_NODES})
+_EXTREMES: Final = frozenset({Op.MIN_NODES, Op.MAX_NODES})
 
 
 def cost_of(roots: Iterable[Typed], about_pods: Iterable[Typed] = ()) -> Cost:
@@ -118,6 +121,8 @@ def _units(node: Typed, shape: Shape) -> int:
         return _UNITS_OF_PODS * operations(node) * (_ONE_BY_ONE if _tells_pods_apart(node) else 1)
     if node.op in _SUMS:
         return _UNITS_OF_SUMS * operations(node)
+    if node.op in _EXTREMES:
+        return _UNITS_OF_EXTREMES * operations(node)
     if shape is Shape.NODES and node.op in _READ_THROUGH:
         long = node.args[0].length.most > _SHORT
         units = _UNITS_OF_TEXTS * (_LONG_TEXT if long and node.op == Op.CONTAINS else operations(node))

@@ -27,6 +27,8 @@ SLICE: Final = 64
 """About how many pods are taken away and brought back between two turns where filters answer for one node at a time."""
 LARGEST: Final = 4096
 """Of how many pods, and nodes, a slice is at most where filters answer for many nodes at once."""
+CHEAP: Final = 128
+"""Up to how many units of the filters a slice is of so many pods; of fewer, in proportion, where they take more."""
 ASKED: Final = 1 << 20
 """How much guards are asked in a slice. Units: pods times the units of the guards."""
 TOGETHER: Final = 8
@@ -40,7 +42,9 @@ def guards_take_long(failed: FailedDecision) -> bool:
 
 def pods_at_once(failed: FailedDecision, *, together: bool) -> int:
     """Return of about how many pods a slice is, where filters answer for many nodes together and where not."""
-    return max(1, min(LARGEST, ASKED // max(1, _guard_units(failed)))) if together else SLICE
+    if not together:
+        return max(1, SLICE * CHEAP // max(CHEAP, failed.filter_units))
+    return max(1, min(LARGEST, ASKED // max(1, _guard_units(failed))))
 
 
 def _guard_units(failed: FailedDecision) -> int:

@@ -53,6 +53,13 @@ def test_warnings_are_told_and_fit() -> None:
     assert said["warnings"][0].startswith("W0")
 
 
+def test_update_that_puts_a_number_in_place_of_a_truth_value_is_another_spec() -> None:
+    broken = policy(**requiring("nod.ready"), includeSystemPods=True)
+    other = broken | {"spec": broken["spec"] | {"includeSystemPods": 1}}
+    assert not reviewed(other, broken, "UPDATE")["allowed"]
+    assert reviewed(broken, broken, "UPDATE") == {"allowed": True}
+
+
 def test_update_that_leaves_the_spec_passes_though_it_does_not_compile() -> None:
     broken = policy(**requiring("nod.ready"))
     labelled = broken | {"metadata": broken["metadata"] | {"labels": {"a": "b"}}}

@@ -206,7 +206,8 @@ def test_an_edit_of_the_number_alone_keeps_a_policy_waiting_or_in_force() -> Non
         ({"filters": filtering('contains(node.annotations["a"], "a") ?? true')}, 1 + 1 + 12 * 16),
         ({"filters": filtering('node.pods.count(peer.labels["a"] == pod.labels["a"]) < 9')}, 1 + 1 + 2 * 40),
         ({"filters": filtering('node.pods.count(peer.labels["a"] == "b") < 9')}, 1 + 1 + 2 * 40),
-        ({"filters": filtering("max(node.free.cpu) > 5")}, 1 + 1 + 1),
+        ({"filters": filtering("max(node.free.cpu) > 5")}, 1 + 1 + 4),
+        ({"filters": filtering("min(node.free.cpu) by node.name > 5")}, 1 + 1 + 4 * 3),
         ({"filters": filtering("sum(node.free.cpu) > 5")}, 1 + 1 + 16),
     ],
 )
