@@ -29,6 +29,7 @@ from policysched.cli.commands.run import run
 from policysched.cli.commands.sandbox import sandbox
 from policysched.cli.commands.test import test
 from policysched.cli.commands.webhook import webhook
+from policysched.cli.commands.why import why
 from policysched.cli.flags.sections import RunCommand
 from policysched.cli.options import OnceCommand
 from policysched.cli.output import say_error, say_version, show_every_record
@@ -50,7 +51,7 @@ app = typer.Typer(
 )
 app.command("run", cls=RunCommand)(run)
 app.command("completion", cls=OnceCommand)(completion)
-for command in (dry_run, check, test, fmt, plugins, webhook, explain, sandbox, demo, version):
+for command in (dry_run, why, check, test, fmt, plugins, webhook, explain, sandbox, demo, version):
     app.command(command.__name__.replace("_", "-"), cls=OnceCommand)(command)
 app.add_typer(config)
 app.add_typer(new_plugin, name="plugin")

@@ -21,6 +21,7 @@ from cachetools import LRUCache
 from msgspec.structs import replace
 
 from policysched.app.clock import SystemClock
+from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
 from policysched.app.dry_run.extended import GivenTexts, decide
@@ -124,8 +125,63 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     Raises:
         UsageError: an object is malformed, or the configuration does not fit the pod.
     """
+    made = simulate(
+        objects, pod, policies, config=config, now=now, metrics=metrics, plugins=plugins
+    )  # fmt: skip
+    engine, rng = made.engine(seed)
+    decision, outcome = decide(engine, made.pod, made.configuration, GivenTexts(made.raw, made.objects), rng)
+    acting = made.policies.acting(made.profile)
+    record = make_record(drawn(decision, rng), acting, outcome)
+    if observe is not None:
+        observe(decision, acting)
+    return Report(record, made.diagnostics, made.problems, made.notes, outcome).with_silent(made.silent)
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """A cluster that is made of plain objects, a pod to place on it, and what decides about it."""
+
+    objects: Sequence[Object]
+    """The cluster as it was given, each object by itself."""
+    classes: PriorityClasses
+    raw: Object
+    """The pod, completed as an API server would."""
+    pod: Pod
+    cluster: Cluster
+    profile: Profile
+    """The plugins of the pod's profile, without policies."""
+    policies: PolicySet
+    configuration: Configuration | None
+    diagnostics: tuple[Diagnostic, ...]
+    silent: Mapping[PolicyKey, str]
+    """The policies that have no part in a decision, each with the reason."""
+    problems: tuple[str, ...]
+    """What is wrong with metrics."""
+    notes: tuple[str, ...]
+
+    def engine(self, seed: int | None) -> tuple[Engine, random.Random]:
+        """Return an engine of the profile with its policies, and what it draws with."""
+        rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
+        return Engine(self.cluster, self.policies.join(self.profile), rng), rng
+
+
+def simulate(  # noqa: PLR0913 - what a decision depends on
+    objects: Iterable[Object],
+    pod: Object,
+    policies: Iterable[Object] = (),
+    *,
+    config: ConfigurationInput | None = None,
+    now: datetime | str | None = None,
+    metrics: Numbers | Measure | None = None,
+    plugins: PluginRegistry | None = None,
+) -> Simulation:
+    """Make a cluster, and what decides about a pod on it; the arguments are those of `dry_run`.
+
+    Raises:
+        UsageError: an object is malformed, or the configuration does not fit the pod.
+    """
     _refuse_one_object(objects=objects, policies=policies)
-    given = list(_unlisted(objects))
+    given = list(unlisted(objects))
     classes = priority_classes(given)
     pod, notes = as_new(_of_kind(pod, "Pod"))
     read = None if config is None else load_configuration(config)
@@ -137,14 +193,11 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     policy_set = PolicySet.of(compiled)
     problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)
     configuration = None if read is None else read.completed
-    engine, rng = _engine(cluster, policy_set.join(profile), seed)
-    decision, outcome = decide(engine, wanted, configuration, GivenTexts(filled, given), rng)
-    acting = policy_set.acting(profile)
-    record = make_record(drawn(decision, rng), acting, outcome)
-    if observe is not None:
-        observe(decision, acting)
     silent = failed | not_applied(compiled, wanted, cluster, profile)
-    return Report(record, diagnostics, problems, notes, outcome).with_silent(silent)
+    return Simulation(
+        given, classes, filled, wanted, cluster, profile, policy_set, configuration,
+        diagnostics, silent, problems, notes,
+    )  # fmt: skip
 
 
 def _refuse_one_object(**lists: Iterable[Object]) -> None:
@@ -163,11 +216,6 @@ def _seconds(now: datetime | str) -> float:
     if not isinstance(now, datetime):
         raise UsageError(f"now: expected a datetime or a text, got {type(now).__name__}")
     return (now if now.tzinfo is not None else now.replace(tzinfo=UTC)).timestamp()
-
-
-def _engine(cluster: Cluster, profile: Profile, seed: int | None) -> tuple[Engine, random.Random]:
-    rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
-    return Engine(cluster, profile, rng), rng
 
 
 def _choose_profile(
@@ -206,7 +254,7 @@ def _of_kind(raw: Object, kind: str) -> Object:
     return raw
 
 
-def _unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[Object]:
+def unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[Object]:
     """Give each object; what a list holds stands for itself.
 
     Raises:
@@ -217,7 +265,7 @@ def _unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[Object]:
             raise UsageError(f"expected an object with a kind, got {raw!r:.80}")
         whole = raw if "kind" in raw else {"kind": kind, **raw}
         if whole["kind"].endswith("List"):
-            yield from _unlisted(whole.get("items") or (), whole["kind"].removesuffix("List"))
+            yield from unlisted(whole.get("items") or (), whole["kind"].removesuffix("List"))
         else:
             yield whole
 

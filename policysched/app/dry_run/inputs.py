@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,7 @@ from policysched.app.files.saved_clusters import load_cluster
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import ObjectError
-from policysched.model.policy import KIND
+from policysched.model.policy import KIND, PolicyKey
 from policysched.rules.policy_set.silent import not_compiled
 
 LIVE: Final = "live"
@@ -25,27 +25,16 @@ WHAT_A_CLUSTER_IS: Final = "nodes and what else a cluster has, as `kubectl get n
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
-    """Everything a decision is made of."""
+class ClusterInputs:
+    """A cluster, with policies and a configuration to try on it."""
 
     objects: tuple[Object, ...]
     """The cluster."""
     documents: tuple[Document, ...]
     """The objects among them that came from files."""
-    wanted: PodToPlace
     policies: tuple[Document, ...]
     """Policies to try."""
     config: Document | None
-    metrics: Measure | None = None
-    plugins: PluginRegistry | None = None
-    """What a configuration may enable beside the default plugins; None for what installed distributions have."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What is to know of what was read, one line each."""
-        holds_none = not any(one["kind"] == "Node" for one in self.objects)
-        lacking = f"the cluster has no nodes; --cluster takes {WHAT_A_CLUSTER_IS}" if holds_none else ""
-        return tuple(filter(None, (self.wanted.note, lacking)))
 
     def findings(self) -> list[Finding]:
         """Check the policies that take part: those of the cluster that are not replaced, then those to try."""
@@ -53,35 +42,90 @@ class Inputs:
         found = [finding for one in self._standing() for finding in findings(one, placed.get(id(one)))]
         return found + [finding for one in self.policies for finding in findings(one.object, one)]
 
-    def evaluate(self, found: Iterable[Finding], seed: int | None = None) -> Report:
-        """Make the decision.
+    def taking_part(self, found: Iterable[Finding]) -> TakingPart:
+        """Return what decides.
 
         Args:
             found: What checking found. A policy with errors takes no part, but for one of the cluster's whose
                 annotation keeps its last good generation.
-            seed: What draws among equally good nodes.
-
-        Raises:
-            UsageError: an object is malformed; the text says where it stands.
         """
         errors = {one.policy: one.diagnostic for one in reversed([*found]) if one.is_error}
         others = [one for one in self.objects if one["kind"] != KIND]
         tried = [one.object for one in self.policies if policy_key(one.object) not in errors]
         policies = [one for one in map(in_force, self._standing()) if compiles(one)] + tried
-        try:
-            report = dry_run(
-                others, self.wanted.object, policies,
-                config=self.config, seed=seed, metrics=self.metrics, plugins=self.plugins,
-            )  # fmt: skip
-        except ObjectError as error:
-            raise _located(error, self.wanted, self.documents) from error
         taking_part = {policy_key(one) for one in policies}
         failed = {name: not_compiled([one]) for name, one in errors.items() if name not in taking_part}
-        return report.with_silent(failed)
+        return TakingPart(others, policies, failed)
+
+    def located(self, error: ObjectError) -> UsageError:
+        """Put the place of the object in its file before an error."""
+        for document in self.documents:
+            if document.object["kind"] == error.kind and _is(document.object, error):
+                return document.refusal(error.field, error)
+        return error
 
     def _standing(self) -> list[Object]:
         replaced = {policy_key(one.object) for one in self.policies}
         return [one for one in self.objects if one["kind"] == KIND and policy_key(one) not in replaced]
+
+
+@dataclass(frozen=True, slots=True)
+class TakingPart:
+    """What a decision is made of, without what takes no part in it."""
+
+    objects: Sequence[Object]
+    """The cluster, without its policies."""
+    policies: Sequence[Object]
+    failed: Mapping[PolicyKey, str]
+    """The policies with errors that do nothing, each with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything a decision is made of."""
+
+    cluster: ClusterInputs
+    wanted: PodToPlace
+    metrics: Measure | None = None
+    plugins: PluginRegistry | None = None
+    """What a configuration may enable beside the default plugins; None for what installed distributions have."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to know of what was read, one line each."""
+        holds_none = not any(one["kind"] == "Node" for one in self.cluster.objects)
+        lacking = f"the cluster has no nodes; --cluster takes {WHAT_A_CLUSTER_IS}" if holds_none else ""
+        return tuple(filter(None, (self.wanted.note, lacking)))
+
+    def findings(self) -> list[Finding]:
+        """Check the policies that take part."""
+        return self.cluster.findings()
+
+    def evaluate(self, found: Iterable[Finding], seed: int | None = None) -> Report:
+        """Make the decision.
+
+        Args:
+            found: What checking found.
+            seed: What draws among equally good nodes.
+
+        Raises:
+            UsageError: an object is malformed; the text says where it stands.
+        """
+        part = self.cluster.taking_part(found)
+        try:
+            report = dry_run(
+                part.objects, self.wanted.object, part.policies,
+                config=self.cluster.config, seed=seed, metrics=self.metrics, plugins=self.plugins,
+            )  # fmt: skip
+        except ObjectError as error:
+            raise self._located(error) from error
+        return report.with_silent(part.failed)
+
+    def _located(self, error: ObjectError) -> UsageError:
+        if error.kind == "Pod" and _is(self.wanted.object, error):
+            prefix = f"{self.wanted.template}." if self.wanted.template else ""
+            return self.wanted.document.refusal(prefix + error.field, error)
+        return self.cluster.located(error)
 
 
 async def gather(
@@ -106,8 +150,27 @@ async def gather(
     Raises:
         PolicyschedError: one of them cannot be used.
     """
-    documents = load_cluster(one for one in cluster if one != LIVE)
     wanted = pod_of(load([pod]), pod)
+    found = await gather_cluster(cluster, policies, config=config, kubeconfig=kubeconfig, context=context)
+    made = controlled(dict(wanted.document.object), dict(wanted.object), found.objects)
+    beside = replace(found, objects=(*made.beside, *found.objects))
+    return Inputs(beside, replace(wanted, object=made.pod))
+
+
+async def gather_cluster(
+    cluster: Sequence[str],
+    policies: Iterable[str] = (),
+    *,
+    config: str | None = None,
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+) -> ClusterInputs:
+    """Read a cluster, and what is to be tried on it; the arguments are those of `gather`.
+
+    Raises:
+        PolicyschedError: one of them cannot be used.
+    """
+    documents = load_cluster(one for one in cluster if one != LIVE)
     tried = load(policies)
     for several in (documents, tried):
         for twin in repeated_policies(one for one in several if one.object["kind"] == KIND):
@@ -119,21 +182,8 @@ async def gather(
     if len(configurations) > 1:
         raise UsageError(f"{configurations[1].where}: a configuration is one object")
     live = await read_cluster(kubeconfig, context) if LIVE in cluster else []
-    objects = [*live, *(one.object for one in documents)]
-    made = controlled(dict(wanted.document.object), dict(wanted.object), objects)
-    wanted = replace(wanted, object=made.pod)
-    return Inputs((*made.beside, *objects), tuple(documents), wanted, tuple(tried), next(iter(configurations), None))
-
-
-def _located(error: ObjectError, wanted: PodToPlace, documents: Iterable[Document]) -> UsageError:
-    """Put the place of the object in its file before an error."""
-    if error.kind == "Pod" and _is(wanted.object, error):
-        prefix = f"{wanted.template}." if wanted.template else ""
-        return wanted.document.refusal(prefix + error.field, error)
-    for document in documents:
-        if document.object["kind"] == error.kind and _is(document.object, error):
-            return document.refusal(error.field, error)
-    return error
+    objects = (*live, *(one.object for one in documents))
+    return ClusterInputs(objects, tuple(documents), tuple(tried), next(iter(configurations), None))
 
 
 def _is(found: Object, error: ObjectError) -> bool:

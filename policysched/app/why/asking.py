@@ -1,0 +1,126 @@
+"""Ask the engine about a pod, a node, policies or weights that were changed; the cluster is as before afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace as replace_field
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from policysched.app.dry_run.dry_run import Simulation
+from policysched.framework import SKIP, Codes, FilterPlugin, Mask, Narrow, Status
+from policysched.model.decode import decode_node, decode_pod
+from policysched.model.defaults import fill_node, fill_pod
+from policysched.model.objects import Pod
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.schedule.cycle.engine import Engine
+from policysched.state.placed.pods import pod_id
+
+Object = Mapping[str, Any]
+Reason = Callable[[int], tuple[str, ...]]
+"""Translates a code of one plugin."""
+NOTHING: Final[frozenset[str]] = frozenset()
+
+
+class Asking:
+    """Asks about variants of a simulation.
+
+    Args:
+        made: The cluster, the pod and what decides.
+        seed: What draws among equals.
+    """
+
+    def __init__(self, made: Simulation, seed: int | None = None) -> None:
+        self.made = made
+        self.cluster = made.cluster
+        self.engine, self.rng = made.engine(seed)
+
+    @property
+    def size(self) -> int:
+        """How many rows the cluster has."""
+        return self.cluster.nodes.size
+
+    @cached_property
+    def nodes(self) -> Mapping[str, Object]:
+        """The nodes as they were given."""
+        return {one["metadata"]["name"]: one for one in self.made.objects if one["kind"] == "Node"}
+
+    def pod(self, raw: Object) -> Pod:
+        """Read a pod that was changed."""
+        pod = decode_pod(fill_pod(raw, self.made.classes))
+        return replace(pod, spec=replace(pod.spec, scheduler_name=self.made.profile.scheduler_name))
+
+    def feasible(self, pod: Pod, without_rules: Collection[str] = NOTHING) -> Mask:
+        """Return which rows a pod fits, with some rules of policies left out.
+
+        Shapes: (N,).
+        """
+        engine = self._without(without_rules) if without_rules else self.engine
+        found = engine.find(pod)
+        if found.rejection is not None or found.filter_failure is not None:
+            none: Mask = np.zeros(self.size, np.bool_)
+            return none
+        return found.feasible()
+
+    @contextmanager
+    def node_changed(self, raw: Object) -> Iterator[int]:
+        """Have a node as it would be, and give its row."""
+        node = decode_node(fill_node(raw))
+        row = self.cluster.nodes.row_of[node.metadata.name]
+        before = self.cluster.nodes.nodes[row]
+        self.cluster.set_node(node)
+        try:
+            yield row
+        finally:
+            if before is not None:
+                self.cluster.set_node(before)
+
+    @contextmanager
+    def pods_gone(self, pods: Iterable[Pod]) -> Iterator[None]:
+        """Have pods away."""
+        taken = [one for pod in pods if (one := self.cluster.pods.by_id.get(pod_id(pod))) is not None]
+        for one in taken:
+            self.cluster.remove_pod(pod_id(one.pod))
+        try:
+            yield
+        finally:
+            for one in taken:
+                self.cluster.set_pod(one.pod)
+
+    def weighing(self, plugin: str, weight: int) -> Engine:
+        """Return an engine in which a plugin has another weight; without any it does not score."""
+        profile = self.engine.profile
+        changed = ((one, weight if one.name == plugin else own) for one, own in profile.scores)
+        scores = tuple((one, own) for one, own in changed if own)
+        return Engine(self.cluster, replace_field(profile, scores=scores), self.rng)
+
+    def answers(self, plugin: FilterPlugin, pod: Pod) -> tuple[Codes, Reason]:
+        """Return what one filter says of a pod on all rows, and what its codes mean.
+
+        Shapes: (N,).
+        """
+        state: Any = plugin.prepare_filter(pod, self.cluster)
+        everywhere: Codes = np.zeros(self.size, np.int32)
+        if state is SKIP:
+            return everywhere, lambda _: ()
+        if isinstance(state, Status):
+            status = state
+            return everywhere + np.int32(1), lambda _: status.reasons
+        if isinstance(state, Narrow):
+            state = state.state
+        return plugin.filter(state, slice(0, self.size)), lambda code: plugin.reason(state, code).reasons
+
+    def _without(self, rules: Collection[str]) -> Engine:
+        policies = (_less(one.policy, rules) for one in self.made.policies.plugins)
+        return Engine(self.cluster, PolicySet.of(policies).join(self.made.profile), self.rng)
+
+
+def _less(policy: CompiledPolicy, rules: Collection[str]) -> CompiledPolicy:
+    """Return a policy without some filters."""
+    kept = tuple(rule for rule in policy.filters if f"{policy.key}/{rule.name}" not in rules)
+    return policy if len(kept) == len(policy.filters) else replace_field(policy, filters=kept)

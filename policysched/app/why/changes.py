@@ -1,0 +1,158 @@
+"""Changes of pods and nodes as plain objects: what a repair makes of them. Nothing given is changed.
+
+Amounts are in the engine's units: cpu in thousandths, others whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, Final
+
+from policysched.model.quantity import parse
+
+Object = Mapping[str, Any]
+Edit = Callable[[Object], dict[str, Any]]
+MAY_OVERCOMMIT: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
+"""The resources whose limits may be above what is requested."""
+_UNITS: Final = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
+
+
+def edited(path: str, change: Callable[[Any], Any]) -> Edit:
+    """Return what gives the value at a path of an object another value; None takes it away."""
+    *outer, last = path.split(".")
+
+    def edit(raw: Object) -> dict[str, Any]:
+        made = deepcopy(dict(raw))
+        inside = made
+        for name in outer:
+            inside = inside.setdefault(name, {})
+        value = change(inside.get(last))
+        if value is None:
+            inside.pop(last, None)
+        else:
+            inside[last] = value
+        return made
+
+    return edit
+
+
+def at(raw: Object, path: str) -> Any:
+    """Return the value at a path, None where there is none."""
+    value: Any = raw
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def becoming(value: Any) -> Callable[[Any], Any]:
+    """Return what gives a value whatever was there; None takes it away."""
+    return lambda _: value
+
+
+def less(unwanted: Any) -> Callable[[Any], Any]:
+    """Return what takes a value out of a list, and gives None for a list that is empty then."""
+    return lambda values: [one for one in values or () if one != unwanted] or None
+
+
+def more(wanted: Any) -> Callable[[Any], Any]:
+    """Return what puts a value behind a list."""
+    return lambda values: [*(values or ()), wanted]
+
+
+def keyed(key: str, value: str | None) -> Callable[[Any], Any]:
+    """Return what sets a key of a map, or takes it away."""
+
+    def change(values: Any) -> Any:
+        kept = {name: one for name, one in (values or {}).items() if name != key}
+        return kept if value is None else kept | {key: value}
+
+    return change
+
+
+def requesting_less(resource: str, by: int) -> Edit:
+    """Return what takes an amount off what a pod requests, off its largest containers first."""
+
+    def edit(raw: Object) -> dict[str, Any]:
+        made = deepcopy(dict(raw))
+        spec = made["spec"]
+        if resource in _requests(spec):
+            _set(spec, resource, max(0, _amount(spec, resource) - by))
+            return made
+        target, left = _total(spec, resource) - by, by
+        for one in sorted(spec.get("containers") or (), key=lambda one: -_amount(one, resource)):
+            taken = min(left, _amount(one, resource))
+            if taken > 0:
+                _set(one, resource, _amount(one, resource) - taken)
+                left -= taken
+        for one in spec.get("initContainers") or ():
+            if _amount(one, resource) > target:
+                _set(one, resource, max(0, target))
+        return made
+
+    return edit
+
+
+def with_room(resource: str, by: int) -> Edit:
+    """Return what gives a node more of a resource."""
+
+    def change(had: Any) -> Any:
+        stated = (had or {}).get(resource)
+        before = 0 if stated is None else parse(stated).scaled(_exponent(resource))
+        return {**(had or {}), resource: quantity(resource, before + by)}
+
+    return edited("status.allocatable", change)
+
+
+def quantity(resource: str, amount: int) -> str:
+    """Write an amount as a Kubernetes quantity, exactly."""
+    if resource == "cpu":
+        return str(amount // 1000) if not amount % 1000 else f"{amount}m"
+    if resource in MAY_OVERCOMMIT or resource.startswith("hugepages-"):
+        unit = next((one for one in _UNITS if amount and not amount % one[0]), None)
+        return f"{amount // unit[0]}{unit[1]}" if unit else str(amount)
+    return str(amount)
+
+
+def containers(spec: Object) -> Iterator[Mapping[str, Any]]:
+    """Give a pod's containers, the initial ones last."""
+    yield from spec.get("containers") or ()
+    yield from spec.get("initContainers") or ()
+
+
+def term_text(term: Mapping[str, Any]) -> str:
+    """Write a label selector as kubectl would take it."""
+    labels = [f"{key}={value}" for key, value in (term.get("matchLabels") or {}).items()]
+    return ",".join([*labels, *(requirement_text(one) for one in term.get("matchExpressions") or ())]) or "any pod"
+
+
+def requirement_text(one: Mapping[str, Any]) -> str:
+    """Write a requirement of a selector."""
+    values: Sequence[str] = one.get("values") or ()
+    return " ".join(filter(None, (str(one.get("key", "")), str(one.get("operator", "")), ", ".join(map(str, values)))))
+
+
+def _exponent(resource: str) -> int:
+    return -3 if resource == "cpu" else 0
+
+
+def _requests(owner: Mapping[str, Any]) -> Mapping[str, Any]:
+    return at(owner, "resources.requests") or {}
+
+
+def _amount(owner: Mapping[str, Any], resource: str) -> int:
+    found = _requests(owner).get(resource)
+    return 0 if found is None else parse(found).scaled(_exponent(resource))
+
+
+def _total(spec: Mapping[str, Any], resource: str) -> int:
+    own = sum(_amount(one, resource) for one in spec.get("containers") or ())
+    return max([own, *(_amount(one, resource) for one in spec.get("initContainers") or ())])
+
+
+def _set(owner: dict[str, Any], resource: str, amount: int) -> None:
+    resources = owner["resources"] = dict(owner.get("resources") or {})
+    written = quantity(resource, amount)
+    resources["requests"] = {**(resources.get("requests") or {}), resource: written}
+    if resource not in MAY_OVERCOMMIT and resource in (resources.get("limits") or {}):
+        resources["limits"] = {**resources["limits"], resource: written}

@@ -1,0 +1,112 @@
+"""Compare two feasible nodes by their scores: which plugin and which rule decides, and which weight would turn it.
+
+It reads a decision record. A weight is named only after the engine has decided with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from policysched.app.why.asking import Asking
+from policysched.app.why.results import NodeComparison, ScoreDifference, Turn
+from policysched.schedule.cycle.decision import Decision
+
+Record = Mapping[str, Any]
+POLICY: Final = "SchedulingPolicy/"
+MOST_WEIGHT: Final = 100
+"""The largest weight that both a policy and, by habit, a plugin may have."""
+
+
+def runner_up(record: Record, node: str) -> str:
+    """Return the best of the other feasible nodes by total, and by name among equals; empty where there is none."""
+    others = [(-total, name) for name, total in record.get("total", {}).items() if name != node]
+    return min(others)[1] if others else ""
+
+
+def compare(asking: Asking, decision: Decision, record: Record, here: str, there: str) -> NodeComparison:
+    """Set a node against another; both are feasible, and the first is the better one.
+
+    Args:
+        asking: Answers for other weights.
+        decision: What the engine decided.
+        record: What it says of all nodes.
+        here: The better node.
+        there: The other one.
+    """
+    weights = {plugin.name: weight for plugin, weight in asking.engine.profile.scores}
+    scores = record.get("scores", {})
+    plugins = list(scores.get(here, {}))
+    found = [
+        ScoreDifference(
+            name, weights.get(name, 1), scores[here][name], scores[there][name], _rules(record, name, here, there)
+        )
+        for name in plugins
+    ]
+    differences = tuple(sorted(found, key=lambda one: (one.lead == 0, -abs(one.lead), one.plugin)))
+    totals = record["total"]
+    margin = totals[here] - totals[there]
+    decisive = _decisive(differences, margin)
+    turns = tuple(_turns(asking, decision, differences, margin, there))
+    name = decisive.plugin if decisive else ""
+    return NodeComparison(
+        here, there, totals[here], totals[there], differences, name, _decisive_rule(asking, decisive), turns
+    )
+
+
+def _rules(record: Record, plugin: str, here: str, there: str) -> dict[str, tuple[float | None, float | None]]:
+    if not plugin.startswith(POLICY):
+        return {}
+    told = record.get("rules", {}).get(plugin.removeprefix(POLICY), {}).get("scores", {})
+    return {rule: (values.get(here), values.get(there)) for rule, values in told.items()}
+
+
+def _decisive(differences: Sequence[ScoreDifference], margin: int) -> ScoreDifference | None:
+    """Return who gives the first node its lead: without it the other would be level or ahead, if any does that."""
+    leading = [one for one in differences if one.lead > 0]
+    if margin <= 0 or not leading:
+        return None
+    alone = [one for one in leading if one.lead >= margin]
+    return max(alone or leading, key=lambda one: one.lead)
+
+
+def _decisive_rule(asking: Asking, decisive: ScoreDifference | None) -> str:
+    if decisive is None or not decisive.rules:
+        return ""
+    key = decisive.plugin.removeprefix(POLICY)
+    policy = next(one.policy for one in asking.made.policies.plugins if one.policy.key == key)
+    weights = {rule.name: rule.weight for rule in policy.scores}
+
+    def lead(item: tuple[str, tuple[float | None, float | None]]) -> float:
+        name, (here, there) = item
+        return weights.get(name, 1) * ((here or 0) - (there or 0))
+
+    return max(decisive.rules.items(), key=lead)[0]
+
+
+def _turns(
+    asking: Asking, decision: Decision, differences: Sequence[ScoreDifference], margin: int, there: str
+) -> Iterator[Turn]:
+    """Give for each plugin the weight nearest to its own with which the other node gets more, as the engine says."""
+    if margin < 0 or asking.engine.profile.extenders:
+        return
+    row = asking.cluster.nodes.row_of[there]
+    own = {plugin.name for plugin, _ in asking.engine.profile.scores}
+    for one in differences:
+        weight = _turning(one, margin)
+        if weight is None or one.plugin not in own:
+            continue
+        found = asking.weighing(one.plugin, weight).decide(decision.pod)
+        if found.row >= 0 and not found.failed and row in found.best:
+            names = asking.cluster.nodes.names
+            yield Turn(one.plugin, weight, one.weight, tuple(sorted(names[best] for best in found.best)))
+
+
+def _turning(one: ScoreDifference, margin: int) -> int | None:
+    """Return the nearest weight with which the order is the other way round; None where no weight does that."""
+    if not one.weight or not one.lead:
+        return None
+    unit = one.lead // one.weight
+    steps = margin // abs(unit) + 1
+    weight = one.weight - steps if unit > 0 else one.weight + steps
+    return weight if 0 <= weight <= MOST_WEIGHT else None

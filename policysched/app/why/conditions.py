@@ -1,0 +1,266 @@
+"""Find what stands against each node: a list of conditions, each with the rows on which it does.
+
+The engine's filters say which nodes are out. A filter that reads several parts of a pod, several taints or several
+rules is taken apart; what its parts do not account for stays under the filter's own reason: nothing is lost or made up.
+
+Shapes: N rows of the cluster.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from policysched.app.why.asking import Asking
+from policysched.app.why.changes import Edit, Object, edited, more, quantity, requesting_less, with_room
+from policysched.app.why.pod_parts import PodPart, parts
+from policysched.app.why.results import RepairKind
+from policysched.app.why.rule_parts import RulePart, rule_parts
+from policysched.framework import Codes, Mask, RowNumbers
+from policysched.model.objects import Pod
+from policysched.model.requests import incoming_requests
+from policysched.model.selection.node_selectors import REPELLING_EFFECTS, TolerationMatcher
+from policysched.plugins.node_resources.fit import by_name
+from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.plugin_results import FilterResults
+
+MOST_TAINTS: Final = 64
+"""How many taints are told apart; further ones stay under the filter's reason."""
+TOO_MANY_PODS: Final = "Too many pods"
+INSUFFICIENT: Final = "Insufficient "
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One way to take a condition out of the way."""
+
+    change: RepairKind
+    text: str
+    edit: Edit | None = None
+    """What is made of the pod or the node."""
+    rule: str = ""
+    """The policy/rule that is left out."""
+
+
+Fixes = Callable[[RowNumbers], Sequence[Fix]]
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """A condition and the rows on which it stands in the way."""
+
+    plugin: str
+    text: str
+    rows: Mask
+    fixes: Fixes
+    """The ways to take it away on some rows."""
+    detail: Callable[[RowNumbers], str] | None = None
+    """What to say of some rows instead of `text`."""
+    least: Callable[[RowNumbers], Codes] | None = None
+    """How much rows lack, where that is an amount."""
+
+    def said(self, rows: RowNumbers) -> str:
+        """Say it of some rows."""
+        return self.text if self.detail is None else self.detail(rows)
+
+
+def no_fixes(_: RowNumbers) -> Sequence[Fix]:
+    """Return no fixes."""
+    return ()
+
+
+def find_conditions(asking: Asking, raw: Object, decision: Decision) -> list[Against]:
+    """Find all conditions that keep nodes out.
+
+    Args:
+        asking: Answers for variants.
+        raw: The pod as it was completed.
+        decision: What the engine says of it.
+    """
+    pod = decision.pod
+    if decision.rejection is not None:
+        return [_outright(asking, raw, decision)]
+    found: list[Against] = []
+    evaluation, size = decision.evaluation, asking.size
+    present: Mask = asking.cluster.nodes.present.data[:size]
+    own = {one.plugin.name for one in evaluation.plugin_filters()}
+    explained = np.zeros(size, np.bool_)
+    finder = _Finder(asking, raw, pod)
+    for results in [one for one in evaluation.filters if one.rejects_any and one.place >= 0]:
+        codes = np.where(present, results.codes[:size], 0)
+        told = (
+            list(finder.taken_apart(results, codes)) if results.plugin.name in own else list(_by_reason(results, codes))
+        )
+        found += told
+        for one in told:
+            explained |= one.rows
+    for results in [one for one in evaluation.filters if one.rejects_any and one.place < 0]:
+        # what narrowing and nominated pods say is told where no filter says it of itself
+        codes = np.where(present & ~explained, results.codes[:size], 0)
+        found += _by_reason(results, codes)
+    return [one for one in found if one.rows.any()]
+
+
+def _outright(asking: Asking, raw: Object, decision: Decision) -> Against:
+    """Return the rejection of PreFilter as a condition on all nodes."""
+    status = decision.rejection
+    assert status is not None  # noqa: S101 - the caller has looked
+    read = [part for part in parts(raw) if status.plugin in part.plugins or not status.plugin]
+    fixes = [Fix(RepairKind.POD, f"without {part.text}", part.without) for part in read]
+    rows: Mask = asking.cluster.nodes.present.data[: asking.size].copy()
+    return Against(status.plugin, status.message, rows, lambda _: fixes)
+
+
+def _by_reason(results: FilterResults, codes: Codes, text: str = "") -> Iterator[Against]:
+    """Give a condition for each reason of a filter."""
+    rows: dict[str, Mask] = {}
+    for code in np.unique(codes[codes != 0]).tolist():
+        for reason in results.reason(code).reasons:
+            rows[reason] = rows.get(reason, np.zeros(codes.size, np.bool_)) | (codes == code)
+    for reason, mask in rows.items():
+        yield Against(results.reason(int(codes[mask][0])).plugin or results.plugin.name, text + reason, mask, no_fixes)
+
+
+class _Finder:
+    """Takes what filters say of a pod apart."""
+
+    def __init__(self, asking: Asking, raw: Object, pod: Pod) -> None:
+        self._asking, self._pod = asking, pod
+        self._nodes = asking.cluster.nodes
+        self._parts = list(parts(raw))
+        self._alone = {id(part): asking.pod(part.alone(raw)) for part in self._parts}
+
+    def taken_apart(self, results: FilterResults, codes: Codes) -> Iterator[Against]:
+        name = results.plugin.name
+        if name == "NodeResourcesFit":
+            yield from self._amounts(results, codes)
+            return
+        if name == "NodeUnschedulable":
+            yield self._cordoned(codes)
+            return
+        left = codes != 0
+        for one in self._pieces(results, codes):
+            left &= ~one.rows
+            yield one
+        if left.any():
+            yield from _by_reason(results, np.where(left, codes, 0))
+
+    def _pieces(self, results: FilterResults, codes: Codes) -> Iterator[Against]:
+        rejected: Mask = codes != 0
+        plugin = results.plugin
+        if plugin.name == "TaintToleration":
+            yield from self._taints(rejected)
+        elif isinstance(plugin, PolicyPlugin):
+            for rule in rule_parts(self._asking, plugin, self._pod):
+                yield _rule(plugin, rule, rejected)
+        else:
+            for part in self._parts:
+                if plugin.name in part.plugins:
+                    yield from self._part(results, part, rejected)
+
+    def _part(self, results: FilterResults, part: PodPart, rejected: Mask) -> Iterator[Against]:
+        codes, reasons = self._asking.answers(results.plugin, self._alone[id(part)])
+        found = {code: reasons(code) for code in np.unique(codes[codes != 0]).tolist()}
+        ours = [code for code, said in found.items() if part.reasons is None or part.reasons & {*said}]
+        rows: Mask = np.isin(codes, ours) & rejected
+        if not rows.any():
+            return
+        fixes = [Fix(RepairKind.POD, f"without {part.text}", part.without)]
+        if part.on_node is not None:
+            fixes.insert(0, Fix(RepairKind.NODE, part.on_node_text, part.on_node))
+        said = sorted({reason for code in ours for reason in found[code]})
+        text = f"{part.text}: {', '.join(said)}" if part.names_reason else part.text
+        yield Against(results.plugin.name, text, rows, lambda _: fixes)
+
+    def _cordoned(self, codes: Codes) -> Against:
+        tolerated = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
+        fixes = (
+            Fix(RepairKind.NODE, "uncordoned", edited("spec.unschedulable", lambda _: None)),
+            Fix(RepairKind.POD, "a toleration of cordoned nodes", edited("spec.tolerations", more(tolerated))),
+        )
+        return Against("NodeUnschedulable", "a toleration of cordoned nodes", codes != 0, lambda _: fixes)
+
+    def _taints(self, rejected: Mask) -> Iterator[Against]:
+        matcher = TolerationMatcher(self._pod.spec.tolerations)
+        sets = self._nodes.taints.data[: rejected.size]
+        with_taint: dict[tuple[str, str, str], list[int]] = {}
+        counts: Counter[tuple[str, str, str]] = Counter()
+        for code, number in zip(*np.unique(sets[rejected], return_counts=True), strict=True):
+            for taint in self._nodes.taint_sets.value(int(code)):
+                if taint.effect in REPELLING_EFFECTS and not matcher.covers(taint):
+                    key = (taint.key, taint.value, taint.effect)
+                    with_taint.setdefault(key, []).append(int(code))
+                    counts[key] += int(number)
+        for key, _ in counts.most_common(MOST_TAINTS):
+            rows: Mask = np.isin(sets, with_taint[key]) & rejected
+            yield Against("TaintToleration", f"a toleration of {_taint(*key)}", rows, _taint_fixes(*key))
+
+    def _amounts(self, results: FilterResults, codes: Codes) -> Iterator[Against]:
+        wanted = by_name(incoming_requests(self._pod))
+        for one in _by_reason(results, codes):
+            resource = one.text.removeprefix(INSUFFICIENT)
+            if one.text == TOO_MANY_PODS:
+                yield Against(one.plugin, "room for another pod", one.rows, self._places)
+            elif resource in wanted:
+                short = wanted[resource] - (self._nodes.allocatable(resource) - self._nodes.requested(resource))
+                yield self._shortage(one, resource, short)
+            else:
+                yield one
+
+    def _shortage(self, one: Against, resource: str, short: Codes) -> Against:
+        def fixes(rows: RowNumbers) -> Sequence[Fix]:
+            lacking = int(short[rows].max())
+            said = quantity(resource, lacking)
+            return (
+                Fix(RepairKind.NODE, f"{said} more {resource}", with_room(resource, lacking)),
+                Fix(RepairKind.POD, f"requesting {said} less {resource}", requesting_less(resource, lacking)),
+            )
+
+        def detail(rows: RowNumbers) -> str:
+            least, most = (quantity(resource, int(find(short[rows]))) for find in (np.min, np.max))
+            return f"{least if least == most else f'{least} to {most}'} {resource}"
+
+        return Against(one.plugin, resource, one.rows, fixes, detail, lambda rows: short[rows])
+
+    def _places(self, rows: RowNumbers) -> Sequence[Fix]:
+        lacking = int((self._nodes.pods_count.data[rows] - self._nodes.pods_allowed.data[rows]).max()) + 1
+        return (Fix(RepairKind.NODE, f"room for {lacking} more pods", with_room("pods", lacking)),)
+
+
+def _rule(plugin: PolicyPlugin, part: RulePart, rejected: Mask) -> Against:
+    fixes = [Fix(RepairKind.POLICY, f"without rule {part.rule} of policy {plugin.policy.key}", rule=part.key)]
+    if part.on_node is not None:
+        fixes.insert(0, Fix(RepairKind.NODE, part.on_node_text, part.on_node))
+    return Against(plugin.name, part.text, part.rows & rejected, lambda _: fixes, part.said)
+
+
+def _taint(key: str, value: str, effect: str) -> str:
+    return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
+
+
+def _taint_fixes(key: str, value: str, effect: str) -> Fixes:
+    taint = {name: text for name, text in (("key", key), ("value", value), ("effect", effect)) if text}
+    matched = {"operator": "Equal", "value": value} if value else {"operator": "Exists"}
+    fixes = (
+        Fix(RepairKind.NODE, f"no taint {_taint(key, value, effect)}", edited("spec.taints", _without_taint(taint))),
+        Fix(
+            RepairKind.POD,
+            f"a toleration of {_taint(key, value, effect)}",
+            edited("spec.tolerations", more({"key": key, **matched, "effect": effect})),
+        ),
+    )
+    return lambda _: fixes
+
+
+def _without_taint(taint: Mapping[str, str]) -> Callable[[object], object]:
+    def change(found: object) -> object:
+        kept = found if isinstance(found, list) else []
+        names = ("key", "value", "effect")
+        return [one for one in kept if any((one.get(name) or "") != taint.get(name, "") for name in names)] or None
+
+    return change

@@ -1,0 +1,41 @@
+"""Explain a pod of a cluster that was read from files or a server; errors name file and line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from policysched.app.checking.findings import Finding
+from policysched.app.dry_run.dry_run import Measure
+from policysched.app.dry_run.inputs import ClusterInputs
+from policysched.app.why.results import Explanation
+from policysched.app.why.why import why
+from policysched.framework.registry import PluginRegistry
+from policysched.model.decode import ObjectError
+
+
+def explain(  # noqa: PLR0913 - what a decision depends on
+    inputs: ClusterInputs,
+    found: Iterable[Finding],
+    pod: str,
+    node: str = "",
+    *,
+    seed: int | None = None,
+    metrics: Measure | None = None,
+    plugins: PluginRegistry | None = None,
+) -> Explanation:
+    """Say why a pod is where it is; beside `inputs` and what checking found, the arguments are those of `why`.
+
+    Raises:
+        UsageError: there is no such pod or node, or an object is malformed; the text says where it stands.
+    """
+    part = inputs.taking_part(found)
+    try:
+        told = why(
+            part.objects, pod, node,
+            policies=part.policies, config=inputs.config, seed=seed, metrics=metrics, plugins=plugins,
+        )  # fmt: skip
+    except ObjectError as error:
+        raise inputs.located(error) from error
+    failed = tuple(f"policy {key} takes no part: {reason}" for key, reason in sorted(part.failed.items()))
+    return replace(told, notes=(*told.notes, *failed))

@@ -1,0 +1,222 @@
+"""The parts of a pod that filters read one by one: a selector, a term, a constraint, a port, a volume.
+
+Each part is asked about alone, of the filters that read it: where they reject a pod that states nothing else, this part
+stands in the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from policysched.app.why.changes import (
+    Edit,
+    Object,
+    at,
+    becoming,
+    containers,
+    edited,
+    keyed,
+    less,
+    requirement_text,
+    term_text,
+)
+
+_AFFINITY: Final = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_VOLUME_PLUGINS: Final = frozenset(
+    ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PodPart:
+    """A part of a pod."""
+
+    plugins: frozenset[str]
+    """The filters that read it."""
+    text: str
+    alone: Edit
+    """Makes a pod that states this part and no other of its kind."""
+    without: Edit
+    """Makes the pod without it."""
+    on_node: Edit | None = None
+    """Makes a node that meets it, where it says what a node has to have."""
+    on_node_text: str = ""
+    reasons: frozenset[str] | None = None
+    """The reasons that speak of it; None for all."""
+    names_reason: bool = False
+    """Whether the text goes on with the reason."""
+
+
+def parts(raw: Object) -> Iterator[PodPart]:
+    """Take a pod apart."""
+    yield from _selectors(raw)
+    yield from _node_terms(raw)
+    yield from _pod_terms(raw)
+    yield from _constraints(raw)
+    yield from _ports(raw)
+    yield from _volumes(raw)
+
+
+def _selectors(raw: Object) -> Iterator[PodPart]:
+    for key, value in (at(raw, "spec.nodeSelector") or {}).items():
+        without_terms = edited(_AFFINITY, becoming(None))
+        only = edited("spec.nodeSelector", becoming({key: value}))
+        yield PodPart(
+            frozenset(("NodeAffinity",)),
+            f"nodeSelector {key}={value}",
+            _both(without_terms, only),
+            edited("spec.nodeSelector", keyed(key, None)),
+            edited("metadata.labels", keyed(key, value)),
+            f"label {key}={value}",
+            _POD_AFFINITY,
+        )
+
+
+_POD_AFFINITY: Final = frozenset(("node(s) didn't match Pod's node affinity/selector", "pod affinity terms conflict"))
+
+
+def _node_terms(raw: Object) -> Iterator[PodPart]:
+    terms = at(raw, f"{_AFFINITY}.nodeSelectorTerms") or []
+    no_selector = edited("spec.nodeSelector", becoming(None))
+    plugins = frozenset(("NodeAffinity",))
+    if len(terms) > 1:
+        text = " or ".join(", ".join(requirement_text(one) for one in _requirements(term)) for term in terms)
+        yield PodPart(
+            plugins, f"node affinity {text}", no_selector, edited(_AFFINITY, becoming(None)), reasons=_POD_AFFINITY
+        )
+        return
+    for term in terms:
+        for sort in ("matchExpressions", "matchFields"):
+            for one in term.get(sort) or ():
+                only = edited(f"{_AFFINITY}.nodeSelectorTerms", becoming([{sort: [one]}]))
+                edit, label = _labelled(one) if sort == "matchExpressions" else (None, "")
+                yield PodPart(
+                    plugins,
+                    f"node affinity {requirement_text(one)}",
+                    _both(no_selector, only),
+                    edited(_AFFINITY, _less_of_term(sort, one)),
+                    edit,
+                    label,
+                    _POD_AFFINITY,
+                )
+
+
+def _requirements(term: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ())]
+
+
+def _less_of_term(sort: str, one: Any) -> Callable[[Any], Any]:
+    """Return what takes a requirement out of the only term; one that is empty then goes too: it would match nothing."""
+
+    def change(required: Any) -> Any:
+        [term] = required["nodeSelectorTerms"] if required else [{}]
+        kept = {**term, sort: less(one)(term.get(sort)) or []}
+        return {**required, "nodeSelectorTerms": [kept]} if _requirements(kept) else None
+
+    return change
+
+
+def _labelled(one: Mapping[str, Any]) -> tuple[Edit | None, str]:
+    """Return what gives a node a label as a requirement wants it, and how that is said."""
+    key, values = str(one.get("key")), one.get("values") or [""]
+    if one.get("operator") in {"In", "Exists"}:
+        return edited("metadata.labels", keyed(key, str(values[0]))), f"label {key}={values[0]}"
+    if one.get("operator") in {"NotIn", "DoesNotExist"}:
+        return edited("metadata.labels", keyed(key, None)), f"no label {key}"
+    return None, ""
+
+
+def _pod_terms(raw: Object) -> Iterator[PodPart]:
+    kinds = (
+        ("podAffinity", "pod affinity", "node(s) didn't match pod affinity rules"),
+        ("podAntiAffinity", "pod anti-affinity", "node(s) didn't match pod anti-affinity rules"),
+    )
+    for kind, said, reason in kinds:
+        path = f"spec.affinity.{kind}.{_REQUIRED}"
+        for term in at(raw, path) or ():
+            others = [edited(f"spec.affinity.{one}.{_REQUIRED}", becoming(None)) for one, _, _ in kinds]
+            only = edited(path, becoming([term]))
+            where = f"per {term.get('topologyKey')}"
+            yield PodPart(
+                frozenset(("InterPodAffinity",)),
+                f"{said} {term_text(term.get('labelSelector') or {})} {where}",
+                _both(*others, only),
+                edited(path, less(term)),
+                reasons=frozenset((reason,)),
+            )
+
+
+def _constraints(raw: Object) -> Iterator[PodPart]:
+    path = "spec.topologySpreadConstraints"
+    for one in at(raw, path) or ():
+        if one.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule":
+            text = f"spread per {one.get('topologyKey')} within {one.get('maxSkew')}"
+            yield PodPart(
+                frozenset(("PodTopologySpread",)),
+                f"{text} ({term_text(one.get('labelSelector') or {})})",
+                edited(path, becoming([one])),
+                edited(path, less(one)),
+            )
+
+
+def _ports(raw: Object) -> Iterator[PodPart]:
+    for place, container in enumerate(at(raw, "spec.containers") or ()):
+        for port in container.get("ports") or ():
+            if port.get("hostPort"):
+                yield PodPart(
+                    frozenset(("NodePorts",)),
+                    f"host port {port['hostPort']}/{port.get('protocol', 'TCP')}",
+                    _with_ports(place, port, keeps=True),
+                    _with_ports(place, port, keeps=False),
+                )
+
+
+def _with_ports(place: int, port: Any, *, keeps: bool) -> Edit:
+    """Return what leaves a pod one port of all, or all but this one."""
+
+    def change(found: Any) -> Any:
+        return [
+            {**one, "ports": [had for had in one.get("ports") or () if (number == place and had == port) == keeps]}
+            for number, one in enumerate(found or ())
+        ]
+
+    return edited("spec.containers", change)
+
+
+def _volumes(raw: Object) -> Iterator[PodPart]:
+    for volume in at(raw, "spec.volumes") or ():
+        claim = at(volume, "persistentVolumeClaim.claimName")
+        said = f"volume {volume.get('name')}" + (f" (claim {claim})" if claim else "")
+        yield PodPart(
+            _VOLUME_PLUGINS,
+            said,
+            edited("spec.volumes", becoming([volume])),
+            _both(edited("spec.volumes", less(volume)), _unmounted(volume.get("name"))),
+            names_reason=True,
+        )
+
+
+def _unmounted(name: Any) -> Edit:
+    def edit(raw: Object) -> dict[str, Any]:
+        made = edited("spec", lambda spec: spec)(raw)
+        for one in containers(made["spec"]):
+            if one.get("volumeMounts"):
+                one["volumeMounts"][:] = [mount for mount in one["volumeMounts"] if mount.get("name") != name]
+        return made
+
+    return edit
+
+
+def _both(*edits: Edit) -> Edit:
+    """Return what makes several changes."""
+
+    def edit(raw: Object) -> dict[str, Any]:
+        made = dict(raw)
+        for one in edits:
+            made = one(made)
+        return made
+
+    return edit

@@ -1,0 +1,176 @@
+"""Group nodes by what stands against them, and find repairs: each is tried on the engine before it is named.
+
+A repair changes one thing: the pod, one node, or the policies; only where neither can do alone, the pod and the
+policies. What changes the pod is counted over all nodes of its group, what changes a node is tried on that node.
+
+Shapes: K conditions, N rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final
+
+import numpy as np
+
+from policysched.app.why.asking import Asking
+from policysched.app.why.conditions import Against, Fix
+from policysched.app.why.results import Condition, Group, Repair, RepairKind
+from policysched.framework import Mask, PostFilterResult, RowNumbers
+
+MOST_GROUPS: Final = 12
+"""How many groups are told, the ones with the fewest conditions."""
+EXAMPLES: Final = 3
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """What stands against which nodes."""
+
+    conditions: tuple[Condition, ...]
+    groups: tuple[Group, ...]
+    more_groups: int
+    more_nodes: int
+
+
+def grouped(asking: Asking, raw: Object, found: Sequence[Against], only: str = "") -> Grouped:
+    """Group the nodes that are out, and try repairs.
+
+    Args:
+        asking: Answers for variants.
+        raw: The pod as it was completed.
+        found: The conditions.
+        only: The one node to tell of; empty for all.
+    """
+    if not found:
+        return Grouped((), (), 0, 0)
+    matrix = np.array([one.rows for one in found])
+    names = asking.cluster.nodes.names
+    counts = matrix.sum(axis=0)
+    conditions = _conditions(found, matrix, counts, asking.cluster.nodes.count)
+    told: Mask = counts > 0
+    if only:
+        told &= np.arange(counts.size) == asking.cluster.nodes.row_of.get(only, -1)
+    classes = sorted(
+        _classes(matrix, np.flatnonzero(told)),
+        key=lambda one: (len(one[0]), -one[1].size, min(names[row] for row in one[1].tolist())),
+    )
+    groups = []
+    for which, rows in classes[:MOST_GROUPS]:
+        members = [found[place] for place in which]
+        repairs = sorted(_repairs(asking, raw, members, rows), key=lambda one: -one.nodes)
+        examples = tuple(sorted(names[row] for row in rows.tolist())[:EXAMPLES])
+        groups.append(Group(int(rows.size), examples, tuple(one.said(rows) for one in members), tuple(repairs)))
+    rest = classes[MOST_GROUPS:]
+    return Grouped(conditions, tuple(groups), len(rest), sum(int(rows.size) for _, rows in rest))
+
+
+def _conditions(found: Sequence[Against], matrix: Mask, counts: Any, nodes: int) -> tuple[Condition, ...]:
+    """Say of each condition what it does if it is the only one, as HTCondor's `condor_q -better-analyze` does."""
+    told = [
+        Condition(one.plugin, one.text, int(rows.sum()), nodes - int(rows.sum()), int((rows & (counts == 1)).sum()))
+        for one, rows in zip(found, matrix, strict=True)
+    ]
+    return tuple(sorted(told, key=lambda one: (-one.rejects, one.plugin, one.text)))
+
+
+def _classes(matrix: Mask, rows: RowNumbers) -> Iterator[tuple[list[int], RowNumbers]]:
+    """Give the rows that have the same conditions, with these."""
+    if not rows.size:
+        return
+    packed = np.packbits(matrix[:, rows], axis=0)
+    _, first, which = np.unique(packed, axis=1, return_index=True, return_inverse=True)
+    which = which.reshape(-1)
+    for number, place in enumerate(first.tolist()):
+        yield np.flatnonzero(matrix[:, rows[place]]).tolist(), rows[which == number]
+
+
+def _repairs(asking: Asking, raw: Object, members: Sequence[Against], rows: RowNumbers) -> Iterator[Repair]:
+    """Give the repairs of a group that prove true."""
+    row = _nearest(members, rows)
+    on_node = _node_repair(asking, members, row)
+    if on_node is not None:
+        yield on_node
+    told = set()
+    for asked in (np.array([row]), rows):
+        found = _pod_repair(asking, raw, members, rows, asked)
+        if found is not None and found.text not in told and found.nodes not in told:
+            told |= {found.text, found.nodes}
+            yield found
+
+
+def _nearest(members: Sequence[Against], rows: RowNumbers) -> int:
+    """Return the row that lacks least, by the first condition with amounts, and by name among equals."""
+    for one in members:
+        if one.least is not None:
+            short = one.least(rows)
+            return int(rows[int(np.argmin(short))])
+    return int(rows[0])
+
+
+def _node_repair(asking: Asking, members: Sequence[Against], row: int) -> Repair | None:
+    name = asking.cluster.nodes.names[row]
+    fixes = _fixes(members, np.array([row]), (RepairKind.NODE,))
+    given = asking.nodes.get(name)
+    if fixes is None or given is None:
+        return None
+    node: Object = given
+    for fix in fixes:
+        node = fix.edit(node) if fix.edit is not None else node
+    with asking.node_changed(node) as changed:
+        fits = bool(asking.feasible(asking.made.pod)[changed])
+    if not fits:
+        return None
+    return Repair(RepairKind.NODE, f"{_joined(fixes)} on {name}", 1, name, {"node": node})
+
+
+def _pod_repair(
+    asking: Asking, raw: Object, members: Sequence[Against], rows: RowNumbers, asked: RowNumbers
+) -> Repair | None:
+    """Return the repair that makes the pod ask for less, or rules for less where it cannot."""
+    fixes = _fixes(members, asked, (RepairKind.POD, RepairKind.POLICY))
+    if fixes is None:
+        return None
+    pod: Object = raw
+    for fix in fixes:
+        pod = fix.edit(pod) if fix.edit is not None else pod
+    rules = frozenset(fix.rule for fix in fixes if fix.rule)
+    feasible = asking.feasible(asking.made.pod if pod is raw else asking.pod(pod), rules)
+    fitting = rows[feasible[rows]]
+    if not fitting.size:
+        return None
+    changes = {fix.change for fix in fixes}
+    change = changes.pop() if len(changes) == 1 else RepairKind.POD_AND_POLICY
+    made = {key: value for key, value in (("pod", None if pod is raw else pod), ("rules", sorted(rules))) if value}
+    example = min(asking.cluster.nodes.names[row] for row in fitting.tolist())
+    return Repair(change, _joined(fixes), int(fitting.size), example, made)
+
+
+def _fixes(members: Sequence[Against], rows: RowNumbers, changes: Sequence[RepairKind]) -> list[Fix] | None:
+    """Return a fix of these sorts for each condition, None where one has none."""
+    found = [next((fix for fix in one.fixes(rows) if fix.change in changes), None) for one in members]
+    kept = [fix for fix in found if fix is not None]
+    return list(dict.fromkeys(kept)) if len(kept) == len(found) else None
+
+
+def _joined(fixes: Sequence[Fix]) -> str:
+    texts = dict.fromkeys(fix.text for fix in fixes)
+    return " and ".join(texts)
+
+
+def preempting(asking: Asking, outcome: PostFilterResult | None) -> Repair | None:
+    """Return what preemption would do, where the pod fits once the victims are gone."""
+    if outcome is None or outcome.status is not None or not outcome.nominated_node:
+        return None
+    node, pods = outcome.nominated_node, outcome.victims
+    going = [one.key for one in pods]
+    with asking.pods_gone(pods):
+        row = asking.cluster.nodes.row_of.get(node, -1)
+        fits = row >= 0 and bool(asking.feasible(asking.made.pod)[row])
+    if not fits:
+        return None
+    shown = ", ".join(chain(going[:EXAMPLES], [f"{len(going) - EXAMPLES} more"] if len(going) > EXAMPLES else []))
+    return Repair(RepairKind.VICTIMS, f"with victims on {node}: {shown}", 1, node, {"victims": going})

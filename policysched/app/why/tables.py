@@ -1,0 +1,85 @@
+"""An explanation as lines and tables for people; it knows nothing of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from policysched.app.dry_run.tables import plain_table
+from policysched.app.why.results import Explanation, NodeComparison
+from policysched.visible import visible
+
+LIMIT: Final = 20
+
+
+def explanation_parts(told: Explanation) -> Iterator[RenderableType]:
+    """Show an explanation part by part."""
+    yield Text(visible(told.summary), "bold")
+    if told.comparison is not None:
+        yield from _comparison(told.comparison)
+    if told.conditions:
+        yield _conditions(told)
+    if told.groups:
+        yield _groups(told)
+        if any(one.repairs for one in told.groups):
+            yield _repairs(told)
+    if told.preemption is not None:
+        yield Text(visible(f"preemption would place it {told.preemption.text}"))
+
+
+def _comparison(found: NodeComparison) -> Iterator[Table]:
+    rows = []
+    for one in found.differences:
+        rows.append([one.plugin, str(one.weight), str(one.here), str(one.there), f"{one.lead:+d}"])
+        rows += [[f"  rule {name}", "", _number(here), _number(there), ""] for name, (here, there) in one.rules.items()]
+    rows.append(["total", "", str(found.here_total), str(found.there_total), f"{found.margin:+d}"])
+    yield plain_table("Scores", ["plugin", "weight", found.here, found.there, "lead"], rows, range(1, 5))
+    turned = [[one.plugin, str(one.now), str(one.weight), ", ".join(one.selected[:3])] for one in found.turns]
+    if turned:
+        yield plain_table(
+            f"Weights with which {found.there} would be chosen",
+            ["plugin", "now", "weight", "best"],
+            turned,
+            range(1, 3),
+        )
+
+
+def _number(value: float | None) -> str:
+    return "nothing" if value is None else f"{value:g}"
+
+
+def _conditions(told: Explanation) -> Table:
+    rows = [
+        [one.text, one.plugin, str(one.rejects), str(one.leaves), str(one.alone)] for one in told.conditions[:LIMIT]
+    ]
+    title = f"Conditions ({told.nodes} nodes)"
+    table = plain_table(title, ["condition", "plugin", "keeps out", "alone leaves", "only one"], rows, range(2, 5))
+    if len(told.conditions) > LIMIT:
+        table.caption, table.caption_justify = Text(f"… and {len(told.conditions) - LIMIT} conditions"), "left"
+    return table
+
+
+def _groups(told: Explanation) -> Table:
+    rows = [[str(one.nodes), "; ".join(one.lacks), _some(one.nodes, one.examples)] for one in told.groups]
+    table = plain_table("Nodes by what they lack", ["nodes", "lack", "for example"], rows, range(1))
+    if told.more_groups:
+        text = f"… and {told.more_nodes} nodes that lack more, in {told.more_groups} groups"
+        table.caption, table.caption_justify = Text(text), "left"
+    return table
+
+
+def _repairs(told: Explanation) -> Table:
+    rows = [
+        [str(one.change), one.text, f"{one.nodes} of {group.nodes}", one.example]
+        for group in told.groups
+        for one in group.repairs
+    ]
+    return plain_table("Repairs, each tried", ["change", "what", "then fits", "for example"], rows)
+
+
+def _some(count: int, names: tuple[str, ...]) -> str:
+    return ", ".join(names) + (" …" if count > len(names) else "")

@@ -1,0 +1,288 @@
+"""`why`: why a pod of a cluster is where it is, or nowhere, and what would change that.
+
+The pod is taken out of the cluster and decided about anew, as if it came again. Nothing outside is changed; what
+repairs change is put back before the next one is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles
+from policysched.app.configuration.reading import ConfigurationInput
+from policysched.app.dry_run.dry_run import Measure, Numbers, Simulation, simulate, unlisted
+from policysched.app.dry_run.extended import GivenTexts, decide
+from policysched.app.plugins.discovery import find_plugins
+from policysched.app.why.asking import Asking
+from policysched.app.why.comparison import compare, runner_up
+from policysched.app.why.conditions import find_conditions
+from policysched.app.why.repairs import Grouped, grouped, preempting
+from policysched.app.why.results import Explanation, Group, State
+from policysched.errors import UsageError
+from policysched.framework import PostFilterResult
+from policysched.framework.registry import PluginRegistry
+from policysched.language.messages.suggestions import did_you_mean
+from policysched.model.kinds import FINISHED
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.record import make_record
+from policysched.schedule.dry_runs import drawn
+
+Object = Mapping[str, Any]
+MOST_SAID: Final = 3
+"""How many groups a summary names."""
+
+
+def why(  # noqa: PLR0913 - what a decision depends on
+    objects: Iterable[Object],
+    pod: str,
+    node: str = "",
+    *,
+    policies: Iterable[Object] = (),
+    config: ConfigurationInput | None = None,
+    now: datetime | str | None = None,
+    seed: int | None = None,
+    metrics: Numbers | Measure | None = None,
+    plugins: PluginRegistry | None = None,
+) -> Explanation:
+    """Say why a pod of a cluster is where it is, or nowhere.
+
+    Args:
+        objects: The cluster as kubectl prints it, with the pod.
+        pod: The pod, `namespace/name` or the name of one in the namespace `default`.
+        node: A node to compare with where the pod is or would go; empty for the runner-up.
+        policies: SchedulingPolicy objects to try; one replaces an object of its name.
+        config: A KubeSchedulerConfiguration, as `dry_run` takes it.
+        now: The time that rules see; absent, the present.
+        seed: What draws among equally good nodes.
+        metrics: Values of metrics, as `dry_run` takes them.
+        plugins: The plugins that a configuration may enable beside the default ones.
+
+    Raises:
+        UsageError: there is no such pod or node, an object is malformed, or the configuration does not fit.
+    """
+    given = list(unlisted(objects))
+    found = _find(given, pod if "/" in pod else f"default/{pod}")
+    _refuse_unknown(given, node)
+    sentence = _undecided(found, config, plugins)
+    if sentence is not None:
+        return sentence
+    made = simulate(given, _taken_out(found), policies, config=config, now=now, metrics=metrics, plugins=plugins)
+    explained = _Explaining(made, _spec(found).get("nodeName") or "", node, seed).explained()
+    silent = tuple(f"policy {key} takes no part: {reason}" for key, reason in sorted(made.silent.items()))
+    return replace(explained, notes=(*explained.notes, *made.problems, *silent), diagnostics=made.diagnostics)
+
+
+def _find(objects: Sequence[Object], key: str) -> Object:
+    pods = {_key(one): one for one in objects if one["kind"] == "Pod"}
+    if key not in pods:
+        meant = did_you_mean(key, pods)
+        raise UsageError(
+            f"pod {key} is not in the cluster, which has {len(pods)} pods" + (f": {meant}" if meant else "")
+        )
+    return pods[key]
+
+
+def _key(raw: Object) -> str:
+    metadata = raw.get("metadata") or {}
+    return f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
+
+
+def _refuse_unknown(objects: Sequence[Object], node: str) -> None:
+    names = [str((one.get("metadata") or {}).get("name")) for one in objects if one["kind"] == "Node"]
+    if node and node not in names:
+        meant = did_you_mean(node, names)
+        raise UsageError(
+            f"node {node} is not in the cluster, which has {len(names)} nodes" + (f": {meant}" if meant else "")
+        )
+
+
+def _spec(raw: Object) -> Mapping[str, Any]:
+    found = raw.get("spec")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _taken_out(raw: Object) -> Object:
+    """Return a pod as if it came again."""
+    if not _spec(raw).get("nodeName"):
+        return raw
+    return {**raw, "status": {"phase": "Running", **(raw.get("status") or {})}}
+
+
+def _undecided(raw: Object, config: ConfigurationInput | None, plugins: PluginRegistry | None) -> Explanation | None:
+    """Return what there is to say of a pod that nobody decides about, None for any other."""
+    phase, name = (raw.get("status") or {}).get("phase"), _spec(raw).get("schedulerName") or ""
+    node, key = _spec(raw).get("nodeName") or "", _key(raw)
+
+    def told(state: State, text: str) -> Explanation:
+        return Explanation(key, name, state, f"pod {key} {text}", node=node)
+
+    if phase in FINISHED:
+        return told(State.FINISHED, f"has ended ({phase}) and is scheduled no more")
+    if (raw.get("metadata") or {}).get("deletionTimestamp"):
+        return told(State.TERMINATING, "is being deleted and is scheduled no more")
+    others = find_plugins().registry if plugins is None and config is not None else plugins
+    names = {DEFAULT_NAME} if config is None else {*_profile_names(config, others)}
+    if name and name not in names:
+        ours = ", ".join(sorted(names))
+        hint = "--config with a profile of that name says what policysched would do" if config is None else ""
+        return told(
+            State.OTHER_SCHEDULER,
+            f"is scheduled by {name}, not by {ours}" + (f"; {hint}" if hint else ""),
+        )
+    gates = [str(one.get("name")) for one in _spec(raw).get("schedulingGates") or ()]
+    if gates and not node:
+        return told(State.GATED, f"waits for its scheduling gates to be removed: {', '.join(gates)}")
+    return None
+
+
+def _profile_names(config: ConfigurationInput, plugins: PluginRegistry | None) -> Iterator[str]:
+    yield from configured_profiles(config) if plugins is None else configured_profiles(config, plugins)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the engine decided, with its record."""
+
+    decision: Decision
+    outcome: PostFilterResult | None
+    record: Mapping[str, Any]
+
+
+class _Explaining:
+    """Explains one decision.
+
+    Args:
+        made: The cluster without the pod.
+        node: Where the pod is; empty where it waits.
+        asked: The node that is asked about; empty where there is none.
+        seed: What draws among equals.
+    """
+
+    def __init__(self, made: Simulation, node: str, asked: str, seed: int | None) -> None:
+        self._made, self._node, self._asked_about = made, node, asked
+        self._asking = Asking(made, seed)
+
+    def explained(self) -> Explanation:
+        """Explain it."""
+        answer = self._decided()
+        decision, pod = answer.decision, self._made.pod
+        begun = Explanation(
+            pod.key,
+            pod.spec.scheduler_name,
+            State.PLACEABLE,
+            "",
+            node=self._node,
+            nodes=decision.cluster.nodes.count,
+        )
+        if decision.failed:
+            text = f"pod {pod.key} cannot be decided: {decision.error()}"
+            return replace(begun, state=State.ERROR, summary=text)
+        conditions = find_conditions(self._asking, self._made.raw, decision)
+        if decision.row >= 0:
+            return self._placeable(begun, answer, conditions)
+        return self._unschedulable(begun, answer, conditions)
+
+    def _decided(self) -> _Answer:
+        made, asking = self._made, self._asking
+        decision, outcome = decide(
+            asking.engine, made.pod, made.configuration, GivenTexts(made.raw, made.objects), asking.rng
+        )
+        record = make_record(drawn(decision, asking.rng), made.policies.acting(made.profile), outcome)
+        return _Answer(decision, outcome, record)
+
+    def _unschedulable(self, begun: Explanation, answer: _Answer, conditions: Sequence[Any]) -> Explanation:
+        found = grouped(self._asking, self._made.raw, conditions, self._asked_about)
+        preemption = preempting(self._asking, answer.outcome)
+        notes = () if preemption is not None else _no_preemption(answer.record)
+        if self._asked_about and found.groups:
+            summary = (
+                f"pod {begun.pod} does not fit {self._asked_about}: it lacks {' and '.join(found.groups[0].lacks)}"
+            )
+        else:
+            summary = _fits_none(begun, found, answer.decision)
+        return replace(
+            _with(begun, found), state=State.UNSCHEDULABLE, summary=summary, preemption=preemption, notes=notes
+        )
+
+    def _placeable(self, begun: Explanation, answer: _Answer, conditions: Sequence[Any]) -> Explanation:
+        total = answer.record.get("total", {})
+        at = self._node if self._node in total else answer.record["selected"]
+        begun = replace(
+            begun, selected=answer.record["selected"], best=tuple(answer.record["best"]), feasible=len(total)
+        )
+        refused = self._asked_about if self._asked_about not in total else ""
+        if not refused and self._node and self._node not in total:
+            refused = self._node
+        found = grouped(self._asking, self._made.raw, conditions, refused or "\0")
+        begun = _with(begun, found)
+        if refused:
+            return replace(begun, summary=_refused(begun, refused, found.groups))
+        there = self._asked_about if self._asked_about not in {"", at} else runner_up(answer.record, at)
+        if not there:
+            return replace(begun, summary=_only(begun, answer.decision))
+        better, worse = (at, there) if total[at] >= total[there] else (there, at)
+        compared = compare(self._asking, answer.decision, answer.record, better, worse)
+        told = replace(begun, comparison=compared)
+        return replace(told, summary=_compared(told))
+
+
+def _with(begun: Explanation, found: Grouped) -> Explanation:
+    return replace(
+        begun,
+        conditions=found.conditions,
+        groups=found.groups,
+        more_groups=found.more_groups,
+        more_nodes=found.more_nodes,
+    )
+
+
+def _no_preemption(record: Mapping[str, Any]) -> tuple[str, ...]:
+    message = record.get("preemption", {}).get("message")
+    return (str(message),) if message else ()
+
+
+def _fits_none(begun: Explanation, found: Grouped, decision: Decision) -> str:
+    first = f"pod {begun.pod} fits none of {begun.nodes} nodes"
+    if not found.groups:
+        return f"{first}: {decision.fit_error()}"
+    if decision.rejection is not None:
+        return f"{first}: {decision.rejection.message}"
+    return f"{first}: " + "; ".join(lacking(one) for one in found.groups[:MOST_SAID])
+
+
+def lacking(group: Group) -> str:
+    """Say in a line what stands against a group of nodes."""
+    nodes = "1 node lacks" if group.nodes == 1 else f"{group.nodes} nodes lack"
+    only = " only" if len(group.lacks) == 1 else ""
+    return f"{nodes}{only} {' and '.join(group.lacks)}"
+
+
+def _refused(begun: Explanation, node: str, groups: Sequence[Group]) -> str:
+    lacks = " and ".join(groups[0].lacks) if groups else "what its filters ask for"
+    if node == begun.node:
+        text = f"pod {begun.pod} is on {node}, where it would not fit if it came again: it lacks {lacks}"
+    else:
+        text = f"pod {begun.pod} does not fit {node}: it lacks {lacks}"
+    return f"{text}; it would go to {begun.selected}"
+
+
+def _only(begun: Explanation, decision: Decision) -> str:
+    if decision.nominated:
+        return f"pod {begun.pod} would go to {begun.selected}, the node that is nominated for it"
+    return f"pod {begun.pod} would go to {begun.selected}: no other of {begun.nodes} nodes takes it"
+
+
+def _compared(told: Explanation) -> str:
+    found = told.comparison
+    assert found is not None  # noqa: S101 - the caller has made it
+    where = f"pod {told.pod} is on {told.node}" if told.node else f"pod {told.pod} would go to {told.selected}"
+    if told.node and told.node not in told.best:
+        where += f", and would go to {told.selected} if it came again"
+    if not found.margin:
+        return f"{where}: {found.here} and {found.there} have the same total of {found.here_total}"
+    rule = f" (rule {found.decisive_rule})" if found.decisive_rule else ""
+    by = f", by {found.decisive}{rule}" if found.decisive else ""
+    return f"{where}: {found.here} is {found.margin} points ahead of {found.there}{by}"

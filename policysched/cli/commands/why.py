@@ -1,0 +1,83 @@
+"""`policysched why`: why a pod is where it is, or nowhere, and what would change that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from policysched.cli.formats import OutputFormat
+from policysched.cli.options import (
+    Context,
+    Kubeconfig,
+    MetricsFile,
+    Plugin,
+    PrometheusCa,
+    PrometheusToken,
+    PrometheusUrl,
+)
+from policysched.cli.output import print_finding, say, working
+
+if TYPE_CHECKING:
+    from policysched.app.why.results import Explanation
+
+
+def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
+    pod: Annotated[str, typer.Argument(metavar="POD", help="[NAMESPACE/]NAME of a pod of the cluster.")],
+    node: Annotated[str, typer.Argument(metavar="[NODE]", help="Compare with this node, not the runner-up.")] = "",
+    cluster: Annotated[
+        list[str] | None,
+        typer.Option("--cluster", metavar="FILE|DIR|live", help="The cluster's objects; absent, live. Repeatable."),
+    ] = None,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAME", help="The pod's namespace, where POD names none.")
+    ] = "default",
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", metavar="FILE", help="Policies to try; may be repeated.")
+    ] = None,
+    config: Annotated[
+        str | None, typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration.")
+    ] = None,
+    plugin: Plugin = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Draws among equally good nodes.")] = None,
+    metrics_file: MetricsFile = None,
+    prometheus_url: PrometheusUrl = None,
+    prometheus_token_file: PrometheusToken = None,
+    prometheus_ca_file: PrometheusCa = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print it.")] = OutputFormat.TABLE,
+) -> int:
+    """Say why a pod is where it is, or nowhere, and what would change that; nothing is changed.
+
+    Exit codes: 0 there is an answer, whatever it is; 1 a policy has errors and took no part; 2 the pod, the node, a
+    file or a flag cannot be used.
+    """
+    from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415
+    from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415
+    from policysched.app.running.node_metrics import MetricOptions  # noqa: PLC0415
+    from policysched.app.why.inputs import explain  # noqa: PLC0415
+    from policysched.cli.event_loop import uncollected, wait_for  # noqa: PLC0415
+
+    known = configurable_plugins(plugin, config)
+    measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
+    with uncollected(), working("reading the cluster and asking the engine"):
+        read = gather_cluster(cluster or [LIVE], policy or (), config=config, kubeconfig=kubeconfig, context=context)
+        inputs = wait_for(read)
+        found = inputs.findings()
+        asked = pod if "/" in pod else f"{namespace}/{pod}"
+        told = explain(inputs, found, asked, node, seed=seed, metrics=measured, plugins=known.registry)
+    for note in (*known.problems, *told.notes):
+        say(f"note: {note}", stderr=True)
+    for one in found:
+        print_finding(one.text(), stderr=True)
+    _print(told, output)
+    return int(any(one.is_error for one in found))
+
+
+def _print(told: Explanation, output: OutputFormat) -> None:
+    from policysched.app.why.tables import explanation_parts  # noqa: PLC0415 - as above
+    from policysched.cli.reports import say_report  # noqa: PLC0415
+
+    say_report(told.to_dict(), explanation_parts(told), output, f"why {told.pod}")

@@ -1,0 +1,54 @@
+"""Reports: lines and tables that are made once, and printed as tables, as Markdown or as annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from policysched.cli.formats import OutputFormat, markdown_table, markdown_text, say_value, workflow_command
+from policysched.cli.output import print_parts, say_lines
+
+
+def say_report(value: Any, parts: Iterable[RenderableType], output: OutputFormat, title: str) -> None:
+    """Print a report.
+
+    Args:
+        value: All of it, for programs.
+        parts: Lines and tables, for people; the first line is what an annotation says.
+        output: How.
+        title: What an annotation is headed with.
+    """
+    match output:
+        case OutputFormat.JSON | OutputFormat.YAML:
+            say_value(value, output)
+        case OutputFormat.TABLE:
+            print_parts(parts)
+        case OutputFormat.MARKDOWN:
+            say_lines("\n\n".join(_markdown(parts)))
+        case OutputFormat.GITHUB:
+            lines = [str(part) for part in parts if isinstance(part, Text)]
+            say_lines(workflow_command("notice", "\n".join(lines), {"title": title}))
+
+
+def _markdown(parts: Iterable[RenderableType]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, Table):
+            yield from _markdown_of(part)
+        else:
+            text = str(part)
+            bold = isinstance(part, Text) and part.style == "bold"
+            yield f"**{markdown_text(text)}**" if bold else markdown_text(text)
+
+
+def _markdown_of(table: Table) -> Iterator[str]:
+    if table.title:
+        yield f"**{markdown_text(str(table.title))}**"
+    columns = [[str(cell) for cell in column.cells] for column in table.columns]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    yield markdown_table([markdown_text(str(column.header)) for column in table.columns], rows)
+    if table.caption:
+        yield markdown_text(str(table.caption))

@@ -1,0 +1,151 @@
+"""`policysched.why`: what it says of pods in each state, and what stands against nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import policysched
+from policysched.app.why.results import RepairKind, State
+from policysched.errors import UsageError
+from tests.app.dry_runs import Object, node, pod, policy, requiring
+
+SSD: Object = {"disk": "ssd"}
+TAINT: Object = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+
+
+def bound(name: str, to: str, cpu: Any = None, **spec: Any) -> Object:
+    return {**pod(name, cpu, nodeName=to, **spec), "status": {"phase": "Running"}}
+
+
+def test_why_groups_nodes_by_what_they_lack() -> None:
+    objects = [
+        node("a1", labels={"disk": "hdd"}), node("a2"), node("b", labels=SSD, spec={"taints": [TAINT]}),
+        node("c", labels=SSD), bound("big", "c", 3), pod("web", "1500m", nodeSelector=SSD),
+    ]  # fmt: skip
+    told = policysched.why(objects, "web")
+    assert told.state is State.UNSCHEDULABLE
+    assert [(one.nodes, one.lacks) for one in told.groups] == [
+        (2, ("nodeSelector disk=ssd",)),
+        (1, ("a toleration of gpu=yes:NoSchedule",)),
+        (1, ("500m cpu",)),
+    ]
+    assert [(one.change, one.text) for group in told.groups for one in group.repairs] == [
+        (RepairKind.POD, "without nodeSelector disk=ssd"),
+        (RepairKind.NODE, "label disk=ssd on a1"),
+        (RepairKind.NODE, "no taint gpu=yes:NoSchedule on b"),
+        (RepairKind.POD, "a toleration of gpu=yes:NoSchedule"),
+        (RepairKind.NODE, "500m more cpu on c"),
+        (RepairKind.POD, "requesting 500m less cpu"),
+    ]
+    assert {one.text: (one.rejects, one.leaves, one.alone) for one in told.conditions} == {
+        "nodeSelector disk=ssd": (2, 2, 2), "a toleration of gpu=yes:NoSchedule": (1, 3, 1), "cpu": (1, 3, 1),
+    }  # fmt: skip
+
+
+def test_why_takes_a_rule_apart_and_tells_values() -> None:
+    rule = policy("zones", **requiring('node.labels["zone"] == "a" and node.free.cpu >= 2'))
+    objects = [node("n1", labels={"zone": "b"}), node("n2"), bound("big", "n2", 3), pod(), rule]
+    told = policysched.why(objects, "web")
+    assert {(one.examples, one.lacks) for one in told.groups} == {
+        (("n1",), ('policy zones/r: node.labels["zone"] == "a" (node.labels["zone"] is "b")',)),
+        (("n2",), ('policy zones/r: node.labels["zone"] == "a" (node.labels["zone"] is missing)',
+                   "policy zones/r: node.free.cpu >= 2 (node.free.cpu is 1000)")),
+    }  # fmt: skip
+    assert [one.text for one in told.groups[0].repairs] == ["label zone=a on n1", "without rule r of policy zones"]
+
+
+def test_why_names_parts_of_the_pod_that_other_pods_stand_against() -> None:
+    away = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "host"}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    near = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "host"}
+    spread = {"maxSkew": 1, "topologyKey": "host", "whenUnsatisfiable": "DoNotSchedule",
+              "labelSelector": {"matchLabels": {"app": "web"}}}  # fmt: skip
+    port = [{"name": "c", "image": "i", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+    placed = bound("one", "n1", containers=port)
+    placed["metadata"]["labels"] = {"app": "web"}
+    wanted = pod(
+        containers=port, topologySpreadConstraints=[spread],
+        affinity={"podAffinity": {required: [near]}, "podAntiAffinity": {required: [away]}},
+    )  # fmt: skip
+    wanted["metadata"]["labels"] = {"app": "web"}
+    objects = [node("n1", labels={"host": "n1"}), node("n2", labels={"host": "n2"}), placed, wanted]
+    told = policysched.why(objects, "web", "n1")
+    [group] = told.groups
+    assert set(group.lacks) == {
+        "host port 80/TCP", "spread per host within 1 (app=web)", "pod affinity app=db per host",
+        "pod anti-affinity app=web per host",
+    }  # fmt: skip
+    assert [(one.change, one.example) for one in group.repairs] == [(RepairKind.POD, "n1")]
+
+
+def test_why_says_what_preemption_would_do() -> None:
+    objects = [node(), bound("low", "n1", 3), pod("web", 2, priority=10)]
+    told = policysched.why(objects, "web")
+    assert told.preemption is not None
+    assert told.preemption.made == {"victims": ["default/low"]}
+    assert told.preemption.text == "with victims on n1: default/low"
+
+
+def test_why_compares_the_place_of_a_pod_with_the_runner_up() -> None:
+    preferring = policy("pin", scores=[{"name": "by-name", "cases": ['node.name == "n1" -> 100', "else -> 0"]}])
+    objects = [node("n1"), node("n2"), bound("one", "n1", 1), bound("web", "n1"), preferring]
+    told = policysched.why(objects, "web")
+    compared = told.comparison
+    assert compared is not None
+    assert (told.node, compared.here, compared.there) == ("n1", "n1", "n2")
+    assert (compared.decisive, compared.decisive_rule) == ("SchedulingPolicy/pin", "by-name")
+    assert compared.margin == sum(one.lead for one in compared.differences) > 0
+    assert [(one.plugin, one.now, one.weight, one.selected) for one in compared.turns] == [
+        ("SchedulingPolicy/pin", 1, 0, ("n2",)),
+        ("NodeResourcesFit", 1, 8, ("n2",)),
+    ]
+
+
+def test_why_says_that_a_pod_would_not_be_let_stay() -> None:
+    told = policysched.why([node("n1"), node("n2"), bound("web", "n1", nodeSelector=SSD)], "web")
+    assert told.state is State.UNSCHEDULABLE
+    told = policysched.why([node("n1"), node("n2", labels=SSD), bound("web", "n1", nodeSelector=SSD)], "web")
+    assert told.summary == (
+        "pod default/web is on n1, where it would not fit if it came again: it lacks nodeSelector disk=ssd; "
+        "it would go to n2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "state", "summary"),
+    [
+        ({"status": {"phase": "Succeeded"}}, State.FINISHED, "has ended (Succeeded) and is scheduled no more"),
+        ({"spec": {"schedulingGates": [{"name": "a"}, {"name": "b"}], "containers": []}}, State.GATED,
+         "waits for its scheduling gates to be removed: a, b"),
+        ({"spec": {"schedulerName": "default-scheduler", "containers": []}}, State.OTHER_SCHEDULER,
+         "is scheduled by default-scheduler, not by policysched; --config with a profile of that name says what "
+         "policysched would do"),
+        ({"metadata": {"name": "web", "deletionTimestamp": "2026-01-01T00:00:00Z"}}, State.TERMINATING,
+         "is being deleted and is scheduled no more"),
+    ],
+)  # fmt: skip
+def test_why_says_in_one_sentence_that_nobody_decides_about_a_pod(made: Object, state: State, summary: str) -> None:
+    told = policysched.why([node(), {**pod(), **made}], "web")
+    assert (told.state, told.summary) == (state, f"pod default/web {summary}")
+
+
+def test_why_refuses_names_that_the_cluster_does_not_have() -> None:
+    with pytest.raises(UsageError, match=r"pod default/wen is not in the cluster, which has 1 pods.*default/web"):
+        policysched.why([node(), pod()], "wen")
+    with pytest.raises(UsageError, match=r"node n2 is not in the cluster, which has 1 nodes"):
+        policysched.why([node(), pod()], "web", "n2")
+
+
+def test_why_tells_what_turns_a_pod_away_before_nodes_are_looked_at() -> None:
+    claimed = [{"name": "data", "persistentVolumeClaim": {"claimName": "gone"}}]
+    told = policysched.why([node(), pod(volumes=claimed)], "web")
+    assert told.summary == 'pod default/web fits none of 1 nodes: persistentvolumeclaim "gone" not found'
+    assert [one.text for one in told.groups[0].repairs] == ["without volume data (claim gone)"]
+
+
+def test_why_leaves_the_cluster_without_nodes_to_one_sentence() -> None:
+    told = policysched.why([pod()], "web")
+    assert told.summary == "pod default/web fits none of 0 nodes: no nodes available to schedule pods"
+    assert told.to_dict()["nodes"] == 0
