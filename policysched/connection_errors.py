@@ -1,12 +1,13 @@
 """The HTTP library's exceptions as one line each: what happened, where, and why.
 
-It translates the HTTP library's exceptions for those who talk to servers; nothing above them ever sees one. A leaf:
-it imports nothing of ours.
+It translates the HTTP library's exceptions, and those of requests that go without it, for those who talk to servers;
+nothing above them ever sees one. A leaf: it imports nothing of ours.
 """
 
 from __future__ import annotations
 
 import errno
+import socket
 import ssl
 from urllib.parse import urlsplit
 
@@ -17,21 +18,51 @@ TIMEOUT = "Timeout"
 TLS = "TLS"
 LOST = (aiohttp.ClientError, ssl.SSLError, OSError, TimeoutError)
 """What the HTTP library raises where there is no answer, or half of one."""
+
+
+class UnreachableError(OSError):
+    """No connection could be made; `os_error` says why, `host` and `port` to whom."""
+
+    def __init__(self, os_error: OSError, host: str, port: int) -> None:
+        super().__init__(os_error.errno, os_error.strerror)
+        self.os_error, self.host, self.port = os_error, host, port
+
+
+class NoAnswerError(OSError):
+    """The other side closed the connection without an answer."""
+
+
+class BrokenAnswerError(OSError):
+    """What came is half of an answer, or no HTTP."""
+
+
+class TooLargeError(BrokenAnswerError):
+    """An answer is larger than it may be."""
+
+
 _OUTAGES: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
     (
-        (aiohttp.ClientConnectorCertificateError,),
+        (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError),
         TLS,
         "{url} has a certificate that is not trusted: {cause}",
     ),
     ((aiohttp.ClientSSLError, ssl.SSLError), TLS, "no TLS connection to {url}: {cause}"),
-    ((aiohttp.ClientConnectorDNSError,), UNREACHABLE, "{url} cannot be reached: its name does not resolve"),
     (
-        (aiohttp.ClientConnectorError, ConnectionRefusedError),
+        (aiohttp.ClientConnectorDNSError, socket.gaierror),
+        UNREACHABLE,
+        "{url} cannot be reached: its name does not resolve",
+    ),
+    (
+        (aiohttp.ClientConnectorError, UnreachableError, ConnectionRefusedError),
         UNREACHABLE,
         "{url} cannot be reached: {cause}",
     ),
     ((TimeoutError,), TIMEOUT, "{url} did not answer in time"),
-    ((aiohttp.ServerDisconnectedError,), UNREACHABLE, "{url} closed the connection without an answer"),
+    (
+        (aiohttp.ServerDisconnectedError, NoAnswerError),
+        UNREACHABLE,
+        "{url} closed the connection without an answer",
+    ),
 )
 """The first that matches speaks; the order is from the special to the general."""
 _WORDS = {

@@ -1,6 +1,7 @@
-"""A connection to one API server: its URL, credentials that are renewed in time, and one HTTP session.
+"""A connection to one API server: its URL, credentials that are renewed in time, and its HTTP connections.
 
-The session is the HTTP library's own and not the generated client's, whose layers cost more than the request does.
+The session for lists and watches is the HTTP library's own and not the generated client's, whose layers cost more than
+the request does; writes go without it.
 Where the server is and how it knows us is read from a kubeconfig or from the service account of the pod we run in.
 Credentials are looked at again before a request when they are a minute old, so nothing has to run in the background.
 """
@@ -23,12 +24,13 @@ from policysched.errors import ConnectionProblemError, KubeconfigError
 from policysched.framework import Clock
 from policysched.kube.client_library import ConfigException, Configuration, config
 from policysched.kube.exec_plugin import ExecPlugin
+from policysched.kube.short_requests import ShortRequests
 from policysched.proxies import proxy_for
 
 RENEWAL = 60.0
 """How old credentials may be before they are looked at again. Units: seconds."""
 CONNECTIONS = 160
-USER_AGENT = "policysched"
+HEADERS = {"User-Agent": "policysched", "Accept": "application/json"}
 
 
 OnAnswer = Callable[[str, int, float], None]
@@ -57,6 +59,7 @@ class Connection:
         self._renew_at = 0.0
         self._renewing = asyncio.Lock()
         self._session: aiohttp.ClientSession | None = None
+        self._short: ShortRequests | None = None
         self.on_answer: OnAnswer | None = None
         """Who hears of requests."""
 
@@ -128,14 +131,24 @@ class Connection:
             )
             self._session = aiohttp.ClientSession(
                 connector=connector,
-                headers={"User-Agent": USER_AGENT, "Accept": "application/json"},
+                headers=HEADERS,
                 # Cookies of a gateway would be sent with every request, and grow for ever.
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
 
+    @property
+    def short(self) -> ShortRequests | None:
+        """What makes requests with short answers; None where they have to pass a proxy, which the session knows."""
+        if self._short is None and "proxy" not in self.routing:
+            self._short = ShortRequests(self.url, self._tls, self.routing.get("server_hostname"), HEADERS)
+        return self._short
+
     async def close(self) -> None:
-        """Close the session's connections."""
+        """Close all connections."""
+        if self._short is not None:
+            self._short.close()
+            self._short = None
         if self._session is not None:
             await self._session.close()
             self._session = None

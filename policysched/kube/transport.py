@@ -17,11 +17,12 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from policysched.connection_errors import LOST, describe, without_frames
+from policysched.connection_errors import LOST, TooLargeError, describe, without_frames
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
 from policysched.kube.rate_limit import UNLIMITED, RateLimit
+from policysched.kube.short_requests import Answer
 
 Body = bytes | Callable[[], bytes] | None
 JSON = "application/json"
@@ -80,6 +81,7 @@ class Transport:
     ) -> None:
         self._connection = connection
         self._limit = limit
+        self._seconds = timeout
         self._timeout = aiohttp.ClientTimeout(total=timeout)
         self._patience = aiohttp.ClientTimeout(total=PATIENCE * timeout, sock_connect=timeout, sock_read=timeout)
 
@@ -137,31 +139,49 @@ class Transport:
             # Any other answer is one, and what may be asked shows when it is.
 
     async def _once(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int) -> bytes:
-        url = URL(self._connection.url + path, encoded=True)
-        limit = self._patience if method == "GET" else self._timeout
+        short = self._connection.short if method != "GET" else None
         began, code = self._now(), 0
         try:
-            async with self._connection.session.request(
-                method,
-                url,
-                data=body,
-                headers=headers,
-                timeout=limit,
-                allow_redirects=False,
-                **self._connection.routing,
-            ) as response:
-                answer = await _whole(response, most)
-            code = response.status
+            if short is not None:
+                answer = await short.request(method, path, body, headers, timeout=self._seconds, most=most)
+            else:
+                answer = await self._answer(method, path, body, headers, most)
+            code = answer.status
+        except TooLargeError as error:
+            raise self._malformed(f"more than {most >> 20} MiB") from without_frames(error)
         except LOST as error:
             raise ApiError(0, *describe(error, self._connection.url)) from without_frames(error)
         finally:
             self._ended(method, code, began)
-        if response.status >= HTTPStatus.MULTIPLE_CHOICES:
-            raise refusal(response, answer)
-        if response.content_type == HTML:
+        if code >= HTTPStatus.MULTIPLE_CHOICES:
+            raise refusal(answer, self._origin)
+        if answer.content_type == HTML:
             # A gateway's page is no success, whatever its status says: a binding would be believed and its pod lost.
-            raise ApiError(0, "Malformed", f"{response.url.origin()} answered with {HTML}, as no API server does")
-        return answer
+            raise self._malformed(HTML)
+        return answer.body
+
+    async def _answer(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
+    ) -> Answer:
+        """Send a request through the HTTP library."""
+        async with self._connection.session.request(
+            method,
+            URL(self._connection.url + path, encoded=True),
+            data=body,
+            headers=headers,
+            timeout=self._patience if method == "GET" else self._timeout,
+            allow_redirects=False,
+            **self._connection.routing,
+        ) as response:
+            return await _answer_of(response, most)
+
+    @property
+    def _origin(self) -> str:
+        """Which server it is, for messages."""
+        return str(URL(self._connection.url).origin())
+
+    def _malformed(self, what: str) -> ApiError:
+        return ApiError(0, "Malformed", f"{self._origin} answered with {what}, as no API server does")
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
@@ -215,30 +235,33 @@ class Transport:
 
     async def _refused(self, response: aiohttp.ClientResponse, headers: Mapping[str, str]) -> ApiError:
         """Read why a stream was refused; credentials that are not accepted are renewed for the next one."""
-        answer = await _whole(response, MAX_LINE)
+        try:
+            answer = await _answer_of(response, MAX_LINE)
+        except TooLargeError:
+            return self._malformed(f"more than {MAX_LINE >> 20} MiB")
         if response.status == HTTPStatus.UNAUTHORIZED:
             await self._connection.renew(headers)
-        return refusal(response, answer)
+        return refusal(answer, self._origin)
 
 
-async def _whole(response: aiohttp.ClientResponse, most: int) -> bytes:
+async def _answer_of(response: aiohttp.ClientResponse, most: int) -> Answer:
     """Read an answer to its end, which a packed one may hide.
 
     Raises:
-        ApiError: it is larger than that of any API server.
+        TooLargeError: it is larger than that of any API server.
     """
     pieces, size, turn = [], 0, SLICE
     while piece := await response.content.readany():
         size += len(piece)
         if size > most:
             response.close()
-            text = f"{response.url.origin()} answered with more than {most >> 20} MiB, as no API server does"
-            raise ApiError(0, "Malformed", text)
+            raise TooLargeError
         pieces.append(piece)
         if size >= turn:
             turn = size + SLICE
             await asyncio.sleep(0)
-    return b"".join(pieces)
+    retry_after = response.headers.get("Retry-After", "")
+    return Answer(response.status, response.reason or "", response.content_type, retry_after, b"".join(pieces))
 
 
 async def _split(content: aiohttp.StreamReader, silence: float | None) -> AsyncIterator[list[bytes]]:
@@ -278,23 +301,21 @@ def _drop(response: aiohttp.ClientResponse) -> None:
         transport.abort()
 
 
-def refusal(response: aiohttp.ClientResponse, answer: bytes) -> ApiError:
+def refusal(answer: Answer, origin: str) -> ApiError:
     """Translate an answer of status 300 or more: a redirect is none of an API server.
 
     Following it could turn a binding into a question, whose answer would be believed.
     """
-    waits = response.headers.get("Retry-After", "")
-    retry_after = float(waits) if waits.isdecimal() else None
+    retry_after = float(answer.retry_after) if answer.retry_after.isdecimal() else None
     try:
-        status = _STATUS.decode(answer)
+        status = _STATUS.decode(answer.body)
     except UNREADABLE:
         status = ApiStatus()
     if status.kind != "Status":
-        reason = response.reason or "no reason"
-        kind = response.content_type
-        text = f"{response.url.origin()} answered {response.status} {reason} with {kind}, which is no Kubernetes Status"
-        return ApiError(response.status, reason, text, retry_after)
-    return ApiError(response.status, status.reason, status.message, status.retry_after or retry_after)
+        reason, kind = answer.reason or "no reason", answer.content_type
+        text = f"{origin} answered {answer.status} {reason} with {kind}, which is no Kubernetes Status"
+        return ApiError(answer.status, reason, text, retry_after)
+    return ApiError(answer.status, status.reason, status.message, status.retry_after or retry_after)
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,17 +179,24 @@ def packed(size: int) -> bytes:
 
 
 async def test_answer_is_read_only_as_far_as_an_api_server_writes(kube: Kube, monkeypatch: pytest.MonkeyPatch) -> None:
-    kube.server.on("POST", "/a", answer(packed(SLICE), Content_Encoding="gzip"))
-    assert len(await kube.transport.request("POST", "/a", b"{}", most=SLICE)) == SLICE
-    for code in (200, 500):
-        kube.server.on("POST", "/a", answer(packed(SLICE + 1), code, Content_Encoding="gzip"))
-        with pytest.raises(ApiError, match="answered with more than 1 MiB, as no API server does") as caught:
-            await kube.transport.request("POST", "/a", b"{}", most=SLICE)
-        assert caught.value.status == 0
+    for method, write, said in (("GET", packed, {"Content_Encoding": "gzip"}), ("POST", bytes, {})):
+        kube.server.on(method, "/a", answer(write(SLICE), **said))
+        assert len(await kube.transport.request(method, "/a", b"{}", most=SLICE)) == SLICE
+        for code in (200, 500):
+            kube.server.on(method, "/a", answer(write(2 * SLICE), code, **said))
+            with pytest.raises(ApiError, match="answered with more than 1 MiB, as no API server does") as caught:
+                await kube.transport.request(method, "/a", b"{}", most=SLICE)
+            assert caught.value.status == 0
     monkeypatch.setattr("policysched.kube.transport.MAX_LINE", SLICE)
     kube.server.on("WATCH", "/a", answer(packed(SLICE + 1), 500, Content_Encoding="gzip"))
     with pytest.raises(ApiError, match="more than 1 MiB"):
         _ = [lines async for lines in kube.transport.lines("/a?watch=1", 10)]
+
+
+async def test_answer_in_an_encoding_that_was_not_asked_for_is_none(kube: Kube) -> None:
+    kube.server.on("POST", "/a", answer(packed(10), Content_Encoding="gzip"))
+    with pytest.raises(ApiError, match="broke: an answer in an encoding that was not asked for"):
+        await kube.transport.request("POST", "/a", b"{}")
 
 
 async def test_large_answer_gives_the_loop_its_turn(kube: Kube) -> None:
