@@ -39,7 +39,7 @@ from policysched.model.policy import Policy, PolicyKey
 STATUS_ATTEMPTS = 4
 CONDITIONS_AT_ONCE = 32
 """How many conditions of pods are written at once: bindings need connections as well."""
-AT_ONCE = 128
+AT_ONCE = 64
 """How many requests are made at once in all: lists, watches and events have connections besides."""
 
 

@@ -108,6 +108,11 @@ class ShortRequests:
             self._idle.append(channel)
         return answer
 
+    @property
+    def open_count(self) -> int:
+        """How many connections there are."""
+        return len(self._open)
+
     def close(self) -> None:
         """Drop all connections."""
         for channel in list(self._open):

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from policysched.framework import Event
 from policysched.kube.events.bodies import MEMORY, NOTE_LIMIT, EventContent, SeriesMemory, event_name, shorten
-from policysched.kube.events.writer import TRIES, WORKERS
+from policysched.kube.events.writer import FALLEN_BEHIND, MOST_WORKERS, TRIES, WORKERS
 from policysched.kube.transport import Pacing
 from policysched.model.objects import Metadata, Pod
 from tests.kube.fake_server import Answer, Kube, answer, eventually, hang, refuse, reset
@@ -147,6 +147,32 @@ async def test_events_that_the_server_fails_at_give_way_to_others(kube: Kube, ca
         assert tested.counts == (2, 1, 1, 0, 0)
     assert [body["note"] for body in kube.server.bodies("POST")] == ["never"] * TRIES + ["later"]
     assert caplog.text.count("out of order") == 1
+
+
+async def test_more_events_are_written_at_once_only_while_they_fall_behind(kube: Kube) -> None:
+    going_on, under_way, most = asyncio.Event(), 0, 0
+
+    async def slow(request: web.Request) -> web.StreamResponse:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await going_on.wait()
+        under_way -= 1
+        return await OK(request)
+
+    async with writing(kube, slow) as tested:
+        for number in range(2 * FALLEN_BEHIND * MOST_WORKERS):
+            tested.record(failed(f"note {number}"))
+        await eventually(lambda: under_way == MOST_WORKERS)
+        going_on.set()
+        await eventually(lambda: not tested.counts.waiting)
+        going_on.clear()
+        for number in range(FALLEN_BEHIND * WORKERS):
+            tested.record(failed(f"another note {number}"))
+        await eventually(lambda: under_way == WORKERS)
+        going_on.set()
+        await eventually(lambda: not tested.counts.waiting)
+    assert most == MOST_WORKERS
 
 
 async def test_four_events_that_the_server_fails_at_for_ever_hold_nobody(kube: Kube) -> None:

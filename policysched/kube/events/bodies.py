@@ -161,7 +161,7 @@ def shorten(note: str) -> str:
 
 
 def _micro_time(at: datetime) -> str:
-    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 MEMORY = 8192

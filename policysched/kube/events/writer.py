@@ -4,8 +4,8 @@ What cannot be written is counted and said, never just dropped. While the server
 bound: beyond it first go repeats of what the server knows already, then Normal events (that a pod was scheduled its
 binding says too), then warnings; of each sort the oldest. While the server is there but takes none of a namespace's
 (it is busy, or limits how many a namespace may have), that namespace's events wait by themselves and all others go on.
-One that the server fails at goes behind the others, a few times. So many workers at most, because bindings use the same
-server and decide how fast pods start.
+One that the server fails at goes behind the others, a few times. Few workers write, because bindings use the same
+server and decide how fast pods start; more only while events fall behind.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Coroutine
 from datetime import datetime
 from enum import IntEnum
 from http import HTTPStatus
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Event, PolicyEvent
@@ -25,6 +26,10 @@ from policysched.kube.transport import STRATEGIC_PATCH, Pacing, Retry, Transport
 
 log = logging.getLogger(__name__)
 WORKERS = 4
+MOST_WORKERS: Final = 32
+"""How many may write while events fall behind: as many requests as are under way to one server at a time."""
+FALLEN_BEHIND: Final = 8
+"""So many waiting for each worker are worth one more, which ends when none waits."""
 TRIES = 12
 """How often the server may fail at an event (5xx) before it counts as refused; as often as with client-go."""
 MOST_SAID = 100
@@ -77,7 +82,8 @@ class EventQueue(asyncio.Queue[QueuedEvent]):
 
     def qsize(self) -> int:
         """Count those that wait."""
-        return sum(map(len, self._sorts.values()))
+        repeats, normal, warnings = self._sorts.values()
+        return len(repeats) + len(normal) + len(warnings)
 
     def empty(self) -> bool:
         """Return whether none waits."""
@@ -152,13 +158,19 @@ class EventWriter:
         """How many entries wait in all of them."""
         self._queue = EventQueue(most, most_bytes)
         self._memory = SeriesMemory()
-        self._workers: list[asyncio.Task[None]] = []
+        self._workers: set[asyncio.Task[None]] = set()
         self._said: set[tuple[int, str]] = set()
         self._recorded = self._requests = self._refused = self._waiting = self._given_up = 0
 
     def start(self) -> None:
         """Start the workers in the running loop."""
-        self._workers = [asyncio.create_task(self._work(), name=f"events-{index}") for index in range(WORKERS)]
+        for _ in range(WORKERS):
+            self._add_worker(self._work())
+
+    def _add_worker(self, work: Coroutine[Any, Any, None]) -> None:
+        worker = asyncio.create_task(work)
+        self._workers.add(worker)
+        worker.add_done_callback(self._workers.discard)
 
     def record(self, event: Event | PolicyEvent) -> None:
         """Take an event."""
@@ -188,7 +200,6 @@ class EventWriter:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._workers = []
         return self._waiting
 
     @property
@@ -202,6 +213,8 @@ class EventWriter:
         self._queue.put_nowait(entry)
         while (least := self._queue.give_up()) is not None:
             self._leave_out(least)
+        if WORKERS <= len(self._workers) < min(MOST_WORKERS, self._queue.qsize() // FALLEN_BEHIND):
+            self._add_worker(self._catch_up())
 
     def _leave_out(self, entry: QueuedEvent) -> None:
         """Do without an entry that waits; a series that goes on may still be told as a whole."""
@@ -215,19 +228,27 @@ class EventWriter:
 
     async def _work(self) -> None:
         while True:
-            entry = await self._queue.get()
-            hold = self._held.get(entry.about.namespace)
-            if hold is not None and hold.pause is not None:
-                self._hold(entry, hold)
-            else:
-                try:
-                    if await self._write(entry):
-                        self._end(entry)
-                except Exception:  # a worker that ends would leave events waiting for ever
-                    log.exception("event %s in namespace %s was not written", entry.name, entry.about.namespace)
-                    self._refused += self._drop(entry)
+            await self._take(await self._queue.get())
+
+    async def _catch_up(self) -> None:
+        """Write as long as any waits."""
+        while not self._queue.empty():
+            await self._take(self._queue.get_nowait())
+
+    async def _take(self, entry: QueuedEvent) -> None:
+        """Write an entry, or let it wait for its namespace."""
+        hold = self._held.get(entry.about.namespace)
+        if hold is not None and hold.pause is not None:
+            self._hold(entry, hold)
+        else:
+            try:
+                if await self._write(entry):
                     self._end(entry)
-            self._queue.task_done()
+            except Exception:  # a worker that ends would leave events waiting for ever
+                log.exception("event %s in namespace %s was not written", entry.name, entry.about.namespace)
+                self._refused += self._drop(entry)
+                self._end(entry)
+        self._queue.task_done()
 
     def _end(self, entry: QueuedEvent) -> None:
         """Have done with an entry, and let those go on that it was tried for."""
