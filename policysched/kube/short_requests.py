@@ -32,6 +32,8 @@ HAPPY_EYEBALLS: Final = 0.25
 MOST_HEADS: Final = 16
 """How many kinds of heads are kept ready: they change with the credentials."""
 _END, _LINE = b"\r\n\r\n", b"\r\n"
+_TYPE, _LENGTH, _ENCODING = b"\r\ncontent-type:", b"\r\ncontent-length:", b"\r\ncontent-encoding:"
+_TRANSFER, _CONNECTION, _RETRY = b"\r\ntransfer-encoding:", b"\r\nconnection:", b"\r\nretry-after:"
 _SAFE: Final = "/%?=&+,:;@!$'()*~-._[]"
 
 
@@ -298,33 +300,41 @@ def read_answer(received: bytes | bytearray, most: int, *, ended: bool = False) 
         if ended or len(received) > LARGEST_HEAD:
             raise BrokenAnswerError("half of an answer")
         return None
-    first, *lines = bytes(received[:at]).decode("latin-1").split("\r\n")
-    version, _, rest = first.partition(" ")
-    code, _, reason = rest.partition(" ")
-    if not version.startswith("HTTP/1."):
+    head = bytes(received[:at])
+    version, _, rest = head.partition(_LINE)[0].partition(b" ")
+    code, _, reason = rest.partition(b" ")
+    if not version.startswith(b"HTTP/1."):
         raise BrokenAnswerError("an answer that is no HTTP")
-    head = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    body = _body(received, at + len(_END), int(code), head, ended=ended)
+    fields = head.lower()
+    body = _body(received, at + len(_END), int(code), fields, ended=ended)
     if body is None:
         return None
     if len(body) > most:
         raise TooLargeError("an answer that is too large")
-    content_type = head.get("content-type", "").partition(";")[0].strip().lower()
-    kept = version == "HTTP/1.1" and head.get("connection", "").lower() != "close"
-    return Answer(int(code), reason, content_type, head.get("retry-after", ""), body), kept
+    content_type = _field(fields, _TYPE).partition(b";")[0].strip().decode("latin-1")
+    kept = version == b"HTTP/1.1" and _field(fields, _CONNECTION) != b"close"
+    retry_after = _field(fields, _RETRY).decode("latin-1")
+    return Answer(int(code), reason.decode("latin-1"), content_type, retry_after, body), kept
 
 
-def _body(received: bytes | bytearray, start: int, code: int, head: dict[str, str], *, ended: bool) -> bytes | None:
+def _field(fields: bytes, begin: bytes) -> bytes:
+    """Return the value of a field of a head in lower case, empty without one; no other field is looked at."""
+    _, found, rest = fields.partition(begin)
+    return rest.partition(_LINE)[0].strip() if found else b""
+
+
+def _body(received: bytes | bytearray, start: int, code: int, fields: bytes, *, ended: bool) -> bytes | None:
     """Return the body of an answer, None where more of it has to come."""
     if code in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
         return b""
-    if head.get("content-encoding", "identity") != "identity":
+    if _field(fields, _ENCODING) not in (b"", b"identity"):
         raise BrokenAnswerError("an answer in an encoding that was not asked for")
-    if head.get("transfer-encoding", "").lower() == "chunked":
+    if _field(fields, _TRANSFER) == b"chunked":
         return _joined(received, start) if received.endswith(_END) else None
-    if "content-length" not in head:
+    length = _field(fields, _LENGTH)
+    if not length:
         return bytes(received[start:]) if ended else None
-    end = start + int(head["content-length"])
+    end = start + int(length)
     if end < start or len(received) > end:
         raise BrokenAnswerError("an answer that is longer than it says")
     return bytes(received[start:end]) if len(received) == end else None

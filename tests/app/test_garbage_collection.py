@@ -14,8 +14,10 @@ from policysched.app.running.garbage_collection import (
     FEW,
     FEWEST_OBJECTS,
     LITTLE,
+    LONGEST_PAUSE,
     MEASURED_EVERY,
     MOST,
+    PAUSE,
     RARELY,
     YOUNG,
     GarbageCollection,
@@ -24,6 +26,7 @@ from policysched.app.running.garbage_collection import (
     short_collections,
     taking_lists,
 )
+from tests.work import collector_off
 
 pytestmark = pytest.mark.usefixtures("others_apart")
 
@@ -125,6 +128,30 @@ async def test_looks_come_between_pieces_of_work() -> None:
         await asyncio.sleep(0.1)
         assert gc.get_freeze_count() >= before + len(held)
         looking.cancel()
+
+
+async def test_looks_are_rare_while_nothing_can_have_survived(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    over = asyncio.Event()
+    looks: list[None] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 6:
+            gc.collect(0)
+        if len(pauses) == 8:
+            over.set()
+            await asyncio.Event().wait()
+
+    with short_collections(lambda: 1) as collection, collector_off():
+        gc.collect(0)
+        monkeypatch.setattr(collection, "collect", lambda: looks.append(None))
+        monkeypatch.setattr("policysched.app.running.garbage_collection.asyncio.sleep", sleep)
+        looking = asyncio.create_task(collection.run())
+        await over.wait()
+        looking.cancel()
+    assert pauses == [PAUSE, PAUSE, 2 * PAUSE, 4 * PAUSE, 8 * PAUSE, LONGEST_PAUSE, PAUSE, 2 * PAUSE]
+    assert len(looks) == 2
 
 
 @dataclass

@@ -221,4 +221,4 @@ async def test_server_must_be_trusted_and_its_connections_end(tmp_path: Path, tr
 
 def test_answer_of_an_api_server_takes_few_calls_to_read() -> None:
     read_answer(CREATED, MOST)
-    assert calls(lambda: read_answer(CREATED, MOST)) <= 60
+    assert calls(lambda: read_answer(CREATED, MOST)) <= 45

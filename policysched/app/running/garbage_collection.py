@@ -25,7 +25,9 @@ RARELY: Final = 50_000
 """The same while lists are taken in: nearly all that is made then stays."""
 NEVER: Final = 1 << 30
 PAUSE: Final = 0.01
-"""How long it is between collections of survivors. Units: seconds."""
+"""How long it is between looks at survivors. Units: seconds."""
+LONGEST_PAUSE: Final = 0.16
+"""The same while nothing happens. Units: seconds."""
 MEASURED_EVERY: Final = 16
 GROWTH: Final = 2
 FEWEST_OBJECTS: Final = 10_000
@@ -73,6 +75,8 @@ class GarbageCollection:
     def __init__(self, memory: Callable[[], float]) -> None:
         self._memory = memory
         self._number = 0
+        self._seen = 0
+        """How many collections of the youngest objects there were at the last look."""
         self._after_whole = 0.0
         """The memory after the last full collection; 0 while there was none."""
 
@@ -96,10 +100,15 @@ class GarbageCollection:
             self._after_whole = self._memory()
 
     async def run(self) -> None:
-        """Look now and then, between other pieces of work, until cancelled."""
+        """Look now and then, between other pieces of work, until cancelled; rarely while nothing can have survived."""
+        pause = PAUSE
         while True:
-            await asyncio.sleep(PAUSE)
-            self.collect()
+            await asyncio.sleep(pause)
+            young = gc.get_stats()[0]["collections"]
+            pause = PAUSE if young != self._seen else min(2 * pause, LONGEST_PAUSE)
+            if young != self._seen:
+                self._seen = young
+                self.collect()
 
 
 @contextmanager

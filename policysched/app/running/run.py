@@ -116,8 +116,6 @@ class Process:
         registry: CollectorRegistry,
         configuration: ConfigurationFile | None = None,
     ) -> None:
-        # Now, because later a decision would wait for it.
-        load_grammar()
         clock = SystemClock()
         self.registry = registry
         self.left_out = LeftOutObjects(clock.monotonic, registry)
@@ -231,6 +229,8 @@ class Process:
                 await self._lead()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(collection.run())
+                # While lists are waited for, because later a decision would wait for it.
+                tasks.create_task(asyncio.to_thread(load_grammar))
                 with taking_lists():
                     for reflector in self.reflectors:
                         tasks.create_task(reflector.run())

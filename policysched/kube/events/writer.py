@@ -26,8 +26,8 @@ from policysched.kube.transport import STRATEGIC_PATCH, Pacing, Retry, Transport
 
 log = logging.getLogger(__name__)
 WORKERS = 4
-MOST_WORKERS: Final = 32
-"""How many may write while events fall behind: as many requests as are under way to one server at a time."""
+MOST_WORKERS: Final = 16
+"""How many may write while events fall behind."""
 FALLEN_BEHIND: Final = 8
 """So many waiting for each worker are worth one more, which ends when none waits."""
 TRIES = 12
@@ -68,13 +68,13 @@ class EventQueue(asyncio.Queue[QueuedEvent]):
         self._most, self._most_bytes = most, most_bytes
         self.bytes = 0
         """How many bytes the texts of those that wait have."""
-        self._number = 0
+        self._number = self._count = 0
         self._sorts: dict[Loss, deque[_Waiting]] = {loss: deque() for loss in Loss}
         super().__init__()
 
     def give_up(self) -> QueuedEvent | None:
         """Take out the entry with which least is lost; None where there are not too many."""
-        if self.qsize() <= self._most and self.bytes <= self._most_bytes:
+        if self._count <= self._most and self.bytes <= self._most_bytes:
             return None
         found = self._take(next(waiting for waiting in self._sorts.values() if waiting))
         self.task_done()
@@ -82,18 +82,18 @@ class EventQueue(asyncio.Queue[QueuedEvent]):
 
     def qsize(self) -> int:
         """Count those that wait."""
-        repeats, normal, warnings = self._sorts.values()
-        return len(repeats) + len(normal) + len(warnings)
+        return self._count
 
     def empty(self) -> bool:
         """Return whether none waits."""
-        return not self.qsize()
+        return not self._count
 
     def _init(self, maxsize: int) -> None:
         """Do what asyncio's queue asks for: nothing more is to be made."""
 
     def _put(self, item: QueuedEvent) -> None:
         self._number += 1
+        self._count += 1
         self.bytes += item.bytes
         self._sorts[_loss(item)].append(_Waiting(self._number, item))
 
@@ -103,6 +103,7 @@ class EventQueue(asyncio.Queue[QueuedEvent]):
 
     def _take(self, waiting: deque[_Waiting]) -> QueuedEvent:
         entry = waiting.popleft().entry
+        self._count -= 1
         self.bytes -= entry.bytes
         return entry
 
