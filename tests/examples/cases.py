@@ -50,10 +50,10 @@ def documents(folder: str, name: str) -> list[Object]:
 
 
 def cases(folder: str) -> list[Case]:
-    """Read the tests of a folder that are about one pod."""
+    """Read the tests of a folder that are about one pod on the cluster of the folder."""
     source = read_tests(EXAMPLES / folder / TESTS)
     return [
         Case(test.given, pod_object(source, test.pod or ShortPod(), "", "new"), test.now, test.metrics, test.expect)
         for test in source.written.tests
-        if test.expect is not None
+        if test.expect is not None and test.cluster is None
     ]

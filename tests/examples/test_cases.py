@@ -10,6 +10,7 @@ import pytest
 import policysched
 from policysched.app.policy_tests.reading import read_tests
 from policysched.app.policy_tests.running import LoadedTest, PolicyTestOptions, load_tests, run_test
+from policysched.app.policy_tests.runs import RunChoices, run_files
 from tests.examples.cases import CLUSTER, EXAMPLES, FOLDERS, PLUGINS, POLICY, TESTS, cases, documents
 
 LOADED = [
@@ -23,6 +24,15 @@ LOADED = [
 def test_a_policy_does_what_its_tests_say(one: LoadedTest) -> None:
     result = run_test(one, PolicyTestOptions())
     assert result.passed, [result.problem, *(difference.lines() for difference in result.differences)]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_tests_reach_all_of_a_policy_and_notice_every_change_of_it(folder: str) -> None:
+    choices = RunChoices(coverage=True, least_coverage=100, mutate=True)
+    run = run_files([EXAMPLES / folder / TESTS], PolicyTestOptions(), choices)
+    assert [one.missed_statements() for one in run.coverage] == [[]]
+    assert [one.unnoticed + one.wrong for one in run.mutation] == [[]]
+    assert run.passed, run.wrong
 
 
 def test_every_folder_has_what_it_needs() -> None:

@@ -179,6 +179,13 @@ class ExplainedMutant(_Written, frozen=True):
     reason: Annotated[str, Meta(description="Why no test needs to notice it.", min_length=1)]
 
 
+class UnreachedPart(_Written, frozen=True):
+    """A part of a policy that no test can reach, such as a missing value where a guard needs it."""
+
+    part: Annotated[str, Meta(description="The part, as `policysched test --coverage` prints it.")]
+    reason: Annotated[str, Meta(description="Why no test can reach it.", min_length=1)]
+
+
 class PolicyTestFile(_Written, frozen=True):
     """A file of tests; a list of tests alone stands for one with the default policies and cluster."""
 
@@ -192,6 +199,7 @@ class PolicyTestFile(_Written, frozen=True):
     metrics: Metrics | None = None
     seed: Annotated[int, Meta(description="What draws among equally good nodes.")] = 1
     mutants: Annotated[list[ExplainedMutant], Meta(description="Changes that no test needs to notice.")] = []
+    unreached: Annotated[list[UnreachedPart], Meta(description="Parts of policies that no test can reach.")] = []
 
 
 def json_schema() -> dict[str, Any]:

@@ -296,17 +296,21 @@ class _Running:
 
     def _names(self, pod: Object) -> KnownNames:
         keys = [*self._objects, key_of(pod)]
-        specs = {name: one.get("spec") or {} for name, one in self._policies.items()}
+        written = [one.object for one in self._test.policies]
         rules = {
-            part: [f"{name}/{rule['name']}" for name, spec in sorted(specs.items()) for rule in spec.get(part) or ()]
+            part: dict.fromkeys(
+                f"{policy_key(one)}/{rule['name']}"
+                for one in (*written, *self._policies.values())
+                for rule in (one.get("spec") or {}).get(part) or ()
+            )
             for part in ("filters", "scores")
         }
         return KnownNames(
             sorted(name for kind, _, name in keys if kind == "Node"),
             sorted({f"{namespace}/{name}" for kind, namespace, name in keys if kind == "Pod"}),
-            sorted(specs),
-            rules["filters"],
-            rules["scores"],
+            sorted(self._policies),
+            sorted(rules["filters"]),
+            sorted(rules["scores"]),
         )
 
 

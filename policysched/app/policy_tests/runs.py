@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from policysched.app.policy_tests.coverage import CoverageObserver, PolicyCoverage, percent
+from policysched.app.policy_tests.mutation import MutationReport, mutate
 from policysched.app.policy_tests.reading import PolicyTestSource, read_tests
 from policysched.app.policy_tests.running import LoadedTest, PolicyTestOptions, PolicyTestResult, load_tests, run_test
 from policysched.errors import UsageError
+from policysched.model.policy import decode_policy
 
 INTERRUPTED: Final = 130
 Choose: TypeAlias = Callable[[str], bool]
@@ -32,6 +35,12 @@ class PolicyTestRun:
     left_out: int = 0
     """How many tests were not chosen, or not run after a failure."""
     interrupted: bool = False
+    coverage: list[PolicyCoverage] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    """Explanations of parts that tests reach after all, or that are not there."""
+    least: float = 0.0
+    """Which share of all parts has to be covered. Units: per cent."""
+    mutation: list[MutationReport] = field(default_factory=list)
 
     @property
     def failed(self) -> list[PolicyTestResult]:
@@ -50,7 +59,13 @@ class PolicyTestRun:
             return INTERRUPTED
         if self.problems or any(one.problem for one in self.results):
             return 2
-        return int(bool(self.failed))
+        noticed = all(one.passed for one in self.mutation)
+        return int(bool(self.failed or self.wrong) or not noticed or self.covered < self.least)
+
+    @property
+    def covered(self) -> float:
+        """Which share of all parts of the policies is covered. Units: per cent."""
+        return percent(sum(one.covered for one in self.coverage), sum(one.total for one in self.coverage))
 
     def summary(self) -> str:
         """Say in one line what it comes to."""
@@ -64,7 +79,7 @@ class PolicyTestRun:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as a plain value."""
-        return {
+        said: dict[str, Any] = {
             "passed": len(self.results) - len(self.failed),
             "failed": len(self.failed),
             "notRun": self.left_out,
@@ -72,6 +87,10 @@ class PolicyTestRun:
             "interrupted": self.interrupted,
             "tests": [one.to_dict() for one in self.results],
         }
+        if self.coverage:
+            said |= {"coverage": self.covered, "policies": [one.to_dict() for one in self.coverage]}
+            said |= {"wrongExplanations": self.wrong} if self.wrong else {}
+        return said | ({"mutation": [one.to_dict() for one in self.mutation]} if self.mutation else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +100,13 @@ class RunChoices:
     chosen: Choose = lambda _: True
     fail_fast: bool = False
     on_test: Callable[[str], object] = id
-    """Takes the name of each test before it is run."""
+    """Takes the name of each test before it is run, and the change of each mutant."""
+    coverage: bool = False
+    least_coverage: float = 0.0
+    """Units: per cent."""
+    mutate: bool = False
+    in_time: Callable[[], bool] = lambda: True
+    """Tells whether there is time for another mutant."""
 
 
 def run_files(files: Iterable[Path], options: PolicyTestOptions, choices: RunChoices) -> PolicyTestRun:
@@ -92,12 +117,17 @@ def run_files(files: Iterable[Path], options: PolicyTestOptions, choices: RunCho
         options: What tests are run with.
         choices: Which are run.
     """
-    run = PolicyTestRun()
+    run = PolicyTestRun(least=choices.least_coverage)
+    observer = CoverageObserver() if choices.coverage else None
+    if observer is not None:
+        options = replace(options, observe=observer.observe)
     try:
         for source in _sources(files, run):
-            run_source(source, run, options, choices)
+            run_source(source, run, options, choices, observer)
     except KeyboardInterrupt:
         run.interrupted = True
+    if observer is not None:
+        run.wrong, run.coverage = observer.close(), observer.policies
     return run
 
 
@@ -110,30 +140,55 @@ def _sources(files: Iterable[Path], run: PolicyTestRun) -> Iterator[PolicyTestSo
             run.problems.append(str(error))
 
 
-def run_source(source: PolicyTestSource, run: PolicyTestRun, options: PolicyTestOptions, choices: RunChoices) -> None:
+def run_source(
+    source: PolicyTestSource,
+    run: PolicyTestRun,
+    options: PolicyTestOptions,
+    choices: RunChoices,
+    observer: CoverageObserver | None = None,
+) -> None:
     """Run the tests of one file and add what came of them to a run."""
     try:
         tests = load_tests(source)
     except UsageError as error:
         run.problems.append(str(error))
         return
+    if observer is not None:
+        _register(source, tests, observer)
+    ran: list[LoadedTest] = []
     for test in tests:
         if not choices.chosen(test.name) or (choices.fail_fast and run.failed):
             run.left_out += 1
             continue
         choices.on_test(test.name)
         run.results.append(run_test(test, options))
+        ran += [test] if run.results[-1].passed else []
+    if choices.mutate and ran and len(ran) + run.left_out >= len(tests):
+        _mutate(source, ran, run, replace(options, observe=None), choices)
 
 
-def chosen_tests(files: Iterable[Path], choices: RunChoices, run: PolicyTestRun) -> list[list[LoadedTest]]:
-    """Return the chosen tests of files, file by file; what is wrong with a file goes to the run."""
-    found = []
-    for source in _sources(files, run):
-        try:
-            found.append([one for one in load_tests(source) if choices.chosen(one.name)])
-        except UsageError as error:
-            run.problems.append(str(error))
-    return found
+def _register(source: PolicyTestSource, tests: Iterable[LoadedTest], observer: CoverageObserver) -> None:
+    observer.explained |= {one.part: one.reason for one in source.written.unreached}
+    for test in tests:
+        for one in test.policies:
+            observer.register(decode_policy(one.object), one.file)
+
+
+def _mutate(
+    source: PolicyTestSource,
+    tests: list[LoadedTest],
+    run: PolicyTestRun,
+    options: PolicyTestOptions,
+    choices: RunChoices,
+) -> None:
+    report = MutationReport(source.name)
+    run.mutation.append(report)
+
+    def before(change: str) -> bool:
+        choices.on_test(change)
+        return choices.in_time()
+
+    mutate(report, tests, options, before)
 
 
 def keyword(expression: str) -> Choose:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,12 +12,12 @@ import typer
 
 from policysched.cli.formats import OutputFormat, markdown_table, markdown_text, say_value, workflow_command
 from policysched.cli.options import Plugin
-from policysched.cli.output import say, say_error, say_json, working
+from policysched.cli.output import count, say, say_error, say_json, working
 from policysched.visible import visible
 
 if TYPE_CHECKING:
     from policysched.app.policy_tests.running import PolicyTestResult
-    from policysched.app.policy_tests.runs import PolicyTestRun
+    from policysched.app.policy_tests.runs import PolicyTestRun, RunChoices
 
 
 def test(  # noqa: PLR0913, PLR0917 - one parameter a flag
@@ -26,6 +28,17 @@ def test(  # noqa: PLR0913, PLR0917 - one parameter a flag
         str | None, typer.Option("--keyword", "-k", metavar="EXPR", help="Run tests whose names hold this.")
     ] = None,
     fail_fast: Annotated[bool, typer.Option("--fail-fast", "-x", help="Stop at the first test that fails.")] = False,
+    coverage: Annotated[bool, typer.Option("--coverage", help="Say which parts of policies no test reached.")] = False,
+    min_coverage: Annotated[
+        float | None,
+        typer.Option("--min-coverage", metavar="PERCENT", min=0, max=100, help="End with 1 where less is reached."),
+    ] = None,
+    mutate: Annotated[
+        bool, typer.Option("--mutate", help="Say which small changes of policies no test would notice.")
+    ] = False,
+    mutate_seconds: Annotated[
+        float, typer.Option("--mutate-seconds", metavar="SECONDS", min=1, help="How long changes are tried at most.")
+    ] = 600,
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write what came of them as JUnit's XML.")
     ] = None,
@@ -39,14 +52,27 @@ def test(  # noqa: PLR0913, PLR0917 - one parameter a flag
 ) -> int:
     """Run the tests of policies: which pod, and where it may go and why.
 
-    Exit codes: 0 all tests passed, 1 some failed, 2 a file or a flag cannot be used.
+    Exit codes: 0 all tests passed; 1 some failed, too little was covered or a change not noticed; 2 a file or a flag
+    cannot be used.
     """
     if schema:
         from policysched.app.policy_tests.file_format import json_schema  # noqa: PLC0415 - as below
 
         say_json(json_schema())
         return 0
-    run = _run(paths or ["."], keyword, plugin, fail_fast=fail_fast)
+    from policysched.app.policy_tests.runs import RunChoices  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.app.policy_tests.runs import keyword as chosen_by  # noqa: PLC0415 - as above
+
+    end = time.monotonic() + mutate_seconds
+    choices = RunChoices(
+        chosen_by(keyword) if keyword is not None else lambda _: True,
+        fail_fast,
+        coverage=coverage or min_coverage is not None,
+        least_coverage=min_coverage or 0.0,
+        mutate=mutate,
+        in_time=lambda: time.monotonic() < end,
+    )
+    run = _run(paths or ["."], plugin, choices)
     _print(run, output)
     if junit is not None:
         from policysched.app.policy_tests.junit import write_junit  # noqa: PLC0415 - as below
@@ -55,18 +81,17 @@ def test(  # noqa: PLR0913, PLR0917 - one parameter a flag
     return run.exit_code
 
 
-def _run(paths: list[str], keyword: str | None, plugin: list[str] | None, *, fail_fast: bool) -> PolicyTestRun:
-    from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415 - as below
-    from policysched.app.policy_tests import runs  # noqa: PLC0415 - the engine is not needed for --help
+def _run(paths: list[str], plugin: list[str] | None, choices: RunChoices) -> PolicyTestRun:
+    from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415 - as above
     from policysched.app.policy_tests.reading import find_files  # noqa: PLC0415 - as above
     from policysched.app.policy_tests.running import PolicyTestOptions  # noqa: PLC0415 - as above
+    from policysched.app.policy_tests.runs import run_files  # noqa: PLC0415 - as above
     from policysched.cli.event_loop import uncollected  # noqa: PLC0415 - as above
 
     known = configurable_plugins(plugin, None)
-    chosen = runs.keyword(keyword) if keyword is not None else lambda _: True
     files = find_files(paths)
     with uncollected(), working("running tests") as show:
-        return runs.run_files(files, PolicyTestOptions(known.registry), runs.RunChoices(chosen, fail_fast, show))
+        return run_files(files, PolicyTestOptions(known.registry), replace(choices, on_test=show))
 
 
 def _print(run: PolicyTestRun, output: OutputFormat) -> None:
@@ -92,7 +117,20 @@ def _print_lines(run: PolicyTestRun) -> None:
                 say(f"  FAILED {_where(one)}: {one.given}")
                 for line in _told(one):
                     say(f"    {line}")
+    for line in _beside(run):
+        say(line)
     say(run.summary())
+
+
+def _beside(run: PolicyTestRun) -> list[str]:
+    """Say what coverage and mutation found."""
+    said = [line for one in run.coverage if one.covered < one.total for line in one.lines()]
+    said += [f"explained as unreached, but it is no such part: {one}" for one in run.wrong]
+    said += [line for one in run.mutation for line in one.lines()]
+    if run.coverage:
+        short = f", and {run.least:g} % are needed" if run.covered < run.least else ""
+        said.append(f"{run.covered:g} % of {count(len(run.coverage), 'policy', 'policies')} covered{short}")
+    return said
 
 
 def _print_markdown(run: PolicyTestRun) -> None:
@@ -107,6 +145,10 @@ def _print_markdown(run: PolicyTestRun) -> None:
         rows += [[one.file, one.given, one.problem, "", ""] for one in run.failed if one.problem]
         for line in markdown_table(["file", "test", "what", "expected", "got"], rows).splitlines():
             say(line)
+    beside = _beside(run)
+    if beside:
+        for line in ("", "```", *beside, "```"):
+            say(line)
 
 
 def _print_annotations(run: PolicyTestRun) -> None:
@@ -116,6 +158,12 @@ def _print_annotations(run: PolicyTestRun) -> None:
         say(workflow_command("error", text, {**where, "title": visible(one.given)}))
     for problem in run.problems:
         say(workflow_command("error", visible(problem)))
+    for policy in run.coverage:
+        for statement in policy.missed_statements():
+            say(workflow_command("warning", visible(statement), {"file": policy.file, "title": "not covered"}))
+    for report in run.mutation:
+        for change in report.unnoticed:
+            say(workflow_command("warning", visible(change), {"file": report.file, "title": "not noticed"}))
     say(run.summary())
 
 

@@ -196,6 +196,12 @@ def _causes_of_aggregate(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Ty
     return [(node.inner[0], settled), *homeless]
 
 
+def missing_rows(node: Typed, frame: Frame) -> Any:
+    """Return where a graph has no value: rows, or one truth for all of them."""
+    evaluate_columns(node, frame)
+    return _missing_rows(node, frame.memo)
+
+
 def _missing_rows(node: Typed, memo: dict[Any, Any]) -> Any:
     """Return where a node's value is missing: rows, or one truth for all of them."""
     kind, value = node.type.kind, memo[node]

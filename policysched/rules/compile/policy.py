@@ -53,9 +53,12 @@ class Declared:
 
     def bind(self, program: Program) -> Program:
         """Let a program read what this policy's names stand for."""
-        if not any(item.root == "metrics" for item in program.inputs):
-            return program
-        return replace(program, root=_bound(program.root, self.inputs))
+        root = self.bound(program.root)
+        return program if root is program.root else replace(program, root=root)
+
+    def bound(self, root: Typed) -> Typed:
+        """Let a graph read what this policy's names stand for."""
+        return _bound(root, self.inputs) if any(item.root == "metrics" for item in root.inputs) else root
 
 
 def declare(queries: Sequence[MetricQuery], report: Report) -> Declared:

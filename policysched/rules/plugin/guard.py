@@ -52,6 +52,11 @@ class PolicyGuard:
         self._selection = Selection(plugin.policy, (rule,))
         self._rows = (FilterRow(0, rule, Interner()),)
 
+    @property
+    def root(self) -> Typed:
+        """The graph of the condition as it is written."""
+        return self._rows[0].rule.written.root
+
     def speaks_for(self, pod: Pod, context: EvaluationContext) -> bool:
         """Return whether the condition holds for victims of a pod."""
         return not self._selection.spares(pod) and bool(
@@ -113,6 +118,15 @@ class PolicyGuard:
         read = [item for part in failing for item in part.inputs if item.root == "victim" and item.key != ANY_KEY]
         shown = list(dict.fromkeys(read))[:MOST_VALUES]
         return ", ".join(f"{item.text} is {_shown(item, peer_value(placed, item, cluster))}" for item in shown)
+
+
+def possible_victims(pod: Pod, cluster: Cluster) -> RowNumbers:
+    """Return the placed pods of lower priority that are not being deleted. Shapes: (V,) slots."""
+    pods = cluster.pods
+    held = np.flatnonzero(pods.rows >= 0)
+    lower = held[cluster.signatures.priorities()[pods.signatures[held]] < pod_priority(pod)]
+    found: RowNumbers = lower[~pods.terminating(lower)]
+    return found
 
 
 def guard_of(plugin: PolicyPlugin) -> PolicyGuard | None:

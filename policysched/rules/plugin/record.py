@@ -11,11 +11,10 @@ import numpy as np
 from policysched.framework import SKIP, Cluster, Mask, Status
 from policysched.language.evaluation.columns import evaluate_columns
 from policysched.model.objects import Pod
-from policysched.model.pod_requirements import pod_priority
 from policysched.pausing import Pausing, finished
 from policysched.rules.compile.policy import CompiledPolicy, CompiledScore
 from policysched.rules.dependencies.context import EvaluationContext
-from policysched.rules.plugin.guard import guard_of
+from policysched.rules.plugin.guard import guard_of, possible_victims
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.results.rule_results import FINE, FilterRow, Values
 
@@ -92,9 +91,7 @@ def _protected(plugin: PolicyPlugin, pod: Pod, cluster: Cluster) -> dict[str, An
     guard, pods = guard_of(plugin), cluster.pods
     if guard is None:
         return {}
-    held = np.flatnonzero(pods.rows >= 0)
-    lower = held[cluster.signatures.priorities()[pods.signatures[held]] < pod_priority(pod)]
-    lower = lower[~pods.terminating(lower)]
+    lower = possible_victims(pod, cluster)
     found = guard.protected(pod, cluster, lower)
     if found is None or not found.codes.any():
         return {}

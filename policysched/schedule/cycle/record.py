@@ -52,7 +52,7 @@ def making_record(
     if decision.failed:
         record["error"] = decision.error()
         return record
-    feasible, names = _feasible(decision), list(decision.cluster.nodes.names)
+    feasible, names = feasible_nodes(decision), list(decision.cluster.nodes.names)
     if decision.row >= 0:
         record["selected"] = decision.node
         record["best"] = sorted(names[row] for row in decision.best)
@@ -96,7 +96,8 @@ def _result(decision: Decision) -> str:
     return "Scheduled" if decision.row >= 0 else "Unschedulable"
 
 
-def _feasible(decision: Decision) -> Mask:
+def feasible_nodes(decision: Decision) -> Mask:
+    """Return which nodes the pod may go to; the nominated one alone where it fits. Shapes: (N,)."""
     size = decision.cluster.nodes.size
     if decision.rejection is not None:
         return np.zeros(size, np.bool_)

@@ -51,3 +51,30 @@ def test_a_broken_file_ends_with_two(command: Command, write: Write) -> None:
     assert "::error::tests.yaml:1:14" in command("test", "-o", "github").out
     assert command("test", "none.yaml").problem == "error: none.yaml: there is no such file\n"
     assert command("test", "-k", "(").code == 2
+
+
+POLICY = """\
+apiVersion: policysched.io/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: ready}
+spec: {filters: [{name: ready, require: node.ready}]}
+"""
+
+
+def test_coverage_and_mutation_are_told_in_all_formats(command: Command, write: Write) -> None:
+    write("policy.yaml", POLICY)
+    write("tests.yaml", TESTS.replace("best: []", "best: [n1]"))
+    lines = command("test", "--coverage", "--mutate").out.splitlines()
+    assert "    ^^^^^^^^^^ never false" in lines
+    assert "  not noticed: ready: without ready" in lines
+    assert command("test", "--coverage").code == 0
+    assert command("test", "--min-coverage", "100").out.splitlines()[-2] == (
+        "50 % of 1 policy covered, and 100 % are needed"
+    )
+    assert json.loads(command("test", "--coverage", "--mutate", "-o", "json").out)["coverage"] == 50.0
+    assert "never false" in command("test", "--coverage", "-o", "markdown").out
+    said = command("test", "--coverage", "--mutate", "-o", "github").out
+    assert (
+        "::warning file=policy.yaml,title=not covered::ready: spec.filters[0].require: node.ready never false" in said
+    )
+    assert "::warning file=tests.yaml,title=not noticed::ready: without ready" in said

@@ -1,0 +1,300 @@
+"""Coverage of policies by their tests: which values their expressions took on the nodes and pods that tests have.
+
+After each decision the parts of a policy's texts are evaluated once more in the policy's own context, by the kernels
+that evaluated its rules. Asked are: conditions, which have to be true somewhere and false somewhere; inputs that may be
+missing, which have to be there and missing; arms of cases, which have to be taken; values, which have to be worked out.
+A part counts only where the rule speaks for the pod, an arm only where no guard above it held, a score only on feasible
+nodes. Runs without coverage pay nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from policysched.app.policy_tests.instrumented import ObservedPart, ObservedText, Side, instrumented
+from policysched.framework import RowNumbers
+from policysched.language.evaluation.columns import evaluate_columns, missing_rows
+from policysched.language.evaluation.frames import Frame
+from policysched.language.ir.graph import Typed, per_graph, steps
+from policysched.language.ir.tree import Keyword
+from policysched.language.ir.types import Kind
+from policysched.model.policy import Policy, PolicyKey, PolicySpec
+from policysched.rules.dependencies.context import RuleFrame
+from policysched.rules.dependencies.counters import PeerFrame, VictimFrame
+from policysched.rules.plugin.guard import guard_of, possible_victims
+from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.record import feasible_nodes
+
+MARKS: Final[Mapping[Side, str]] = {
+    Side.TRUE: "never true",
+    Side.FALSE: "never false",
+    Side.PRESENT: "never there",
+    Side.MISSING: "never missing",
+    Side.TAKEN: "never taken",
+    Side.EVALUATED: "never evaluated",
+}
+
+
+@dataclass(slots=True)
+class PolicyCoverage:
+    """What tests made of one policy."""
+
+    file: str
+    policy: PolicyKey
+    spec: PolicySpec
+    texts: tuple[ObservedText, ...]
+    seen: set[tuple[str, ObservedPart]] = field(default_factory=set)
+    """The parts that came about, with the field of their text."""
+    explained: set[str] = field(default_factory=set)
+    """What was said that no test can reach."""
+
+    @property
+    def total(self) -> int:
+        """How many parts there are, without those that no test can reach."""
+        return self.covered + sum(len(self.missed(text)) for text in self.texts)
+
+    @property
+    def covered(self) -> int:
+        """How many came about."""
+        return len(self.seen)
+
+    def missed(self, text: ObservedText) -> list[ObservedPart]:
+        """Return the parts of a text that never came about and are not explained."""
+        return [part for part in self._unseen(text) if self.statement(text, part) not in self.explained]
+
+    def missed_statements(self) -> list[str]:
+        """Return the statements of the parts that never came about and are not explained."""
+        return [self.statement(text, part) for text in self.texts for part in self.missed(text)]
+
+    def unseen(self) -> set[str]:
+        """Return the statements of all parts that never came about."""
+        return {self.statement(text, part) for text in self.texts for part in self._unseen(text)}
+
+    def statement(self, text: ObservedText, part: ObservedPart) -> str:
+        """Say in one line that a part never came about."""
+        words = " ".join(text.text[part.span.start : part.span.end].split())
+        return f"{self.policy}: {text.field}: {words} {MARKS[part.side]}"
+
+    def _unseen(self, text: ObservedText) -> list[ObservedPart]:
+        return [part for part in text.parts if (text.field, part) not in self.seen]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as a plain value; columns count from 1, ends are exclusive."""
+        return {
+            "file": self.file,
+            "policy": self.policy,
+            "covered": self.covered,
+            "total": self.total,
+            "percent": percent(self.covered, self.total),
+            "texts": [self._text(text) for text in self.texts],
+        }
+
+    def _text(self, text: ObservedText) -> dict[str, Any]:
+        parts = [
+            {
+                "begin": part.span.start, "end": part.span.end, "text": text.text[part.span.start : part.span.end],
+                "side": part.side.value, "covered": (text.field, part) in self.seen,
+            }
+            for part in text.parts
+        ]  # fmt: skip
+        return {"field": text.field, "text": text.text, "parts": parts}
+
+    def lines(self) -> list[str]:
+        """Return it for people: the texts of which something never came about, with marks under what did not."""
+        said = [f"{self.policy} ({self.file}): {self.covered} of {self.total}, {percent(self.covered, self.total)} %"]
+        for text in self.texts:
+            missed = self.missed(text)
+            if missed:
+                said += [f"  {text.field}", *(f"    {line}" for line in _marked(text.text, missed))]
+        return said
+
+
+def percent(covered: int, total: int) -> float:
+    """Return a share in per cent, with one digit; it is 100 only where nothing is left."""
+    return 100.0 if covered >= total else min(99.9, round(100 * covered / total, 1))
+
+
+def _marked(text: str, missed: Sequence[ObservedPart]) -> Iterator[str]:
+    """Return the lines of a text with marks under each part, the line where the part begins."""
+    start = 0
+    for line in text.split("\n"):
+        end = start + len(line)
+        here = [part for part in missed if start <= part.span.start <= end]
+        yield line
+        spans: dict[tuple[int, int], list[str]] = {}
+        for part in here:
+            width = max(1, min(part.span.end, end) - part.span.start)
+            spans.setdefault((part.span.start - start, width), []).append(MARKS[part.side])
+        for (column, width), marks in sorted(spans.items()):
+            yield f"{' ' * column}{'^' * width} {', '.join(dict.fromkeys(marks))}"
+        start = end + 1
+
+
+class CoverageObserver:
+    """Observes decisions for the policies that are registered with it."""
+
+    def __init__(self) -> None:
+        self.policies: list[PolicyCoverage] = []
+        self.explained: dict[str, str] = {}
+        """The reasons why no test can reach parts."""
+
+    def register(self, policy: Policy, file: str) -> None:
+        """Begin to observe a policy of a file."""
+        if self._find(policy.key, policy.spec, file) is None:
+            self.policies.append(PolicyCoverage(file, policy.key, policy.spec, instrumented(policy.spec)))
+
+    def observe(self, decision: Decision, acting: Sequence[PolicyPlugin]) -> None:
+        """Note what the registered policies among the acting ones make of a decision's pod."""
+        if decision.failed:
+            return
+        for plugin in acting:
+            for found in self.policies:
+                if found.policy == plugin.policy.key and found.spec == plugin.policy.spec:
+                    _Observation(found, plugin, decision).note()
+
+    def close(self) -> list[str]:
+        """Take what was explained into account; return explanations of what is no part that never came about."""
+        for one in self.policies:
+            one.explained = self.explained.keys() & one.unseen()
+        return [one for one in self.explained if not any(one in policy.explained for policy in self.policies)]
+
+    def _find(self, key: PolicyKey, spec: PolicySpec, file: str) -> PolicyCoverage | None:
+        known = (one for one in self.policies if one.policy == key and one.file == file and one.spec == spec)
+        return next(known, None)
+
+
+class _Observation:
+    """What one policy makes of one decision."""
+
+    def __init__(self, found: PolicyCoverage, plugin: PolicyPlugin, decision: Decision) -> None:
+        self._found, self._plugin, self._decision = found, plugin, decision
+        self._context = plugin.context(decision.cluster)
+        self._inputs = self._context.inputs(decision.pod)
+        self._feasible = feasible_nodes(decision)
+        self._texts = {text.field: text for text in found.texts}
+
+    def note(self) -> None:
+        """Note the parts that come about."""
+        plugin, pod, context = self._plugin, self._decision.pod, self._context
+        selection = plugin.selection
+        if selection.unselected(pod, context.cluster):
+            return
+        alone = context.plain(self._inputs)
+        self._text("spec.appliesTo", alone)
+        if not _may_hold(plugin, alone):
+            return
+        filters = plugin.filters_for(pod, context)
+        everything = np.flatnonzero(self._decision.cluster.nodes.present.data[: self._decision.cluster.nodes.size])
+        rows = self._frame(everything)
+        for index, one in enumerate(plugin.filter_rows):
+            self._text(f"spec.filters[{index}].when", alone)
+            if one in filters:
+                self._text(f"spec.filters[{index}].require", rows, one.rule.written.root)
+        self._scores()
+        self._victims()
+
+    def _scores(self) -> None:
+        speaking = self._plugin.scores_for(self._decision.pod, self._context)
+        alone = self._context.plain(self._inputs)
+        rows = np.flatnonzero(self._feasible)
+        for index, one in enumerate(self._plugin.score_rows):
+            self._text(f"spec.scores[{index}].when", alone)
+            if one in speaking and rows.size:
+                frame = self._frame(rows)
+                self._text(f"spec.scores[{index}].value", frame, one.root)
+                self._cases(f"spec.scores[{index}].cases", rows, one.root)
+
+    def _cases(self, field: str, rows: RowNumbers, root: Typed) -> None:
+        """Note the arms of a score: each guard where none above it held, each value where its guard does."""
+        left = rows
+        cases = [text for text in self._found.texts if text.field.startswith(f"{field}[")]
+        if cases:
+            self._lets(root, self._frame(rows))
+        for text in cases:
+            guard = text.guard
+            if guard is Keyword.MISSING:
+                value = np.broadcast_to(evaluate_columns(root, self._frame(rows)), rows.shape)
+                self._taken(text, rows[np.isnan(value)])
+            elif guard is Keyword.ELSE:
+                self._taken(text, left)
+            elif left.size and guard is not None:
+                frame = self._frame(left)
+                true, unknown = (np.broadcast_to(one, left.shape) for one in evaluate_columns(guard, frame))
+                self._parts(text, frame, guards=True)
+                self._taken(text, left[true])
+                left = left[~true & ~unknown]
+
+    def _taken(self, text: ObservedText, rows: RowNumbers) -> None:
+        if rows.size:
+            self._parts(text, self._frame(rows), guards=False)
+
+    def _victims(self) -> None:
+        guard, pod = guard_of(self._plugin), self._decision.pod
+        if guard is None or self._feasible.any() or not guard.speaks_for(pod, self._context):
+            return
+        victims = possible_victims(pod, self._context.cluster)
+        if victims.size:
+            frame = VictimFrame(victims, self._inputs, self._context)
+            self._text("spec.preemption.require", frame, guard.root)
+
+    def _frame(self, rows: RowNumbers) -> RuleFrame:
+        return RuleFrame(self._context, self._inputs, rows)
+
+    def _text(self, field: str, frame: Frame, root: Typed | None = None) -> None:
+        """Note a text on a frame, and the `let` texts that it uses."""
+        text = self._texts.get(field)
+        if text is not None:
+            self._parts(text, frame)
+            self._lets(text.root if root is None else root, frame)
+
+    def _lets(self, root: Typed | None, frame: Frame) -> None:
+        graphs: frozenset[Typed] = frozenset() if root is None else _all_nodes(root)
+        for text in self._found.texts:
+            if text.field.startswith("spec.let[") and text.root in graphs:
+                self._parts(text, frame)
+
+    def _parts(self, text: ObservedText, frame: Frame, *, guards: bool | None = None) -> None:
+        for part in text.parts:
+            if (text.field, part) in self._found.seen or (guards is not None and part.in_guard is not guards):
+                continue
+            if _comes_about(part, self._frame_for(part, frame)):
+                self._found.seen.add((text.field, part))
+
+    def _frame_for(self, part: ObservedPart, frame: Frame) -> Frame:
+        """Return where a part is evaluated: on the rows at hand, on all nodes, or on all placed pods."""
+        cluster = self._decision.cluster
+        if part.over == "nodes":
+            return self._frame(np.flatnonzero(cluster.nodes.present.data[: cluster.nodes.size]))
+        if part.over == "pods":
+            return PeerFrame(np.flatnonzero(cluster.pods.rows >= 0), self._inputs, self._context)
+        return frame
+
+
+def _may_hold(plugin: PolicyPlugin, alone: RuleFrame) -> bool:
+    """Return whether the policy may apply to the pod: filters are closed where that is unknown."""
+    program = plugin.policy.applies_to
+    return program is None or any(map(bool, evaluate_columns(program.root, alone)))
+
+
+@per_graph
+def _all_nodes(root: Typed) -> frozenset[Typed]:
+    return frozenset(steps(root, inner=True))
+
+
+def _comes_about(part: ObservedPart, frame: Frame) -> bool:
+    """Return whether a part takes the value of its side on any row."""
+    if part.graph is None or part.side is Side.EVALUATED:
+        return part.graph is None or frame.rows > 0
+    if part.over != "rows" and not frame.rows:
+        return False
+    value = evaluate_columns(part.graph, frame)
+    if part.graph.type.kind is Kind.BOOL:
+        true, unknown = np.asarray(value[0]), np.asarray(value[1])
+        return bool((true if part.side is Side.TRUE else ~(true | unknown)).any())
+    missing = np.asarray(missing_rows(part.graph, frame))
+    return bool((missing if part.side is Side.MISSING else ~missing).any())

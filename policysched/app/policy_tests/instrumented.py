@@ -1,0 +1,180 @@
+"""A policy's texts with the parts whose values coverage asks for, each with its place in the text and its graph.
+
+The texts are checked once more, as the compiler does it, by a checker that remembers what each part of a syntax tree
+became: graphs know no positions. Equal parts are one graph, so asking for the value of a part asks for what the
+compiled rule evaluates.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from policysched.language.checking.checker import ExpressionChecker
+from policysched.language.checking.compile import each_let
+from policysched.language.functions.signatures import Environment
+from policysched.language.ir.graph import AGGREGATES, Typed
+from policysched.language.ir.tree import Call, Case, Expr, Inversion, Keyword, Literal, Path, Span, children
+from policysched.language.ir.types import Gap, Kind, Unit
+from policysched.language.syntax.parser import parse
+from policysched.model.policy import PolicySpec
+from policysched.rules.compile.policy import Declared, declare
+
+
+class Side(enum.StrEnum):
+    """What may come about of a part."""
+
+    TRUE = "true"
+    FALSE = "false"
+    PRESENT = "present"
+    MISSING = "missing"
+    TAKEN = "taken"
+    EVALUATED = "evaluated"
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPart:
+    """A part of a text and what may come about of it."""
+
+    span: Span
+    side: Side
+    graph: Typed | None
+    """None for an arm that is taken."""
+    over: str = "rows"
+    """Where it is evaluated: on the `rows` at hand, on all `nodes`, or on all placed `pods`."""
+    in_guard: bool = False
+    """Whether it stands in the guard of a case."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedText:
+    """A text of a policy with its parts."""
+
+    field: str
+    text: str
+    root: Typed | None
+    """The graph of the whole; of a case, that of its value."""
+    parts: tuple[ObservedPart, ...]
+    guard: Typed | Keyword | None = None
+    """The guard of a case."""
+
+
+class _Recorder(ExpressionChecker):
+    """A checker that remembers the graph of each part of a text."""
+
+    def __init__(self, text: str, environment: Environment) -> None:
+        super().__init__(text, environment)
+        self.found: dict[tuple[Span, type], Typed] = {}
+
+    def check(self, expr: Expr, unit: Unit | None = None) -> Typed | None:
+        """Check a part and remember its graph."""
+        node = super().check(expr, unit)
+        if node is not None:
+            self.found[expr.span, type(expr)] = node
+        return node
+
+
+def instrumented(spec: PolicySpec) -> tuple[ObservedText, ...]:
+    """Return the texts of a policy that compiles."""
+    return tuple(_Texts(spec).all())
+
+
+class _Texts:
+    def __init__(self, spec: PolicySpec) -> None:
+        self._spec = spec
+        self._declared: Declared = declare(spec.metrics, lambda *_: None)
+        self._environment = Environment(metrics=self._declared.units)
+
+    def all(self) -> Iterator[ObservedText]:
+        """Give the texts in the order of the fields."""
+        spec = self._spec
+        for index, (let, environment) in enumerate(
+            each_let([(one.name, str(one.value)) for one in spec.let], self._environment)
+        ):
+            around = replace(environment, phase="let", lets={**environment.lets})
+            around.lets.pop(let.name, None) if isinstance(around.lets, dict) else None
+            yield self._expression(f"spec.let[{index}].value", str(spec.let[index].value), around)
+            self._environment = environment
+        yield from self._pod_text("spec.appliesTo", spec.applies_to)
+        for index, rule in enumerate(spec.filters):
+            yield from self._pod_text(f"spec.filters[{index}].when", rule.when)
+            around = replace(self._environment, phase="filter")
+            yield self._expression(f"spec.filters[{index}].require", rule.require, around)
+        if spec.preemption is not None:
+            around = replace(self._environment, phase="preemption")
+            yield self._expression("spec.preemption.require", spec.preemption.require, around)
+        for index, score in enumerate(spec.scores):
+            yield from self._pod_text(f"spec.scores[{index}].when", score.when)
+            around = replace(self._environment, phase="score", normalized=score.normalize == "Max")
+            if score.value is not None:
+                yield self._expression(f"spec.scores[{index}].value", str(score.value), around, Unit.NUMBER)
+            for number, case in enumerate(score.cases):
+                yield self._case(f"spec.scores[{index}].cases[{number}]", case, around)
+
+    def _pod_text(self, field: str, text: str | None) -> Iterator[ObservedText]:
+        if text is not None:
+            yield self._expression(field, text, replace(self._environment, phase="pod"))
+
+    def _expression(self, field: str, text: str, around: Environment, unit: Unit | None = None) -> ObservedText:
+        recorder, tree = _Recorder(text, around), cast("Expr", parse(text))
+        root = recorder.check(tree, unit)
+        parts = [*self._parts(tree, recorder, "rows")]
+        if unit is not None and not any(part.over == "rows" for part in parts):
+            parts.append(ObservedPart(tree.span, Side.EVALUATED, self._bound(root)))
+        return ObservedText(field, text, self._bound(root), tuple(dict.fromkeys([*self._whole(tree, root), *parts])))
+
+    def _whole(self, tree: Expr, root: Typed | None) -> Iterator[ObservedPart]:
+        """Give both sides of a text that is a condition."""
+        if root is not None and root.type.kind is Kind.BOOL and not _is_constant(root):
+            yield from self._sides(tree, root, (Side.TRUE, Side.FALSE), "rows")
+
+    def _case(self, field: str, text: str, around: Environment) -> ObservedText:
+        tree = cast("Case", parse(text, "case"))
+        recorder = _Recorder(text, around)
+        value = recorder.check(tree.value, Unit.NUMBER)
+        parts = [ObservedPart(tree.guard_span, Side.TAKEN, None)]
+        parts += self._parts(tree.value, recorder, "rows")
+        guard: Typed | Keyword | None
+        if isinstance(tree.guard, Keyword):
+            guard = tree.guard
+        else:
+            guard = self._bound(recorder.condition(tree.guard))
+            found = [*self._whole(tree.guard, guard), *self._parts(tree.guard, recorder, "rows")]
+            parts += [replace(part, in_guard=True) for part in dict.fromkeys(found)]
+        return ObservedText(field, text, self._bound(value), tuple(parts), guard)
+
+    def _parts(self, expr: Expr, recorder: _Recorder, over: str) -> Iterator[ObservedPart]:
+        """Give the parts of a tree that have sides."""
+        graph = recorder.found.get((expr.span, type(expr)))
+        if graph is not None and not _is_constant(graph) and not isinstance(expr, Literal):
+            is_name = isinstance(expr, Path) and expr.names[0] in self._environment.lets
+            if graph.type.kind is Kind.BOOL and not isinstance(expr, Inversion) and not is_name:
+                yield from self._sides(expr, graph, (Side.TRUE, Side.FALSE), over)
+            elif isinstance(expr, Path) and graph.type.gap is Gap.INPUT and not is_name:
+                yield from self._sides(expr, graph, (Side.PRESENT, Side.MISSING), over)
+        if isinstance(expr, Call):
+            yield from self._of_call(expr, recorder, over)
+            return
+        for child in children(expr):
+            yield from self._parts(child, recorder, over)
+
+    def _of_call(self, call: Call, recorder: _Recorder, over: str) -> Iterator[ObservedPart]:
+        name = call.function.dotted
+        inside = "pods" if name.startswith("node.pods.") else "nodes" if name in AGGREGATES and over != "pods" else over
+        for argument in call.arguments:
+            yield from self._parts(argument, recorder, inside)
+        if call.by is not None:
+            yield from self._parts(call.by, recorder, over)
+
+    def _sides(self, expr: Expr, graph: Typed, sides: Sequence[Side], over: str) -> Iterator[ObservedPart]:
+        bound = self._bound(graph)
+        yield from (ObservedPart(expr.span, side, bound, over) for side in sides)
+
+    def _bound(self, graph: Typed | None) -> Typed | None:
+        return None if graph is None else self._declared.bound(graph)
+
+
+def _is_constant(graph: Typed) -> bool:
+    return not graph.inputs and graph.local

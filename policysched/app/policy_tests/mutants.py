@@ -1,0 +1,264 @@
+"""Mutants of a policy: the same policy with one operator, bound, unit, case or rule changed.
+
+Expressions are changed as syntax trees and written back as texts, so that a mutant is a policy like any other. What
+does not compile, or compiles to the same, is no mutant. Their order is that of the fields and of the texts.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, cast
+
+from policysched.app.checking.findings import expressions, policy_key, with_expressions
+from policysched.language.ir.graph import Program, Typed
+from policysched.language.ir.tree import (
+    Call,
+    Case,
+    Chain,
+    Comparison,
+    Expr,
+    Inversion,
+    Keyword,
+    Listing,
+    Literal,
+    LiteralKind,
+    Logic,
+    Negation,
+    Path,
+)
+from policysched.language.messages.diagnostics import Diagnostic
+from policysched.language.syntax.formatting import format_tree
+from policysched.language.syntax.parser import parse
+from policysched.model.policy import PolicyKey, decode_policy
+from policysched.rules.compile.compiler import compile_policy
+
+_COMPARISONS: Final = {
+    "==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">", "in": "not in", "not in": "in",
+}  # fmt: skip
+_OPERATORS: Final = {"+": "-", "-": "+", "*": "/", "/": "*"}
+_LOGIC: Final = {"and": "or", "or": "and"}
+_FUNCTIONS: Final = {
+    "starts_with": "ends_with", "ends_with": "starts_with", "least": "greatest", "greatest": "least", "min": "max",
+    "max": "min", "sum": "avg", "avg": "sum",
+}  # fmt: skip
+_UNITS: Final = {
+    "Ki": "Mi", "Mi": "Gi", "Gi": "Mi", "Ti": "Gi", "Pi": "Ti", "Ei": "Pi", "m": "", "k": "M", "M": "G", "G": "M",
+    "T": "G", "P": "T", "E": "P", "%": "", "ms": "s", "s": "min", "min": "h", "h": "min", "d": "h",
+}  # fmt: skip
+_DIGITS: Final = "0123456789."
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A policy with one change."""
+
+    policy: PolicyKey
+    change: str
+    """What was changed, in one line that no other mutant of the policy has."""
+    changed: Object
+
+
+def mutants(policy: Object) -> Iterator[Mutant]:
+    """Return the mutants of a policy that compile."""
+    key, graphs = policy_key(policy), _graphs(policy)
+    seen: Counter[str] = Counter()
+    for change, changed in (*_of_texts(policy), *_of_structure(policy)):
+        made = _graphs(changed)
+        if made is not None and made != graphs:
+            seen[change] += 1
+            again = f" ({seen[change]})" if seen[change] > 1 else ""
+            yield Mutant(key, f"{key}: {change}{again}", changed)
+
+
+def _graphs(policy: Object) -> object:
+    """Return what a policy compiles to, equal where two do the same; None where it does not compile."""
+    made = compile_policy(decode_policy(policy)).policy
+    if made is None:
+        return None
+    filters = [(rule.name, _root(rule.when), rule.written.root) for rule in made.filters]
+    scores = [
+        (rule.name, _root(rule.when), rule.value.root, rule.value.missing_arm, rule.takes_maximum)
+        for rule in made.scores
+    ]
+    guard = None if made.preemption is None else made.preemption.written.root
+    selected = (made.spec.pod_selector, made.spec.namespace_selector, made.spec.scheduler_names)
+    return selected, _root(made.applies_to), filters, scores, guard
+
+
+def _root(program: Program | None) -> Typed | None:
+    return None if program is None else program.root
+
+
+def _of_texts(policy: Object) -> Iterator[tuple[str, Object]]:
+    for one in expressions(policy):
+        tree = parse(one.text, one.start)
+        if isinstance(tree, Diagnostic):
+            continue
+        name = _name(policy, one.field)
+        for before, after, whole in _changed(tree):
+            text = format_tree(whole)
+            changed = with_expressions(policy, lambda other, one=one, text=text: text if other == one else other.text)  # type: ignore[misc]
+            yield f"{name}: {format_tree(before)} → {format_tree(after)}", changed
+
+
+def _name(policy: Object, field: str) -> str:
+    """Return how a field is called: rules by their names."""
+    parts = field.removeprefix("spec.").replace("]", "").replace("[", ".").split(".")
+    value: Any = policy["spec"]
+    said = []
+    for part in parts:
+        value = value[int(part)] if part.isdigit() else value[part]
+        named = isinstance(value, Mapping) and part.isdigit()
+        said.append(str(value["name"]) if named else str(int(part) + 1) if part.isdigit() else part)
+    return " ".join(one for one in said if one not in {"filters", "scores"})
+
+
+def _changed(tree: Expr | Case) -> Iterator[tuple[Expr | Case, Expr | Case, Expr | Case]]:
+    """Return changes below a tree: the part that is told before and after, and the whole tree."""
+    if not isinstance(tree, Case):
+        for new in _CHANGES.get(type(tree), _nothing)(tree):
+            yield tree, new, new
+    for child, rebuild in _children(tree):
+        for before, after, whole in _changed(child):
+            made = rebuild(cast("Expr", whole))
+            # A literal alone does not say which one was meant.
+            told = (tree, made) if isinstance(before, Literal) and not isinstance(tree, Case) else (before, after)
+            yield *told, made
+
+
+def _children(tree: Expr | Case) -> Iterator[tuple[Expr, Callable[[Expr], Expr | Case]]]:
+    """Return the trees directly under a tree, each with what puts another one in its place."""
+    for field in dataclasses.fields(tree):
+        value = getattr(tree, field.name)
+        if field.name == "function" or isinstance(value, Keyword):
+            continue
+        if isinstance(value, _EXPRESSIONS):
+            yield value, lambda new, name=field.name: dataclasses.replace(tree, **{name: new})  # type: ignore[misc]
+        elif field.name in {"arguments", "items", "operands"}:
+            for index, one in enumerate(value):
+                yield one, lambda new, name=field.name, index=index: _with_item(tree, name, index, new)  # type: ignore[misc]
+        elif field.name == "steps":
+            for index, step in enumerate(value):
+                yield (
+                    step.operand,
+                    lambda new, index=index, step=step: _with_item(  # type: ignore[misc]
+                        tree, "steps", index, dataclasses.replace(step, operand=new)
+                    ),
+                )
+
+
+def _with_item(tree: Any, name: str, index: int, new: Any) -> Any:
+    items = getattr(tree, name)
+    return dataclasses.replace(tree, **{name: (*items[:index], new, *items[index + 1 :])})
+
+
+_EXPRESSIONS: Final = (Literal, Path, Call, Listing, Negation, Inversion, Chain, Comparison, Logic)
+
+
+def _nothing(_: Any) -> Iterator[Expr]:
+    yield from ()
+
+
+def _comparison(tree: Comparison) -> Iterator[Expr]:
+    yield dataclasses.replace(tree, operator=_COMPARISONS[tree.operator])
+
+
+def _logic(tree: Logic) -> Iterator[Expr]:
+    yield dataclasses.replace(tree, operator=_LOGIC[tree.operator])
+
+
+def _operand(tree: Inversion | Negation) -> Iterator[Expr]:
+    yield tree.operand
+
+
+def _chain(tree: Chain) -> Iterator[Expr]:
+    for index, step in enumerate(tree.steps):
+        if step.operator in _OPERATORS:
+            other = dataclasses.replace(step, operator=_OPERATORS[step.operator])
+            yield _with_item(tree, "steps", index, other)
+    if tree.steps[-1].operator == "??":
+        rest = tree.steps[:-1]
+        yield dataclasses.replace(tree, steps=rest) if rest else tree.first
+
+
+def _call(tree: Call) -> Iterator[Expr]:
+    other = _FUNCTIONS.get(tree.function.dotted)
+    if other is not None:
+        yield dataclasses.replace(tree, function=dataclasses.replace(tree.function, names=(other,)))
+    if tree.by is not None:
+        yield dataclasses.replace(tree, by=None)
+
+
+def _literal(tree: Literal) -> Iterator[Expr]:
+    match tree.kind:
+        case LiteralKind.TRUE | LiteralKind.FALSE:
+            kind = LiteralKind.FALSE if tree.kind is LiteralKind.TRUE else LiteralKind.TRUE
+            yield dataclasses.replace(tree, kind=kind, text=kind.value.lower())
+        case LiteralKind.STRING:
+            yield dataclasses.replace(tree, text=f"{tree.text}x")
+        case _:
+            digits = tree.text[: len(tree.text) - len(tree.text.lstrip(_DIGITS))]
+            unit = tree.text[len(digits) :]
+            yield dataclasses.replace(tree, text=f"{_next(digits)}{unit}")
+            if unit in _UNITS:
+                kind = tree.kind if _UNITS[unit] else LiteralKind.NUMBER
+                yield dataclasses.replace(tree, kind=kind, text=f"{digits}{_UNITS[unit]}")
+
+
+def _next(digits: str) -> str:
+    """Return a number one greater in its last digit."""
+    number = Decimal(digits)
+    return str(number + Decimal(1).scaleb(int(number.as_tuple().exponent)))
+
+
+_CHANGES: Final[Mapping[type, Callable[[Any], Iterator[Expr]]]] = {
+    Comparison: _comparison, Logic: _logic, Inversion: _operand, Negation: _operand, Chain: _chain, Call: _call,
+    Literal: _literal,
+}  # fmt: skip
+
+
+def _of_structure(policy: Object) -> Iterator[tuple[str, Object]]:
+    """Return changes of rules, cases and of what says which pods the policy is for."""
+    spec = policy["spec"]
+    for name in ("appliesTo", "podSelector", "namespaceSelector", "schedulerNames", "preemption"):
+        if name in spec:
+            yield f"without {name}", _edited(policy, lambda made, name=name: made.pop(name))  # type: ignore[misc]
+    for kind in ("filters", "scores"):
+        for index, rule in enumerate(spec.get(kind) or ()):
+            name = rule["name"]
+            yield f"without {name}", _edited(policy, lambda made, kind=kind, index=index: made[kind].pop(index))  # type: ignore[misc]
+            for field in ("when", "normalize"):
+                if field in rule:
+                    yield (
+                        f"{name} without {field}",
+                        _edited(policy, lambda made, kind=kind, index=index, field=field: made[kind][index].pop(field)),  # type: ignore[misc]
+                    )
+            yield from _of_cases(policy, index, rule)
+
+
+def _of_cases(policy: Object, place: int, rule: Object) -> Iterator[tuple[str, Object]]:
+    cases = rule.get("cases") or ()
+    for index in range(len(cases) if len(cases) > 1 else 0):
+        yield (
+            f"{rule['name']} without case {index + 1}",
+            _edited(policy, lambda made, index=index: made["scores"][place]["cases"].pop(index)),  # type: ignore[misc]
+        )
+    for index in range(len(cases) - 1):
+
+        def swap(made: Any, index: int = index) -> None:
+            lines = made["scores"][place]["cases"]
+            lines[index], lines[index + 1] = lines[index + 1], lines[index]
+
+        yield f"{rule['name']} with cases {index + 1} and {index + 2} swapped", _edited(policy, swap)
+
+
+def _edited(policy: Object, change: Callable[[Any], object]) -> Object:
+    made = copy.deepcopy(dict(policy))
+    change(made["spec"])
+    return made
