@@ -9,13 +9,14 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.app.running.scheduler_metrics import SchedulerMetrics, StateMetrics
 from policysched.app.running.timing_metrics import TOGETHER, TimingMetrics
 from policysched.framework import Code
-from policysched.model.objects import Taint
+from policysched.model.objects import SchedulingGate, Taint
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.scheduler import Scheduler
 from policysched.schedule.timing import SAMPLE
 from policysched.state.cluster import Cluster
 from tests.app.test_scheduler_metrics import shown
 from tests.build import node, pod
+from tests.schedule.out_of_tree import Scripted, profile_with
 from tests.schedule.parts import FakeClient
 from tests.schedule.queue_parts import StandingClock
 from tests.schedule.stand import ME
@@ -93,6 +94,45 @@ def test_an_engine_measures_points_always_and_plugins_in_one_of_ten_decisions() 
     assert {line.split('"')[1] for line in found} == {
         "PreFilter", "Filter", "PreScore", "Score", "ScoreExtensionNormalize",
     }  # fmt: skip
+
+
+class OnlyScores:
+    """An out-of-tree plugin that has Score and nothing else."""
+
+    name = "S"
+
+    def score(self, *_: object) -> int:
+        return 1
+
+
+def test_out_of_tree_plugins_are_measured_at_each_point_that_they_have() -> None:
+    metrics, cluster = TimingMetrics(Ticking()), Cluster()
+    for name in ("n1", "n2"):
+        cluster.set_node(node(name))
+    engine = Engine(cluster, profile_with(Scripted(), OnlyScores()), random.Random(0), metrics)
+    for number in range(SAMPLE + 1):
+        engine.decide(pod(f"p{number}"))
+    found = counts(shown(metrics), "scheduler_plugin_execution_duration_seconds")
+    of = 'extension_point="{}",plugin="{}",status="Success"'
+    wanted = [(point, "X") for point in ("PreFilter", "Filter", "PreScore", "Score", "ScoreExtensionNormalize")]
+    assert {key: found.get(key) for key in (of.format(*one) for one in [*wanted, ("Score", "S")])} == {
+        of.format(*one): 2.0 for one in [*wanted, ("Score", "S")]
+    }
+    assert of.format("PreScore", "S") not in found and of.format("ScoreExtensionNormalize", "S") not in found
+
+
+def test_gates_are_measured_for_one_of_ten_pods() -> None:
+    metrics = TimingMetrics(Ticking())
+    scheduler = Scheduler({ME: default_profile(ME)}, FakeClient(), Ticking(), random.Random(0), [], metrics)
+    for number in range(SAMPLE + 1):
+        gated = {"scheduling_gates": [SchedulingGate("later")]} if number == SAMPLE else {}
+        scheduler.take(pod(f"p{number}", **gated))
+    found = counts(shown(metrics), "scheduler_plugin_execution_duration_seconds")
+    gate = 'extension_point="PreEnqueue",plugin="SchedulingGates",status="{}"'
+    assert {key: count for key, count in found.items() if "PreEnqueue" in key and "SchedulingGates" in key} == {
+        gate.format("Success"): 1.0,
+        gate.format("UnschedulableAndUnresolvable"): 1.0,
+    }
 
 
 def test_an_engine_that_nobody_measures_reads_no_clock() -> None:

@@ -129,6 +129,10 @@ class OutOfTreePlugin:
         made._threads = self._threads
         return made
 
+    def has(self, method: str) -> bool:
+        """Return whether the plugin has a method, wherever it is enabled."""
+        return hasattr(self.plugin, method)
+
     def per_pod(self, pod: Pod) -> bool:  # noqa: ARG002 - the protocol's signature
         """Say that it is asked about each pod anew."""
         return True

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from policysched.framework import SKIP, Aspect, Code, Codes, FilterPlugin, RowNumbers, Rows, ScorePlugin, Scores, Status
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin, PodCycle
 from policysched.schedule.cycle.plugin_results import PRESENCE, FilterResults, ScoreResults
+from policysched.schedule.timing import NORMALIZE, PRE_SCORE, SCORE, CycleTimes, asked
 from policysched.state.cluster import Cluster
 
 ScoreWeights = tuple[tuple[OutOfTreePlugin, int | None], ...]
@@ -154,7 +155,11 @@ class GivenScores:
 
 
 def ask_scores(
-    cycle: PodCycle, plugins: ScoreWeights, rows: RowNumbers, known: dict[str, KnownAnswers]
+    cycle: PodCycle,
+    plugins: ScoreWeights,
+    rows: RowNumbers,
+    known: dict[str, KnownAnswers],
+    times: CycleTimes | None = None,
 ) -> list[ScoreResults] | Status:
     """Run PreScore, Score and NormalizeScore on the rows that are left.
 
@@ -163,30 +168,38 @@ def ask_scores(
         plugins: The plugins.
         rows: The rows.
         known: What is known of plugins that declare what they read, by name.
+        times: What the decision's plugins take, where somebody measures.
 
     Returns:
         The results of those that did not skip the pod, or the failure of one, in kube-scheduler's words.
     """
     left = []
     for plugin, weight in plugins:
-        answer = plugin.pre_score(cycle, rows)
+        measuring = _measuring(times, plugin, "pre_score")
+        answer = asked(measuring, plugin.name, PRE_SCORE, plugin.pre_score, cycle, rows)
         if isinstance(answer, Status):
             return _failure('running PreScore plugin "{}": {}', plugin, answer)
         if answer is not SKIP and weight is not None:
             left.append((plugin, weight))
     given = []
     for plugin, weight in left:
-        scores = _scored(cycle, plugin, rows, known)
+        scores = asked(times, plugin.name, SCORE, _scored, cycle, plugin, rows, known)
         if isinstance(scores, Status):
             return _failure('running Score plugins: plugin "{}" failed with: {}', plugin, scores)
         given.append((plugin, weight, scores))
     results = []
     for plugin, weight, raw in given:
-        final = plugin.normalize_rows(cycle, rows, raw)
+        measuring = _measuring(times, plugin, "normalize_score")
+        final = asked(measuring, plugin.name, NORMALIZE, plugin.normalize_rows, cycle, rows, raw)
         if isinstance(final, Status):
             return _failure('running Normalize on Score plugins: plugin "{}" failed with: {}', plugin, final)
         results.append(_results(cycle.cluster, plugin, weight, rows, final))
     return results
+
+
+def _measuring(times: CycleTimes | None, plugin: OutOfTreePlugin, method: str) -> CycleTimes | None:
+    """Return who measures one of a plugin's methods, None for nobody and where it has none."""
+    return times if times is not None and times.by_plugin and plugin.has(method) else None
 
 
 def _scored(

@@ -23,6 +23,7 @@ from policysched.framework.profile import PerPodPlugins, Profile
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.evaluation import BEHIND_ALL, FEASIBLE, Evaluation, PreFilter, prepare_scores
 from policysched.schedule.cycle.out_of_tree_results import (
+    GivenScores,
     KnownAnswers,
     OutOfTreePart,
     OutOfTreeResults,
@@ -171,7 +172,8 @@ def with_out_of_tree_filters(evaluation: Evaluation, part: OutOfTreePart) -> Eva
 
 def with_out_of_tree_scores(evaluation: Evaluation, part: OutOfTreePart) -> Evaluation:
     """Run PreScore, Score and NormalizeScore of out-of-tree plugins on the nodes that are left."""
-    found = ask_scores(part.cycle, part.scores, evaluation.feasible().nonzero()[0], evaluation.known)
+    left = evaluation.feasible().nonzero()[0]
+    found = ask_scores(part.cycle, part.scores, left, evaluation.known, evaluation.times)
     made = evaluation.copy()
     if isinstance(found, Status):
         made.out_of_tree = replace(part, scores=(), failure=found)
@@ -236,7 +238,8 @@ def _lay_scores(made: Evaluation, scores: Sequence[ScoreResults]) -> None:
     """Add scores that need no normalising to the sums; the others are added when nodes are ranked."""
     capacity, size = made.cluster.nodes.columns.capacity, made.cluster.nodes.size
     for one in scores:
-        asked(made.times, one.plugin.name, SCORE, one.recompute, capacity, size)
+        times = None if isinstance(one.plugin, GivenScores) else made.times  # these were measured when they were asked
+        asked(times, one.plugin.name, SCORE, one.recompute, capacity, size)
     made.scores = [*made.scores, *scores]
     ranked = made.ranked[:size].astype(np.int64)
     for one in scores:

@@ -24,7 +24,7 @@ from policysched.framework import Clock, Code, PreEnqueuePlugin, QueueSortPlugin
 from policysched.schedule.queue.hints import NO_INTERESTS, Interests, QueueingStrategy
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.queue.unschedulable import UnschedulablePods
-from policysched.schedule.timing import PRE_ENQUEUE, Timing
+from policysched.schedule.timing import PRE_ENQUEUE, SAMPLE, Timing, measured
 
 log = logging.getLogger(__name__)
 
@@ -154,6 +154,8 @@ class PodQueues:
         self.on_ready: Callable[[], None] = _nobody
         self.on_queued: OnQueued | None = None
         self.timing: Timing | None = None
+        self._admissions = 0
+        """How often plugins were asked while somebody measured."""
         self.waiting = UnschedulablePods()
         self._clock, self._sort = clock, sort
         self._active, self._backing_off, self._failed = PodHeap(), PodHeap(), PodHeap()
@@ -289,18 +291,20 @@ class PodQueues:
         timing = self.timing
         if timing is None:
             return self._passes_gates(queued)
+        measuring = timing if self._admissions % SAMPLE == 0 else None
+        self._admissions += 1
         began = timing.now()
-        admitted = self._passes_gates(queued)
+        admitted = self._passes_gates(queued, measuring)
         code = Code.SUCCESS if admitted else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         timing.point(PRE_ENQUEUE, code, queued.profile, timing.now() - began)
         return admitted
 
-    def _passes_gates(self, queued: QueuedPod) -> bool:
+    def _passes_gates(self, queued: QueuedPod, timing: Timing | None = None) -> bool:
         gates = self.profiles.get(queued.profile, NO_INTERESTS).pre_enqueue
         last = gates.get(queued.gated_by)
         order = (last, *(gate for gate in gates.values() if gate is not last)) if last else gates.values()
         for gate in order:
-            if not _passes(gate, queued):
+            if not _passes(gate, queued, timing):
                 queued.gated_by = gate.name
                 queued.rejectors |= {gate.name}
                 return False
@@ -308,9 +312,12 @@ class PodQueues:
         return True
 
 
-def _passes(gate: PreEnqueuePlugin, queued: QueuedPod) -> bool:
+def _passes(gate: PreEnqueuePlugin, queued: QueuedPod, timing: Timing | None) -> bool:
     try:
-        status = gate.pre_enqueue(queued.pod)
+        if timing is None:
+            status = gate.pre_enqueue(queued.pod)
+        else:
+            status = measured(timing, gate.name, PRE_ENQUEUE, gate.pre_enqueue, queued.pod)
     except Exception:
         log.exception("PreEnqueue plugin %s failed for pod %s: keeping the pod out", gate.name, queued.pod.key)
         return False
