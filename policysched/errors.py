@@ -5,6 +5,7 @@
     ├── ConnectionProblemError  the API server or its credentials cannot be used
     ├── KubeconfigError         both: the kubeconfig or the context that the user gave
     ├── LeadershipLostError     another process may lead now: this one ends, exit code 1
+    ├── OutOfMemoryError        no memory is left for what the cluster holds: the process ends, exit code 1
     └── NotConnectedError       a plugin asked for what is not there, such as the queue in a dry-run
 
 Rejections and diagnostics are values, never exceptions. This module is a leaf: every layer may import it.
@@ -17,6 +18,7 @@ __all__ = [
     "KubeconfigError",
     "LeadershipLostError",
     "NotConnectedError",
+    "OutOfMemoryError",
     "PolicyschedError",
     "UsageError",
 ]
@@ -40,6 +42,10 @@ class KubeconfigError(UsageError, ConnectionProblemError):
 
 class LeadershipLostError(PolicyschedError):
     """The lease was not renewed in time or is held by another process: this one may not act any more."""
+
+
+class OutOfMemoryError(PolicyschedError):
+    """No memory was left to take an object in: without it decisions would be wrong, so the process ends."""
 
 
 class NotConnectedError(PolicyschedError):

@@ -16,6 +16,7 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 from prometheus_client import CollectorRegistry, Counter
 
+from policysched.errors import OutOfMemoryError
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import ApiKind
 from policysched.model.lenient_json import identity
@@ -182,10 +183,16 @@ class ObjectCache(Generic[T]):
         self._on_broken(ObjectError(self._watched.kind, _text(identify(raw)[0]), reason), bytes(raw))
 
     def _decode(self, raw: msgspec.Raw, known: Mapping[Key, T], reported: Mapping[Key, str]) -> T | None:
-        """Decode an object that matters; in place of one that cannot be used give what holds then."""
+        """Decode an object that matters; in place of one that cannot be used give what holds then.
+
+        Raises:
+            OutOfMemoryError: no memory is left to read it.
+        """
         try:
             obj = self._watched.decode(bytes(raw))
             self._check(obj.metadata)
+        except MemoryError as error:
+            raise no_memory_for(self._watched.kind) from error
         except Exception as error:
             key, version = identify(raw)
             if not version or reported.get(key) != version:
@@ -232,6 +239,11 @@ class ObjectCache(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._known)
+
+
+def no_memory_for(kind: str) -> OutOfMemoryError:
+    """Make the error that ends the process: whoever leaves out what there is no memory for decides wrongly."""
+    return OutOfMemoryError(f"no memory is left to take in a {kind}: give the process more, it starts anew then")
 
 
 def identify(raw: msgspec.Raw) -> tuple[Key, str]:

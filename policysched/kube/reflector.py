@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from policysched.errors import ConnectionProblemError
+from policysched.errors import ConnectionProblemError, OutOfMemoryError
 from policysched.framework import ApiError
 from policysched.kube.listing import is_older, is_served, read_list
 from policysched.kube.object_cache import PORTION, HasMetadata, ObjectCache, OnBroken, TextKeeper, identify
@@ -120,7 +120,11 @@ class Reflector(Generic[T]):
         return self._cache.objects()
 
     async def run(self) -> None:
-        """List and watch until cancelled."""
+        """List and watch until cancelled.
+
+        Raises:
+            OutOfMemoryError: no memory is left for what was heard of.
+        """
         while True:
             try:
                 if self._version is None:
@@ -128,6 +132,8 @@ class Reflector(Generic[T]):
                 await self._watch(self._version or "")
             except (ApiError, ConnectionProblemError) as error:
                 await self._recover(error)
+            except OutOfMemoryError:
+                raise
             except Exception:  # whoever ends here would end the process
                 log.exception("following %s failed: listing again", self.watched.plural)
                 self._version = None

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import default_profile
 from policysched.app.running.object_handlers import ObjectHandler
+from policysched.errors import OutOfMemoryError
 from policysched.kube.object_cache import LeftOutObjects
 from policysched.model.objects import (
     Affinity,
@@ -181,3 +182,16 @@ def test_assumption_that_fails_leaves_the_pod_to_be_tried_again(monkeypatch: pyt
     with pytest.raises(RecursionError):
         cluster.assume(Pod(metadata=Metadata(name="bad", uid="x"), spec=PodSpec(affinity=NEAR)), 0)
     assert fingerprint(cluster) == before
+
+
+@pytest.mark.parametrize("method", ["take", "drop"])
+def test_memory_that_is_at_its_end_is_no_object_s_fault(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(*_: object) -> None:
+        raise MemoryError
+
+    stand = Stand().take(*GOOD)
+    monkeypatch.setattr(stand.scheduler, method, exhausted)
+    act = stand.handler.upsert if method == "take" else stand.handler.delete
+    with pytest.raises(OutOfMemoryError, match="no memory is left to take in a Pod: give the process more"):
+        act(GOOD[2])
+    assert stand.failed("Pod") is None, "it is not left out"

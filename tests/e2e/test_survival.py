@@ -13,14 +13,17 @@ from collections.abc import Callable
 
 import pytest
 
-from policysched.app.running.run import EVENTS_DEADLINE
+from policysched.app.configuration.election import NO_ELECTION
+from policysched.app.running.run import EVENTS_DEADLINE, RunOptions, run_scheduler
+from policysched.errors import OutOfMemoryError
+from policysched.model.objects import Pod
 from policysched.sandbox import Sandbox
-from policysched.schedule.scheduler import LAST_WORDS
+from policysched.schedule.scheduler import LAST_WORDS, Scheduler
 from tests.e2e.conftest import Spawning
-from tests.e2e.objects import Json, node, pod
+from tests.e2e.objects import NAME, Json, node, pod
 from tests.e2e.schedulers import InProcess
 from tests.e2e.server import Server, scheduled_condition
-from tests.e2e.waiting import until, until_true
+from tests.e2e.waiting import DEADLINE, until, until_true
 
 A_NODE = 20
 """How many of the pods fill a node."""
@@ -189,3 +192,23 @@ async def test_trouble_of_the_server_costs_no_pod(
     await server.load(*pods[A_NODE:])
     await all_are_bound(server, 2)
     assert not scheduler.saying("ERROR"), scheduler.lines
+
+
+async def test_process_ends_with_a_line_where_no_memory_is_left_for_an_object(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = Scheduler.take
+
+    def exhausted(scheduler: Scheduler, obj: object) -> None:
+        if isinstance(obj, Pod) and obj.metadata.name == "large":
+            raise MemoryError
+        take(scheduler, obj)
+
+    monkeypatch.setattr(Scheduler, "take", exhausted)
+    options = RunOptions(kubeconfig=server.kubeconfig, scheduler_names=(NAME,), leader_election=NO_ELECTION)
+    running = asyncio.create_task(run_scheduler(options, asyncio.Event()))
+    await server.load(node("n1"), pod("small"))
+    assert await server.placed("small") == {"small": "n1"}
+    await server.load(pod("large"))
+    with pytest.raises(OutOfMemoryError, match="no memory is left to take in a Pod"):
+        await asyncio.wait_for(running, DEADLINE)

@@ -9,7 +9,7 @@ import msgspec
 
 from policysched.framework import Clock, Event
 from policysched.kube.client import KubeClient
-from policysched.kube.object_cache import HasMetadata, LeftOutObjects
+from policysched.kube.object_cache import HasMetadata, LeftOutObjects, no_memory_for
 from policysched.model.decode import ObjectError
 from policysched.model.lenient_json import shallow
 from policysched.model.objects import Metadata, Pod, PodSpec
@@ -23,6 +23,10 @@ class ObjectHandler:
     """Passes objects of any kind on to the scheduler; a list is a series of changes.
 
     An object that cannot be taken in is taken out again, with what was known of it: the state is that of the others.
+    Memory that is at its end is no object's fault: no more of them are left out, the process ends.
+
+    Raises:
+        OutOfMemoryError: no memory is left, from each of the methods.
     """
 
     scheduler: Scheduler
@@ -39,6 +43,8 @@ class ObjectHandler:
         """Take an object as it is now."""
         try:
             self.scheduler.take(obj)
+        except MemoryError as error:
+            raise no_memory_for(type(obj).__name__) from error
         except Exception as error:
             self.left_out.failed(type(obj).__name__, obj, error)
             self.delete(obj)
@@ -47,6 +53,8 @@ class ObjectHandler:
         """Record that an object is gone."""
         try:
             self.scheduler.drop(obj)
+        except MemoryError as error:
+            raise no_memory_for(type(obj).__name__) from error
         except Exception as error:
             self.left_out.failed(type(obj).__name__, obj, error)
 

@@ -43,7 +43,7 @@ from policysched.app.running.watchdog import Watchdog
 from policysched.app.serving.health import HEALTHZ, READYZ, Health
 from policysched.app.serving.options import ServingOptions
 from policysched.app.serving.thread import Served, secure_port
-from policysched.errors import ConnectionProblemError, UsageError
+from policysched.errors import ConnectionProblemError, OutOfMemoryError, UsageError
 from policysched.framework import ApiError, MetricSource
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
@@ -386,8 +386,18 @@ async def _work_until(stop: asyncio.Event, process: Process) -> None:
         task.cancel()
     await asyncio.gather(work, *ends, return_exceptions=True)
     for task in (*ends, work):
-        if not task.cancelled() and task.exception() is not None:
-            raise task.exception() or RuntimeError
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise _told(error)
+
+
+def _told(error: BaseException) -> BaseException:
+    """Return what is to be said of an error: of a group whose reason is that memory was at its end, that."""
+    found: BaseException | None = None
+    if isinstance(error, BaseExceptionGroup):
+        found = error.subgroup(OutOfMemoryError)
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found or error
 
 
 def _presence(names: Sequence[str], election: LeaderElection, process: Process, transport: Transport) -> PresenceWatch:
