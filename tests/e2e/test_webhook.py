@@ -58,7 +58,8 @@ async def installed(server: Server, folder: Path) -> Path:
     """Apply the component but its configuration; return a kubeconfig with the rights of its ServiceAccount."""
     objects = [one for one in yaml.safe_load_all(MANIFEST) if one["kind"] != "ValidatingWebhookConfiguration"]
     said = await kubectl(server, "apply", of={"kind": "List", "apiVersion": "v1", "items": objects})
-    assert said.count(" created") + said.count(" unchanged") == len(objects), said
+    assert all(line.endswith((" created", " unchanged")) for line in said.splitlines()), said
+    assert len(said.splitlines()) == len(objects)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     path = "/api/v1/namespaces/kube-system/serviceaccounts/policysched-webhook/token"
     token = (await server.call("POST", path, request))["status"]["token"]
@@ -117,3 +118,72 @@ async def test_edit_that_passes_without_the_webhook_leaves_the_last_good_version
             await server.policy_says("good", 2, Compiled="TypeError", Active="LastGoodGeneration")
     finally:
         await server.call("DELETE", f"{CONFIGURATIONS}/{NAME}")
+
+
+ANYTHING = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}
+SELECTED = {"matchLabels": {"kubernetes.io/metadata.name": "default"}}
+OWNED = {"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "7"}
+CHANGES: dict[str, dict[str, Any]] = {
+    "rules": {"rules": [ANYTHING]},
+    "address": {"clientConfig": {"url": "https://127.0.0.1:1/other"}},
+    "name": {"name": "other.policysched.io"},
+    "failure policy": {"failurePolicy": "Fail"},
+    "match policy": {"matchPolicy": "Exact"},
+    "namespaces": {"namespaceSelector": SELECTED},
+    "objects": {"objectSelector": SELECTED},
+    "conditions": {"matchConditions": [{"name": "never", "expression": "false"}]},
+    "side effects": {"sideEffects": "NoneOnDryRun"},
+    "timeout": {"timeoutSeconds": 30},
+    "versions": {"admissionReviewVersions": ["v1", "v1beta1"]},
+}
+"""What is changed of its webhook by who has the account's token."""
+
+
+async def test_account_of_the_webhook_changes_the_bundle_of_its_configuration_and_nothing_else(
+    real_server: Server, tmp_path: Path
+) -> None:
+    server = real_server
+    kubeconfig = await installed(server, tmp_path)
+    path = f"{CONFIGURATIONS}/{NAME}"
+    async with (
+        serving(server, kubeconfig),
+        Server(server.url, kubeconfig, bearer_of(kubeconfig), server.tls) as own,
+    ):
+
+        async def refused(by: Server, change: dict[str, Any]) -> str:
+            return await put(by, path, merged(await server.call("GET", path), change))
+
+        await until(lambda: refused(own, {"webhooks": [CHANGES["rules"]]}), lambda said: "nothing else" in said)
+        metadata = {"labels": {"a": "b"}, "annotations": {"a": "b"}, "finalizers": ["a/b"], "ownerReferences": [OWNED]}
+        tried = [{"webhooks": [change]} for change in CHANGES.values()]
+        tried += [{"metadata": {name: value}} for name, value in metadata.items()]
+        tried += [{"webhooks": []}, {"webhooks": [{}, {"name": "second.policysched.io", "rules": [ANYTHING]}]}]
+        for change in tried:
+            said = await refused(own, change)
+            assert "may change the caBundle of its webhooks and nothing else" in said, (change, said)
+        bundle = base64.b64encode(2 * await bundle_of(server)).decode()
+        assert await refused(own, {"webhooks": [{"clientConfig": {"caBundle": bundle}}]}) == ""
+        assert await refused(server, {"webhooks": [CHANGES["timeout"]]}) == "", "administrators change what they like"
+
+
+def bearer_of(kubeconfig: Path) -> dict[str, str]:
+    [user] = yaml.safe_load(kubeconfig.read_text("utf-8"))["users"]
+    return {"Authorization": f"Bearer {user['user']['token']}"}
+
+
+def merged(found: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """Change a configuration; its webhooks are those of the change, each with what the first one has besides."""
+    [first] = found["webhooks"]
+    made = {**found, "metadata": found["metadata"] | change.get("metadata", {})}
+    if "webhooks" in change:
+        made["webhooks"] = [
+            first | one | {"clientConfig": first["clientConfig"] | one.get("clientConfig", {})}
+            for one in change["webhooks"]
+        ]
+    return made
+
+
+async def put(server: Server, path: str, body: dict[str, Any]) -> str:
+    """Replace an object; return why that was refused."""
+    async with server.session.put(f"{server.url}{path}", json=body) as answer:
+        return "" if answer.ok else await answer.text()
