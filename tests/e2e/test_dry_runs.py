@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
+from tests.app.serving.ports import free_port
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.objects import NAME, node, pod, policy
-from tests.e2e.schedulers import COMMAND
+from tests.e2e.schedulers import COMMAND, spawned
 from tests.e2e.server import Server
 from tests.e2e.test_serving import ALL_OPEN, RBAC, Port, make_account, serving
 from tests.e2e.waiting import until
@@ -77,3 +80,56 @@ async def test_who_may_not_ask_is_refused(real_server: Server, control_plane: Co
         assert record["selected"] == "n1"
         assert (await port.get("/dry-run", tokens["may-ask"]))[0] == 403
         assert (await port.get("/metrics", tokens["may-ask"], "POST"))[0] == 403
+
+
+OUT_OF_TREE = """
+from policysched.plugin import unschedulable
+
+class Odd:
+    def filter(self, state, pod, node):
+        return None if int(node.name[1:]) % 2 else unschedulable("node(s) are even")
+
+    def score(self, state, pod, node):
+        return int(node.name[1:])
+"""
+
+
+async def test_leader_and_standby_answer_alike_with_an_out_of_tree_plugin(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "odd.py").write_text(OUT_OF_TREE)
+    config = tmp_path / "config.yaml"
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    plugins = {"multiPoint": {"enabled": [{"name": "Odd", "weight": 100}]}}
+    lease = {"leaderElect": True, "resourceNamespace": "default", "resourceName": "odd"}
+    content = {"leaderElection": lease, "clientConnection": {"kubeconfig": str(server.kubeconfig)}}
+    config.write_text(json.dumps({**head, **content, "profiles": [{"schedulerName": NAME, "plugins": plugins}]}))
+    flags = (f"--config={config}", f"--plugin={tmp_path}/odd.py:Odd", "--bind-address=127.0.0.1", ALL_OPEN)
+    leader, standby = Port(free_port()), Port(free_port())
+    await server.load(*(node(f"n{number}") for number in range(1, 6)))
+    async with (
+        spawned(*flags, f"--secure-port={leader.number}"),
+        spawned(*flags, f"--secure-port={standby.number}", wait=False) as standing,
+    ):
+        await standing.said("waiting for it")
+        await standby.says("/readyz", 200)
+        await server.load(pod("placed", requests={"cpu": "3"}))
+        assert await server.placed("placed") == {"placed": "n5"}
+        of = pod("asked", requests={"cpu": "3"})
+
+        async def records() -> list[Any]:
+            return [await ask(port, of, "seed=1") for port in (leader, standby)]
+
+        first, second = await until(records, lambda found: all(one["selected"] == "n3" for _, one in found))
+        assert first == second
+        assert first[1]["rejected"]["n2"] == {
+            "plugin": "Odd", "code": "Unschedulable", "reasons": ["node(s) are even"],
+        }  # fmt: skip
+        assert first[1]["scores"]["n3"]["Odd"] > first[1]["scores"]["n1"]["Odd"] > 0
+        assert [await role_of(port) for port in (leader, standby)] == ["leader", "standby"]
+        assert await server.nodes_of() == {"placed": "n5"}
+
+
+async def role_of(port: Port) -> str:
+    """Ask who answers."""
+    url = f"https://127.0.0.1:{port.number}/dry-run"
+    async with aiohttp.ClientSession() as session, session.post(url, json=pod("asked"), ssl=False) as answer:
+        return answer.headers["Policysched-Role"]

@@ -14,6 +14,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.e2e.objects import Json, node, only, pod
 from tests.e2e.schedulers import InProcess, in_process
 from tests.e2e.server import Server
+from tests.e2e.test_election import candidate, held
 from tests.e2e.test_permissions import LEASES, POLICIES, SCHEDULING, rule
 from tests.e2e.test_volumes_real import claim, claiming, storage_class, volume
 from tests.e2e.waiting import until_true
@@ -127,3 +128,25 @@ async def test_write_that_is_forbidden_is_named_with_what_it_costs(
     await real_server.load(*objects)
     async with in_process(control_plane.certificate_kubeconfig(tmp_path / "c", user)) as scheduler:
         assert cost in await said(scheduler, user, verb, resource)
+
+
+@pytest.mark.parametrize("verb", ["get", "create", "update"])
+async def test_lease_that_may_not_be_had_is_named_with_what_waits(
+    real_server: Server, control_plane: ControlPlane, tmp_path: Path, verb: str
+) -> None:
+    user = f"no-{verb}-lease"
+    control_plane.allow(user, *without(verb, "leases"))
+    if verb == "update":
+        await held(real_server, user, "", 1)
+    await real_server.load(node("n1"), pod("web"))
+    config = control_plane.certificate_kubeconfig(tmp_path / "c", user)
+    async with candidate(config, user, wait=False) as scheduler:
+        about = f"lease default/{user} cannot be read or written, trying again: "
+        await scheduler.said(about)
+        [line] = scheduler.saying(about)
+        assert f'User "{user}" cannot {verb} resource "leases"' in line.replace('\\"', '"')
+        assert "; nothing is scheduled here until it is held" in line
+        assert await real_server.nodes_of() == {"web": ""}
+        control_plane.allow(user, *ROLE, name=f"{user}-now")
+        assert await real_server.placed("web") == {"web": "n1"}
+        await scheduler.said(f"lease default/{user} is read and written again")

@@ -219,4 +219,7 @@ class Elector:
         if error.status == HTTPStatus.CONFLICT or self._problem in self._said or len(self._said) == MOST_SAID:
             return
         self._said.add(self._problem)
-        log.warning("lease %s cannot be read or written, trying again: %s", self._lock, error)
+        cost = (
+            "it is given up unless that works in time" if self.leads else "nothing is scheduled here until it is held"
+        )
+        log.warning("lease %s cannot be read or written, trying again: %s; %s", self._lock, error, cost)

@@ -305,7 +305,8 @@ def test_log_says_once_what_is_in_the_way_and_who_leads(caplog: pytest.LogCaptur
     assert [record.getMessage() for record in caplog.records] == [
         "attempting to acquire leader lease kube-system/lease",
         "lease kube-system/lease is held by another: waiting for it",
-        "lease kube-system/lease cannot be read or written, trying again: connection refused",
+        "lease kube-system/lease cannot be read or written, trying again: connection refused; "
+        "nothing is scheduled here until it is held",
         "lease kube-system/lease is read and written again",
         "successfully acquired lease kube-system/lease as me",
     ]
