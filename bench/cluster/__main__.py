@@ -25,7 +25,7 @@ from bench.cluster.machine import Patience
 from bench.cluster.report import Report, as_markdown, tables
 from bench.cluster.running import Terms, run
 from bench.cluster.state import State, control_plane
-from bench.cluster.workloads import QUICK, SCHEDULERS, WORKLOADS, Workload
+from bench.cluster.workloads import MAIN, QUICK, SCHEDULERS, WORKLOADS, Workload
 from policysched import __version__
 from policysched.app.dry_run.tables import plain_table
 from policysched.cli.output import console, print_parts
@@ -36,6 +36,8 @@ RESULTS: Final = Path(__file__).resolve().parents[1] / "results"
 SECONDS, QUICK_SECONDS = 15.0, 5.0
 QUICK_NODES, QUICK_PODS = 500, 400
 INTERRUPTED: Final = 130
+SETTLING: Final = 5.0
+"""How long is waited before a run at most, once the API server is ready. Units: seconds."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,7 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--pods", type=_count, help="at most so many measured pods")
     parser.add_argument("--seconds", type=float, help="how long pods are bound at most, from the first one on")
     parser.add_argument("--passes", type=_count, default=1, help="how often each is run")
-    parser.add_argument("--wait", type=float, default=120.0, metavar="SECONDS", help="for a quiet machine, in all")
+    parser.add_argument(
+        "--wait", type=float, default=120.0, metavar="SECONDS", help="for a quiet machine, before anything"
+    )
     parser.add_argument("--no-wait", dest="wait", action="store_const", const=0.0)
     parser.add_argument("--name", help="of the report's files")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of the report")
@@ -91,22 +95,22 @@ def _chosen(given: argparse.Namespace) -> Iterator[tuple[Workload, list[str]]]:
     nodes, pods = given.nodes, given.pods
     if given.quick:
         nodes, pods = nodes or QUICK_NODES, pods or QUICK_PODS
+    workloads = given.workload or (QUICK if given.quick else [one.name for one in WORKLOADS])
     for one in WORKLOADS:
-        wanted = one.name in (given.workload or (QUICK if given.quick else [one.name]))
-        names = [name for name in one.schedulers if name in (given.scheduler or one.schedulers)]
-        if given.scheduler and given.workload:
-            names = list(given.scheduler)
-        if wanted and names:
-            yield one.sized(nodes, pods), names
+        wanted = given.scheduler or (MAIN if given.quick else SCHEDULERS)
+        if not (given.scheduler and given.workload):
+            wanted = [name for name in one.schedulers if name in wanted]
+        if one.name in workloads and wanted:
+            yield one.sized(nodes, pods), list(wanted)
 
 
 def _measure(chosen: Sequence[tuple[Workload, list[str]]], given: argparse.Namespace, report: Report) -> None:
     """Run everything; the order of the schedulers turns round with each workload and pass."""
     seconds = given.seconds or (QUICK_SECONDS if given.quick else SECONDS)
-    patience = Patience(given.wait)
+    Patience(given.wait).wait()
     total = given.passes * sum(len(names) for _, names in chosen)
     with _progress(total) as shown, control_plane() as state:
-        terms = Terms(seconds, patience, shown.bound)
+        terms = Terms(seconds, min(given.wait, SETTLING), shown.bound)
         for turn, (workload, names) in enumerate(chosen):
             shown.say(f"{workload.name}: objects")
             state.make(workload)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -175,24 +175,29 @@ def _table(
 
 def as_markdown(report: Report) -> str:
     """Write the report as a page."""
+    return "\n".join([f"# Schedulers side by side, {report.date}", "", *body(report, 2)]) + "\n"
+
+
+def body(report: Report, level: int) -> Iterator[str]:
+    """Write what was measured and what that means, line by line, with headings of a level."""
+    yield from (heading(report), "", *_NOTES)
+    for title, heads, rows in tables(report):
+        yield from ("", f"{'#' * level} {title}", "")
+        yield _line(heads)
+        yield _line(["---", "---", *["--:"] * (len(heads) - 2)])
+        yield from map(_line, rows)
+    if report.failures:
+        yield from ("", f"{'#' * level} Not measured", "", *(f"- {one}" for one in report.failures))
+
+
+def heading(report: Report) -> str:
+    """Say what ran where, and how."""
     machine = report.machine
-    lines = [
-        f"# Schedulers side by side, {report.date}",
-        "",
+    return (
         f"policysched {report.version} ({report.commit}), Kubernetes {report.kubernetes}; {machine.cores} cores of "
         f"{machine.processor}, {machine.memory_gib:g} GiB, Linux {machine.kernel}, Python {machine.python}; "
-        f"{report.minutes:.0f} minutes.",
-        "",
-        f"    {report.command}",
-        "",
-        *_NOTES,
-    ]
-    for title, heads, rows in tables(report):
-        lines += ["", f"## {title}", "", _line(heads), _line(["---", "---", *["--:"] * (len(heads) - 2)])]
-        lines += map(_line, rows)
-    if report.failures:
-        lines += ["", "## Not measured", "", *(f"- {one}" for one in report.failures)]
-    return "\n".join(lines) + "\n"
+        f"{report.date},\n{report.minutes:.0f} minutes: `{report.command}`."
+    )
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from bench.cluster import policies, templates
@@ -37,7 +37,8 @@ class Terms:
 
     seconds: float
     """How long pods are bound at most, from the first one on."""
-    patience: Patience
+    settling: float
+    """How long is waited for the API server to have done with its start. Units: seconds."""
     say: Callable[[int, int], None]
     """Is told how many pods are bound, and how many are to be."""
 
@@ -49,7 +50,7 @@ def run(workload: Workload, scheduler: str, state: State, terms: Terms) -> Figur
         RuntimeError: the scheduler ended, or bound nothing.
     """
     state.fresh()
-    quiet = terms.patience.wait()
+    quiet = Patience(terms.settling).wait()
     seen = Observation(frozenset(workload.measured_names()))
     with RunningScheduler(scheduler, state.plane) as process, others(workload, state):
         watch = _Watch(process, state, seen, terms)
@@ -239,4 +240,3 @@ def _delete(api: Api, kind: str, name: str) -> None:
 
 
 _CHURNS: Final = {"create": _creates, "recreate": _recreates, "delete": _deletes}
-__all__ = ["Terms", "asdict", "run"]

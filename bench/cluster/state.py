@@ -70,17 +70,16 @@ class State:
 
 @contextmanager
 def control_plane() -> Iterator[State]:
-    """Start etcd and the API server, with their data in memory where that is possible."""
-    before = tempfile.tempdir
-    tempfile.tempdir = str(SHARED_MEMORY) if SHARED_MEMORY.is_dir() else None
-    try:
-        with tempfile.TemporaryDirectory(prefix="policysched-bench-") as folder:
-            policy = Path(folder) / "audit.yaml"
-            policy.write_text(yaml.safe_dump(AUDIT), "utf-8")
-            flags = [f"--disable-admission-plugins={ADMISSION}", f"--audit-policy-file={policy}"]
-            with ControlPlane(
-                controllers=("serviceaccount-controller",), kubelets=False, apiserver_flags=flags
-            ) as plane:
+    """Start etcd and the API server, with their data in memory where that is possible; nothing of it stays."""
+    before, place = tempfile.tempdir, SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="policysched-bench-", dir=place) as folder:
+        policy = Path(folder) / "audit.yaml"
+        policy.write_text(yaml.safe_dump(AUDIT), "utf-8")
+        flags = [f"--disable-admission-plugins={ADMISSION}", f"--audit-policy-file={policy}"]
+        only = ("serviceaccount-controller",)
+        tempfile.tempdir = folder
+        try:
+            with ControlPlane(controllers=only, kubelets=False, apiserver_flags=flags) as plane:
                 yield State(plane)
-    finally:
-        tempfile.tempdir = before
+        finally:
+            tempfile.tempdir = before

@@ -1,0 +1,132 @@
+"""Puts a run into the documents: the tables of docs/performance.md and the plots, as SVG and PNG.
+
+    python -m bench.cluster.publish bench/results/NAME.json
+
+The plots need matplotlib: `pip install --group bench`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bench.cluster.figures import Figures
+from bench.cluster.report import Report, body
+from bench.cluster.workloads import KUBE, MAIN, NULL, OURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
+PAGE: Final = DOCS / "performance.md"
+BEGIN, END = "<!-- what bench.cluster.publish writes begins here -->", "<!-- and ends here -->"
+COLORS: Final = {KUBE: "#8c959f", NULL: "#d0d7de", OURS: "#0969da"}
+FEW: Final = (
+    "basic",
+    "node-affinity",
+    "preferred-pod-affinity",
+    "topology-spreading",
+    "pod-anti-affinity",
+    "pod-affinity",
+)
+"""The workloads of the short plot."""
+STARTS: Final = frozenset(("start-50000-placed",))
+"""Workloads that say nothing of speed: what is measured is the start."""
+_SHARES: Final = ("p50", "p90", "p99", "worst")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the tables and the plots."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.cluster.publish", description="Put a run into the documents."
+    )
+    parser.add_argument("run", type=Path, metavar="JSON", help="what a run has written")
+    given = parser.parse_args(arguments)
+    report = Report.from_json(given.run.read_text("utf-8"))
+    PAGE.write_text(with_tables(PAGE.read_text("utf-8"), report, given.run.name), "utf-8")
+    draw(report, DOCS)
+    return 0
+
+
+def with_tables(page: str, report: Report, name: str) -> str:
+    """Replace the tables of a page by those of a run.
+
+    Raises:
+        ValueError: the page has no place for them.
+    """
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError("the page has no place for tables")
+    source = f"All figures are in [{name}](../bench/results/{name})."
+    lines = [*body(report, 3), "", source]
+    return f"{before}{begin}\n" + "\n".join(lines) + f"\n{end}{after}"
+
+
+def draw(report: Report, folder: Path) -> None:
+    """Draw all plots into a folder, each as SVG and as PNG."""
+    rates = [one for one in report.figures if one.pods_per_second is not None and one.workload not in STARTS]
+    drained = dict.fromkeys(one.workload for one in rates)
+    few = [name for name in FEW if name in drained]
+    if drained:
+        _save(lambda axes: _throughput(axes, report, list(drained)), folder / "throughput", 3 + 0.42 * len(drained))
+    if few:
+        _save(lambda axes: _throughput(axes, report, few), folder / "throughput-short", 3.6)
+    if any(one.p50 is not None for one in report.figures):
+        _save(lambda axes: _latency(axes, report), folder / "latency", 3.6)
+
+
+def _save(fill: Callable[[Axes], None], path: Path, height: float) -> None:
+    """Draw one plot; it is the same again for the same figures. Units: inches."""
+    from matplotlib import rc_context  # noqa: PLC0415 - tables can be written without it
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    settings: dict[Any, Any] = {"svg.hashsalt": "policysched", "svg.fonttype": "none", "font.size": 9}
+    with rc_context(settings):
+        figure = Figure(figsize=(8, height), layout="constrained", facecolor="white")
+        fill(figure.subplots())
+        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+        figure.savefig(path.with_suffix(".png"), dpi=120)
+
+
+def _throughput(axes: Axes, report: Report, names: Sequence[str]) -> None:
+    axes.set_xlabel("pods/s until the last event is stored, more is better")
+    _bars(axes, names, MAIN, lambda name, of: _figure(report.find(name, of), "told_per_second"))
+
+
+def _latency(axes: Axes, report: Report) -> None:
+    axes.set_xlabel("created → bound at a steady 100 pods/s, ms; less is better")
+    _bars(axes, _SHARES, MAIN, lambda name, of: _figure(report.find("steady", of), name))
+
+
+def _figure(one: Figures | None, name: str) -> float:
+    return (getattr(one, name) or 0.0) if one is not None else 0.0
+
+
+def _told(number: float) -> str:
+    """Write a number beside its bar; nothing where there is none."""
+    return f"{number:,.1f}" if 0 < number < 10 else f"{number:,.0f}" if number else ""
+
+
+def _bars(axes: Axes, groups: Sequence[str], schedulers: Iterable[str], value: Callable[[str, str], float]) -> None:
+    """Draw a group of bars for each name, from top to bottom, a bar for each scheduler, with its number."""
+    kept = [one for one in schedulers if any(value(name, one) for name in groups)]
+    thick = 0.8 / max(1, len(kept))
+    for place, scheduler in enumerate(kept):
+        at = [row + (place - (len(kept) - 1) / 2) * thick for row in range(len(groups))]
+        bars = axes.barh(
+            at, [value(name, scheduler) for name in groups], thick, label=scheduler, color=COLORS[scheduler]
+        )
+        axes.bar_label(bars, fmt=_told, padding=2, fontsize=7)
+    axes.set_yticks(range(len(groups)), groups)
+    axes.set_ylim(len(groups) - 0.5, -0.5)
+    axes.margins(x=0.08)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.figure.legend(loc="outside upper center", ncols=len(kept), frameon=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

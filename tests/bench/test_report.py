@@ -1,0 +1,101 @@
+"""The report: ratios, tables, and what is published of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.cluster.figures import Figures
+from bench.cluster.machine import Machine
+from bench.cluster.publish import BEGIN, END, PAGE, draw, with_tables
+from bench.cluster.report import Report, as_markdown, tables
+from bench.cluster.workloads import KUBE, NULL, OURS
+
+MACHINE = Machine("a processor", 2, 8.0, "6.1", "3.11.7")
+
+
+def drained(scheduler: str, speed: float, workload: str = "basic", **more: float) -> Figures:
+    figures = {"pods_per_second": speed, "told_per_second": speed / 2, "cpu_ms": 100 / speed} | more
+    return Figures(workload, scheduler, 5, 10, 10, quiet=True, **figures)  # type: ignore[arg-type]
+
+
+def steady(scheduler: str, p50: float, workload: str = "steady") -> Figures:
+    return Figures(workload, scheduler, 5, 10, 9, p50=p50, p90=2 * p50, p99=3 * p50, worst=4 * p50)
+
+
+def report(*figures: Figures) -> Report:
+    return Report(list(figures), "a command", "2026-01-02", "abc", machine=MACHINE)
+
+
+def column(found: Report, head: str, table: int = 0) -> list[str]:
+    _, heads, rows = tables(found)[table]
+    return [row[heads.index(head)] for row in rows]
+
+
+def test_ratios_are_to_the_same_workload() -> None:
+    found = report(drained(KUBE, 100), drained(NULL, 400), drained(OURS, 300), drained(OURS, 50, "mixed"))
+    assert column(found, "× kube") == ["–", "4.00", "3.00", "–"]
+    assert column(found, "of null") == ["0.25", "–", "0.75", "–"]
+    assert column(found, "events × kube") == ["–", "4.00", "3.00", "–"]
+    assert column(found, "above null") == ["0.75", "–", "0.08", "–"]
+
+
+def test_policies_are_compared_with_none() -> None:
+    found = report(drained(OURS, 400, "apps"), drained(OURS, 300, "apps-20-policies"))
+    assert column(found, "of without") == ["–", "0.75"]
+
+
+def test_steady_rows_have_a_table_of_their_own() -> None:
+    edited = steady(OURS, 6, "steady-20-policies-edited")
+    found = report(drained(OURS, 1), steady(KUBE, 10), steady(OURS, 5), steady(OURS, 4, "steady-20-policies"), edited)
+    assert column(found, "p50 of kube's", 1) == ["–", "0.50", "–", "–"]
+    assert column(found, "p50 of without", 1) == ["–", "–", "–", "1.50"]
+    assert column(found, "bound", 1) == ["9 of 10"] * 4
+
+
+def test_a_busy_machine_and_failures_are_told() -> None:
+    found = report(replace(drained(OURS, 1), quiet=False, foreign_cores=0.5))
+    found.failures.append("basic, null: it ended")
+    text = as_markdown(found)
+    assert "0.50 *" in text
+    assert "## Not measured\n\n- basic, null: it ended\n" in text
+    assert "2 cores of a processor, 8 GiB" in text
+
+
+def test_a_report_is_read_as_it_was_written() -> None:
+    found = report(drained(KUBE, 100), steady(OURS, 3))
+    assert Report.from_json(found.as_json()) == found
+
+
+def test_tables_of_a_page_are_replaced() -> None:
+    page = with_tables(f"before\n{BEGIN}\nold\n{END}\nafter\n", report(drained(KUBE, 100)), "run.json")
+    assert page.startswith(f"before\n{BEGIN}\n")
+    assert page.endswith(f"{END}\nafter\n")
+    assert "old" not in page
+    assert "../bench/results/run.json" in page
+    assert with_tables(page, report(drained(KUBE, 100)), "run.json") == page
+    with pytest.raises(ValueError, match="no place"):
+        with_tables("a page", report(), "run.json")
+
+
+def test_page_has_a_place_for_tables() -> None:
+    text = PAGE.read_text("utf-8")
+    assert (text.count(BEGIN), text.count(END)) == (1, 1)
+
+
+def test_plots_show_every_scheduler_and_are_the_same_again(tmp_path: Path) -> None:
+    found = report(drained(KUBE, 100), drained(NULL, 400), drained(OURS, 300), steady(KUBE, 10), steady(OURS, 5))
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        draw(found, tmp_path / folder)
+    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert names == [
+        f"{name}.{kind}" for name in ("latency", "throughput-short", "throughput") for kind in ("png", "svg")
+    ]
+    for name in names:
+        content = (tmp_path / "one" / name).read_bytes()
+        assert content == (tmp_path / "two" / name).read_bytes()
+        if name.endswith("svg"):
+            assert {KUBE, OURS} <= {one for one in (KUBE, NULL, OURS) if f">{one}<".encode() in content}
