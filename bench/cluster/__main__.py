@@ -13,7 +13,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,8 @@ from typing import Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from bench.cluster.client import RequestError
+from bench.cluster.figures import Figures, middle_runs
 from bench.cluster.machine import Patience
 from bench.cluster.report import Report, as_markdown, tables
 from bench.cluster.running import Terms, run
@@ -33,7 +35,7 @@ from tests.controlplane.golang import BuildError
 from tests.controlplane.programs import ProgramError
 
 RESULTS: Final = Path(__file__).resolve().parents[1] / "results"
-SECONDS, QUICK_SECONDS = 15.0, 5.0
+SECONDS, QUICK_SECONDS = 12.0, 5.0
 QUICK_NODES, QUICK_PODS = 500, 400
 INTERRUPTED: Final = 130
 SETTLING: Final = 5.0
@@ -57,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (BuildError, ProgramError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    report.figures = _in_order(middle_runs(report.figures))
     report.minutes = round((time.monotonic() - began) / 60, 1)
     if report.figures:
         _write(report, given)
@@ -72,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--nodes", type=_count, help="instead of each workload's own number")
     parser.add_argument("--pods", type=_count, help="at most so many measured pods")
     parser.add_argument("--seconds", type=float, help="how long pods are bound at most, from the first one on")
-    parser.add_argument("--passes", type=_count, default=1, help="how often each is run")
+    parser.add_argument("--passes", type=_count, default=1, help="how often; of each the run in the middle is told")
     parser.add_argument(
         "--wait", type=float, default=120.0, metavar="SECONDS", help="for a quiet machine, before anything"
     )
@@ -113,13 +116,29 @@ def _measure(chosen: Sequence[tuple[Workload, list[str]]], given: argparse.Names
         terms = Terms(seconds, min(given.wait, SETTLING), shown.bound)
         for turn, (workload, names) in enumerate(chosen):
             shown.say(f"{workload.name}: objects")
-            state.make(workload)
+            if not _made(workload, state, report):
+                continue
             for round_ in range(given.passes):
                 for name in names if (turn + round_) % 2 == 0 else reversed(names):
                     shown.begin(workload, name)
                     _one(workload, name, state, terms, report)
                     shown.done()
-        report.figures.sort(key=lambda one: [w.name for w, _ in chosen].index(one.workload))
+
+
+def _in_order(figures: Iterable[Figures]) -> list[Figures]:
+    workloads = [one.name for one in WORKLOADS]
+    return sorted(figures, key=lambda one: (workloads.index(one.workload), SCHEDULERS.index(one.scheduler)))
+
+
+def _made(workload: Workload, state: State, report: Report) -> bool:
+    """Make a workload's objects; tell whether that succeeded."""
+    try:
+        state.make(workload)
+    except (ExceptionGroup, RequestError, OSError, RuntimeError, AssertionError) as error:
+        first = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+        report.failures.append(f"{workload.name}: {first}")
+        return False
+    return True
 
 
 def _one(workload: Workload, name: str, state: State, terms: Terms, report: Report) -> None:

@@ -6,7 +6,7 @@ Units: pods a second, milliseconds of the processor a pod, seconds, MiB; latenci
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -59,6 +59,15 @@ class Figures:
         """Read what `asdict` wrote."""
         known = {field.name for field in fields(cls)}
         return cls(**{key: value for key, value in given.items() if key in known})
+
+
+def middle_runs(figures: Iterable[Figures]) -> list[Figures]:
+    """Keep one of the runs of each scheduler on each workload: the one in the middle, the slower one of two."""
+    runs: dict[tuple[str, str], list[Figures]] = {}
+    for one in figures:
+        runs.setdefault((one.workload, one.scheduler), []).append(one)
+    ordered = (sorted(several, key=lambda one: one.pods_per_second or -(one.p50 or 0.0)) for several in runs.values())
+    return [several[(len(several) - 1) // 2] for several in ordered]
 
 
 def throughput(seen: Observation, started: float, *, at_rate: bool) -> dict[str, float | None]:

@@ -36,6 +36,7 @@ class _Line(msgspec.Struct):
     objectRef: _Reference  # noqa: N815 - the API's name
     responseStatus: _Status  # noqa: N815
     stageTimestamp: datetime  # noqa: N815
+    requestReceivedTimestamp: datetime  # noqa: N815
 
 
 _decode = msgspec.json.Decoder(_Line).decode
@@ -61,6 +62,8 @@ class Observation:
     bound: dict[Name, float] = field(default_factory=dict)
     told: dict[Name, float] = field(default_factory=dict)
     """When the first event about a pod was stored after its binding."""
+    sent: dict[Name, float] = field(default_factory=dict)
+    """When a binding that was made reached the API server: nearly in the order of decisions, however many are sent."""
     samples: list[Sample] = field(default_factory=list)
 
     def take(self, lines: Collection[bytes]) -> None:
@@ -73,7 +76,10 @@ class Observation:
             if of.resource == "events":
                 self._tell((of.namespace, of.name.rpartition(".")[0]), at)
             elif (pod := (of.namespace, of.name)) in self.pods:
-                (self.bound if of.subresource == "binding" else self.created)[pod] = at
+                if of.subresource == "binding":
+                    self.bound[pod], self.sent[pod] = at, found.requestReceivedTimestamp.timestamp()
+                else:
+                    self.created[pod] = at
 
     def _tell(self, pod: Name, at: float) -> None:
         if pod in self.pods and pod not in self.told and self.bound.get(pod, at) < at:

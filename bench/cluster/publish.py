@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
-PAGE: Final = DOCS / "performance.md"
+PAGE, README = DOCS / "performance.md", DOCS.parent / "README.md"
+LINK: Final = "(docs/performance.md#beside-kube-scheduler).\n"
+"""The end of the README's sentence, behind which its plot stands."""
+IMAGE: Final = "\n![Pods a second of the schedulers until the last event is stored](docs/throughput-short.svg)\n"
 BEGIN, END = "<!-- what bench.cluster.publish writes begins here -->", "<!-- and ends here -->"
 COLORS: Final = {KUBE: "#8c959f", NULL: "#d0d7de", OURS: "#0969da"}
 FEW: Final = (
@@ -33,6 +37,11 @@ FEW: Final = (
     "pod-affinity",
 )
 """The workloads of the short plot."""
+PLOTS: Final = {
+    "throughput": "Pods a second until the last event is stored",
+    "latency": "From creation to binding at 100 pods a second",
+}
+"""What the page shows."""
 STARTS: Final = frozenset(("start-50000-placed",))
 """Workloads that say nothing of speed: what is measured is the start."""
 _SHARES: Final = ("p50", "p90", "p99", "worst")
@@ -47,8 +56,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     report = Report.from_json(given.run.read_text("utf-8"))
     PAGE.write_text(with_tables(PAGE.read_text("utf-8"), report, given.run.name), "utf-8")
+    README.write_text(with_plot(README.read_text("utf-8")), "utf-8")
     draw(report, DOCS)
     return 0
+
+
+def with_plot(readme: str) -> str:
+    """Put the short plot behind the sentence about it, where it is not there yet."""
+    return readme if IMAGE in readme else readme.replace(LINK, LINK + IMAGE, 1)
 
 
 def with_tables(page: str, report: Report, name: str) -> str:
@@ -62,21 +77,30 @@ def with_tables(page: str, report: Report, name: str) -> str:
     if not (begin and end):
         raise ValueError("the page has no place for tables")
     source = f"All figures are in [{name}](../bench/results/{name})."
-    lines = [*body(report, 3), "", source]
+    plots = [f"![{title}]({name}.svg)\n" for name, title in PLOTS.items() if name in drawn(report)]
+    lines = [*plots, *body(report, 3), "", source]
     return f"{before}{begin}\n" + "\n".join(lines) + f"\n{end}{after}"
+
+
+def drawn(report: Report) -> dict[str, tuple[Callable[[Axes], None], float]]:
+    """Say which plots there is something for: what fills each, and its height in inches."""
+    rates = [one for one in report.figures if one.pods_per_second is not None and one.workload not in STARTS]
+    names = list(dict.fromkeys(one.workload for one in rates))
+    few = [name for name in FEW if name in names]
+    found: dict[str, tuple[Callable[[Axes], None], float]] = {}
+    if names:
+        found["throughput"] = partial(_throughput, report=report, names=names), 1.5 + 0.42 * len(names)
+    if few:
+        found["throughput-short"] = partial(_throughput, report=report, names=few), 3.6
+    if any(one.p50 is not None for one in report.figures):
+        found["latency"] = partial(_latency, report=report), 3.6
+    return found
 
 
 def draw(report: Report, folder: Path) -> None:
     """Draw all plots into a folder, each as SVG and as PNG."""
-    rates = [one for one in report.figures if one.pods_per_second is not None and one.workload not in STARTS]
-    drained = dict.fromkeys(one.workload for one in rates)
-    few = [name for name in FEW if name in drained]
-    if drained:
-        _save(lambda axes: _throughput(axes, report, list(drained)), folder / "throughput", 3 + 0.42 * len(drained))
-    if few:
-        _save(lambda axes: _throughput(axes, report, few), folder / "throughput-short", 3.6)
-    if any(one.p50 is not None for one in report.figures):
-        _save(lambda axes: _latency(axes, report), folder / "latency", 3.6)
+    for name, (fill, height) in drawn(report).items():
+        _save(fill, folder / name, height)
 
 
 def _save(fill: Callable[[Axes], None], path: Path, height: float) -> None:

@@ -1,8 +1,8 @@
-"""How good placements are: they are replayed in the order of their bindings, each compared with the best node then.
+"""How good placements are: replayed in the order in which they were sent, each beside the best node then.
 
 The engine of policysched says what every node is worth to each pod before it is placed: kube-scheduler's arithmetic
-over all nodes, whoever chose. Bindings are not quite in the order of decisions, so that even a perfect choice may come
-to a little less than 1.
+over all nodes, whoever chose. Bindings do not quite arrive in the order of decisions, so that even a perfect choice may
+come to a little less than 1.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def judge(workload: Workload, seen: Observation, nodes: Mapping[Name, str]) -> d
     """Give the mean of the chosen nodes' totals over the best ones', and how many are where a filter is against it."""
     engine = Engine(*_cluster(workload), random.Random(7))
     pods = {(of["namespace"], of["name"]): pod for pod in workload.measured_pods() if (of := pod["metadata"])}
-    order = sorted(seen.bound, key=lambda pod: seen.bound[pod])
+    order = sorted(seen.bound, key=lambda pod: seen.sent[pod])
     every = max(1, len(order) // JUDGED)
     shares = [
         share

@@ -58,8 +58,9 @@ def run(workload: Workload, scheduler: str, state: State, terms: Terms) -> Figur
         with coming:
             watch.until_done(limited=not workload.rate)
         peak, end = memory_of(process.pid)
-        judged = judge(workload, seen, _nodes_of_pods(state)) if workload.judged and not workload.rate else {}
-        found = throughput(seen, process.started, at_rate=bool(workload.rate))
+        nodes = _nodes_of_pods(state)
+    judged = judge(workload, seen, nodes) if workload.judged and not workload.rate else {}
+    found = throughput(seen, process.started, at_rate=bool(workload.rate))
     sizes = {"nodes": workload.nodes, "pods": workload.measured.count, "bound": len(seen.bound)}
     memory = {"peak_mib": peak, "end_mib": end}
     return Figures(workload.name, scheduler, **sizes, **memory, quiet=quiet, **found, **judged)

@@ -47,14 +47,19 @@ class State:
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
         self._empty, self._kept = plane.folder / "empty", plane.folder / "kept"
+        self._made: Workload | None = None
         plane.load([DEFINITION])
         plane.save(self._empty)
 
     def make(self, workload: Workload) -> None:
-        """Make all objects of a workload from nothing, and keep them."""
+        """Make all objects of a workload from nothing, and keep them; what is there already stays."""
+        if workload.same_objects() == self._made:
+            return
+        self._made = None
         self.plane.restore(self._empty)
         asyncio.run(self._make(workload))
         self.plane.save(self._kept)
+        self._made = workload.same_objects()
 
     async def _make(self, workload: Workload) -> None:
         async with Client(self.plane.kubeconfig()) as client:

@@ -93,6 +93,10 @@ class Workload:
         count = self.measured.count if pods is None else min(self.measured.count, pods)
         return replace(self, nodes=nodes, before=before, measured=replace(self.measured, count=count))
 
+    def same_objects(self) -> Workload:
+        """Give what all workloads with the same objects have in common."""
+        return replace(self, name="", churn=None, edited=False, against="", schedulers=(), judged=True)
+
     @property
     def node_names(self) -> list[str]:
         """The names of all nodes."""
@@ -198,7 +202,7 @@ WORKLOADS: Final[Sequence[Workload]] = (
         "node-affinity", _pods("pod-with-node-affinity", 2000), [_pods("pod-with-node-affinity", 1000)], zones=["zone1"]
     ),
     replace(_affinity("pod-affinity", "pod-with-pod-affinity", 2000, 1000, "zone1"), schedulers=SCHEDULERS),
-    replace(_affinity("pod-anti-affinity", "pod-with-pod-anti-affinity", 1000, 1000), schedulers=SCHEDULERS),
+    _affinity("pod-anti-affinity", "pod-with-pod-anti-affinity", 1000, 1000),
     _affinity("preferred-pod-affinity", "pod-with-preferred-pod-affinity", 2000, 1000),
     _affinity("preferred-pod-anti-affinity", "pod-with-preferred-pod-anti-affinity", 2000, 1000),
     _selected("pod-affinity-ns-selector", "pod-affinity-ns-selector", 2000, 1000, "zone1"),

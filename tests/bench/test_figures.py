@@ -14,7 +14,8 @@ from bench.cluster.observation import Observation, Sample, Tail
 def audit(pod: str, second: float, *, what: str = "pods", sub: str = "", code: int = 201) -> bytes:
     reference = f'{{"resource":"{what}","namespace":"default","name":"{pod}","subresource":"{sub}"}}'
     stamp = f"1970-01-01T00:00:{second:09.6f}Z"
-    text = f'{{"objectRef":{reference},"responseStatus":{{"code":{code}}},"stageTimestamp":"{stamp}"}}'
+    received = f'"requestReceivedTimestamp":"{stamp}"'
+    text = f'{{"objectRef":{reference},"responseStatus":{{"code":{code}}},"stageTimestamp":"{stamp}",{received}}}'
     return text.encode()
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.cluster.figures import Figures
+from bench.cluster.figures import Figures, middle_runs
 from bench.cluster.machine import Machine
-from bench.cluster.publish import BEGIN, END, PAGE, draw, with_tables
+from bench.cluster.publish import BEGIN, END, IMAGE, LINK, PAGE, README, draw, with_plot, with_tables
 from bench.cluster.report import Report, as_markdown, tables
 from bench.cluster.workloads import KUBE, NULL, OURS
 
@@ -40,6 +40,11 @@ def test_ratios_are_to_the_same_workload() -> None:
     assert column(found, "of null") == ["0.25", "–", "0.75", "–"]
     assert column(found, "events × kube") == ["–", "4.00", "3.00", "–"]
     assert column(found, "above null") == ["0.75", "–", "0.08", "–"]
+
+
+def test_of_several_runs_the_middle_one_is_told() -> None:
+    runs = [drained(OURS, speed) for speed in (300, 100, 200)] + [steady(OURS, p50) for p50 in (5, 9)]
+    assert middle_runs(runs) == [drained(OURS, 200), steady(OURS, 9)]
 
 
 def test_policies_are_compared_with_none() -> None:
@@ -75,14 +80,17 @@ def test_tables_of_a_page_are_replaced() -> None:
     assert page.endswith(f"{END}\nafter\n")
     assert "old" not in page
     assert "../bench/results/run.json" in page
+    assert "(throughput.svg)" in page
     assert with_tables(page, report(drained(KUBE, 100)), "run.json") == page
     with pytest.raises(ValueError, match="no place"):
         with_tables("a page", report(), "run.json")
 
 
-def test_page_has_a_place_for_tables() -> None:
-    text = PAGE.read_text("utf-8")
-    assert (text.count(BEGIN), text.count(END)) == (1, 1)
+def test_documents_have_a_place_for_a_run() -> None:
+    text, readme = PAGE.read_text("utf-8"), README.read_text("utf-8")
+    assert (text.count(BEGIN), text.count(END), readme.count(LINK)) == (1, 1, 1)
+    assert with_plot(readme).count(IMAGE) == 1
+    assert with_plot(with_plot(readme)) == with_plot(readme)
 
 
 def test_plots_show_every_scheduler_and_are_the_same_again(tmp_path: Path) -> None:

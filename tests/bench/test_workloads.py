@@ -103,6 +103,12 @@ def test_other_sizes_keep_pods_a_node() -> None:
     assert one.sized(None, 10**9).measured == one.measured
 
 
+def test_same_objects_are_made_once() -> None:
+    assert NAMES["mixed-churn"].same_objects() == NAMES["unschedulable-churn"].same_objects()
+    assert NAMES["basic"].same_objects() != NAMES["mixed-churn"].same_objects()
+    assert NAMES["apps"].same_objects() != NAMES["apps-20-policies"].same_objects()
+
+
 def test_volumes_are_bound_to_the_claims_of_their_pods() -> None:
     small: Workload = NAMES["csi-volumes"].sized(10, 5)
     objects: list[dict[str, Any]] = [one for step in small.standing() for one in step] + list(small.measured_pods())
