@@ -1,0 +1,325 @@
+"""The checker: types of all parts of an expression, and which overloads a call may mean.
+
+Source: cel-go v0.26 checker/checker.go, checker/types.go, checker/errors.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from policysched.cel import types
+from policysched.cel.declarations import FIELDS, Overload, declared, functions
+from policysched.cel.issues import Issues
+from policysched.cel.syntax.tree import (
+    Call,
+    Entry,
+    ListOf,
+    Literal,
+    Loop,
+    MapOf,
+    Message,
+    Name,
+    Node,
+    Select,
+    qualified_name,
+)
+from policysched.cel.types import Type, list_of, map_of, optional_of
+from policysched.cel.unification import (
+    Substitutions,
+    assignable,
+    assignable_lists,
+    most_general,
+    substituted,
+    without_optional,
+)
+from policysched.cel.values.scalars import Uint
+
+_LITERALS: Final = {
+    bool: types.BOOL,
+    bytes: types.BYTES,
+    float: types.DOUBLE,
+    int: types.INT,
+    type(None): types.NULL,
+    str: types.STRING,
+    Uint: types.UINT,
+}
+
+
+class Checked:
+    """What the checker found: the type of each node, the overloads of each call, and names that are types."""
+
+    def __init__(self) -> None:
+        self.types: dict[Node, Type] = {}
+        self.overloads: dict[Node, list[Overload]] = {}
+        self.names: dict[Node, str] = {}
+        """Nodes that are a variable or a type as a whole, by its name."""
+        self.functions: dict[Node, str] = {}
+        """Calls of functions with a qualified name, which look like methods."""
+
+
+def check(node: Node, issues: Issues) -> Checked:
+    """Check an expression; what is wrong with it is reported."""
+    checker = _Checker(issues)
+    checker.check(node)
+    found = checker.found
+    found.types = {one: substituted(checker.known, of, to_dyn=True) for one, of in found.types.items()}
+    return found
+
+
+class _Checker:
+    def __init__(self, issues: Issues) -> None:
+        self.found = Checked()
+        self.known: Substitutions = {}
+        self._issues = issues
+        self._scopes: list[dict[str, Type]] = []
+        self._free = 0
+
+    def check(self, node: Node) -> Type:
+        """Work out the type of a node and of all below it."""
+        of = self._OF[type(node)](self, node)
+        self.found.types[node] = of
+        return of
+
+    def _literal(self, node: Literal) -> Type:
+        return _LITERALS[type(node.value)]
+
+    # Names and fields
+
+    def _lookup(self, name: str) -> Type | None:
+        name = name.removeprefix(".")
+        for scope in reversed(self._scopes):
+            if name in scope:
+                return scope[name]
+        return declared(name)
+
+    def _name(self, node: Name) -> Type:
+        of = self._lookup(node.name)
+        if of is None:
+            self._undeclared(node, node.name)
+            return types.ERROR
+        self.found.names[node] = node.name.removeprefix(".")
+        return of
+
+    def _undeclared(self, node: Node, name: str) -> None:
+        self._issues.report(node.at, f"undeclared reference to '{name}' (in container '')")
+
+    def _select(self, node: Select) -> Type:
+        name = qualified_name(node)
+        of = None if name is None else self._lookup(name)
+        if of is not None and name is not None:
+            self.found.names[node] = name.removeprefix(".")
+            return of
+        of = self._field(node, node.operand, node.field_name)
+        return types.BOOL if node.test else substituted(self.known, of)
+
+    def _field(self, node: Node, operand: Node, name: str, *, optional: bool = False) -> Type:
+        of, was_optional = without_optional(substituted(self.known, self.check(operand)))
+        result = types.DYN
+        if of.kind == "map":
+            result = of.parameters[1]
+        elif of.kind == "struct":
+            result = self._struct_field(node, of, name)
+        elif of.kind == "param":
+            self._assignable(types.DYN, of)
+        elif not (of.is_dynamic or of.kind == "error"):
+            self._issues.report(node.at, f"type '{of.formatted()}' does not support field selection")
+        return optional_of(result) if optional or was_optional else result
+
+    def _struct_field(self, node: Node, of: Type, name: str) -> Type:
+        if of != types.DEVICE:
+            self._issues.report(node.at, f"unexpected failed resolution of '{of.name}'")
+        elif name in FIELDS:
+            return FIELDS[name]
+        else:
+            self._issues.report(node.at, f"undefined field '{name}'")
+        return types.ERROR
+
+    # Calls
+
+    def _call(self, node: Call) -> Type:
+        if node.function == "_?._":
+            field = node.arguments[1]
+            name = field.value if isinstance(field, Literal) else ""
+            return substituted(self.known, self._field(node, node.arguments[0], str(name), optional=True))
+        for one in node.arguments:
+            self.check(one)
+        if node.target is None:
+            return self._resolve(node, node.function, None)
+        prefix = qualified_name(node.target)
+        if prefix is not None and (whole := f"{prefix}.{node.function}".removeprefix(".")) in functions():
+            self.found.functions[node] = whole
+            return self._resolve(node, whole, None)
+        self.check(node.target)
+        return self._resolve(node, node.function, node.target)
+
+    def _resolve(self, node: Call, name: str, target: Node | None) -> Type:
+        overloads = functions().get(name.removeprefix("."))
+        if overloads is None:
+            self._undeclared(node, name)
+            return types.ERROR
+        nodes = [*([target] if target else []), *node.arguments]
+        given = [self.found.types[one] for one in nodes]
+        if name in {"_&&_", "_||_"}:
+            return self._both_bool(nodes, given)
+        return self._overload(node, name.removeprefix("."), given, is_method=target is not None)
+
+    def _both_bool(self, nodes: list[Node], given: list[Type]) -> Type:
+        fits = [self._is(node, types.BOOL, of) for node, of in zip(nodes, given, strict=True)]
+        return types.BOOL if all(fits) else types.ERROR
+
+    def _overload(self, node: Call, name: str, given: list[Type], *, is_method: bool) -> Type:
+        result: Type | None = None
+        fitting: list[Overload] = []
+        for one in functions()[name]:
+            if one.member is not is_method:
+                continue
+            fresh = {parameter: self._fresh() for parameter in one.parameters}
+            takes = [substituted(fresh, of) for of in one.arguments]
+            made = assignable_lists(self.known, given, takes)
+            if made is None:
+                continue
+            self.known = made
+            fitting.append(one)
+            of = substituted(self.known, substituted(fresh, one.result))
+            if result is None:
+                result = of
+            elif not result.is_dynamic and of != result:
+                result = types.DYN
+        if result is None:
+            self._no_overload(node, name, given, is_method=is_method)
+            return types.ERROR
+        self.found.overloads[node] = fitting
+        return result
+
+    def _no_overload(self, node: Node, name: str, given: list[Type], *, is_method: bool) -> None:
+        shown = [substituted(self.known, of, to_dyn=True).formatted() for of in given]
+        target = f"{shown.pop(0)}." if is_method else ""
+        signature = f"{target}({', '.join(shown)})"
+        self._issues.report(node.at, f"found no matching overload for '{name}' applied to '{signature}'")
+
+    # Lists, maps and messages
+
+    def _list(self, node: ListOf) -> Type:
+        joined: Type | None = None
+        for place, one in enumerate(node.elements):
+            of = self._unwrapped(one, self.check(one), optional=place in node.optional)
+            joined = self._join(joined, of)
+        return list_of(joined or self._fresh())
+
+    def _map(self, node: MapOf) -> Type:
+        keys: Type | None = None
+        values: Type | None = None
+        for one in node.entries:
+            if isinstance(one.key, Node):
+                keys = self._join(keys, self.check(one.key))
+            of = self._unwrapped(one.value, self.check(one.value), optional=one.optional)
+            values = self._join(values, of)
+        if keys is None or values is None:
+            keys, values = self._fresh(), self._fresh()
+        return map_of(keys, values)
+
+    def _unwrapped(self, node: Node, of: Type, *, optional: bool) -> Type:
+        if not optional:
+            return of
+        inner, was_optional = without_optional(of)
+        if not was_optional and not inner.is_dynamic:
+            self._mismatch(node, optional_of(inner), inner)
+        return inner
+
+    def _join(self, before: Type | None, of: Type) -> Type:
+        if before is None:
+            return of
+        return most_general(before, of) if self._assignable(before, of) else types.DYN
+
+    def _message(self, node: Message) -> Type:
+        of = self._lookup(node.type_name)
+        if of is None:
+            self._undeclared(node, node.type_name)
+            return types.ERROR
+        result = types.ERROR
+        if of.kind != "type":
+            self._issues.report(node.at, f"'{of.name}' is not a type")
+        elif not of.parameters or of.parameters[0].kind not in {"struct", "timestamp", "duration", "null"}:
+            name = of.parameters[0].name if of.parameters else ""
+            self._issues.report(node.at, f"'{name}' is not a message type")
+        else:
+            result = of.parameters[0]
+        for one in node.entries:
+            self._message_field(one, result)
+        return result
+
+    def _message_field(self, one: Entry, of: Type) -> None:
+        given = self.check(one.value)
+        found = FIELDS.get(str(one.key)) if of == types.DEVICE else None
+        if of.kind in {"struct", "timestamp", "duration"} and of != types.DEVICE:
+            self._issues.report(one.at, f"unexpected failed resolution of '{of.name}'")
+        elif found is None:
+            self._issues.report(one.at, f"undefined field '{one.key}'")
+        given = self._unwrapped(one.value, given, optional=one.optional)
+        if found is not None and not self._assignable(found, given):
+            message = f"is '{found.formatted()}' but provided type is '{given.formatted()}'"
+            self._issues.report(one.at, f"expected type of field '{one.key}' {message}")
+
+    # Loops
+
+    def _loop(self, node: Loop) -> Type:
+        over = substituted(self.known, self.check(node.over))
+        built = self.check(node.start)
+        # The range's type may be known better once the start was looked at.
+        over = substituted(self.known, over)
+        first, second = self._loop_variables(node, over)
+        self._scopes.append({node.result_name: built})
+        self._scopes.append({node.variable: first} | ({node.second: second} if node.second else {}))
+        self._is(node.condition, types.BOOL, self.check(node.condition))
+        self._is(node.step, built, self.check(node.step))
+        self._scopes.pop()
+        result = substituted(self.known, self.check(node.result))
+        self._scopes.pop()
+        return result
+
+    def _loop_variables(self, node: Loop, over: Type) -> tuple[Type, Type]:
+        if over.kind == "list":
+            element = over.parameters[0]
+            return (types.INT, element) if node.second else (element, element)
+        if over.kind == "map":
+            return over.parameters[0], over.parameters[1]
+        if over.kind in {"dyn", "error", "param"}:
+            self._assignable(types.DYN, over)
+            return types.DYN, types.DYN
+        shown = f"expression of type '{over.formatted()}' cannot be range of a comprehension"
+        self._issues.report(node.over.at, f"{shown} (must be list, map, or dynamic)")
+        return types.ERROR, types.ERROR
+
+    # Types
+
+    def _is(self, node: Node, wanted: Type, of: Type) -> bool:
+        if self._assignable(wanted, of):
+            return True
+        self._mismatch(node, wanted, of)
+        return False
+
+    def _mismatch(self, node: Node, wanted: Type, of: Type) -> None:
+        self._issues.report(node.at, f"expected type '{wanted.formatted()}' but found '{of.formatted()}'")
+
+    def _assignable(self, first: Type, second: Type) -> bool:
+        made = assignable(self.known, first, second)
+        if made is None:
+            return False
+        self.known = made
+        return True
+
+    def _fresh(self) -> Type:
+        self._free += 1
+        return Type("param", f"_var{self._free - 1}")
+
+    _OF: Final[dict[type[Node], Callable[[_Checker, Any], Type]]] = {
+        Literal: _literal,
+        Name: _name,
+        Select: _select,
+        Call: _call,
+        ListOf: _list,
+        MapOf: _map,
+        Message: _message,
+        Loop: _loop,
+    }

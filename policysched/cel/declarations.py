@@ -1,0 +1,130 @@
+"""What an expression may name: functions with their overloads, types and the variable `device` with its fields.
+
+The functions stand in functions.txt, one overload a line: the name, with a dot before it where it is a method, the name
+of the overload, the types of its arguments and of its result.
+
+Source: cel-go v0.26 common/stdlib, ext, cel/library.go; k8s.io/apiserver v0.36 pkg/cel/library, pkg/cel/environment;
+k8s.io/dynamic-resource-allocation v0.36 cel/compile.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Final
+
+from policysched.cel import types
+from policysched.cel.types import Type, list_of, map_of, type_of
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One way to call a function."""
+
+    name: str
+    member: bool
+    arguments: tuple[Type, ...]
+    result: Type
+    parameters: tuple[str, ...]
+    """The type parameters that arguments and result are written with."""
+
+
+_NAMED: Final = {
+    one.formatted(): one
+    for one in (
+        *(types.BOOL, types.BYTES, types.DOUBLE, types.INT, types.UINT, types.STRING, types.NULL, types.DYN),
+        *(types.DURATION, types.TIMESTAMP, types.TYPE, types.IP, types.CIDR),
+    )
+}
+
+
+@cache
+def functions() -> dict[str, tuple[Overload, ...]]:
+    """Return all functions, each with its overloads in the order in which they are tried."""
+    text = resources.files("policysched.cel").joinpath("functions.txt").read_text(encoding="utf-8")
+    found: dict[str, list[Overload]] = {}
+    for line in text.splitlines():
+        name, overload, arguments, result = line.split("\t")
+        takes = tuple(_parsed(one) for one in arguments.split("; ")) if arguments else ()
+        gives = _parsed(result)
+        parameters = tuple(sorted({one for part in (*takes, gives) for one in _parameters(part)}))
+        found.setdefault(name.lstrip("."), []).append(
+            Overload(overload, name.startswith("."), takes, gives, parameters)
+        )
+    return {name: tuple(overloads) for name, overloads in found.items()}
+
+
+def _parsed(text: str) -> Type:
+    if text in _NAMED:
+        return _NAMED[text]
+    if len(text) == 1:
+        return Type("param", text)
+    if not text.endswith(")"):
+        return Type("struct", text)
+    name, _, inside = text[:-1].partition("(")
+    parts = [_parsed(part) for part in _split(inside)]
+    kind = name if name in {"list", "map", "type"} else "opaque"
+    return Type(kind, name, tuple(parts))
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, start = [], 0, 0
+    for place, character in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if character == "," and not depth:
+            parts.append(text[start:place])
+            start = place + 2
+    return [*parts, text[start:]]
+
+
+def _parameters(one: Type) -> set[str]:
+    if one.kind == "param":
+        return {one.name}
+    return {name for part in one.parameters for name in _parameters(part)}
+
+
+_ANYTHING: Final = Type("param", "A")
+TYPE_NAMES: Final[dict[str, Type]] = {
+    "bool": types.BOOL,
+    "bytes": types.BYTES,
+    "double": types.DOUBLE,
+    "google.protobuf.Duration": types.DURATION,
+    "google.protobuf.Timestamp": types.TIMESTAMP,
+    "int": types.INT,
+    "list": list_of(_ANYTHING),
+    "map": map_of(_ANYTHING, Type("param", "B")),
+    "null_type": types.NULL,
+    "string": types.STRING,
+    "type": types.TYPE,
+    "uint": types.UINT,
+    "net.IP": types.IP,
+    "net.CIDR": types.CIDR,
+    "optional_type": types.OPTIONAL,
+    "kubernetes.DRADevice": types.DEVICE,
+    "duration": types.DURATION,
+    "timestamp": types.TIMESTAMP,
+}
+"""The types that an expression can name."""
+RUNTIME_TYPES: Final = {
+    name: of for name, of in TYPE_NAMES.items() if name not in {types.DEVICE.name, "duration", "timestamp"}
+}
+"""Those of them that are values."""
+FIELDS: Final[dict[str, Type]] = {
+    "driver": types.STRING,
+    "allowMultipleAllocations": types.BOOL,
+    "attributes": map_of(types.STRING, map_of(types.STRING, types.ANY)),
+    "capacity": map_of(types.STRING, map_of(types.STRING, types.QUANTITY)),
+}
+"""The fields of a device."""
+VARIABLE: Final = "device"
+
+
+def declared(name: str) -> Type | None:
+    """Return the type of what a name stands for, None where it stands for nothing."""
+    if name == VARIABLE:
+        return types.DEVICE
+    if name == "type":
+        return types.TYPE
+    found = TYPE_NAMES.get(name)
+    return None if found is None else type_of(found)

@@ -1,0 +1,202 @@
+"""Selectors of devices: compiled once, asked about each device.
+
+A device's values are made once (`Variables`), however many selectors are asked about it.
+
+Source: k8s.io/dynamic-resource-allocation v0.36 cel/compile.go; k8s.io/api/resource/v1.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from policysched.cel import types
+from policysched.cel.checker import check
+from policysched.cel.declarations import VARIABLE
+from policysched.cel.evaluation import Closure, InternalError, ProgramError, compile_closures
+from policysched.cel.issues import Issue, Issues
+from policysched.cel.libraries.kubernetes import semver_of
+from policysched.cel.syntax.parser import parse
+from policysched.cel.validation import validate
+from policysched.cel.values.kinds import GO_NAMES, KINDS, LISTS, MAPS
+from policysched.cel.values.kubernetes import Address, Format, Locator, Prefix, Quantity, Semver
+from policysched.cel.values.scalars import DefaultMap, Duration, Error, Map, Optional, Timestamp, Uint
+from policysched.cel.values.work import LIMIT, WORK, CostLimitError
+from policysched.model import quantity as amounts
+
+_FRAMES: Final = 20_000
+"""Python's frames that a text of the deepest nesting needs, with some to spare; they take no stack of C."""
+_MOST_CHARACTERS: Final = 100_000
+COST_LIMIT: Final = "operation cancelled: actual cost limit exceeded"
+_OUTPUTS: Final = frozenset({types.BOOL, types.ANY})
+
+
+class SelectorError(ValueError):
+    """A selector that cannot be used; the message is Kubernetes'."""
+
+    def __init__(self, message: str, issues: tuple[Issue, ...] = ()) -> None:
+        super().__init__(message)
+        self.issues = issues
+        """What is wrong and where, in the order of the text; empty where it is about the text as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What selectors read of a device.
+
+    Attributes:
+        attributes: For each name, with or without a domain, its `bool`, `int`, `string` or `version` with the value.
+        capacity: For each name its quantity.
+    """
+
+    driver: str
+    attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    capacity: Mapping[str, str] = field(default_factory=dict)
+    allow_multiple_allocations: bool = False
+
+
+class Variables:
+    """A device as values of the language."""
+
+    __slots__ = ("_device", "trouble")
+
+    def __init__(self, device: Device) -> None:
+        self.trouble: str | None = None
+        """Why no selector can be asked about the device."""
+        attributes, capacity = DefaultMap(), DefaultMap()
+        for name in sorted(device.attributes):
+            value = _attribute(device.attributes[name])
+            if isinstance(value, Error):
+                self.trouble = self.trouble or f"attribute {name}: {value.message}"
+            _put(attributes, name, device.driver, value)
+        for name, amount in device.capacity.items():
+            _put(capacity, name, device.driver, Quantity(amounts.parse(amount)))
+        self._device = Map(
+            {
+                "driver": device.driver,
+                "allowMultipleAllocations": device.allow_multiple_allocations,
+                "attributes": attributes,
+                "capacity": capacity,
+            }
+        )
+
+    @property
+    def value(self) -> Map:
+        """The value of the variable `device`."""
+        return self._device
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledSelector:
+    """A selector that can be asked about devices."""
+
+    text: str
+    _closure: Closure
+    _slots: int
+
+    def matches(self, device: Variables) -> bool | str:
+        """Return whether a device matches, or the error of the evaluation, in Kubernetes' words."""
+        if device.trouble is not None:
+            return device.trouble
+        WORK.left = LIMIT
+        try:
+            value = self._closure([device.value, *([None] * (self._slots - 1))])
+        except CostLimitError:
+            return COST_LIMIT
+        except InternalError as error:
+            return str(error)
+        if value is True or value is False:
+            return bool(value)
+        return value.message if isinstance(value, Error) else _not_bool(value)
+
+
+def compile_selector(text: str) -> CompiledSelector:
+    """Compile a selector.
+
+    Raises:
+        SelectorError: it cannot be used.
+    """
+    issues = Issues(text)
+    with _deep_recursion():
+        if len(text) > _MOST_CHARACTERS:
+            size = f"size: {len(text)}, limit {_MOST_CHARACTERS}"
+            issues.report(-1, f"expression code point size exceeds limit: {size}")
+            _refuse(issues)
+        node = parse(text, issues)
+        _refuse(issues)
+        checked = check(node, issues)
+        _refuse(issues)
+        validate(node, checked, issues)
+        _refuse(issues)
+        if checked.types[node] not in _OUTPUTS:
+            raise SelectorError(f"must evaluate to bool or the unknown type, not {checked.types[node]}")
+        try:
+            closure, slots = compile_closures(node, checked, VARIABLE)
+        except ProgramError as error:
+            raise SelectorError(f"program instantiation failed: {error}") from None
+    return CompiledSelector(text, closure, slots)
+
+
+def _refuse(issues: Issues) -> None:
+    if issues.found:
+        raise SelectorError(f"compilation failed: {issues.shown()}", tuple(issues.ordered()))
+
+
+@contextmanager
+def _deep_recursion() -> Iterator[None]:
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def _attribute(given: Mapping[str, Any]) -> Any:
+    for kind in ("int", "bool", "string"):
+        if given.get(kind) is not None:
+            return given[kind]
+    if given.get("version") is None:
+        return Error("unsupported attribute value")
+    version = semver_of(given["version"])
+    return Error(f"parse semantic version: {version.message}") if isinstance(version, Error) else version
+
+
+def _put(into: Map, name: str, driver: str, value: Any) -> None:
+    domain, slash, identifier = name.partition("/")
+    if not slash:
+        domain, identifier = driver, name
+    into.entries.setdefault(domain, Map()).entries[identifier] = value
+
+
+_CONVERSIONS: Final[dict[type, str]] = {
+    str: "unsupported native conversion from string to 'bool'",
+    int: "unsupported type conversion from 'int' to bool",
+    Uint: "unsupported type conversion from 'uint' to bool",
+    float: "type conversion error from Double to 'bool'",
+    bytes: "type conversion error from Bytes to 'bool'",
+    type(None): "type conversion error from 'null_type' to 'bool'",
+    Duration: "type conversion error from 'Duration' to 'bool'",
+    Timestamp: "type conversion error from 'Timestamp' to 'bool'",
+    Semver: "type conversion error from 'Semver' to 'bool'",
+    Quantity: "type conversion error from 'Quantity' to 'bool'",
+    Locator: "type conversion error from 'URL' to 'bool'",
+    Address: "type conversion error from 'IP' to 'bool'",
+    Prefix: "type conversion error from 'CIDR' to 'bool'",
+    Format: "type conversion error from 'Format' to 'bool'",
+    types.Type: "type conversion not supported for 'type'",
+    **dict.fromkeys(LISTS, "type conversion error from list to 'bool'"),
+    **dict.fromkeys(MAPS, "type conversion error from map to 'bool'"),
+}
+
+
+def _not_bool(value: Any) -> str:
+    reason = _CONVERSIONS.get(type(value), f"type conversion error from {GO_NAMES[type(value)]} to 'bool'")
+    if isinstance(value, Optional):
+        if value.present and type(value.value) is bool:
+            return value.value  # type: ignore[return-value]
+        reason = _CONVERSIONS[type(value.value)] if value.present else "optional.none() dereference"
+    return f"CEL result of type {KINDS[type(value)].name} could not be converted to bool: {reason}"

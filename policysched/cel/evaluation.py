@@ -1,0 +1,582 @@
+"""A checked expression as closures over the values of its variables.
+
+A closure is given the slots of all variables of the expression and returns a value, which may be an error. Constants,
+lists of constants and conversions of constants are worked out once; a pattern that is a constant is compiled once.
+
+Source: cel-go v0.26 interpreter/planner.go, interpretable.go, attributes.go, decorators.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from policysched.cel.checker import Checked
+from policysched.cel.declarations import RUNTIME_TYPES, Overload, functions
+from policysched.cel.libraries import clocks, conversions, kubernetes, lists, patterns, strings
+from policysched.cel.libraries.operators import OPERATORS
+from policysched.cel.lookups import has_field, look_up, look_up_optional
+from policysched.cel.syntax.macros import UNUSED
+from policysched.cel.syntax.tree import Call, Entry, ListOf, Literal, Loop, MapOf, Message, Name, Node, Select, walk
+from policysched.cel.values.comparing import equal
+from policysched.cel.values.kinds import GO_NAMES, KINDS, LISTS, MAPS, fits
+from policysched.cel.values.scalars import (
+    INT_MAX,
+    UINT_MAX,
+    Duration,
+    Error,
+    GrowingList,
+    Map,
+    Optional,
+    Timestamp,
+    Uint,
+    key_form,
+)
+from policysched.cel.values.texts import shown
+from policysched.cel.values.work import WORK
+
+Slots = list[Any]
+Closure = Callable[[Slots], Any]
+_OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
+    **clocks.OVERLOADS,
+    **conversions.OVERLOADS,
+    **kubernetes.OVERLOADS,
+    **lists.OVERLOADS,
+    **patterns.OVERLOADS,
+    **strings.OVERLOADS,
+}
+_CONVERSIONS: Final = frozenset(
+    ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"]
+)
+_UNGUARDED: Final = frozenset(
+    {"contains_string", "ends_with_string", "list_flatten", "list_flatten_int", "starts_with_string"}
+)
+_NO_OVERLOAD: Final = Error("no such overload")
+_UNSET: Final = object()
+_IN_SET: Final = frozenset({bool, int, Uint, float, str})
+
+
+class ProgramError(ValueError):
+    """An expression whose constants alone are wrong; the message is cel-go's."""
+
+
+def compile_closures(node: Node, checked: Checked, variable: str) -> tuple[Closure, int]:
+    """Make the closures of an expression.
+
+    Returns:
+        What evaluates it, and how many slots it needs; the variable is in the first.
+
+    Raises:
+        ProgramError: a constant cannot be converted, or a pattern is none.
+    """
+    made = _Compiler(checked, variable)
+    return made.of(node), made.slots
+
+
+class _Compiler:
+    def __init__(self, checked: Checked, variable: str) -> None:
+        self._checked = checked
+        self._scope: dict[str, Closure] = {variable: _slot(0)}
+        self._constants: dict[Closure, Any] = {}
+        self.slots = 1
+
+    def of(self, node: Node) -> Closure:
+        """Make the closure of a node."""
+        return self._OF[type(node)](self, node)
+
+    def _literal(self, node: Literal) -> Closure:
+        return self._constant(node.value)
+
+    def _constant(self, value: Any) -> Closure:
+        def constant(_: Slots) -> Any:
+            return value
+
+        self._constants[constant] = value
+        return constant
+
+    def _all_constant(self, parts: Sequence[Closure]) -> bool:
+        return all(part in self._constants for part in parts)
+
+    # Names, fields and elements
+
+    def _name(self, node: Node) -> Closure:
+        name = self._checked.names[node]
+        if self._checked.types[node].kind != "type":
+            return self._scope[name]
+        if name not in RUNTIME_TYPES:
+            raise ProgramError(f"reference to undefined type: {name}")
+        return self._constant(RUNTIME_TYPES[name])
+
+    def _select(self, node: Select) -> Closure:
+        if node in self._checked.names:
+            return self._name(node)
+        operand, name = self.of(node.operand), node.field_name
+        chained = _is_chained(node.operand)
+        if node.test:
+            return lambda slots: has_field(operand(slots), name, chained=chained)
+
+        def select(slots: Slots) -> Any:
+            return look_up(operand(slots), name, chained=chained)
+
+        return select
+
+    def _index(self, node: Call) -> Closure:
+        operand, index = self.of(node.arguments[0]), self.of(node.arguments[1])
+        chained = _is_chained(node.arguments[0])
+        find = look_up if node.function == "_[_]" else look_up_optional
+        if index in self._constants:
+            key = self._constants[index]
+            if type(key) not in _IN_SET:
+                raise ProgramError(f"invalid qualifier type: {GO_NAMES[type(key)]}")
+            return lambda slots: find(operand(slots), key, chained=chained)
+
+        def element(slots: Slots) -> Any:
+            value = operand(slots)
+            if type(value) is Error or (type(value) is Optional and not value.present):
+                return value
+            key = index(slots)
+            if type(key) is Error:
+                return key
+            if type(key) not in _IN_SET:
+                return Error(f"invalid qualifier type: {GO_NAMES[type(key)]}")
+            return find(value, key, chained=chained)
+
+        return element
+
+    # Calls
+
+    def _call(self, node: Call) -> Closure:
+        special = self._SPECIAL.get(node.function)
+        if special is not None:
+            return special(self, node)
+        nodes = (
+            node.arguments if node in self._checked.functions or node.target is None else [node.target, *node.arguments]
+        )
+        name = self._checked.functions.get(node, node.function).removeprefix(".")
+        arguments = [self.of(one) for one in nodes]
+        overloads = self._checked.overloads[node]
+        names = {one.name for one in overloads}
+        if names == {"in_list"} and arguments[1] in self._constants:
+            return self._in_constants(arguments[0], self._constants[arguments[1]])
+        if (
+            name in patterns.WITH_CONSTANT
+            and type(self._constants.get(arguments[-1 if len(arguments) < 3 else 1])) is str
+        ):
+            return self._with_pattern(name, arguments)
+        if len(overloads) == 1:
+            arguments = _measured(overloads[0].name, arguments)
+        implementation = _implementation(name, overloads)
+        if name in _CONVERSIONS and self._all_constant(arguments) and len(arguments) == 1:
+            return self._converted(implementation(*(self._constants[one] for one in arguments)))
+        return _applied(implementation, arguments)
+
+    def _converted(self, value: Any) -> Closure:
+        if isinstance(value, Error):
+            raise ProgramError(value.message)
+        return self._constant(value)
+
+    def _in_constants(self, element: Closure, values: Any) -> Closure:
+        if isinstance(values, Error):
+            return _applied(OPERATORS["@in"], [element, self._constant(values)])
+        if not values:
+            return self._constant(value=False)
+        if any(type(one) not in _IN_SET for one in values):
+            return _applied(OPERATORS["@in"], [element, self._constant(values)])
+        forms = {form for one in values for form in _equal_forms(one)}
+
+        def contained(slots: Slots) -> Any:
+            value = element(slots)
+            if type(value) is Error:
+                return value
+            if type(value) is bytes:
+                return Error("internal error: runtime error: hash of unhashable type types.Bytes")
+            return key_form(value) in forms
+
+        return contained
+
+    def _with_pattern(self, name: str, arguments: list[Closure]) -> Closure:
+        made = patterns.compiled(self._constants[arguments[1]])
+        if isinstance(made, Error):
+            raise ProgramError(made.message)
+        apply = patterns.WITH_CONSTANT[name]
+
+        def matched(text: Any, _: Any, *rest: Any) -> Any:
+            if type(text) is not str or (rest and type(rest[0]) is not int):
+                return _NO_OVERLOAD
+            return apply(made, text, *rest)
+
+        return _applied(matched, arguments)
+
+    def _logical(self, node: Call) -> Closure:
+        left, right = (self.of(one) for one in node.arguments)
+        decisive = node.function == "_||_"
+
+        def logical(slots: Slots) -> Any:
+            first = left(slots)
+            if first is decisive:
+                return decisive
+            second = right(slots)
+            if second is decisive:
+                return decisive
+            if type(first) is not bool:
+                return first if type(first) is Error else _NO_OVERLOAD
+            if type(second) is not bool:
+                return second if type(second) is Error else _NO_OVERLOAD
+            return not decisive
+
+        return logical
+
+    def _conditional(self, node: Call) -> Closure:
+        condition, then, other = (self.of(one) for one in node.arguments)
+
+        def conditional(slots: Slots) -> Any:
+            holds = condition(slots)
+            if holds is True:
+                return then(slots)
+            if holds is False:
+                return other(slots)
+            return holds if type(holds) is Error else _NO_OVERLOAD
+
+        return conditional
+
+    def _equal(self, node: Call) -> Closure:
+        left, right = (self.of(one) for one in node.arguments)
+        negated = node.function == "_!=_"
+
+        def compared(slots: Slots) -> Any:
+            first, second = left(slots), right(slots)
+            if type(first) is Error:
+                return first
+            if type(second) is Error:
+                return second
+            said = equal(first, second)
+            return said is not True if negated else said
+
+        return compared
+
+    def _not_false(self, node: Call) -> Closure:
+        value = self.of(node.arguments[0])
+
+        def not_false(slots: Slots) -> bool:
+            return value(slots) is not False
+
+        return not_false
+
+    def _or_else(self, node: Call) -> Closure:
+        if node.target is None:
+            raise ProgramError(f"no such overload: {node.function}(...)")
+        operand, other = self.of(node.target), self.of(node.arguments[0])
+        unwrap = node.function == "orValue"
+
+        def or_else(slots: Slots) -> Any:
+            value = operand(slots)
+            if type(value) is not Optional:
+                return value
+            if not value.present:
+                return other(slots)
+            return value.value if unwrap else value
+
+        return or_else
+
+    _SPECIAL: Final[dict[str, Callable[[_Compiler, Call], Closure]]] = {
+        "_&&_": _logical,
+        "_||_": _logical,
+        "_?_:_": _conditional,
+        "_==_": _equal,
+        "_!=_": _equal,
+        "_[_]": _index,
+        "_[?_]": _index,
+        "_?._": _index,
+        "@not_strictly_false": _not_false,
+        "or": _or_else,
+        "orValue": _or_else,
+    }
+
+    # Lists and maps
+
+    def _list(self, node: ListOf) -> Closure:
+        parts, optional = [self.of(one) for one in node.elements], node.optional
+
+        def elements(slots: Slots) -> Any:
+            made = []
+            for place, part in enumerate(parts):
+                value = part(slots)
+                if type(value) is Error:
+                    return value
+                if place in optional:
+                    if type(value) is not Optional:
+                        return Error(f"cannot initialize optional list element from non-optional value {shown(value)}")
+                    if not value.present:
+                        continue
+                    value = value.value
+                made.append(value)
+            return made
+
+        return self._constant(elements([])) if self._all_constant(parts) else elements
+
+    def _map(self, node: MapOf) -> Closure:
+        parts = [(self._key(one), self.of(one.value), one.optional) for one in node.entries]
+
+        def entries(slots: Slots) -> Any:
+            made: dict[Any, Any] = {}
+            for key, part, optional in parts:
+                name = key(slots)
+                if type(name) is Error:
+                    return name
+                value = part(slots)
+                if type(value) is Error:
+                    return value
+                trouble = _put(made, name, value, optional=optional)
+                if trouble is not None:
+                    return trouble
+            return Map(made)
+
+        constant = self._all_constant([part for key, value, _ in parts for part in (key, value)])
+        return self._constant(entries([])) if constant else entries
+
+    def _message(self, node: Message) -> Closure:
+        """Make a message, which no type of the environment can be made as."""
+        unknown = Error(f"unknown type '{node.type_name.removeprefix('.')}'")
+        values = [self.of(one.value) for one in node.entries]
+
+        def message(slots: Slots) -> Any:
+            made = (value(slots) for value in values)
+            return next((one for one in made if type(one) is Error), unknown)
+
+        return message
+
+    def _key(self, one: Entry) -> Closure:
+        return self.of(one.key) if isinstance(one.key, Node) else self._constant(one.key)
+
+    # Loops
+
+    def _slot_for(self) -> int:
+        self.slots += 1
+        return self.slots - 1
+
+    def _loop(self, node: Loop) -> Closure:
+        start = self.of(node.start)
+        if node.variable == UNUSED:
+            return self._binding(node, start)
+        over = self.of(node.over)
+        built, first, second = self._slot_for(), self._slot_for(), self._slot_for()
+        outside = self._scope
+        variables = {node.variable: _slot(first)} | ({node.second: _slot(second)} if node.second else {})
+        self._scope = outside | variables | {node.result_name: _slot(built)}
+        condition, step = self.of(node.condition), self.of(node.step)
+        self._scope = outside | {node.result_name: _slot(built)}
+        result = self.of(node.result)
+        self._scope = outside
+        cost = 1 + sum(not isinstance(one, Literal) for part in (node.condition, node.step) for one in walk(part))
+        places = _pairs if node.second else _elements
+
+        def loop(slots: Slots) -> Any:
+            values = over(slots)
+            if type(values) is Error:
+                return values
+            items = places(values)
+            if isinstance(items, Error):
+                return items
+            slots[built] = _growing(start(slots))
+            for slots[first], slots[second] in items:
+                WORK.spend(cost)
+                if condition(slots) is False:
+                    break
+                slots[built] = step(slots)
+            made = result(slots)
+            return list(made) if type(made) is GrowingList else made
+
+        return loop
+
+    def _binding(self, node: Loop, start: Closure) -> Closure:
+        """Make a loop over nothing: its value is worked out when it is first asked for."""
+        place, outside = self._slot_for(), self._scope
+
+        def bound(slots: Slots) -> Any:
+            value = slots[place]
+            if value is _UNSET:
+                value = slots[place] = start(slots)
+            return value
+
+        self._scope = outside | {node.result_name: bound}
+        self.of(node.step)
+        result = self.of(node.result)
+        self._scope = outside
+
+        def binding(slots: Slots) -> Any:
+            slots[place] = _UNSET
+            return result(slots)
+
+        return binding
+
+    _OF: Final[dict[type[Node], Callable[[_Compiler, Any], Closure]]] = {
+        Literal: _literal,
+        Name: _name,
+        Select: _select,
+        Call: _call,
+        ListOf: _list,
+        MapOf: _map,
+        Message: _message,
+        Loop: _loop,
+    }
+
+
+def _slot(place: int) -> Closure:
+    def slot(slots: Slots) -> Any:
+        return slots[place]
+
+    return slot
+
+
+def _is_chained(node: Node) -> bool:
+    """Whether a field or an element is taken of what is one itself: such a chain is looked up in one go."""
+    return isinstance(node, Select) or (isinstance(node, Call) and node.function in {"_[_]", "_[?_]", "_?._"})
+
+
+def _applied(function: Callable[..., Any], arguments: list[Closure]) -> Closure:
+    if len(arguments) == 1:
+        return _applied_to_one(function, arguments[0])
+    if len(arguments) == 2:
+        return _applied_to_two(function, *arguments)
+
+    def many(slots: Slots) -> Any:
+        values = []
+        for part in arguments:
+            value = part(slots)
+            if type(value) is Error:
+                return value
+            values.append(value)
+        return function(*values)
+
+    return many
+
+
+def _applied_to_one(function: Callable[..., Any], argument: Closure) -> Closure:
+    def one(slots: Slots) -> Any:
+        value = argument(slots)
+        return value if type(value) is Error else function(value)
+
+    return one
+
+
+def _applied_to_two(function: Callable[..., Any], left: Closure, right: Closure) -> Closure:
+    def two(slots: Slots) -> Any:
+        first, second = left(slots), right(slots)
+        if type(first) is Error:
+            return first
+        return second if type(second) is Error else function(first, second)
+
+    return two
+
+
+class InternalError(Exception):
+    """cel-go fails, and its evaluation with it, whatever absorbs errors."""
+
+
+_WITH_SUM: Final = frozenset({bytes, float, int, Uint, str, Duration, Timestamp})
+
+
+def _measured(overload: str, arguments: list[Closure]) -> list[Closure]:
+    """Let a call fail as cel-go does while it works out what the call costs: it takes for granted what it is given."""
+    sorts = overload.endswith(("_sort", "_sortByAssociatedKeys"))
+    if not sorts and overload not in {"list_distinct", "list_flatten_int"}:
+        return arguments
+    place = int(overload.endswith(("Keys", "_int")))
+    number = overload == "list_flatten_int"
+    argument = arguments[place]
+
+    def checked(slots: Slots) -> Any:
+        value = argument(slots)
+        kind = type(value)
+        if kind is int if number else kind in LISTS:
+            return value
+        name = GO_NAMES.get(kind, "*types.Err")
+        method = "Contains" if kind in _WITH_SUM else "Add"
+        said = (
+            f"ref.Val is {name}, not types.Int" if number else f"{name} is not traits.Lister: missing method {method}"
+        )
+        raise InternalError(f"internal error: interface conversion: {said}")
+
+    return [checked if at == place else one for at, one in enumerate(arguments)]
+
+
+def _implementation(name: str, fitting: Sequence[Overload]) -> Callable[..., Any]:
+    """Return what a call does: an operator's own way, the one overload, or the first that takes the values."""
+    if name in OPERATORS:
+        return OPERATORS[name]
+    if name == "matches":
+        return _matches
+    overloads = fitting if len(fitting) == 1 else functions()[name]
+
+    def call(*values: Any) -> Any:
+        for one in overloads:
+            if len(one.arguments) == len(values) and _takes(one, values):
+                for value in values:
+                    WORK.spend_on(value)
+                return _OVERLOADS[one.name](*values)
+        return Error(f"no such overload: {name}({', '.join(KINDS[type(value)].name for value in values)})")
+
+    return call
+
+
+def _takes(one: Overload, values: Sequence[Any]) -> bool:
+    if one.name not in _OVERLOADS:
+        return False
+    return one.name in _UNGUARDED or all(map(fits, one.arguments, values))
+
+
+def _matches(text: Any, pattern: Any) -> Any:
+    if type(text) is not str:
+        return Error("no such overload: matches")
+    return patterns.matches(text, pattern) if type(pattern) is str else _NO_OVERLOAD
+
+
+def _equal_forms(value: Any) -> list[Any]:
+    """Return what values are found in a list of constants by one of them: itself, and equal numbers of other types."""
+    kind, forms = type(value), [key_form(value)]
+    if kind is float:
+        if value.is_integer():
+            forms += [(int, int(value))] if -(INT_MAX + 1) < value < INT_MAX else []
+            forms += [(Uint, Uint(value))] if 0 <= value <= UINT_MAX else []
+    elif kind in {int, Uint}:
+        forms.append((float, float(value)))
+        if kind is int and value >= 0:
+            forms.append((Uint, Uint(value)))
+        elif kind is Uint and value <= INT_MAX:
+            forms.append((int, int(value)))
+    return forms
+
+
+def _put(made: dict[Any, Any], name: Any, value: Any, *, optional: bool) -> Error | None:
+    if optional:
+        if type(value) is not Optional:
+            entry = f"cannot initialize optional entry '{shown(name)}' from non-optional value {shown(value)}"
+            return Error(entry)
+        if not value.present:
+            made.pop(key_form(name), None)
+            return None
+        value = value.value
+    made[key_form(name)] = value
+    return None
+
+
+def _growing(value: Any) -> Any:
+    if type(value) in LISTS and not value:
+        return GrowingList()
+    return Map() if type(value) in MAPS and not len(value) else value
+
+
+def _elements(values: Any) -> Any:
+    if type(values) in LISTS:
+        return [(one, None) for one in values]
+    if type(values) in MAPS:
+        return [(key, None) for key in values.keys()]  # noqa: SIM118 - not a dict
+    return Error(f"got '{GO_NAMES[type(values)]}', expected iterable type")
+
+
+def _pairs(values: Any) -> Any:
+    if type(values) in LISTS:
+        return list(enumerate(values))
+    if type(values) in MAPS:
+        return [(key, values.find(key)) for key in values.keys()]  # noqa: SIM118 - not a dict
+    return Error(f"unsupported comprehension range type: {GO_NAMES[type(values)]}")

@@ -1,0 +1,131 @@
+"""Regular expressions: RE2, whose time is linear in the text, with the messages of Go's package.
+
+Source: the Go library's regexp and regexp/syntax; k8s.io/apiserver v0.36 pkg/cel/library/regex.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, Protocol
+
+from policysched.cel.values.scalars import Error
+from policysched.cel.values.work import WORK
+
+_MESSAGES: Final = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "trailing \\": "trailing backslash at end of expression",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+}
+"""What RE2 says, and what Go's package says instead."""
+_KEPT: Final = 256
+
+
+class _Match(Protocol):
+    def start(self) -> int:
+        """Return where it begins."""
+
+    def end(self) -> int:
+        """Return where it ends."""
+
+
+class Pattern(Protocol):
+    """A compiled pattern."""
+
+    def search(self, text: str, pos: int = 0) -> _Match | None:
+        """Find the first match from a place on."""
+
+
+@lru_cache(maxsize=_KEPT)
+def compiled(pattern: str) -> Pattern | Error:
+    """Compile a pattern, or say why it is none."""
+    import re2  # noqa: PLC0415 - few selectors have patterns
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        made: Pattern = re2.compile(pattern, options)
+    except re2.error as error:
+        return Error(f"error parsing regexp: {_message(error.args[0])}")
+    return made
+
+
+def _message(said: bytes | str) -> str:
+    text = said.decode(errors="replace") if isinstance(said, bytes) else said
+    what, _, where = text.partition(": ")
+    if what == "trailing \\":
+        where = ""
+    return f"{_MESSAGES.get(what, what)}: `{where}`"
+
+
+def matches(text: str, pattern: str) -> Any:
+    """Whether a pattern is found in a text."""
+    made = compiled(pattern)
+    return made if isinstance(made, Error) else found_in(made, text)
+
+
+def found_in(pattern: Pattern, text: str) -> bool:
+    """Whether a compiled pattern is found in a text."""
+    WORK.spend(len(text) // 10)
+    return pattern.search(text) is not None
+
+
+def find(text: str, pattern: str) -> Any:
+    """Return the first match of a pattern, empty where there is none."""
+    made = compiled(pattern)
+    if isinstance(made, Error):
+        return Error(f"Illegal regex: {made.message}")
+    return first_of(made, text)
+
+
+def first_of(pattern: Pattern, text: str) -> str:
+    """Return the first match of a compiled pattern, empty where there is none."""
+    WORK.spend(len(text) // 10)
+    match = pattern.search(text)
+    return text[match.start() : match.end()] if match else ""
+
+
+def find_all(text: str, pattern: str, most: int = -1) -> Any:
+    """Return the matches of a pattern that do not overlap, all or the first few."""
+    made = compiled(pattern)
+    if isinstance(made, Error):
+        return Error(f"Illegal regex: {made.message}")
+    return all_of(made, text, most)
+
+
+def all_of(pattern: Pattern, text: str, most: int = -1) -> list[str]:
+    """Return the matches of a compiled pattern; an empty one just behind another does not count."""
+    found: list[str] = []
+    at, before = 0, -1
+    while at <= len(text) and (most < 0 or len(found) < most):
+        match = pattern.search(text, at)
+        if match is None:
+            break
+        start, end = match.start(), match.end()
+        WORK.spend(1 + (end - at) // 10)
+        if end == at and start == end:
+            accepted = start != before
+            at += 1
+        else:
+            accepted = True
+            at = end
+        before = end
+        if accepted:
+            found.append(text[start:end])
+    return found
+
+
+OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
+    "matches": matches,
+    "matches_string": matches,
+    "string_find_string": find,
+    "string_find_all_string": find_all,
+    "string_find_all_string_int": find_all,
+}
+WITH_CONSTANT: Final[dict[str, Callable[..., Any]]] = {"matches": found_in, "find": first_of, "findAll": all_of}
+"""Functions whose pattern, where it is a constant, is compiled once with the expression."""

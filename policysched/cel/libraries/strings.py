@@ -1,0 +1,127 @@
+"""Functions of strings; places count code points.
+
+Source: cel-go v0.26 ext/strings.go, common/types/string.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from policysched.cel.libraries.formatting import format_text
+from policysched.cel.values.scalars import NO_OVERLOAD, Error
+from policysched.cel.values.texts import shown
+from policysched.cel.values.work import WORK
+
+_SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_UPPER: Final = {code + 32: code for code in range(ord("A"), ord("Z") + 1)}
+_ESCAPES: Final = str.maketrans({
+    "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", "\\": "\\\\", '"': '\\"',
+})  # fmt: skip
+
+
+def _outside(place: int) -> Error:
+    return Error(f"index out of range: {place}")
+
+
+def _char_at(text: str, place: int) -> Any:
+    return text[place : place + 1] if 0 <= place <= len(text) else _outside(place)
+
+
+def _index_of(text: str, part: str, start: int = 0) -> Any:
+    if not part:
+        return start
+    if start < 0:
+        return _outside(start)
+    return text.find(part, start)
+
+
+def _last_index_of(text: str, part: str) -> Any:
+    return text.rfind(part) if part else len(text)
+
+
+def _last_index_before(text: str, part: str, start: int) -> Any:
+    if not part:
+        return start
+    if start < 0:
+        return _outside(start)
+    if start >= len(text):
+        return -1
+    return text.rfind(part, 0, start + len(part))
+
+
+def _replace(text: str, old: str, new: str, times: int = -1) -> str:
+    number = text.count(old) if old else len(text) + 1
+    WORK.spend((min(number, times) if times >= 0 else number) * len(new) // 10)
+    return text.replace(old, new, times)
+
+
+def _split(text: str, separator: str, most: int = -1) -> list[str]:
+    if most == 0:
+        return []
+    WORK.spend(len(text) // 5)
+    if separator:
+        return text.split(separator, most - 1 if most > 0 else -1)
+    if 0 < most < len(text):
+        return [*text[: most - 1], text[most - 1 :]]
+    return list(text)
+
+
+def _substring(text: str, start: int) -> Any:
+    return text[start:] if 0 <= start <= len(text) else _outside(start)
+
+
+def _substring_to(text: str, start: int, end: int) -> Any:
+    if start > end:
+        return Error(f"invalid substring range. start: {start}, end: {end}")
+    for place in (start, end):
+        if not 0 <= place <= len(text):
+            return _outside(place)
+    return text[start:end]
+
+
+def _join(parts: list[Any], separator: str = "") -> Any:
+    for one in parts:
+        if type(one) is not str:
+            return Error(f"join: invalid input: {shown(one)}")
+    WORK.spend(len(parts) + (sum(map(len, parts)) + len(separator) * len(parts)) // 5)
+    return separator.join(parts)
+
+
+def _of_strings(function: Callable[[str, str], bool]) -> Callable[[Any, Any], Any]:
+    """Make a function look at the types of its arguments itself."""
+
+    def apply(text: Any, part: Any) -> Any:
+        return function(text, part) if type(text) is str and type(part) is str else NO_OVERLOAD
+
+    return apply
+
+
+def _quote(text: str) -> str:
+    return f'"{text.translate(_ESCAPES)}"'
+
+
+OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
+    "contains_string": _of_strings(str.__contains__),
+    "ends_with_string": _of_strings(str.endswith),
+    "starts_with_string": _of_strings(str.startswith),
+    "string_char_at_int": _char_at,
+    "string_index_of_string": _index_of,
+    "string_index_of_string_int": _index_of,
+    "string_last_index_of_string": _last_index_of,
+    "string_last_index_of_string_int": _last_index_before,
+    "string_lower_ascii": lambda text: text.translate(_LOWER),
+    "string_upper_ascii": lambda text: text.translate(_UPPER),
+    "string_replace_string_string": _replace,
+    "string_replace_string_string_int": _replace,
+    "string_split_string": _split,
+    "string_split_string_int": _split,
+    "string_substring_int": _substring,
+    "string_substring_int_int": _substring_to,
+    "string_trim": lambda text: text.strip(_SPACE),
+    "string_format": format_text,
+    "strings_quote": _quote,
+    "list_join": _join,
+    "list_join_string": _join,
+}

@@ -1,0 +1,249 @@
+"""Macros: calls that stand for loops, tests and bindings.
+
+Source: cel-go v0.26 parser/macro.go, cel/library.go (optMap), ext/bindings.go, ext/comprehensions.go, ext/lists.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Final
+
+from policysched.cel.syntax.tree import (
+    HIDDEN_RESULT,
+    Call,
+    Entry,
+    ListOf,
+    Literal,
+    Loop,
+    MapOf,
+    Message,
+    Name,
+    Node,
+    Select,
+)
+
+_OLD_RESULT: Final = "__result__"
+UNUSED: Final = "#unused"
+"""The variable of a loop over nothing, which a binding is."""
+_SORTED: Final = "@__sortBy_input__"
+Expander = Callable[[int, Node, list[Node]], Node | None]
+
+
+class MacroError(ValueError):
+    """A macro that is written wrong; the text is cel-go's."""
+
+    def __init__(self, at: int, message: str) -> None:
+        super().__init__(message)
+        self.at = at
+
+
+def expand(at: int, name: str, target: Node | None, arguments: list[Node]) -> Node | None:
+    """Return what a call stands for, None where it is no macro.
+
+    Raises:
+        MacroError: it is one that is written wrong.
+    """
+    if target is None:
+        return _has(at, arguments[0]) if name == "has" and len(arguments) == 1 else None
+    expander = _METHODS.get((name, len(arguments)))
+    return expander(at, target, arguments) if expander else None
+
+
+def _has(at: int, argument: Node) -> Node:
+    if isinstance(argument, Select):
+        return Select(at, argument.operand, argument.field_name, test=True)
+    raise MacroError(argument.at, "invalid argument to has() macro")
+
+
+def _name_of(node: Node, message: str) -> str:
+    if isinstance(node, Name):
+        return node.name
+    raise MacroError(node.at, message)
+
+
+def _variables(arguments: list[Node]) -> tuple[str, str]:
+    first = _name_of(arguments[0], "argument must be a simple name")
+    second = _name_of(arguments[1], "argument must be a simple name")
+    if first == second:
+        raise MacroError(arguments[1].at, f"duplicate variable name: {first}")
+    _not_result(arguments[0], first)
+    _not_result(arguments[1], second)
+    return first, second
+
+
+def _one_variable(message: str) -> Callable[[list[Node]], tuple[str, str]]:
+    def variables(arguments: list[Node]) -> tuple[str, str]:
+        name = _name_of(arguments[0], message)
+        _not_result(arguments[0], name)
+        return name, ""
+
+    return variables
+
+
+def _not_result(node: Node, name: str) -> None:
+    if name in {HIDDEN_RESULT, _OLD_RESULT}:
+        raise MacroError(node.at, "iteration variable overwrites accumulator variable")
+
+
+_SIMPLE: Final = _one_variable("argument must be a simple name")
+_IDENTIFIER: Final = _one_variable("argument is not an identifier")
+_OPEN: Final = "@not_strictly_false"
+
+
+def _result(at: int) -> Name:
+    return Name(at, HIDDEN_RESULT)
+
+
+def _quantifier(start: object, sign: str, variables: Callable[[list[Node]], tuple[str, str]]) -> Expander:
+    def expander(at: int, target: Node, arguments: list[Node]) -> Node:
+        first, second = variables(arguments)
+        so_far: Node = _result(at) if start else Call(at, "!_", [_result(at)])
+        return Loop(
+            at, target, first, second, HIDDEN_RESULT, Literal(at, start), Call(at, _OPEN, [so_far]),
+            Call(at, sign, [_result(at), arguments[-1]]), _result(at),
+        )  # fmt: skip
+
+    return expander
+
+
+def _exactly_one(variables: Callable[[list[Node]], tuple[str, str]]) -> Expander:
+    def expander(at: int, target: Node, arguments: list[Node]) -> Node:
+        more = Call(at, "_+_", [_result(at), Literal(at, 1)])
+        step = Call(at, "_?_:_", [arguments[-1], more, _result(at)])
+        result = Call(at, "_==_", [_result(at), Literal(at, 1)])
+        return _loop(at, target, variables(arguments), Literal(at, 0), step, result)
+
+    return expander
+
+
+def _loop(at: int, target: Node, variables: tuple[str, str], start: Node, step: Node, result: Node) -> Loop:
+    return Loop(at, target, *variables, HIDDEN_RESULT, start, Literal(at, True), step, result)
+
+
+def _collecting(
+    more: Callable[[int, list[Node]], Node],
+    start: Callable[[int], Node],
+    variables: Callable[[list[Node]], tuple[str, str]],
+    plain: int,
+) -> Expander:
+    """Make a macro that adds to its result, under a condition where it has an argument more than the plain one."""
+
+    def expander(at: int, target: Node, arguments: list[Node]) -> Node:
+        names = variables(arguments)
+        step = more(at, arguments)
+        if len(arguments) > plain:
+            step = Call(at, "_?_:_", [arguments[-2], step, _result(at)])
+        return _loop(at, target, names, start(at), step, _result(at))
+
+    return expander
+
+
+def _append(at: int, arguments: list[Node]) -> Node:
+    return Call(at, "_+_", [_result(at), ListOf(at, [arguments[-1]])])
+
+
+def _insert(at: int, arguments: list[Node]) -> Node:
+    key = arguments[0]
+    return Call(at, "cel.@mapInsert", [_result(at), Name(at, key.name if isinstance(key, Name) else ""), arguments[-1]])
+
+
+def _insert_entries(at: int, arguments: list[Node]) -> Node:
+    return Call(at, "cel.@mapInsert", [_result(at), arguments[-1]])
+
+
+def _empty_list(at: int) -> Node:
+    return ListOf(at, [])
+
+
+def _empty_map(at: int) -> Node:
+    return MapOf(at, [])
+
+
+def _filter(at: int, target: Node, arguments: list[Node]) -> Node:
+    names = _IDENTIFIER(arguments)
+    kept = Call(at, "_+_", [_result(at), ListOf(at, [arguments[0]])])
+    step = Call(at, "_?_:_", [arguments[1], kept, _result(at)])
+    return _loop(at, target, names, _empty_list(at), step, _result(at))
+
+
+def binding(at: int, name: str, start: Node, result: Node) -> Loop:
+    """Make the loop over nothing that gives a value a name."""
+    return Loop(at, _empty_list(at), UNUSED, "", name, start, Literal(at, False), Name(at, name), result)
+
+
+def _bind(at: int, target: Node, arguments: list[Node]) -> Node | None:
+    if not (isinstance(target, Name) and target.name == "cel"):
+        return None
+    name = _name_of(arguments[0], "cel.bind() variable names must be simple identifiers")
+    return binding(at, name, arguments[1], arguments[2])
+
+
+def _opt_map(function: str) -> Expander:
+    def expander(at: int, target: Node, arguments: list[Node]) -> Node:
+        name = _name_of(arguments[0], f"{function}() variable name must be a simple identifier")
+        present = Call(at, "hasValue", [], target)
+        value = binding(at, name, Call(at, "value", [], copied(target)), arguments[1])
+        made = Call(at, "optional.of", [value]) if function == "optMap" else value
+        return Call(at, "_?_:_", [present, made, Call(at, "optional.none", [])])
+
+    return expander
+
+
+def _sort_by(at: int, target: Node, arguments: list[Node]) -> Node:
+    if not isinstance(target, ListOf | Select | Name | Loop | Call):
+        raise MacroError(
+            target.at,
+            "sortBy can only be applied to a list, identifier, comprehension, call or select expression",
+        )
+    keys = _METHODS["map", 2](at, Name(at, _SORTED), arguments)
+    call = Call(at, "@sortByAssociatedKeys", [keys] if keys else [], Name(at, _SORTED))
+    return binding(at, _SORTED, target, call)
+
+
+def copied(node: Node) -> Node:
+    """Copy a tree: a macro that uses a part twice needs two."""
+    made = copy(node)
+    match made:
+        case Select():
+            made.operand = copied(made.operand)
+        case Call():
+            made.arguments = [copied(one) for one in made.arguments]
+            made.target = copied(made.target) if made.target else None
+        case ListOf():
+            made.elements = [copied(one) for one in made.elements]
+        case MapOf() | Message():
+            made.entries = [_copied_entry(one) for one in made.entries]
+        case Loop():
+            made.over, made.start, made.condition = copied(made.over), copied(made.start), copied(made.condition)
+            made.step, made.result = copied(made.step), copied(made.result)
+    return made
+
+
+def _copied_entry(one: Entry) -> Entry:
+    key = copied(one.key) if isinstance(one.key, Node) else one.key
+    return Entry(one.at, key, copied(one.value), one.optional)
+
+
+_METHODS: Final[dict[tuple[str, int], Expander]] = {
+    ("all", 2): _quantifier(True, "_&&_", _SIMPLE),
+    ("all", 3): _quantifier(True, "_&&_", _variables),
+    ("exists", 2): _quantifier(False, "_||_", _SIMPLE),
+    ("exists", 3): _quantifier(False, "_||_", _variables),
+    ("exists_one", 2): _exactly_one(_SIMPLE),
+    ("exists_one", 3): _exactly_one(_variables),
+    ("existsOne", 3): _exactly_one(_variables),
+    ("map", 2): _collecting(_append, _empty_list, _IDENTIFIER, 2),
+    ("map", 3): _collecting(_append, _empty_list, _IDENTIFIER, 2),
+    ("filter", 2): _filter,
+    ("transformList", 3): _collecting(_append, _empty_list, _variables, 3),
+    ("transformList", 4): _collecting(_append, _empty_list, _variables, 3),
+    ("transformMap", 3): _collecting(_insert, _empty_map, _variables, 3),
+    ("transformMap", 4): _collecting(_insert, _empty_map, _variables, 3),
+    ("transformMapEntry", 3): _collecting(_insert_entries, _empty_map, _variables, 3),
+    ("transformMapEntry", 4): _collecting(_insert_entries, _empty_map, _variables, 3),
+    ("bind", 3): _bind,
+    ("optMap", 2): _opt_map("optMap"),
+    ("optFlatMap", 2): _opt_map("optFlatMap"),
+    ("sortBy", 2): _sort_by,
+}

@@ -1,0 +1,113 @@
+"""Which type may stand for which, with type parameters that become known on the way.
+
+Source: cel-go v0.26 checker/types.go, checker/mapping.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from policysched.cel import types
+from policysched.cel.types import Type
+
+Substitutions = dict[str, Type]
+_NULLABLE: Final = frozenset({"null", "opaque", "struct", "any", "duration", "timestamp"})
+_COMPOSED: Final = frozenset({"opaque", "list", "map"})
+
+
+def assignable(known: Substitutions, first: Type, second: Type) -> Substitutions | None:
+    """Return what is known when the second type stands for the first, None where it cannot."""
+    made = dict(known)
+    return made if _assignable(made, first, second) else None
+
+
+def assignable_lists(known: Substitutions, first: Sequence[Type], second: Sequence[Type]) -> Substitutions | None:
+    """Return what is known when each of some types stands for another, None where one cannot."""
+    made = dict(known)
+    return made if _all_assignable(made, first, second) else None
+
+
+def substituted(known: Mapping[str, Type], of: Type, *, to_dyn: bool = False) -> Type:
+    """Return a type with what is known of its parameters; unknown ones become dyn if asked to."""
+    if of.kind == "param":
+        if of.name in known:
+            return substituted(known, known[of.name], to_dyn=to_dyn)
+        return types.DYN if to_dyn else of
+    if not of.parameters:
+        return of
+    return Type(of.kind, of.name, tuple(substituted(known, one, to_dyn=to_dyn) for one in of.parameters))
+
+
+def most_general(first: Type, second: Type) -> Type:
+    """Return the less specific of two types that fit each other."""
+    return first if _no_more_specific(first, second) else second
+
+
+def without_optional(of: Type) -> tuple[Type, bool]:
+    """Return the type inside an optional one, and whether it was one."""
+    if of.kind == "opaque" and of.name == types.OPTIONAL.name and of.parameters:
+        return of.parameters[0], True
+    return of, False
+
+
+def _no_more_specific(first: Type, second: Type) -> bool:
+    if first.is_dynamic or first.kind == "param":
+        return True
+    if second.is_dynamic or second.kind == "param" or first.kind != second.kind:
+        return False
+    if first.kind in _COMPOSED:
+        same = first.name == second.name and len(first.parameters) == len(second.parameters)
+        return same and all(map(_no_more_specific, first.parameters, second.parameters))
+    return first.kind == "type" or first == second
+
+
+def _assignable(known: Substitutions, first: Type, second: Type) -> bool:
+    if second.kind == "param":
+        valid, known_before = _substitutable(known, first, second)
+        if valid or known_before:
+            return valid
+    if first.kind == "param":
+        return _substitutable(known, second, first)[0]
+    kinds = {first.kind, second.kind}
+    if kinds & {"dyn", "any", "error"}:
+        return True
+    if "null" in kinds:
+        return kinds <= _NULLABLE
+    if first.kind == "type" or first.kind != second.kind:
+        return first.kind == second.kind
+    return first.name == second.name and _all_assignable(known, first.parameters, second.parameters)
+
+
+def _all_assignable(known: Substitutions, first: Sequence[Type], second: Sequence[Type]) -> bool:
+    return len(first) == len(second) and all(
+        _assignable(known, one, other) for one, other in zip(first, second, strict=True)
+    )
+
+
+def _substitutable(known: Substitutions, of: Type, parameter: Type) -> tuple[bool, bool]:
+    """Return whether a type may stand for a parameter, and whether something stood for it before."""
+    if of == parameter:
+        return True, True
+    before = known.get(parameter.name)
+    if before is None:
+        if not _free_of(known, parameter, of):
+            return False, False
+        known[parameter.name] = of
+        return True, False
+    if of == before:
+        return True, True
+    if not _assignable(known, of, before):
+        return False, True
+    general = most_general(of, before)
+    if _free_of(known, parameter, general):
+        known[parameter.name] = general
+    return True, True
+
+
+def _free_of(known: Substitutions, parameter: Type, of: Type) -> bool:
+    if of == parameter:
+        return False
+    if of.kind == "param":
+        return of.name not in known or _free_of(known, parameter, known[of.name])
+    return all(_free_of(known, parameter, one) for one in of.parameters)

@@ -1,0 +1,150 @@
+"""What a checked expression is refused for all the same: literals that have no value, mixed lists, wrong formats.
+
+Source: cel-go v0.26 cel/validator.go, ext/formatting.go (stringFormatValidator).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from policysched.cel import types
+from policysched.cel.checker import Checked
+from policysched.cel.issues import Issues
+from policysched.cel.libraries.conversions import OVERLOADS
+from policysched.cel.libraries.formatting import ONLY, Clause, FormatError, parts
+from policysched.cel.libraries.patterns import compiled
+from policysched.cel.syntax.tree import Call, ListOf, Literal, MapOf, Node, children, walk
+from policysched.cel.types import Type
+from policysched.cel.values.scalars import Error
+
+_EXEMPT: Final = "format"
+_KINDS: Final = {
+    "s": frozenset(
+        ["list", "map", "int", "uint", "double", "bool", "string", "timestamp", "bytes", "duration", "type", "null"]
+    ),
+    "d": frozenset({"int", "uint"}),
+    "f": frozenset({"double", "string"}),
+    "e": frozenset({"double", "string"}),
+    "b": frozenset({"int", "uint", "bool"}),
+    "x": frozenset({"int", "uint", "string", "bytes"}),
+    "X": frozenset({"int", "uint", "string", "bytes"}),
+    "o": frozenset({"int", "uint"}),
+}
+
+
+def validate(node: Node, checked: Checked, issues: Issues) -> None:
+    """Report what is wrong with the literals of an expression."""
+    calls = [one for one in walk(node) if isinstance(one, Call)]
+    for name in ("duration", "timestamp", "matches"):
+        for one in calls:
+            if checked.functions.get(one, one.function) == name and one.arguments:
+                _check_argument(name, one.arguments[0], issues)
+    literals = list(_not_exempt(node))
+    for kind in (_check_list, _check_map):
+        for literal in literals:
+            kind(literal, checked, issues)
+    for one in calls:
+        if one.function == "format" and one.target is not None:
+            _check_format(one, one.target, checked, issues)
+
+
+def _check_argument(name: str, argument: Node, issues: Issues) -> None:
+    if not isinstance(argument, Literal):
+        return
+    value = argument.value
+    if name == "matches":
+        wrong = type(value) is str and isinstance(compiled(value), Error)
+    else:
+        kind = "string" if type(value) is str else "int64"
+        wrong = isinstance(OVERLOADS[f"{kind}_to_{name}"](value), Error)
+    if wrong:
+        issues.report(argument.at, f"invalid {name} argument")
+
+
+def _not_exempt(node: Node) -> Iterator[Node]:
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Call) and one.function == _EXEMPT:
+            continue
+        yield one
+        waiting.extend(reversed(children(one)))
+
+
+def _check_list(node: Node, checked: Checked, issues: Issues) -> None:
+    if not isinstance(node, ListOf):
+        return
+    wanted: Type | None = None
+    for place, one in enumerate(node.elements):
+        of = _inner(checked.types[one], optional=place in node.optional)
+        wanted = wanted or of
+        if wanted != of:
+            _mismatch(one, wanted, of, issues)
+            break
+
+
+def _check_map(node: Node, checked: Checked, issues: Issues) -> None:
+    if not isinstance(node, MapOf):
+        return
+    keys: Type | None = None
+    values: Type | None = None
+    for one in node.entries:
+        if not isinstance(one.key, Node):
+            continue
+        key, value = checked.types[one.key], _inner(checked.types[one.value], optional=one.optional)
+        keys, values = keys or key, values or value
+        if keys != key:
+            _mismatch(one.key, keys, key, issues)
+        if values != value:
+            _mismatch(one.value, values, value, issues)
+
+
+def _inner(of: Type, *, optional: bool) -> Type:
+    return of.parameters[0] if optional and of.parameters else of
+
+
+def _mismatch(node: Node, wanted: Type, of: Type, issues: Issues) -> None:
+    issues.report(node.at, f"expected type '{wanted.formatted()}' but found '{of.formatted()}'")
+
+
+def _check_format(call: Call, target: Node, checked: Checked, issues: Issues) -> None:
+    values = call.arguments[0] if len(call.arguments) == 1 else None
+    if not (isinstance(target, Literal) and type(target.value) is str and isinstance(values, ListOf)):
+        return None
+    clauses = [part for part in parts(target.value) if not isinstance(part, str)]
+    for place, part in enumerate(clauses):
+        fault = _clause_fault(part, place, values, checked)
+        if fault is not None:
+            return issues.report(fault[0].at if fault[0] else call.at, fault[1])
+    if len(values.elements) > len(clauses):
+        supplied = f"(expected {len(clauses)}, got {len(values.elements)})"
+        issues.report(call.at, f"too many arguments supplied to string.format {supplied}")
+    return None
+
+
+def _clause_fault(
+    part: Clause | FormatError, place: int, values: ListOf, checked: Checked
+) -> tuple[Node | None, str] | None:
+    """Return what is wrong with a clause, and the argument that it is wrong for where there is one."""
+    if place >= len(values.elements):
+        return None, f"index {place} out of range"
+    if isinstance(part, FormatError):
+        return None, str(part)
+    wrong = _misfit(part[0], values.elements[place], checked)
+    if wrong is None:
+        return None
+    return wrong, f"error during formatting: {ONLY[part[0]]}, was given {checked.types[wrong].name}"
+
+
+def _misfit(clause: str, node: Node, checked: Checked) -> Node | None:
+    """Return the part of an argument that a clause cannot write."""
+    of = checked.types[node]
+    if of == types.DYN:
+        return None
+    if of.kind not in _KINDS[clause]:
+        return node
+    if clause != "s" or not isinstance(node, ListOf | MapOf):
+        return None if clause == "s" or of.kind in _KINDS[clause] else node
+    found = (_misfit(clause, one, checked) for one in children(node))
+    return next((one for one in found if one is not None), None)

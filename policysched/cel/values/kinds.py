@@ -1,0 +1,90 @@
+"""The type of a value, and whether a value may stand where a type is asked for.
+
+Source: cel-go v0.26 common/types/types.go (defaultIsAssignableRuntimeType).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from policysched.cel import types
+from policysched.cel.types import Type
+from policysched.cel.values.kubernetes import Address, Format, Locator, Prefix, Quantity, Semver
+from policysched.cel.values.scalars import (
+    DefaultMap,
+    Duration,
+    GrowingList,
+    JoinedList,
+    Map,
+    Optional,
+    Timestamp,
+    Uint,
+)
+
+KINDS: Final[dict[type, Type]] = {
+    bool: types.BOOL,
+    bytes: types.BYTES,
+    float: types.DOUBLE,
+    int: types.INT,
+    Uint: types.UINT,
+    str: types.STRING,
+    type(None): types.NULL,
+    list: types.LIST,
+    GrowingList: types.LIST,
+    JoinedList: types.LIST,
+    Map: types.MAP,
+    DefaultMap: types.MAP,
+    Duration: types.DURATION,
+    Timestamp: types.TIMESTAMP,
+    Optional: types.OPTIONAL,
+    Type: types.TYPE,
+    Quantity: types.QUANTITY,
+    Semver: types.SEMVER,
+    Locator: types.URL,
+    Format: types.FORMAT,
+    Address: types.IP,
+    Prefix: types.CIDR,
+}
+"""The type of each class of values."""
+LISTS: Final = frozenset({list, GrowingList, JoinedList})
+MAPS: Final = frozenset({Map, DefaultMap})
+GO_NAMES: Final[dict[type, str]] = {
+    bool: "types.Bool",
+    bytes: "types.Bytes",
+    float: "types.Double",
+    int: "types.Int",
+    Uint: "types.Uint",
+    str: "types.String",
+    type(None): "types.Null",
+    list: "*types.baseList",
+    GrowingList: "*types.mutableList",
+    JoinedList: "*types.concatList",
+    Map: "*types.baseMap",
+    DefaultMap: "cel.mapper",
+    Duration: "types.Duration",
+    Timestamp: "types.Timestamp",
+    Optional: "*types.Optional",
+    Type: "*types.Type",
+    Quantity: "cel.Quantity",
+    Semver: "cel.Semver",
+    Locator: "cel.URL",
+    Format: "cel.Format",
+    Address: "cel.IP",
+    Prefix: "cel.CIDR",
+}
+"""What messages of Go programs call each class of values."""
+
+
+def fits(wanted: Type, value: Any) -> bool:
+    """Whether a value may be an argument of a type; of lists and maps the first element counts."""
+    kind = wanted.kind
+    if kind in {"dyn", "any", "param"}:
+        return True
+    if wanted.name != KINDS[type(value)].name:
+        return False
+    if kind == "list" and value:
+        return fits(wanted.parameters[0], value[0])
+    if kind == "map" and len(value):
+        key = next(value.keys())
+        return fits(wanted.parameters[0], key) and fits(wanted.parameters[1], value.find(key))
+    return True

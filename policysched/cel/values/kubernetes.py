@@ -1,0 +1,83 @@
+"""Values of Kubernetes' libraries: quantities, versions, addresses, URLs and named formats.
+
+Source: k8s.io/apiserver v0.36 pkg/cel; github.com/blang/semver v4.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from policysched.cel.values.urls import Url
+from policysched.model import quantity as amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A quantity; the result of a sum cannot stand at the right of `==`, as in Kubernetes."""
+
+    amount: amounts.Quantity
+    summed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Semver:
+    """A version; pre-release parts are numbers or texts, builds do not count in comparisons."""
+
+    major: int
+    minor: int
+    patch: int
+    pre: tuple[int | str, ...] = ()
+    build: tuple[str, ...] = field(default=(), compare=False)
+
+    def order(self, other: Semver) -> int:
+        """Return -1, 0 or 1 as this version is before, the same as or behind the other."""
+        mine, others = (self.major, self.minor, self.patch), (other.major, other.minor, other.patch)
+        if mine != others:
+            return 1 if mine > others else -1
+        if not (self.pre and other.pre):
+            return bool(other.pre) - bool(self.pre)
+        for one, another in zip(self.pre, other.pre, strict=False):
+            if one != another:
+                return _part_order(one, another)
+        return (len(self.pre) > len(other.pre)) - (len(self.pre) < len(other.pre))
+
+
+def _part_order(one: int | str, another: int | str) -> int:
+    if isinstance(one, int) and isinstance(another, int):
+        return 1 if one > another else -1
+    if isinstance(one, int) or isinstance(another, int):
+        return -1 if isinstance(one, int) else 1
+    return 1 if one.encode() > another.encode() else -1
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An IP address."""
+
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """A CIDR, with the bits behind its prefix as they were written."""
+
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Locator:
+    """A URL."""
+
+    url: Url
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A named format: what is wrong with a text that should have it."""
+
+    name: str
+    faults: Callable[[str], list[str]]
+    longest_pattern: int

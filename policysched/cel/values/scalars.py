@@ -1,0 +1,193 @@
+"""Errors, numbers, durations, points in time, optional values and maps.
+
+Source: cel-go v0.26 common/types; the Go library's strconv and time.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+INT_MAX: Final = (1 << 63) - 1
+INT_MIN: Final = -(1 << 63)
+UINT_MAX: Final = (1 << 64) - 1
+SECOND: Final = 10**9
+"""In nanoseconds."""
+MIN_TIME, MAX_TIME = -62135596800, 253402300799
+"""The first second of year 1 and the last one of year 9999, since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """An error as a value."""
+
+    message: str
+
+
+NO_OVERLOAD: Final = Error("no such overload")
+INT_OVERFLOW: Final = Error("integer overflow")
+UINT_OVERFLOW: Final = Error("unsigned integer overflow")
+TIME_OVERFLOW: Final = Error("timestamp overflow")
+
+
+class Uint(int):
+    """An unsigned integer of 64 bits."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A duration in nanoseconds, of 64 bits."""
+
+    nanoseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamp:
+    """A point in time, in nanoseconds since 1970, with the offset in seconds that it was written with."""
+
+    nanoseconds: int
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """A value that may be absent."""
+
+    present: bool
+    value: Any = None
+
+
+NONE: Final = Optional(present=False)
+
+
+class GrowingList(list[Any]):
+    """The list that a loop builds; adding to it changes it."""
+
+    __slots__ = ()
+
+
+class JoinedList(list[Any]):
+    """The sum of two lists; unlike others it says so where its elements cannot be compared."""
+
+    __slots__ = ()
+
+
+class Map:
+    """A map. Numbers of different types are different keys, but a key is found by an equal number of another type."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self, entries: dict[Any, Any] | None = None) -> None:
+        self.entries: dict[Any, Any] = {} if entries is None else entries
+        """Values by the form of their keys, see `key_form`."""
+
+    def find(self, key: Any) -> Any:
+        """Return a key's value, `ABSENT` where it has none."""
+        if type(key) is str:
+            return self.entries.get(key, ABSENT)
+        form = key_form(key)
+        if form in self.entries:
+            return self.entries[form]
+        for other in equal_keys(key):
+            if key_form(other) in self.entries:
+                return self.entries[key_form(other)]
+        return ABSENT
+
+    def contains(self, key: Any) -> bool:
+        """Whether a key has a value of its own."""
+        return Map.find(self, key) is not ABSENT
+
+    def keys(self) -> Iterator[Any]:
+        """Return the keys as values."""
+        return (form if type(form) is str else _key(form[1]) for form in self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+
+class DefaultMap(Map):
+    """A map that has an empty map for each unknown key; it does not contain those."""
+
+    __slots__ = ()
+
+    def find(self, key: Any) -> Any:
+        """Return a key's value, an empty map where it has none."""
+        found = Map.find(self, key)
+        return _EMPTY if found is ABSENT else found
+
+
+class _Absent:
+    """What a key without a value has."""
+
+
+ABSENT: Final = _Absent()
+_EMPTY: Final = Map()
+
+
+class _Held:
+    """A key that is known by its identity alone."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held) and self.key is other.key
+
+    def __hash__(self) -> int:
+        return id(self.key)
+
+
+def _key(held: Any) -> Any:
+    return held.key if type(held) is _Held else held
+
+
+def key_form(key: Any) -> Any:
+    """Return what a key is kept under: strings as they are, others with their type."""
+    if type(key) is str:
+        return key
+    kind = type(key)
+    if kind in {bool, int, Uint, float, bytes, type(None), Duration}:
+        return kind, key
+    return id(key), _Held(key)
+
+
+def equal_keys(key: Any) -> Iterator[Any]:
+    """Return the numbers of other types that are the same key."""
+    kind = type(key)
+    if kind is float:
+        if math.isfinite(key) and key.is_integer():
+            if INT_MIN < key < INT_MAX:
+                yield int(key)
+            if 0 <= key < 1 << 64:
+                yield Uint(key)
+    elif kind is int and key >= 0:
+        yield Uint(key)
+    elif kind is Uint and key <= INT_MAX:
+        yield int(key)
+
+
+_FLOAT: Final = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:inf(?:inity)?|nan))")
+_HEX: Final = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
+
+
+def float_of(text: str) -> float | None:
+    """Read a number as Go's ParseFloat does, None where it does not."""
+    if _FLOAT.fullmatch(text):
+        value = float(text)
+    elif _HEX.fullmatch(text):
+        try:
+            value = float.fromhex(text)
+        except OverflowError:
+            return None
+    else:
+        return None
+    if math.isinf(value) and text[-1] not in "fFyY":
+        return None
+    return value

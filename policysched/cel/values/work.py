@@ -1,0 +1,48 @@
+"""How much work the running evaluation may still do.
+
+cel-go counts a cost for each step and stops an expression at a limit. Here loops, comparisons and functions spend what
+they take in proportion to the sizes of their values: an expression that the API server admits stays far below, whatever
+it is asked about, and one that does not end soon is stopped. One evaluation runs at a time.
+
+Source: cel-go v0.26 interpreter/runtimecost.go; k8s.io/api/resource/v1 (CELSelectorExpressionMaxCost).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+LIMIT: Final = 1_000_000
+_SIZED: Final = frozenset({str, bytes})
+
+
+class CostLimitError(Exception):
+    """The expression did more work than it may."""
+
+
+class Work:
+    """The work left."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = LIMIT
+
+    def spend(self, amount: int) -> None:
+        """Take some of it.
+
+        Raises:
+            CostLimitError: there is not as much left.
+        """
+        self.left -= amount
+        if self.left < 0:
+            raise CostLimitError
+
+    def spend_on(self, value: Any) -> None:
+        """Take what going through a string, bytes or a list once costs."""
+        if type(value) in _SIZED:
+            self.spend(len(value) // 10)
+        elif isinstance(value, list):
+            self.spend(len(value))
+
+
+WORK: Final = Work()

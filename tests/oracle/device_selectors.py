@@ -1,0 +1,65 @@
+"""What Kubernetes' own package says of selectors and devices, beside what ours says.
+
+A question is a text and the devices that it is asked about; an answer is why the text is refused, or for each device a
+verdict or the error of its evaluation.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+from policysched.cel import Device, SelectorError, Variables, compile_selector
+
+from .build import binary
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+Answer = list[bool | str]
+
+
+class KubernetesSelectors:
+    """A context manager around one process that answers in Kubernetes' name."""
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [binary("selectors")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.communicate(timeout=10)
+
+    def ask(self, text: str, devices: list[dict[str, Any]]) -> Answer | None:
+        """Answer a question; None where Kubernetes' package fails on it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"expression": text, "devices": devices}) + "\n")
+        self._process.stdin.flush()
+        said = json.loads(self._process.stdout.readline())
+        if "invalid" in said:
+            return None
+        if "refused" in said:
+            return [said["refused"]]
+        return [one.get("error", one["matches"]) for one in said["results"]]
+
+
+def device_of(raw: dict[str, Any]) -> Variables:
+    """Make a device of what the API says of it."""
+    capacity = {name: amount["value"] for name, amount in raw.get("capacity", {}).items()}
+    allow = raw.get("allowMultipleAllocations", False)
+    return Variables(Device(raw["driver"], raw.get("attributes", {}), capacity, allow))
+
+
+def ours(text: str, devices: list[dict[str, Any]]) -> Answer:
+    """Answer a question with our package."""
+    try:
+        selector = compile_selector(text)
+    except SelectorError as error:
+        return [str(error)]
+    return [selector.matches(device_of(one)) for one in devices]
