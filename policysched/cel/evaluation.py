@@ -20,6 +20,7 @@ from policysched.cel.syntax.macros import UNUSED
 from policysched.cel.syntax.tree import Call, Entry, ListOf, Literal, Loop, MapOf, Message, Name, Node, Select, walk
 from policysched.cel.values.comparing import equal
 from policysched.cel.values.kinds import GO_NAMES, KINDS, LISTS, MAPS, fits
+from policysched.cel.values.kubernetes import Format, Semver
 from policysched.cel.values.scalars import (
     INT_MAX,
     UINT_MAX,
@@ -53,6 +54,7 @@ _UNGUARDED: Final = frozenset(
 )
 _NO_OVERLOAD: Final = Error("no such overload")
 _UNSET: Final = object()
+_UNHASHABLE: Final = frozenset({bytes, Semver, Format})
 _IN_SET: Final = frozenset({bool, int, Uint, float, str})
 
 
@@ -188,8 +190,9 @@ class _Compiler:
             value = element(slots)
             if type(value) is Error:
                 return value
-            if type(value) is bytes:
-                return Error("internal error: runtime error: hash of unhashable type types.Bytes")
+            if type(value) in _UNHASHABLE:
+                said = f"runtime error: hash of unhashable type {GO_NAMES[type(value)]}"
+                raise InternalError(f"internal error: {said}")
             return key_form(value) in forms
 
         return contained

@@ -44,7 +44,7 @@ def validate(node: Node, checked: Checked, issues: Issues) -> None:
     for kind in (_check_list, _check_map):
         for literal in literals:
             kind(literal, checked, issues)
-    for one in calls:
+    for one in reversed(calls):
         if one.function == "format" and one.target is not None:
             _check_format(one, one.target, checked, issues)
 
@@ -56,8 +56,8 @@ def _check_argument(name: str, argument: Node, issues: Issues) -> None:
     if name == "matches":
         wrong = type(value) is str and isinstance(compiled(value), Error)
     else:
-        kind = "string" if type(value) is str else "int64"
-        wrong = isinstance(OVERLOADS[f"{kind}_to_{name}"](value), Error)
+        kind = {str: "string", int: "int64"}.get(type(value))
+        wrong = kind is None or isinstance(OVERLOADS[f"{kind}_to_{name}"](value), Error)
     if wrong:
         issues.report(argument.at, f"invalid {name} argument")
 

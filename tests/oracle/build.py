@@ -1,4 +1,4 @@
-"""Builds the oracle and the recorder from their Go sources, once per version of them.
+"""Builds the oracle, the recorder and what is asked about selectors from their Go sources, once per version of them.
 
 Knows nothing of cases. The flags are those of the control plane's programs, stamps included, so that
 both share one build cache; the stamp also is what NodeDeclaredFeatures compares versions with. Several
@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.controlplane.golang import fingerprint, go_build, keep_latest, program_folder
 
 SOURCES = Path(__file__).resolve().parent
-PACKAGES = {"oracle": ".", "recorder": "./recorder"}
+PACKAGES = {"oracle": ".", "recorder": "./recorder", "selectors": "./selectors"}
 """The module's programs."""
 KEPT = 6
 """How many programs stay: those of the sources that were used last."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from policysched.app.checking.check import check_documents, repeated_policies
 from policysched.app.checking.findings import Finding
 from policysched.app.checking.schema import is_meant
+from policysched.app.checking.selectors import KINDS, has_selectors, selector_findings
 from policysched.app.files.objects import Document, as_text, expand, read, read_bytes, shown
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError, decode_node
@@ -28,6 +29,8 @@ class CheckedPolicies:
     """The policies found in files, and the findings about them."""
 
     policies: int = 0
+    selecting: int = 0
+    """Device classes, claims and their templates."""
     findings: list[Finding] = field(default_factory=list)
     problems: list[UsageError] = field(default_factory=list)
     """Files that cannot be read, and policies of one name in a folder."""
@@ -69,16 +72,21 @@ def check_files(names: Iterable[str], cluster: Cluster | None = None, *, lenient
 
 def _check(file: str, cluster: Cluster | None, made: CheckedPolicies, *, lenient: bool) -> None:
     policies: list[Document] = []
+    selecting: list[Document] = []
     try:
         data = read_bytes(file)
-        if not lenient or KIND.encode() in data:
-            policies = [one for one in read(as_text(data, shown(file)), shown(file)) if is_meant(one.object)]
+        if not lenient or any(kind.encode() in data for kind in (KIND, *KINDS)):
+            documents = read(as_text(data, shown(file)), shown(file))
+            policies = [one for one in documents if is_meant(one.object)]
+            selecting = [one for one in documents if has_selectors(one.object)]
     except UsageError as error:
         made.problems.append(error)
         return
     made.policies += len(policies)
     made.documents += policies
     made.findings += check_documents(policies, cluster)
+    made.selecting += len(selecting)
+    made.findings += [found for one in selecting for found in selector_findings(one)]
 
 
 LIVE: Final = "live"

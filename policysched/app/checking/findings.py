@@ -51,7 +51,7 @@ def expressions(policy: Mapping[str, Any]) -> Iterator[Expression]:
     spec = policy.get("spec")
     for steps in FIELDS:
         start: Start = "case" if "cases" in steps else "expr"
-        for field, value in _reach(spec, steps, "spec"):
+        for field, value in reach(spec, steps, "spec"):
             if isinstance(value, str):
                 yield Expression(field, value, start)
 
@@ -63,14 +63,15 @@ def with_expressions(policy: Mapping[str, Any], change: Callable[[Expression], s
     return made
 
 
-def _reach(value: Any, steps: tuple[str, ...], path: str) -> Iterator[tuple[str, Any]]:
+def reach(value: Any, steps: tuple[str, ...], path: str) -> Iterator[tuple[str, Any]]:
+    """Return the values that steps lead to with their paths; `*` is every item of a list."""
     if not steps:
         yield path, value
     elif steps[0] == "*":
         for index, item in enumerate(value if isinstance(value, list) else ()):
-            yield from _reach(item, steps[1:], f"{path}[{index}]")
+            yield from reach(item, steps[1:], f"{path}[{index}]")
     elif isinstance(value, dict) and steps[0] in value:
-        yield from _reach(value[steps[0]], steps[1:], f"{path}.{steps[0]}")
+        yield from reach(value[steps[0]], steps[1:], f"{path}.{steps[0]}")
 
 
 def _changed(value: Any, path: str, new: Mapping[str, str]) -> Any:

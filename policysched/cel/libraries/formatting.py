@@ -150,7 +150,7 @@ def _places(wanted: int | None) -> int:
 
 def _fixed(value: Any, places: int | None) -> str:
     number = _number(value, "f")
-    return f"{number:,.{_places(places)}f}" if math.isfinite(number) else _not_finite(number)
+    return f"{number or 0.0:,.{_places(places)}f}" if math.isfinite(number) else _not_finite(number)
 
 
 def _scientific(value: Any, places: int | None) -> str:
@@ -218,12 +218,12 @@ _PLAIN: Final = frozenset({int, Uint, bool, type(None), Type})
 
 
 def _list(values: list[Any]) -> str:
-    WORK.spend(len(values))
+    WORK.spend(4 * len(values) + 8)
     return f"[{', '.join(map(_inside, values))}]"
 
 
 def _map(values: Any) -> str:
-    WORK.spend(len(values))
+    WORK.spend(4 * len(values) + 8)
     found = []
     for key in values.keys():  # noqa: SIM118 - not a dict
         if type(key) not in {str, bool, int, Uint}:

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from policysched.cel.libraries.address_faults import address_fault
 from policysched.cel.libraries.formats import FORMATS
+from policysched.cel.values.address_faults import address_fault
 from policysched.cel.values.kubernetes import Address, Format, Locator, Prefix, Quantity, Semver
 from policysched.cel.values.quoting import quoted
 from policysched.cel.values.scalars import INT_MAX, INT_MIN, NONE, UINT_MAX, Error, Map, Optional

@@ -108,19 +108,19 @@ def _range(number: int) -> list[int]:
 def _distinct(values: list[Any]) -> list[Any]:
     found: list[Any] = []
     for one in values:
-        WORK.spend(len(found))
+        WORK.spend(4 * len(found))
         if not any(same(one, other) is True for other in found):
             found.append(one)
     return found
 
 
 def _contains_all(values: list[Any], wanted: list[Any]) -> bool:
-    WORK.spend(len(values) * len(wanted))
+    WORK.spend(2 * len(values) * len(wanted))
     return all(any(same(one, other) is True for other in values) for one in wanted)
 
 
 def _intersects(values: list[Any], others: list[Any]) -> bool:
-    WORK.spend(len(values) * len(others))
+    WORK.spend(2 * len(values) * len(others))
     return any(same(one, other) is True for one in values for other in others)
 
 

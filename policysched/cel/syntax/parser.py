@@ -298,6 +298,8 @@ class _Parser:
         """Read a field's name, which may be escaped, though Kubernetes does not take escaped ones."""
         place = self._tokens[self._next].at
         node = self._rule("name", caller, self._field_name)
+        if not isinstance(node, Name):
+            self._issues.report(place, "unsupported ident kind")
         return place, node.name if isinstance(node, Name) else ""
 
     def _field_name(self) -> Node:
@@ -320,6 +322,8 @@ class _Parser:
             return self._map()
         if self._kind in {".", IDENTIFIER}:
             return self._named()
+        if self._kind == "-" and self._peek() not in {INT, FLOAT}:
+            raise self._no_alternative("primary")
         return self._rule("literal", _END, self._literal)
 
     def _nested(self) -> Node:

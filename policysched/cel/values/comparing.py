@@ -66,7 +66,7 @@ def _equal_alike(left: Any, right: Any) -> bool:
 def _equal_lists(left: Any, right: Any) -> bool | Error:
     if type(right) not in LISTS or len(left) != len(right):
         return False
-    WORK.spend(len(left))
+    WORK.spend(4 * len(left) + 8)
     trouble: Error | None = None
     for one, another in zip(left, right, strict=True):
         same_element = equal(one, another)
@@ -80,7 +80,7 @@ def _equal_lists(left: Any, right: Any) -> bool | Error:
 def _equal_maps(left: Map, right: Any) -> bool:
     if type(right) not in MAPS or len(left) != len(right):
         return False
-    WORK.spend(len(left))
+    WORK.spend(4 * len(left) + 8)
     for key in left.keys():  # noqa: SIM118 - not a dict
         other = right.find(key)
         if other is ABSENT or equal(left.find(key), other) is False:

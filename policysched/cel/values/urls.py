@@ -5,10 +5,12 @@ Source: the Go library's net/url (ParseRequestURI, Parse, Query, EscapedPath, St
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from dataclasses import dataclass, replace
 from typing import Final
 
+from policysched.cel.values.address_faults import address_fault
 from policysched.cel.values.quoting import quoted
 
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
@@ -190,9 +192,20 @@ def _host(text: str) -> str:
         if end < 0:
             raise UrlError("missing ']' in host")
         _check_port(text[end + 1 :])
+        fault = address_fault(text[1:end]) if not _is_v6(text[1:end]) else ""
+        if fault:
+            raise UrlError(f"invalid host: ParseAddr({quoted(text[1:end])}): {fault}")
     elif ":" in text:
         _check_port(text[text.rfind(":") :])
     return _unescaped(text, in_host=True)
+
+
+def _is_v6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_port(text: str) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from policysched.app.checking.findings import Finding
     from policysched.framework import Cluster
 
+_CEL: Final = "CEL"
+"""What stands in the place of a code where a selector of devices is wrong: there is no more to explain."""
 _PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<col>\d+): (?P<message>.*)", re.DOTALL)
 
 
@@ -48,7 +50,7 @@ def check(  # noqa: PLR0913, PLR0917 - one parameter a flag
         CheckFormat, typer.Option("--output", "-o", help="How to print what is found.")
     ] = CheckFormat.TABLE,
 ) -> int:
-    """Check the policies in files: shape, names and expressions.
+    """Check the policies in files: shape, names and expressions; and the CEL selectors of device classes and claims.
 
     With --cluster it also warns of labels, resources and values that no node has.
 
@@ -58,7 +60,7 @@ def check(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
     nodes = _nodes(cluster, kubeconfig, context) if cluster else None
     found = check_files(files, nodes, lenient=allow_none)
-    if not found.policies and not found.problems and not allow_none:
+    if not (found.policies or found.selecting or found.problems or allow_none):
         raise UsageError(f"no SchedulingPolicy in {', '.join(files)}")
     _print(found, output)
     if found.problems:
@@ -87,7 +89,7 @@ def _print(found: CheckedPolicies, output: CheckFormat) -> None:
             print_finding(one.text())
     for problem in found.problems:
         say_error(problem)
-    if output is not CheckFormat.JSON and (found.policies or not found.problems):
+    if output is not CheckFormat.JSON and (found.policies or found.selecting or not found.problems):
         say(_summary(found))
 
 
@@ -114,11 +116,13 @@ def _problem(error: UsageError) -> str:
 
 
 def _summary(found: CheckedPolicies) -> str:
-    said = f"{count(found.policies, 'policy', 'policies')}: {count(found.errors, 'error')}, "
+    read = [count(found.policies, "policy", "policies")] if found.policies or not found.selecting else []
+    read += [count(found.selecting, "device class or claim", "device classes and claims")] if found.selecting else []
+    said = f"{', '.join(read)}: {count(found.errors, 'error')}, "
     said += count(found.warnings, "warning")
-    if not found.findings:
+    codes = sorted({one.diagnostic.code for one in found.findings} - {_CEL})
+    if not codes:
         return said
-    codes = sorted({one.diagnostic.code for one in found.findings})
     if len(codes) == 1:
         return f"{said}; `policysched explain {codes[0]}` says more"
     return f"{said}; `policysched explain CODE` says more about {', '.join(codes[:-1])} and {codes[-1]}"

@@ -24,10 +24,10 @@ type question struct {
 }
 
 type device struct {
-	Driver                   string                                                      `json:"driver"`
-	AllowMultipleAllocations *bool                                                       `json:"allowMultipleAllocations"`
-	Attributes               map[resourcev1.QualifiedName]resourcev1.DeviceAttribute     `json:"attributes"`
-	Capacity                 map[resourcev1.QualifiedName]resourcev1.DeviceCapacity      `json:"capacity"`
+	Driver                   string                                                  `json:"driver"`
+	AllowMultipleAllocations *bool                                                   `json:"allowMultipleAllocations"`
+	Attributes               map[resourcev1.QualifiedName]resourcev1.DeviceAttribute `json:"attributes"`
+	Capacity                 map[resourcev1.QualifiedName]resourcev1.DeviceCapacity  `json:"capacity"`
 }
 
 type answer struct {

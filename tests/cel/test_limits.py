@@ -1,0 +1,104 @@
+"""Hostile selectors end: compiled in work that their length bounds, evaluated in the work that is allowed."""
+
+from __future__ import annotations
+
+import pytest
+
+from policysched.cel import Variables, compile_selector
+from tests import work
+from tests.cel.devices import DEVICE, says
+
+COST = "operation cancelled: actual cost limit exceeded"
+LINES = 40
+"""How many lines of Python a unit of work may take."""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lists.range(1000).all(x, lists.range(1000).all(y, x + y >= 0))",
+        "lists.range(2000000).size() > 0",
+        "lists.range(9223372036854775807).size() > 0",
+        "lists.range(2000).map(x, lists.range(2000).map(y, y)).size() == 1",
+        "lists.range(4000).distinct().size() == 1",
+        "sets.contains(lists.range(4000), lists.range(4000))",
+        'cel.bind(b, "xxxxxxxxxx".replace("", "xxxxxxxxxx"), b.replace("", b).replace("", b).replace("", b)) == ""',
+        '"%.999999999f".format([1.5]) == ""',
+    ],
+)
+def test_selector_that_does_too_much_is_stopped(text: str) -> None:
+    assert says(text) == COST
+
+
+def _nested(inner: str, start: str, depth: int, end: str) -> str:
+    """Bind a name `depth` times to what is made of the name before."""
+    text = end.replace("@", f"v{depth}")
+    for place in range(depth, 0, -1):
+        text = f"cel.bind(v{place}, {inner.replace('@', f'v{place - 1}')}, {text})"
+    return f"cel.bind(v0, {start}, {text})"
+
+
+@pytest.mark.parametrize(
+    ("inner", "start", "end"),
+    [
+        ("@ + @", '"xxxxxxxxxxxxxxxx"', "@.size() > 0"),
+        ("@ + @", "[1, 2, 3, 4]", "@.size() > 0"),
+        ("[@, @]", "[[1]]", "@ == @"),
+        ("[dyn(@), dyn(@)]", "[dyn(1)]", '"%s".format([@]) == ""'),
+    ],
+)
+def test_values_that_double_are_stopped(inner: str, start: str, end: str) -> None:
+    assert says(_nested(inner, start, 40, end)) == COST
+
+
+def test_stopped_selector_runs_a_bounded_number_of_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = 5_000
+    monkeypatch.setattr("policysched.cel.device.LIMIT", limit)
+    selector = compile_selector("lists.range(1000).all(x, lists.range(1000).all(y, x + y >= 0))")
+    device = Variables(DEVICE)
+    assert selector.matches(device) == COST
+    assert work.lines(lambda: selector.matches(device)) < LINES * limit
+
+
+@pytest.mark.parametrize(
+    ("grow", "most"),
+    [
+        (lambda size: " && ".join(["true"] * size), 400),
+        (lambda size: "+".join(["1"] * size) + " == 1", 400),
+        (lambda size: "[" * size, 400),
+        (lambda size: 'device.driver == "' + "a" * size, 100),
+        (lambda size: "!" * size + "true", 100),
+        (lambda size: "= " * size, 100),
+    ],
+    ids=["and", "sum", "brackets", "unterminated", "not", "no tokens"],
+)
+def test_compiling_takes_work_in_proportion_to_the_text(grow: object, most: int) -> None:
+    def compiled(size: int) -> int:
+        text = grow(size)  # type: ignore[operator]
+        return work.lines(lambda: says(text))
+
+    compiled(10)
+    small, large = compiled(60), compiled(240)
+    assert large < 5 * small + most * 100
+
+
+@pytest.mark.parametrize("deep", ["(", "[", "!(", "-(", "{1:"])
+def test_deep_nesting_is_refused(deep: str) -> None:
+    assert "recursion" in str(says(deep * 2000))
+
+
+def test_deepest_text_that_is_allowed_is_evaluated() -> None:
+    assert says("(" * 240 + "true" + ")" * 240) is True
+    assert says("[" * 200 + "1" + "]" * 200 + " == []") is False
+
+
+def test_ten_kibibytes_are_compiled_and_evaluated() -> None:
+    text = " || ".join(f'device.driver == "driver-{place}"' for place in range(320))
+    assert len(text) > 10_000
+    assert says(text) is False
+
+
+@pytest.mark.parametrize("pattern", ["(a*)*b", "(a|aa)+$", "(x+x+)+y", "^(([a-z])+.)+[A-Z]([a-z])+$"])
+def test_exploding_patterns_are_linear(pattern: str) -> None:
+    text = f"cel.bind(s, lists.range(20000).map(x, 'a').join(), s.matches({pattern!r}))"
+    assert says(text) in {True, False}

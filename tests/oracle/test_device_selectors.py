@@ -1,0 +1,61 @@
+"""Our CEL against Kubernetes' own, on random selectors and random devices with a fresh seed.
+
+POLICYSCHED_SEED repeats a run, POLICYSCHED_CASES sets how many selectors it compares, each on four devices. Of a text
+with syntax errors the first one counts: what a parser says of the rest depends on how it recovers.
+"""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+
+from .device_selectors import Answer, KubernetesSelectors, ours
+from .seed import seed
+from .selector_texts import Expressions, device
+
+pytestmark = pytest.mark.oracle
+
+SEED = seed()
+CASES = int(os.environ.get("POLICYSCHED_CASES") or 2000)
+PARTS = 2
+DEVICES = 4
+SYNTAX = "Syntax error"
+REPORTED = 5
+
+
+def told(answer: Answer) -> Answer:
+    """Return what counts of an answer."""
+    first = str(answer[0])
+    return [first[first.index(SYNTAX) :].split("\n", maxsplit=1)[0]] if len(answer) == 1 and SYNTAX in first else answer
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_selectors_say_what_kubernetes_says(part: int) -> None:
+    random = Random(f"{SEED}-{part}")
+    grown = Expressions(random)
+    differing: list[str] = []
+    refused = evaluated = failed = 0
+    with KubernetesSelectors() as kubernetes:
+        for _ in range(CASES // PARTS):
+            text, devices = grown.selector(), [device(random) for _ in range(DEVICES)]
+            theirs = kubernetes.ask(text, devices)
+            if theirs is None:
+                continue
+            mine = ours(text, devices)
+            refused += len(theirs) == 1
+            evaluated += sum(isinstance(one, bool) for one in theirs)
+            failed += len(theirs) > 1 and any(isinstance(one, str) for one in theirs)
+            if told(mine) != told(theirs):
+                differing.append(f"{text!r}\n  Kubernetes: {theirs}\n  ours: {mine}")
+    assert not differing, f"POLICYSCHED_SEED={SEED}: {len(differing)} differ\n" + "\n".join(differing[:REPORTED])
+    assert min(refused, evaluated, failed) > CASES // PARTS // 20
+
+
+def test_comparison_notices_another_verdict() -> None:
+    with KubernetesSelectors() as kubernetes:
+        theirs = kubernetes.ask('device.driver == "a"', [{"driver": "a"}, {"driver": "b"}])
+    assert theirs == [True, False]
+    assert told([True, True]) != told(theirs)
+    assert told(["compilation failed: ERROR: <input>:1:1: Syntax error: a"]) != told(["b"])
