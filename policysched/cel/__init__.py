@@ -5,6 +5,6 @@ cel-go's words and place, or a compiled selector that says true, false or an err
 and its libraries as Kubernetes v1.36 has them, and neither claims nor nodes.
 """
 
-from policysched.cel.device import CompiledSelector, Device, SelectorError, Variables, compile_selector
+from policysched.cel.device import CompiledSelector, Device, InvalidDeviceSelectorError, Variables, compile_selector
 
-__all__ = ["CompiledSelector", "Device", "SelectorError", "Variables", "compile_selector"]
+__all__ = ["CompiledSelector", "Device", "InvalidDeviceSelectorError", "Variables", "compile_selector"]

@@ -12,19 +12,19 @@ from policysched.cel import types
 from policysched.cel.declarations import FIELDS, Overload, declared, functions
 from policysched.cel.issues import Issues
 from policysched.cel.syntax.tree import (
-    Call,
+    CallNode,
+    CelNode,
+    ConstantNode,
     Entry,
     ListOf,
-    Literal,
     Loop,
     MapOf,
-    Message,
+    MessageNode,
     Name,
-    Node,
     Select,
     qualified_name,
 )
-from policysched.cel.types import Type, list_of, map_of, optional_of
+from policysched.cel.types import CelType, list_of, map_of, optional_of
 from policysched.cel.unification import (
     Substitutions,
     assignable,
@@ -50,15 +50,15 @@ class Checked:
     """What the checker found: the type of each node, the overloads of each call, and names that are types."""
 
     def __init__(self) -> None:
-        self.types: dict[Node, Type] = {}
-        self.overloads: dict[Node, list[Overload]] = {}
-        self.names: dict[Node, str] = {}
+        self.types: dict[CelNode, CelType] = {}
+        self.overloads: dict[CelNode, list[Overload]] = {}
+        self.names: dict[CelNode, str] = {}
         """Nodes that are a variable or a type as a whole, by its name."""
-        self.functions: dict[Node, str] = {}
+        self.functions: dict[CelNode, str] = {}
         """Calls of functions with a qualified name, which look like methods."""
 
 
-def check(node: Node, issues: Issues) -> Checked:
+def check(node: CelNode, issues: Issues) -> Checked:
     """Check an expression; what is wrong with it is reported."""
     checker = _Checker(issues)
     checker.check(node)
@@ -72,28 +72,28 @@ class _Checker:
         self.found = Checked()
         self.known: Substitutions = {}
         self._issues = issues
-        self._scopes: list[dict[str, Type]] = []
+        self._scopes: list[dict[str, CelType]] = []
         self._free = 0
 
-    def check(self, node: Node) -> Type:
+    def check(self, node: CelNode) -> CelType:
         """Work out the type of a node and of all below it."""
         of = self._OF[type(node)](self, node)
         self.found.types[node] = of
         return of
 
-    def _literal(self, node: Literal) -> Type:
+    def _literal(self, node: ConstantNode) -> CelType:
         return _LITERALS[type(node.value)]
 
     # Names and fields
 
-    def _lookup(self, name: str) -> Type | None:
+    def _lookup(self, name: str) -> CelType | None:
         name = name.removeprefix(".")
         for scope in reversed(self._scopes):
             if name in scope:
                 return scope[name]
         return declared(name)
 
-    def _name(self, node: Name) -> Type:
+    def _name(self, node: Name) -> CelType:
         of = self._lookup(node.name)
         if of is None:
             self._undeclared(node, node.name)
@@ -101,10 +101,10 @@ class _Checker:
         self.found.names[node] = node.name.removeprefix(".")
         return of
 
-    def _undeclared(self, node: Node, name: str) -> None:
+    def _undeclared(self, node: CelNode, name: str) -> None:
         self._issues.report(node.at, f"undeclared reference to '{name}' (in container '')")
 
-    def _select(self, node: Select) -> Type:
+    def _select(self, node: Select) -> CelType:
         name = qualified_name(node)
         of = None if name is None else self._lookup(name)
         if of is not None and name is not None:
@@ -113,7 +113,7 @@ class _Checker:
         of = self._field(node, node.operand, node.field_name)
         return types.BOOL if node.test else substituted(self.known, of)
 
-    def _field(self, node: Node, operand: Node, name: str, *, optional: bool = False) -> Type:
+    def _field(self, node: CelNode, operand: CelNode, name: str, *, optional: bool = False) -> CelType:
         of, was_optional = without_optional(substituted(self.known, self.check(operand)))
         result = types.DYN
         if of.kind == "map":
@@ -126,7 +126,7 @@ class _Checker:
             self._issues.report(node.at, f"type '{of.formatted()}' does not support field selection")
         return optional_of(result) if optional or was_optional else result
 
-    def _struct_field(self, node: Node, of: Type, name: str) -> Type:
+    def _struct_field(self, node: CelNode, of: CelType, name: str) -> CelType:
         if of != types.DEVICE:
             self._issues.report(node.at, f"unexpected failed resolution of '{of.name}'")
         elif name in FIELDS:
@@ -137,10 +137,10 @@ class _Checker:
 
     # Calls
 
-    def _call(self, node: Call) -> Type:
+    def _call(self, node: CallNode) -> CelType:
         if node.function == "_?._":
             field = node.arguments[1]
-            name = field.value if isinstance(field, Literal) else ""
+            name = field.value if isinstance(field, ConstantNode) else ""
             return substituted(self.known, self._field(node, node.arguments[0], str(name), optional=True))
         for one in node.arguments:
             self.check(one)
@@ -153,7 +153,7 @@ class _Checker:
         self.check(node.target)
         return self._resolve(node, node.function, node.target)
 
-    def _resolve(self, node: Call, name: str, target: Node | None) -> Type:
+    def _resolve(self, node: CallNode, name: str, target: CelNode | None) -> CelType:
         overloads = functions().get(name.removeprefix("."))
         if overloads is None:
             self._undeclared(node, name)
@@ -164,12 +164,12 @@ class _Checker:
             return self._both_bool(nodes, given)
         return self._overload(node, name.removeprefix("."), given, is_method=target is not None)
 
-    def _both_bool(self, nodes: list[Node], given: list[Type]) -> Type:
+    def _both_bool(self, nodes: list[CelNode], given: list[CelType]) -> CelType:
         fits = [self._is(node, types.BOOL, of) for node, of in zip(nodes, given, strict=True)]
         return types.BOOL if all(fits) else types.ERROR
 
-    def _overload(self, node: Call, name: str, given: list[Type], *, is_method: bool) -> Type:
-        result: Type | None = None
+    def _overload(self, node: CallNode, name: str, given: list[CelType], *, is_method: bool) -> CelType:
+        result: CelType | None = None
         fitting: list[Overload] = []
         for one in functions()[name]:
             if one.member is not is_method:
@@ -192,7 +192,7 @@ class _Checker:
         self.found.overloads[node] = fitting
         return result
 
-    def _no_overload(self, node: Node, name: str, given: list[Type], *, is_method: bool) -> None:
+    def _no_overload(self, node: CelNode, name: str, given: list[CelType], *, is_method: bool) -> None:
         shown = [substituted(self.known, of, to_dyn=True).formatted() for of in given]
         target = f"{shown.pop(0)}." if is_method else ""
         signature = f"{target}({', '.join(shown)})"
@@ -200,18 +200,18 @@ class _Checker:
 
     # Lists, maps and messages
 
-    def _list(self, node: ListOf) -> Type:
-        joined: Type | None = None
+    def _list(self, node: ListOf) -> CelType:
+        joined: CelType | None = None
         for place, one in enumerate(node.elements):
             of = self._unwrapped(one, self.check(one), optional=place in node.optional)
             joined = self._join(joined, of)
         return list_of(joined or self._fresh())
 
-    def _map(self, node: MapOf) -> Type:
-        keys: Type | None = None
-        values: Type | None = None
+    def _map(self, node: MapOf) -> CelType:
+        keys: CelType | None = None
+        values: CelType | None = None
         for one in node.entries:
-            if isinstance(one.key, Node):
+            if isinstance(one.key, CelNode):
                 keys = self._join(keys, self.check(one.key))
             of = self._unwrapped(one.value, self.check(one.value), optional=one.optional)
             values = self._join(values, of)
@@ -219,7 +219,7 @@ class _Checker:
             keys, values = self._fresh(), self._fresh()
         return map_of(keys, values)
 
-    def _unwrapped(self, node: Node, of: Type, *, optional: bool) -> Type:
+    def _unwrapped(self, node: CelNode, of: CelType, *, optional: bool) -> CelType:
         if not optional:
             return of
         inner, was_optional = without_optional(of)
@@ -227,12 +227,12 @@ class _Checker:
             self._mismatch(node, optional_of(inner), inner)
         return inner
 
-    def _join(self, before: Type | None, of: Type) -> Type:
+    def _join(self, before: CelType | None, of: CelType) -> CelType:
         if before is None:
             return of
         return most_general(before, of) if self._assignable(before, of) else types.DYN
 
-    def _message(self, node: Message) -> Type:
+    def _message(self, node: MessageNode) -> CelType:
         of = self._lookup(node.type_name)
         if of is None:
             self._undeclared(node, node.type_name)
@@ -249,7 +249,7 @@ class _Checker:
             self._message_field(one, result)
         return result
 
-    def _message_field(self, one: Entry, of: Type) -> None:
+    def _message_field(self, one: Entry, of: CelType) -> None:
         given = self.check(one.value)
         found = FIELDS.get(str(one.key)) if of == types.DEVICE else None
         if of.kind in {"struct", "timestamp", "duration"} and of != types.DEVICE:
@@ -263,7 +263,7 @@ class _Checker:
 
     # Loops
 
-    def _loop(self, node: Loop) -> Type:
+    def _loop(self, node: Loop) -> CelType:
         over = substituted(self.known, self.check(node.over))
         built = self.check(node.start)
         # The range's type may be known better once the start was looked at.
@@ -278,7 +278,7 @@ class _Checker:
         self._scopes.pop()
         return result
 
-    def _loop_variables(self, node: Loop, over: Type) -> tuple[Type, Type]:
+    def _loop_variables(self, node: Loop, over: CelType) -> tuple[CelType, CelType]:
         if over.kind == "list":
             element = over.parameters[0]
             return (types.INT, element) if node.second else (element, element)
@@ -293,33 +293,33 @@ class _Checker:
 
     # Types
 
-    def _is(self, node: Node, wanted: Type, of: Type) -> bool:
+    def _is(self, node: CelNode, wanted: CelType, of: CelType) -> bool:
         if self._assignable(wanted, of):
             return True
         self._mismatch(node, wanted, of)
         return False
 
-    def _mismatch(self, node: Node, wanted: Type, of: Type) -> None:
+    def _mismatch(self, node: CelNode, wanted: CelType, of: CelType) -> None:
         self._issues.report(node.at, f"expected type '{wanted.formatted()}' but found '{of.formatted()}'")
 
-    def _assignable(self, first: Type, second: Type) -> bool:
+    def _assignable(self, first: CelType, second: CelType) -> bool:
         made = assignable(self.known, first, second)
         if made is None:
             return False
         self.known = made
         return True
 
-    def _fresh(self) -> Type:
+    def _fresh(self) -> CelType:
         self._free += 1
-        return Type("param", f"_var{self._free - 1}")
+        return CelType("param", f"_var{self._free - 1}")
 
-    _OF: Final[dict[type[Node], Callable[[_Checker, Any], Type]]] = {
-        Literal: _literal,
+    _OF: Final[dict[type[CelNode], Callable[[_Checker, Any], CelType]]] = {
+        ConstantNode: _literal,
         Name: _name,
         Select: _select,
-        Call: _call,
+        CallNode: _call,
         ListOf: _list,
         MapOf: _map,
-        Message: _message,
+        MessageNode: _message,
         Loop: _loop,
     }

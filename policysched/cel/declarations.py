@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Final
 
 from policysched.cel import types
-from policysched.cel.types import Type, list_of, map_of, type_of
+from policysched.cel.types import CelType, list_of, map_of, type_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Overload:
 
     name: str
     member: bool
-    arguments: tuple[Type, ...]
-    result: Type
+    arguments: tuple[CelType, ...]
+    result: CelType
     parameters: tuple[str, ...]
     """The type parameters that arguments and result are written with."""
 
@@ -55,17 +55,17 @@ def functions() -> dict[str, tuple[Overload, ...]]:
     return {name: tuple(overloads) for name, overloads in found.items()}
 
 
-def _parsed(text: str) -> Type:
+def _parsed(text: str) -> CelType:
     if text in _NAMED:
         return _NAMED[text]
     if len(text) == 1:
-        return Type("param", text)
+        return CelType("param", text)
     if not text.endswith(")"):
-        return Type("struct", text)
+        return CelType("struct", text)
     name, _, inside = text[:-1].partition("(")
     parts = [_parsed(part) for part in _split(inside)]
     kind = name if name in {"list", "map", "type"} else "opaque"
-    return Type(kind, name, tuple(parts))
+    return CelType(kind, name, tuple(parts))
 
 
 def _split(text: str) -> list[str]:
@@ -78,14 +78,14 @@ def _split(text: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-def _parameters(one: Type) -> set[str]:
+def _parameters(one: CelType) -> set[str]:
     if one.kind == "param":
         return {one.name}
     return {name for part in one.parameters for name in _parameters(part)}
 
 
-_ANYTHING: Final = Type("param", "A")
-TYPE_NAMES: Final[dict[str, Type]] = {
+_ANYTHING: Final = CelType("param", "A")
+TYPE_NAMES: Final[dict[str, CelType]] = {
     "bool": types.BOOL,
     "bytes": types.BYTES,
     "double": types.DOUBLE,
@@ -93,7 +93,7 @@ TYPE_NAMES: Final[dict[str, Type]] = {
     "google.protobuf.Timestamp": types.TIMESTAMP,
     "int": types.INT,
     "list": list_of(_ANYTHING),
-    "map": map_of(_ANYTHING, Type("param", "B")),
+    "map": map_of(_ANYTHING, CelType("param", "B")),
     "null_type": types.NULL,
     "string": types.STRING,
     "type": types.TYPE,
@@ -110,7 +110,7 @@ RUNTIME_TYPES: Final = {
     name: of for name, of in TYPE_NAMES.items() if name not in {types.DEVICE.name, "duration", "timestamp"}
 }
 """Those of them that are values."""
-FIELDS: Final[dict[str, Type]] = {
+FIELDS: Final[dict[str, CelType]] = {
     "driver": types.STRING,
     "allowMultipleAllocations": types.BOOL,
     "attributes": map_of(types.STRING, map_of(types.STRING, types.ANY)),
@@ -120,7 +120,7 @@ FIELDS: Final[dict[str, Type]] = {
 VARIABLE: Final = "device"
 
 
-def declared(name: str) -> Type | None:
+def declared(name: str) -> CelType | None:
     """Return the type of what a name stands for, None where it stands for nothing."""
     if name == VARIABLE:
         return types.DEVICE

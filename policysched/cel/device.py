@@ -22,7 +22,7 @@ from policysched.cel.libraries.kubernetes import semver_of
 from policysched.cel.syntax.parser import parse
 from policysched.cel.validation import validate
 from policysched.cel.values.kinds import GO_NAMES, KINDS, LISTS, MAPS
-from policysched.cel.values.kubernetes import Address, Format, Locator, Prefix, Quantity, Semver
+from policysched.cel.values.kubernetes import Address, CelQuantity, Format, Locator, Prefix, Semver
 from policysched.cel.values.scalars import DefaultMap, Duration, Error, Map, Optional, Timestamp, Uint
 from policysched.cel.values.work import LIMIT, WORK, CostLimitError
 from policysched.model import quantity as amounts
@@ -34,7 +34,7 @@ COST_LIMIT: Final = "operation cancelled: actual cost limit exceeded"
 _OUTPUTS: Final = frozenset({types.BOOL, types.ANY})
 
 
-class SelectorError(ValueError):
+class InvalidDeviceSelectorError(ValueError):
     """A selector that cannot be used; the message is Kubernetes'."""
 
     def __init__(self, message: str, issues: tuple[Issue, ...] = ()) -> None:
@@ -73,7 +73,7 @@ class Variables:
                 self.trouble = self.trouble or f"attribute {name}: {value.message}"
             _put(attributes, name, device.driver, value)
         for name, amount in device.capacity.items():
-            _put(capacity, name, device.driver, Quantity(amounts.parse(amount)))
+            _put(capacity, name, device.driver, CelQuantity(amounts.parse(amount)))
         self._device = Map(
             {
                 "driver": device.driver,
@@ -117,7 +117,7 @@ def compile_selector(text: str) -> CompiledSelector:
     """Compile a selector.
 
     Raises:
-        SelectorError: it cannot be used.
+        InvalidDeviceSelectorError: it cannot be used.
     """
     issues = Issues(text)
     with _deep_recursion():
@@ -132,17 +132,17 @@ def compile_selector(text: str) -> CompiledSelector:
         validate(node, checked, issues)
         _refuse(issues)
         if checked.types[node] not in _OUTPUTS:
-            raise SelectorError(f"must evaluate to bool or the unknown type, not {checked.types[node]}")
+            raise InvalidDeviceSelectorError(f"must evaluate to bool or the unknown type, not {checked.types[node]}")
         try:
             closure, slots = compile_closures(node, checked, VARIABLE)
         except ProgramError as error:
-            raise SelectorError(f"program instantiation failed: {error}") from None
+            raise InvalidDeviceSelectorError(f"program instantiation failed: {error}") from None
     return CompiledSelector(text, closure, slots)
 
 
 def _refuse(issues: Issues) -> None:
     if issues.found:
-        raise SelectorError(f"compilation failed: {issues.shown()}", tuple(issues.ordered()))
+        raise InvalidDeviceSelectorError(f"compilation failed: {issues.shown()}", tuple(issues.ordered()))
 
 
 @contextmanager
@@ -182,12 +182,12 @@ _CONVERSIONS: Final[dict[type, str]] = {
     Duration: "type conversion error from 'Duration' to 'bool'",
     Timestamp: "type conversion error from 'Timestamp' to 'bool'",
     Semver: "type conversion error from 'Semver' to 'bool'",
-    Quantity: "type conversion error from 'Quantity' to 'bool'",
+    CelQuantity: "type conversion error from 'Quantity' to 'bool'",
     Locator: "type conversion error from 'URL' to 'bool'",
     Address: "type conversion error from 'IP' to 'bool'",
     Prefix: "type conversion error from 'CIDR' to 'bool'",
     Format: "type conversion error from 'Format' to 'bool'",
-    types.Type: "type conversion not supported for 'type'",
+    types.CelType: "type conversion not supported for 'type'",
     **dict.fromkeys(LISTS, "type conversion error from list to 'bool'"),
     **dict.fromkeys(MAPS, "type conversion error from map to 'bool'"),
 }

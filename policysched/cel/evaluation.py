@@ -17,7 +17,19 @@ from policysched.cel.libraries import clocks, conversions, kubernetes, lists, pa
 from policysched.cel.libraries.operators import OPERATORS
 from policysched.cel.lookups import has_field, look_up, look_up_optional
 from policysched.cel.syntax.macros import UNUSED
-from policysched.cel.syntax.tree import Call, Entry, ListOf, Literal, Loop, MapOf, Message, Name, Node, Select, walk
+from policysched.cel.syntax.tree import (
+    CallNode,
+    CelNode,
+    ConstantNode,
+    Entry,
+    ListOf,
+    Loop,
+    MapOf,
+    MessageNode,
+    Name,
+    Select,
+    walk,
+)
 from policysched.cel.values.comparing import equal
 from policysched.cel.values.kinds import GO_NAMES, KINDS, LISTS, MAPS, fits
 from policysched.cel.values.kubernetes import Format, Semver
@@ -62,7 +74,7 @@ class ProgramError(ValueError):
     """An expression whose constants alone are wrong; the message is cel-go's."""
 
 
-def compile_closures(node: Node, checked: Checked, variable: str) -> tuple[Closure, int]:
+def compile_closures(node: CelNode, checked: Checked, variable: str) -> tuple[Closure, int]:
     """Make the closures of an expression.
 
     Returns:
@@ -82,11 +94,11 @@ class _Compiler:
         self._constants: dict[Closure, Any] = {}
         self.slots = 1
 
-    def of(self, node: Node) -> Closure:
+    def of(self, node: CelNode) -> Closure:
         """Make the closure of a node."""
         return self._OF[type(node)](self, node)
 
-    def _literal(self, node: Literal) -> Closure:
+    def _literal(self, node: ConstantNode) -> Closure:
         return self._constant(node.value)
 
     def _constant(self, value: Any) -> Closure:
@@ -101,7 +113,7 @@ class _Compiler:
 
     # Names, fields and elements
 
-    def _name(self, node: Node) -> Closure:
+    def _name(self, node: CelNode) -> Closure:
         name = self._checked.names[node]
         if self._checked.types[node].kind != "type":
             return self._scope[name]
@@ -122,7 +134,7 @@ class _Compiler:
 
         return select
 
-    def _index(self, node: Call) -> Closure:
+    def _index(self, node: CallNode) -> Closure:
         operand, index = self.of(node.arguments[0]), self.of(node.arguments[1])
         chained = _is_chained(node.arguments[0])
         find = look_up if node.function == "_[_]" else look_up_optional
@@ -147,7 +159,7 @@ class _Compiler:
 
     # Calls
 
-    def _call(self, node: Call) -> Closure:
+    def _call(self, node: CallNode) -> Closure:
         special = self._SPECIAL.get(node.function)
         if special is not None:
             return special(self, node)
@@ -210,7 +222,7 @@ class _Compiler:
 
         return _applied(matched, arguments)
 
-    def _logical(self, node: Call) -> Closure:
+    def _logical(self, node: CallNode) -> Closure:
         left, right = (self.of(one) for one in node.arguments)
         decisive = node.function == "_||_"
 
@@ -229,7 +241,7 @@ class _Compiler:
 
         return logical
 
-    def _conditional(self, node: Call) -> Closure:
+    def _conditional(self, node: CallNode) -> Closure:
         condition, then, other = (self.of(one) for one in node.arguments)
 
         def conditional(slots: Slots) -> Any:
@@ -242,7 +254,7 @@ class _Compiler:
 
         return conditional
 
-    def _equal(self, node: Call) -> Closure:
+    def _equal(self, node: CallNode) -> Closure:
         left, right = (self.of(one) for one in node.arguments)
         negated = node.function == "_!=_"
 
@@ -257,7 +269,7 @@ class _Compiler:
 
         return compared
 
-    def _not_false(self, node: Call) -> Closure:
+    def _not_false(self, node: CallNode) -> Closure:
         value = self.of(node.arguments[0])
 
         def not_false(slots: Slots) -> bool:
@@ -265,7 +277,7 @@ class _Compiler:
 
         return not_false
 
-    def _or_else(self, node: Call) -> Closure:
+    def _or_else(self, node: CallNode) -> Closure:
         if node.target is None:
             raise ProgramError(f"no such overload: {node.function}(...)")
         operand, other = self.of(node.target), self.of(node.arguments[0])
@@ -281,7 +293,7 @@ class _Compiler:
 
         return or_else
 
-    _SPECIAL: Final[dict[str, Callable[[_Compiler, Call], Closure]]] = {
+    _SPECIAL: Final[dict[str, Callable[[_Compiler, CallNode], Closure]]] = {
         "_&&_": _logical,
         "_||_": _logical,
         "_?_:_": _conditional,
@@ -337,7 +349,7 @@ class _Compiler:
         constant = self._all_constant([part for key, value, _ in parts for part in (key, value)])
         return self._constant(entries([])) if constant else entries
 
-    def _message(self, node: Message) -> Closure:
+    def _message(self, node: MessageNode) -> Closure:
         """Make a message, which no type of the environment can be made as."""
         unknown = Error(f"unknown type '{node.type_name.removeprefix('.')}'")
         values = [self.of(one.value) for one in node.entries]
@@ -349,7 +361,7 @@ class _Compiler:
         return message
 
     def _key(self, one: Entry) -> Closure:
-        return self.of(one.key) if isinstance(one.key, Node) else self._constant(one.key)
+        return self.of(one.key) if isinstance(one.key, CelNode) else self._constant(one.key)
 
     # Loops
 
@@ -370,7 +382,7 @@ class _Compiler:
         self._scope = outside | {node.result_name: _slot(built)}
         result = self.of(node.result)
         self._scope = outside
-        cost = 1 + sum(not isinstance(one, Literal) for part in (node.condition, node.step) for one in walk(part))
+        cost = 1 + sum(not isinstance(one, ConstantNode) for part in (node.condition, node.step) for one in walk(part))
         places = _pairs if node.second else _elements
 
         def loop(slots: Slots) -> Any:
@@ -412,14 +424,14 @@ class _Compiler:
 
         return binding
 
-    _OF: Final[dict[type[Node], Callable[[_Compiler, Any], Closure]]] = {
-        Literal: _literal,
+    _OF: Final[dict[type[CelNode], Callable[[_Compiler, Any], Closure]]] = {
+        ConstantNode: _literal,
         Name: _name,
         Select: _select,
-        Call: _call,
+        CallNode: _call,
         ListOf: _list,
         MapOf: _map,
-        Message: _message,
+        MessageNode: _message,
         Loop: _loop,
     }
 
@@ -431,9 +443,9 @@ def _slot(place: int) -> Closure:
     return slot
 
 
-def _is_chained(node: Node) -> bool:
+def _is_chained(node: CelNode) -> bool:
     """Whether a field or an element is taken of what is one itself: such a chain is looked up in one go."""
-    return isinstance(node, Select) or (isinstance(node, Call) and node.function in {"_[_]", "_[?_]", "_?._"})
+    return isinstance(node, Select) or (isinstance(node, CallNode) and node.function in {"_[_]", "_[?_]", "_?._"})
 
 
 def _applied(function: Callable[..., Any], arguments: list[Closure]) -> Closure:

@@ -10,12 +10,12 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class Type:
+class CelType:
     """A type: its kind, the name that values of it have at run time, and its parameters."""
 
     kind: str
     name: str
-    parameters: tuple[Type, ...] = ()
+    parameters: tuple[CelType, ...] = ()
 
     def __str__(self) -> str:
         """Write the type as messages about results have it."""
@@ -36,47 +36,47 @@ class Type:
 
 
 _SHORT: Final = {"any": "any", "duration": "duration", "error": "!error!", "null": "null", "timestamp": "timestamp"}
-BOOL: Final = Type("bool", "bool")
-BYTES: Final = Type("bytes", "bytes")
-DOUBLE: Final = Type("double", "double")
-INT: Final = Type("int", "int")
-UINT: Final = Type("uint", "uint")
-STRING: Final = Type("string", "string")
-NULL: Final = Type("null", "null_type")
-DYN: Final = Type("dyn", "dyn")
-ANY: Final = Type("any", "google.protobuf.Any")
-ERROR: Final = Type("error", "error")
-DURATION: Final = Type("duration", "google.protobuf.Duration")
-TIMESTAMP: Final = Type("timestamp", "google.protobuf.Timestamp")
-TYPE: Final = Type("type", "type")
-OPTIONAL: Final = Type("opaque", "optional_type")
-QUANTITY: Final = Type("struct", "kubernetes.Quantity")
-SEMVER: Final = Type("struct", "kubernetes.Semver")
-URL: Final = Type("struct", "kubernetes.URL")
-FORMAT: Final = Type("struct", "kubernetes.NamedFormat")
-DEVICE: Final = Type("struct", "kubernetes.DRADevice")
-IP: Final = Type("opaque", "net.IP")
-CIDR: Final = Type("opaque", "net.CIDR")
+BOOL: Final = CelType("bool", "bool")
+BYTES: Final = CelType("bytes", "bytes")
+DOUBLE: Final = CelType("double", "double")
+INT: Final = CelType("int", "int")
+UINT: Final = CelType("uint", "uint")
+STRING: Final = CelType("string", "string")
+NULL: Final = CelType("null", "null_type")
+DYN: Final = CelType("dyn", "dyn")
+ANY: Final = CelType("any", "google.protobuf.Any")
+ERROR: Final = CelType("error", "error")
+DURATION: Final = CelType("duration", "google.protobuf.Duration")
+TIMESTAMP: Final = CelType("timestamp", "google.protobuf.Timestamp")
+TYPE: Final = CelType("type", "type")
+OPTIONAL: Final = CelType("opaque", "optional_type")
+QUANTITY: Final = CelType("struct", "kubernetes.Quantity")
+SEMVER: Final = CelType("struct", "kubernetes.Semver")
+URL: Final = CelType("struct", "kubernetes.URL")
+FORMAT: Final = CelType("struct", "kubernetes.NamedFormat")
+DEVICE: Final = CelType("struct", "kubernetes.DRADevice")
+IP: Final = CelType("opaque", "net.IP")
+CIDR: Final = CelType("opaque", "net.CIDR")
 
 
-def list_of(element: Type) -> Type:
+def list_of(element: CelType) -> CelType:
     """Return the type of lists."""
-    return Type("list", "list", (element,))
+    return CelType("list", "list", (element,))
 
 
-def map_of(key: Type, value: Type) -> Type:
+def map_of(key: CelType, value: CelType) -> CelType:
     """Return the type of maps."""
-    return Type("map", "map", (key, value))
+    return CelType("map", "map", (key, value))
 
 
-def optional_of(value: Type) -> Type:
+def optional_of(value: CelType) -> CelType:
     """Return the type of optional values."""
-    return Type("opaque", OPTIONAL.name, (value,))
+    return CelType("opaque", OPTIONAL.name, (value,))
 
 
-def type_of(one: Type) -> Type:
+def type_of(one: CelType) -> CelType:
     """Return the type of a type."""
-    return Type("type", "type", (one,))
+    return CelType("type", "type", (one,))
 
 
 LIST: Final = list_of(DYN)

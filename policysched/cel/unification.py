@@ -9,26 +9,26 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from policysched.cel import types
-from policysched.cel.types import Type
+from policysched.cel.types import CelType
 
-Substitutions = dict[str, Type]
+Substitutions = dict[str, CelType]
 _NULLABLE: Final = frozenset({"null", "opaque", "struct", "any", "duration", "timestamp"})
 _COMPOSED: Final = frozenset({"opaque", "list", "map"})
 
 
-def assignable(known: Substitutions, first: Type, second: Type) -> Substitutions | None:
+def assignable(known: Substitutions, first: CelType, second: CelType) -> Substitutions | None:
     """Return what is known when the second type stands for the first, None where it cannot."""
     made = dict(known)
     return made if _assignable(made, first, second) else None
 
 
-def assignable_lists(known: Substitutions, first: Sequence[Type], second: Sequence[Type]) -> Substitutions | None:
+def assignable_lists(known: Substitutions, first: Sequence[CelType], second: Sequence[CelType]) -> Substitutions | None:
     """Return what is known when each of some types stands for another, None where one cannot."""
     made = dict(known)
     return made if _all_assignable(made, first, second) else None
 
 
-def substituted(known: Mapping[str, Type], of: Type, *, to_dyn: bool = False) -> Type:
+def substituted(known: Mapping[str, CelType], of: CelType, *, to_dyn: bool = False) -> CelType:
     """Return a type with what is known of its parameters; unknown ones become dyn if asked to."""
     if of.kind == "param":
         if of.name in known:
@@ -36,22 +36,22 @@ def substituted(known: Mapping[str, Type], of: Type, *, to_dyn: bool = False) ->
         return types.DYN if to_dyn else of
     if not of.parameters:
         return of
-    return Type(of.kind, of.name, tuple(substituted(known, one, to_dyn=to_dyn) for one in of.parameters))
+    return CelType(of.kind, of.name, tuple(substituted(known, one, to_dyn=to_dyn) for one in of.parameters))
 
 
-def most_general(first: Type, second: Type) -> Type:
+def most_general(first: CelType, second: CelType) -> CelType:
     """Return the less specific of two types that fit each other."""
     return first if _no_more_specific(first, second) else second
 
 
-def without_optional(of: Type) -> tuple[Type, bool]:
+def without_optional(of: CelType) -> tuple[CelType, bool]:
     """Return the type inside an optional one, and whether it was one."""
     if of.kind == "opaque" and of.name == types.OPTIONAL.name and of.parameters:
         return of.parameters[0], True
     return of, False
 
 
-def _no_more_specific(first: Type, second: Type) -> bool:
+def _no_more_specific(first: CelType, second: CelType) -> bool:
     if first.is_dynamic or first.kind == "param":
         return True
     if second.is_dynamic or second.kind == "param" or first.kind != second.kind:
@@ -62,7 +62,7 @@ def _no_more_specific(first: Type, second: Type) -> bool:
     return first.kind == "type" or first == second
 
 
-def _assignable(known: Substitutions, first: Type, second: Type) -> bool:
+def _assignable(known: Substitutions, first: CelType, second: CelType) -> bool:
     if second.kind == "param":
         valid, known_before = _substitutable(known, first, second)
         if valid or known_before:
@@ -79,13 +79,13 @@ def _assignable(known: Substitutions, first: Type, second: Type) -> bool:
     return first.name == second.name and _all_assignable(known, first.parameters, second.parameters)
 
 
-def _all_assignable(known: Substitutions, first: Sequence[Type], second: Sequence[Type]) -> bool:
+def _all_assignable(known: Substitutions, first: Sequence[CelType], second: Sequence[CelType]) -> bool:
     return len(first) == len(second) and all(
         _assignable(known, one, other) for one, other in zip(first, second, strict=True)
     )
 
 
-def _substitutable(known: Substitutions, of: Type, parameter: Type) -> tuple[bool, bool]:
+def _substitutable(known: Substitutions, of: CelType, parameter: CelType) -> tuple[bool, bool]:
     """Return whether a type may stand for a parameter, and whether something stood for it before."""
     if of == parameter:
         return True, True
@@ -105,7 +105,7 @@ def _substitutable(known: Substitutions, of: Type, parameter: Type) -> tuple[boo
     return True, True
 
 
-def _free_of(known: Substitutions, parameter: Type, of: Type) -> bool:
+def _free_of(known: Substitutions, parameter: CelType, of: CelType) -> bool:
     if of == parameter:
         return False
     if of.kind == "param":

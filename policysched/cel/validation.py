@@ -14,8 +14,8 @@ from policysched.cel.issues import Issues
 from policysched.cel.libraries.conversions import OVERLOADS
 from policysched.cel.libraries.formatting import ONLY, Clause, FormatError, parts
 from policysched.cel.libraries.patterns import compiled
-from policysched.cel.syntax.tree import Call, ListOf, Literal, MapOf, Node, children, walk
-from policysched.cel.types import Type
+from policysched.cel.syntax.tree import CallNode, CelNode, ConstantNode, ListOf, MapOf, children, walk
+from policysched.cel.types import CelType
 from policysched.cel.values.scalars import Error
 
 _EXEMPT: Final = "format"
@@ -33,9 +33,9 @@ _KINDS: Final = {
 }
 
 
-def validate(node: Node, checked: Checked, issues: Issues) -> None:
+def validate(node: CelNode, checked: Checked, issues: Issues) -> None:
     """Report what is wrong with the literals of an expression."""
-    calls = [one for one in walk(node) if isinstance(one, Call)]
+    calls = [one for one in walk(node) if isinstance(one, CallNode)]
     for name in ("duration", "timestamp", "matches"):
         for one in calls:
             if checked.functions.get(one, one.function) == name and one.arguments:
@@ -49,8 +49,8 @@ def validate(node: Node, checked: Checked, issues: Issues) -> None:
             _check_format(one, one.target, checked, issues)
 
 
-def _check_argument(name: str, argument: Node, issues: Issues) -> None:
-    if not isinstance(argument, Literal):
+def _check_argument(name: str, argument: CelNode, issues: Issues) -> None:
+    if not isinstance(argument, ConstantNode):
         return
     value = argument.value
     if name == "matches":
@@ -62,20 +62,20 @@ def _check_argument(name: str, argument: Node, issues: Issues) -> None:
         issues.report(argument.at, f"invalid {name} argument")
 
 
-def _not_exempt(node: Node) -> Iterator[Node]:
+def _not_exempt(node: CelNode) -> Iterator[CelNode]:
     waiting = [node]
     while waiting:
         one = waiting.pop()
-        if isinstance(one, Call) and one.function == _EXEMPT:
+        if isinstance(one, CallNode) and one.function == _EXEMPT:
             continue
         yield one
         waiting.extend(reversed(children(one)))
 
 
-def _check_list(node: Node, checked: Checked, issues: Issues) -> None:
+def _check_list(node: CelNode, checked: Checked, issues: Issues) -> None:
     if not isinstance(node, ListOf):
         return
-    wanted: Type | None = None
+    wanted: CelType | None = None
     for place, one in enumerate(node.elements):
         of = _inner(checked.types[one], optional=place in node.optional)
         wanted = wanted or of
@@ -84,13 +84,13 @@ def _check_list(node: Node, checked: Checked, issues: Issues) -> None:
             break
 
 
-def _check_map(node: Node, checked: Checked, issues: Issues) -> None:
+def _check_map(node: CelNode, checked: Checked, issues: Issues) -> None:
     if not isinstance(node, MapOf):
         return
-    keys: Type | None = None
-    values: Type | None = None
+    keys: CelType | None = None
+    values: CelType | None = None
     for one in node.entries:
-        if not isinstance(one.key, Node):
+        if not isinstance(one.key, CelNode):
             continue
         key, value = checked.types[one.key], _inner(checked.types[one.value], optional=one.optional)
         keys, values = keys or key, values or value
@@ -100,17 +100,17 @@ def _check_map(node: Node, checked: Checked, issues: Issues) -> None:
             _mismatch(one.value, values, value, issues)
 
 
-def _inner(of: Type, *, optional: bool) -> Type:
+def _inner(of: CelType, *, optional: bool) -> CelType:
     return of.parameters[0] if optional and of.parameters else of
 
 
-def _mismatch(node: Node, wanted: Type, of: Type, issues: Issues) -> None:
+def _mismatch(node: CelNode, wanted: CelType, of: CelType, issues: Issues) -> None:
     issues.report(node.at, f"expected type '{wanted.formatted()}' but found '{of.formatted()}'")
 
 
-def _check_format(call: Call, target: Node, checked: Checked, issues: Issues) -> None:
+def _check_format(call: CallNode, target: CelNode, checked: Checked, issues: Issues) -> None:
     values = call.arguments[0] if len(call.arguments) == 1 else None
-    if not (isinstance(target, Literal) and type(target.value) is str and isinstance(values, ListOf)):
+    if not (isinstance(target, ConstantNode) and type(target.value) is str and isinstance(values, ListOf)):
         return None
     clauses = [part for part in parts(target.value) if not isinstance(part, str)]
     for place, part in enumerate(clauses):
@@ -125,7 +125,7 @@ def _check_format(call: Call, target: Node, checked: Checked, issues: Issues) ->
 
 def _clause_fault(
     part: Clause | FormatError, place: int, values: ListOf, checked: Checked
-) -> tuple[Node | None, str] | None:
+) -> tuple[CelNode | None, str] | None:
     """Return what is wrong with a clause, and the argument that it is wrong for where there is one."""
     if place >= len(values.elements):
         return None, f"index {place} out of range"
@@ -137,7 +137,7 @@ def _clause_fault(
     return wrong, f"error during formatting: {ONLY[part[0]]}, was given {checked.types[wrong].name}"
 
 
-def _misfit(clause: str, node: Node, checked: Checked) -> Node | None:
+def _misfit(clause: str, node: CelNode, checked: Checked) -> CelNode | None:
     """Return the part of an argument that a clause cannot write."""
     of = checked.types[node]
     if of == types.DYN:

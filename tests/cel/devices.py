@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from policysched.cel import Device, SelectorError, Variables, compile_selector
+from policysched.cel import Device, InvalidDeviceSelectorError, Variables, compile_selector
 
 DEVICE = Device(
     driver="dra.example.com",
@@ -21,5 +21,5 @@ def says(text: str, device: Device = DEVICE) -> bool | str:
     """Return the verdict about a device, or why there is none."""
     try:
         return compile_selector(text).matches(Variables(device))
-    except SelectorError as error:
+    except InvalidDeviceSelectorError as error:
         return str(error)

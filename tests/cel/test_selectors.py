@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from policysched.cel import Device, SelectorError, compile_selector
+from policysched.cel import Device, InvalidDeviceSelectorError, compile_selector
 from tests.cel.devices import says
 
 CASES: list[dict[str, Any]] = [
@@ -65,12 +65,14 @@ def test_selector_may_ask_whether_a_device_is_shared(allowed: bool) -> None:
 
 
 def test_refusal_names_places_in_the_order_of_the_text() -> None:
-    with pytest.raises(SelectorError) as refused:
+    with pytest.raises(InvalidDeviceSelectorError) as refused:
         compile_selector('foo == 1 &&\n  device.bar == "a"')
     assert [(one.line, one.column) for one in refused.value.issues] == [(1, 1), (2, 9)]
 
 
 def test_refusal_of_the_result_has_no_place() -> None:
-    with pytest.raises(SelectorError, match="must evaluate to bool or the unknown type, not int") as refused:
+    with pytest.raises(
+        InvalidDeviceSelectorError, match="must evaluate to bool or the unknown type, not int"
+    ) as refused:
         compile_selector("1")
     assert refused.value.issues == ()

@@ -10,7 +10,7 @@ import json
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from policysched.cel import Device, SelectorError, Variables, compile_selector
+from policysched.cel import Device, InvalidDeviceSelectorError, Variables, compile_selector
 
 from .build import binary
 
@@ -60,6 +60,6 @@ def ours(text: str, devices: list[dict[str, Any]]) -> Answer:
     """Answer a question with our package."""
     try:
         selector = compile_selector(text)
-    except SelectorError as error:
+    except InvalidDeviceSelectorError as error:
         return [str(error)]
     return [selector.matches(device_of(one)) for one in devices]

@@ -49,7 +49,7 @@ def selector_findings(document: Document) -> Iterator[Finding]:
 
 
 def _diagnostics(field: str, text: str) -> Iterator[Diagnostic]:
-    from policysched.cel import SelectorError, compile_selector  # noqa: PLC0415 - most files have no selectors
+    from policysched.cel import InvalidDeviceSelectorError, compile_selector  # noqa: PLC0415 - most files have no selectors
 
     if len(text.encode(errors="surrogatepass")) > _LONGEST:
         message = f"must be no more than {_LONGEST} bytes"
@@ -57,7 +57,7 @@ def _diagnostics(field: str, text: str) -> Iterator[Diagnostic]:
         return
     try:
         compile_selector(text)
-    except SelectorError as error:
+    except InvalidDeviceSelectorError as error:
         for issue in error.issues:
             line, column = max(issue.line, 1), max(issue.column, 1)
             yield Diagnostic("error", CODE, issue.message, line, column, column + 1, None, field)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from policysched.cel.types import Type
+from policysched.cel.types import CelType
 from policysched.cel.values.kinds import KINDS
 from policysched.cel.values.scalars import (
     INT_MAX,
@@ -133,7 +133,7 @@ TEXTS: Final[dict[type, Callable[[Any], Any]]] = {
     Timestamp: timestamp_text,
     Uint: lambda value: str(int(value)),
     type(None): lambda _: "null",
-    Type: lambda value: value.name,
+    CelType: lambda value: value.name,
 }
 """What string() makes of a value of each class."""
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from policysched.cel.libraries.conversions import TEXTS
-from policysched.cel.types import Type
+from policysched.cel.types import CelType
 from policysched.cel.values.kinds import KINDS, LISTS, MAPS
 from policysched.cel.values.quoting import quoted
 from policysched.cel.values.scalars import Duration, Error, Timestamp, Uint
@@ -214,7 +214,7 @@ def _inside(value: Any) -> str:
     raise FormatError(f"no formatting function for {KINDS[kind].name}")
 
 
-_PLAIN: Final = frozenset({int, Uint, bool, type(None), Type})
+_PLAIN: Final = frozenset({int, Uint, bool, type(None), CelType})
 
 
 def _list(values: list[Any]) -> str:

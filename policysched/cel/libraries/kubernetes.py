@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from policysched.cel.libraries.formats import FORMATS
 from policysched.cel.values.address_faults import address_fault
-from policysched.cel.values.kubernetes import Address, Format, Locator, Prefix, Quantity, Semver
+from policysched.cel.values.kubernetes import Address, CelQuantity, Format, Locator, Prefix, Semver
 from policysched.cel.values.quoting import quoted
 from policysched.cel.values.scalars import INT_MAX, INT_MIN, NONE, UINT_MAX, Error, Map, Optional
 from policysched.cel.values.urls import UrlError, parse_request_uri, parse_url
@@ -31,7 +31,7 @@ def _quantity(text: str) -> Any:
     if text != text.strip():
         return Error(_NO_QUANTITY)
     try:
-        return Quantity(amounts.parse(text))
+        return CelQuantity(amounts.parse(text))
     except amounts.QuantityError as error:
         return Error(str(error))
 
@@ -39,11 +39,11 @@ def _quantity(text: str) -> Any:
 _NO_QUANTITY: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
-def _order(one: Quantity, other: Quantity) -> int:
+def _order(one: CelQuantity, other: CelQuantity) -> int:
     return one.amount.exceeds(other.amount) - other.amount.exceeds(one.amount)
 
 
-def _as_integer(one: Quantity) -> Any:
+def _as_integer(one: CelQuantity) -> Any:
     amount = one.amount
     if amount.wide or amount.exponent < 0:
         return Error("cannot convert value to integer")
@@ -51,7 +51,7 @@ def _as_integer(one: Quantity) -> Any:
     return value if isinstance(value, int) and INT_MIN <= value <= INT_MAX else Error("cannot convert value to integer")
 
 
-def _approximate(one: Quantity) -> float:
+def _approximate(one: CelQuantity) -> float:
     amount = one.amount
     if amount.mantissa == 0:
         return 0.0
@@ -63,17 +63,17 @@ def _approximate(one: Quantity) -> float:
         return float("inf")
 
 
-def _sum(sign: int) -> Callable[[Quantity, Any], Quantity]:
-    def total(one: Quantity, other: Any) -> Quantity:
+def _sum(sign: int) -> Callable[[CelQuantity, Any], CelQuantity]:
+    def total(one: CelQuantity, other: Any) -> CelQuantity:
         added = amounts.Quantity(other) if isinstance(other, int) else other.amount
         if sign < 0:
             added = amounts.Quantity(-added.mantissa, added.exponent, added.wide)
-        return Quantity(one.amount.plus(added), summed=True)
+        return CelQuantity(one.amount.plus(added), summed=True)
 
     return total
 
 
-def _sign(one: Quantity) -> int:
+def _sign(one: CelQuantity) -> int:
     return (one.amount.mantissa > 0) - (one.amount.mantissa < 0)
 
 

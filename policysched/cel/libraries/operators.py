@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from policysched.cel.types import Type
+from policysched.cel.types import CelType
 from policysched.cel.values.comparing import compare, same
 from policysched.cel.values.kinds import KINDS, LISTS, MAPS
 from policysched.cel.values.scalars import (
@@ -190,7 +190,7 @@ def _not(value: Any) -> Any:
     return not value if type(value) is bool else NO_OVERLOAD
 
 
-def _kind(value: Any) -> Type:
+def _kind(value: Any) -> CelType:
     return KINDS[type(value)]
 
 

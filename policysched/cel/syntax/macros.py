@@ -11,15 +11,15 @@ from typing import Final
 
 from policysched.cel.syntax.tree import (
     HIDDEN_RESULT,
-    Call,
+    CallNode,
+    CelNode,
+    ConstantNode,
     Entry,
     ListOf,
-    Literal,
     Loop,
     MapOf,
-    Message,
+    MessageNode,
     Name,
-    Node,
     Select,
 )
 
@@ -27,7 +27,7 @@ _OLD_RESULT: Final = "__result__"
 UNUSED: Final = "#unused"
 """The variable of a loop over nothing, which a binding is."""
 _SORTED: Final = "@__sortBy_input__"
-Expander = Callable[[int, Node, list[Node]], Node | None]
+Expander = Callable[[int, CelNode, list[CelNode]], CelNode | None]
 
 
 class MacroError(ValueError):
@@ -38,7 +38,7 @@ class MacroError(ValueError):
         self.at = at
 
 
-def expand(at: int, name: str, target: Node | None, arguments: list[Node]) -> Node | None:
+def expand(at: int, name: str, target: CelNode | None, arguments: list[CelNode]) -> CelNode | None:
     """Return what a call stands for, None where it is no macro.
 
     Raises:
@@ -50,19 +50,19 @@ def expand(at: int, name: str, target: Node | None, arguments: list[Node]) -> No
     return expander(at, target, arguments) if expander else None
 
 
-def _has(at: int, argument: Node) -> Node:
+def _has(at: int, argument: CelNode) -> CelNode:
     if isinstance(argument, Select):
         return Select(at, argument.operand, argument.field_name, test=True)
     raise MacroError(argument.at, "invalid argument to has() macro")
 
 
-def _name_of(node: Node, message: str) -> str:
+def _name_of(node: CelNode, message: str) -> str:
     if isinstance(node, Name):
         return node.name
     raise MacroError(node.at, message)
 
 
-def _variables(arguments: list[Node]) -> tuple[str, str]:
+def _variables(arguments: list[CelNode]) -> tuple[str, str]:
     first = _name_of(arguments[0], "argument must be a simple name")
     second = _name_of(arguments[1], "argument must be a simple name")
     if first == second:
@@ -72,8 +72,8 @@ def _variables(arguments: list[Node]) -> tuple[str, str]:
     return first, second
 
 
-def _one_variable(message: str) -> Callable[[list[Node]], tuple[str, str]]:
-    def variables(arguments: list[Node]) -> tuple[str, str]:
+def _one_variable(message: str) -> Callable[[list[CelNode]], tuple[str, str]]:
+    def variables(arguments: list[CelNode]) -> tuple[str, str]:
         name = _name_of(arguments[0], message)
         _not_result(arguments[0], name)
         return name, ""
@@ -81,7 +81,7 @@ def _one_variable(message: str) -> Callable[[list[Node]], tuple[str, str]]:
     return variables
 
 
-def _not_result(node: Node, name: str) -> None:
+def _not_result(node: CelNode, name: str) -> None:
     if name in {HIDDEN_RESULT, _OLD_RESULT}:
         raise MacroError(node.at, "iteration variable overwrites accumulator variable")
 
@@ -95,84 +95,86 @@ def _result(at: int) -> Name:
     return Name(at, HIDDEN_RESULT)
 
 
-def _quantifier(start: object, sign: str, variables: Callable[[list[Node]], tuple[str, str]]) -> Expander:
-    def expander(at: int, target: Node, arguments: list[Node]) -> Node:
+def _quantifier(start: object, sign: str, variables: Callable[[list[CelNode]], tuple[str, str]]) -> Expander:
+    def expander(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode:
         first, second = variables(arguments)
-        so_far: Node = _result(at) if start else Call(at, "!_", [_result(at)])
+        so_far: CelNode = _result(at) if start else CallNode(at, "!_", [_result(at)])
         return Loop(
-            at, target, first, second, HIDDEN_RESULT, Literal(at, start), Call(at, _OPEN, [so_far]),
-            Call(at, sign, [_result(at), arguments[-1]]), _result(at),
+            at, target, first, second, HIDDEN_RESULT, ConstantNode(at, start), CallNode(at, _OPEN, [so_far]),
+            CallNode(at, sign, [_result(at), arguments[-1]]), _result(at),
         )  # fmt: skip
 
     return expander
 
 
-def _exactly_one(variables: Callable[[list[Node]], tuple[str, str]]) -> Expander:
-    def expander(at: int, target: Node, arguments: list[Node]) -> Node:
-        more = Call(at, "_+_", [_result(at), Literal(at, 1)])
-        step = Call(at, "_?_:_", [arguments[-1], more, _result(at)])
-        result = Call(at, "_==_", [_result(at), Literal(at, 1)])
-        return _loop(at, target, variables(arguments), Literal(at, 0), step, result)
+def _exactly_one(variables: Callable[[list[CelNode]], tuple[str, str]]) -> Expander:
+    def expander(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode:
+        more = CallNode(at, "_+_", [_result(at), ConstantNode(at, 1)])
+        step = CallNode(at, "_?_:_", [arguments[-1], more, _result(at)])
+        result = CallNode(at, "_==_", [_result(at), ConstantNode(at, 1)])
+        return _loop(at, target, variables(arguments), ConstantNode(at, 0), step, result)
 
     return expander
 
 
-def _loop(at: int, target: Node, variables: tuple[str, str], start: Node, step: Node, result: Node) -> Loop:
-    return Loop(at, target, *variables, HIDDEN_RESULT, start, Literal(at, True), step, result)
+def _loop(at: int, target: CelNode, variables: tuple[str, str], start: CelNode, step: CelNode, result: CelNode) -> Loop:
+    return Loop(at, target, *variables, HIDDEN_RESULT, start, ConstantNode(at, True), step, result)
 
 
 def _collecting(
-    more: Callable[[int, list[Node]], Node],
-    start: Callable[[int], Node],
-    variables: Callable[[list[Node]], tuple[str, str]],
+    more: Callable[[int, list[CelNode]], CelNode],
+    start: Callable[[int], CelNode],
+    variables: Callable[[list[CelNode]], tuple[str, str]],
     plain: int,
 ) -> Expander:
     """Make a macro that adds to its result, under a condition where it has an argument more than the plain one."""
 
-    def expander(at: int, target: Node, arguments: list[Node]) -> Node:
+    def expander(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode:
         names = variables(arguments)
         step = more(at, arguments)
         if len(arguments) > plain:
-            step = Call(at, "_?_:_", [arguments[-2], step, _result(at)])
+            step = CallNode(at, "_?_:_", [arguments[-2], step, _result(at)])
         return _loop(at, target, names, start(at), step, _result(at))
 
     return expander
 
 
-def _append(at: int, arguments: list[Node]) -> Node:
-    return Call(at, "_+_", [_result(at), ListOf(at, [arguments[-1]])])
+def _append(at: int, arguments: list[CelNode]) -> CelNode:
+    return CallNode(at, "_+_", [_result(at), ListOf(at, [arguments[-1]])])
 
 
-def _insert(at: int, arguments: list[Node]) -> Node:
+def _insert(at: int, arguments: list[CelNode]) -> CelNode:
     key = arguments[0]
-    return Call(at, "cel.@mapInsert", [_result(at), Name(at, key.name if isinstance(key, Name) else ""), arguments[-1]])
+    return CallNode(
+        at, "cel.@mapInsert", [_result(at), Name(at, key.name if isinstance(key, Name) else ""), arguments[-1]]
+    )
 
 
-def _insert_entries(at: int, arguments: list[Node]) -> Node:
-    return Call(at, "cel.@mapInsert", [_result(at), arguments[-1]])
+def _insert_entries(at: int, arguments: list[CelNode]) -> CelNode:
+    return CallNode(at, "cel.@mapInsert", [_result(at), arguments[-1]])
 
 
-def _empty_list(at: int) -> Node:
+def _empty_list(at: int) -> CelNode:
     return ListOf(at, [])
 
 
-def _empty_map(at: int) -> Node:
+def _empty_map(at: int) -> CelNode:
     return MapOf(at, [])
 
 
-def _filter(at: int, target: Node, arguments: list[Node]) -> Node:
+def _filter(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode:
     names = _IDENTIFIER(arguments)
-    kept = Call(at, "_+_", [_result(at), ListOf(at, [arguments[0]])])
-    step = Call(at, "_?_:_", [arguments[1], kept, _result(at)])
+    kept = CallNode(at, "_+_", [_result(at), ListOf(at, [arguments[0]])])
+    step = CallNode(at, "_?_:_", [arguments[1], kept, _result(at)])
     return _loop(at, target, names, _empty_list(at), step, _result(at))
 
 
-def binding(at: int, name: str, start: Node, result: Node) -> Loop:
+def binding(at: int, name: str, start: CelNode, result: CelNode) -> Loop:
     """Make the loop over nothing that gives a value a name."""
-    return Loop(at, _empty_list(at), UNUSED, "", name, start, Literal(at, False), Name(at, name), result)
+    return Loop(at, _empty_list(at), UNUSED, "", name, start, ConstantNode(at, False), Name(at, name), result)
 
 
-def _bind(at: int, target: Node, arguments: list[Node]) -> Node | None:
+def _bind(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode | None:
     if not (isinstance(target, Name) and target.name == "cel"):
         return None
     name = _name_of(arguments[0], "cel.bind() variable names must be simple identifiers")
@@ -180,39 +182,39 @@ def _bind(at: int, target: Node, arguments: list[Node]) -> Node | None:
 
 
 def _opt_map(function: str) -> Expander:
-    def expander(at: int, target: Node, arguments: list[Node]) -> Node:
+    def expander(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode:
         name = _name_of(arguments[0], f"{function}() variable name must be a simple identifier")
-        present = Call(at, "hasValue", [], target)
-        value = binding(at, name, Call(at, "value", [], copied(target)), arguments[1])
-        made = Call(at, "optional.of", [value]) if function == "optMap" else value
-        return Call(at, "_?_:_", [present, made, Call(at, "optional.none", [])])
+        present = CallNode(at, "hasValue", [], target)
+        value = binding(at, name, CallNode(at, "value", [], copied(target)), arguments[1])
+        made = CallNode(at, "optional.of", [value]) if function == "optMap" else value
+        return CallNode(at, "_?_:_", [present, made, CallNode(at, "optional.none", [])])
 
     return expander
 
 
-def _sort_by(at: int, target: Node, arguments: list[Node]) -> Node:
-    if not isinstance(target, ListOf | Select | Name | Loop | Call):
+def _sort_by(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode:
+    if not isinstance(target, ListOf | Select | Name | Loop | CallNode):
         raise MacroError(
             target.at,
             "sortBy can only be applied to a list, identifier, comprehension, call or select expression",
         )
     keys = _METHODS["map", 2](at, Name(at, _SORTED), arguments)
-    call = Call(at, "@sortByAssociatedKeys", [keys] if keys else [], Name(at, _SORTED))
+    call = CallNode(at, "@sortByAssociatedKeys", [keys] if keys else [], Name(at, _SORTED))
     return binding(at, _SORTED, target, call)
 
 
-def copied(node: Node) -> Node:
+def copied(node: CelNode) -> CelNode:
     """Copy a tree: a macro that uses a part twice needs two."""
     made = copy(node)
     match made:
         case Select():
             made.operand = copied(made.operand)
-        case Call():
+        case CallNode():
             made.arguments = [copied(one) for one in made.arguments]
             made.target = copied(made.target) if made.target else None
         case ListOf():
             made.elements = [copied(one) for one in made.elements]
-        case MapOf() | Message():
+        case MapOf() | MessageNode():
             made.entries = [_copied_entry(one) for one in made.entries]
         case Loop():
             made.over, made.start, made.condition = copied(made.over), copied(made.start), copied(made.condition)
@@ -221,7 +223,7 @@ def copied(node: Node) -> Node:
 
 
 def _copied_entry(one: Entry) -> Entry:
-    key = copied(one.key) if isinstance(one.key, Node) else one.key
+    key = copied(one.key) if isinstance(one.key, CelNode) else one.key
     return Entry(one.at, key, copied(one.value), one.optional)
 
 

@@ -30,7 +30,18 @@ from policysched.cel.syntax.tokens import (
     Token,
     tokens,
 )
-from policysched.cel.syntax.tree import Call, Entry, ListOf, Literal, MapOf, Message, Missing, Name, Node, Select
+from policysched.cel.syntax.tree import (
+    CallNode,
+    CelNode,
+    ConstantNode,
+    Entry,
+    ListOf,
+    MapOf,
+    MessageNode,
+    Missing,
+    Name,
+    Select,
+)
 
 _DEEPEST: Final = 250
 _MOST_RECOVERIES: Final = 30
@@ -83,7 +94,7 @@ class _MismatchError(Exception):
     def __init__(self, message: str, state: object) -> None:
         super().__init__(message)
         self.message, self.state = message, state
-        self.partial: Node | None = None
+        self.partial: CelNode | None = None
         """What was read of the rule before."""
 
 
@@ -118,7 +129,7 @@ _LIST_END: Final = _after(",", "]")
 _MAP_END: Final = _after(",", "}")
 
 
-def parse(text: str, issues: Issues) -> Node:
+def parse(text: str, issues: Issues) -> CelNode:
     """Read a text; what is wrong with it is reported."""
     parser = _Parser(text, issues)
     try:
@@ -147,18 +158,18 @@ class _Parser:
 
     # Rules
 
-    def start(self) -> Node:
+    def start(self) -> CelNode:
         return self._rule("start", _after(), self._start)
 
-    def _start(self) -> Node:
+    def _start(self) -> CelNode:
         node = self._expression(_AT_END)
         self._match(EOF, _END)
         return node
 
-    def _expression(self, caller: _Caller) -> Node:
+    def _expression(self, caller: _Caller) -> CelNode:
         return self._rule("expr", caller, self._conditional)
 
-    def _conditional(self) -> Node:
+    def _conditional(self) -> CelNode:
         node = self._either(_QUESTION)
         if self._kind != "?":
             return node
@@ -166,22 +177,22 @@ class _Parser:
         then = self._either(_COLON)
         self._match(":", _Caller(_START, may_end=False))
         other = self._expression(_END)
-        return self._deeper(Call(mark.at, "_?_:_", [node, then, other]))
+        return self._deeper(CallNode(mark.at, "_?_:_", [node, then, other]))
 
-    def _either(self, caller: _Caller) -> Node:
+    def _either(self, caller: _Caller) -> CelNode:
         return self._rule("or", caller, lambda: self._logical("||", lambda: self._rule("and", _OR, self._both)))
 
-    def _both(self) -> Node:
+    def _both(self) -> CelNode:
         return self._logical("&&", lambda: self._rule("relation", _AND, lambda: self._relation(1)))
 
-    def _logical(self, sign: str, part: Callable[[], Node]) -> Node:
+    def _logical(self, sign: str, part: Callable[[], CelNode]) -> CelNode:
         terms, marks = [part()], list[int]()
         while self._kind == sign:
             marks.append(self._match(sign, _after()).at)
             terms.append(part())
         return _balanced(f"_{sign}_", terms, marks) if marks else terms[0]
 
-    def _relation(self, weakest: int) -> Node:
+    def _relation(self, weakest: int) -> CelNode:
         node = self._rule("calc", _BEHIND_RELATION, lambda: self._calculation(1))
         entered = 0
         while self._kind in _RELATIONS and weakest <= 1:
@@ -189,11 +200,11 @@ class _Parser:
             entered += 1
             mark = self._take()
             right = self._rule("relation", _BEHIND_RELATION, lambda: self._relation(2))
-            node = self._deeper(Call(mark.at, _RELATIONS[mark.text], [node, right]))
+            node = self._deeper(CallNode(mark.at, _RELATIONS[mark.text], [node, right]))
         self._leave("relation", entered)
         return node
 
-    def _calculation(self, weakest: int) -> Node:
+    def _calculation(self, weakest: int) -> CelNode:
         node = self._rule("unary", _BEHIND_CALCULATION, self._unary)
         entered = 0
         while self._kind in _CALCULATIONS:
@@ -204,11 +215,11 @@ class _Parser:
             entered += 1
             mark = self._take()
             right = self._rule("calc", _BEHIND_CALCULATION, partial(self._calculation, strength + 1))
-            node = self._deeper(Call(mark.at, (_PRODUCTS | _SUMS)[mark.text], [node, right]))
+            node = self._deeper(CallNode(mark.at, (_PRODUCTS | _SUMS)[mark.text], [node, right]))
         self._leave("calc", entered)
         return node
 
-    def _unary(self) -> Node:
+    def _unary(self) -> CelNode:
         self._sync(_START)
         sign = self._kind
         if sign == "-":
@@ -228,12 +239,12 @@ class _Parser:
         node = self._member_rule()
         if number % 2 == 0:
             return node
-        return Call(first.at, "!_" if sign == "!" else "-_", [node], depth=node.depth)
+        return CallNode(first.at, "!_" if sign == "!" else "-_", [node], depth=node.depth)
 
-    def _member_rule(self) -> Node:
+    def _member_rule(self) -> CelNode:
         return self._rule("member", _END, self._member)
 
-    def _member(self) -> Node:
+    def _member(self) -> CelNode:
         node = self._rule("primary", _BEHIND_MEMBER, self._primary)
         entered = 0
         while self._kind in {".", "["}:
@@ -244,21 +255,21 @@ class _Parser:
         self._leave("member", entered)
         return node
 
-    def _index(self, target: Node) -> Node:
+    def _index(self, target: CelNode) -> CelNode:
         mark = self._match("[", _after())
         function = "_[_]"
-        with _reading(lambda: Call(mark.at, function, [target, Missing(mark.at)])):
+        with _reading(lambda: CallNode(mark.at, function, [target, Missing(mark.at)])):
             self._sync(_OPTIONAL)
         if self._kind == "?":
             self._take()
             function = "_[?_]"
-        node = Call(mark.at, function, [target, Missing(mark.at)])
+        node = CallNode(mark.at, function, [target, Missing(mark.at)])
         with _reading(lambda: node):
             node.arguments[1] = self._expression(_BRACKET)
             self._match("]", _BEHIND_MEMBER)
         return node
 
-    def _selection(self, target: Node) -> Node:
+    def _selection(self, target: CelNode) -> CelNode:
         follower = self._peek()
         if follower not in _OPTIONAL_FIELD:
             raise self._no_alternative("selection")
@@ -271,15 +282,15 @@ class _Parser:
         at, name = self._rule_name(_BEHIND_MEMBER)
         if not optional:
             return Select(mark.at, target, name)
-        return Call(mark.at, "_?._", [target, Literal(at, name)])
+        return CallNode(mark.at, "_?._", [target, ConstantNode(at, name)])
 
-    def _method(self, target: Node) -> Node:
+    def _method(self, target: CelNode) -> CelNode:
         name = self._take().text
         return self._call(name, target, _BEHIND_MEMBER)
 
-    def _call(self, name: str, target: Node | None, behind: _Caller) -> Node:
+    def _call(self, name: str, target: CelNode | None, behind: _Caller) -> CelNode:
         mark = self._match("(", _after())
-        arguments: list[Node] = []
+        arguments: list[CelNode] = []
         with _reading(lambda: self._called(mark.at, name, target, arguments)):
             self._sync(_START | {")"})
             if self._kind in _START:
@@ -287,7 +298,7 @@ class _Parser:
             self._match(")", behind)
         return self._called(mark.at, name, target, arguments)
 
-    def _expressions(self, found: list[Node]) -> Node:
+    def _expressions(self, found: list[CelNode]) -> CelNode:
         found.append(self._expression(_COMMA))
         while self._kind == ",":
             self._match(",", _after())
@@ -302,7 +313,7 @@ class _Parser:
             self._issues.report(place, "unsupported ident kind")
         return place, node.name if isinstance(node, Name) else ""
 
-    def _field_name(self) -> Node:
+    def _field_name(self) -> CelNode:
         self._sync(_FIELD)
         token = self._take()
         if token.kind == ESCAPED:
@@ -312,7 +323,7 @@ class _Parser:
 
     # What an expression begins with
 
-    def _primary(self) -> Node:
+    def _primary(self) -> CelNode:
         self._sync(_PRIMARY)
         if self._kind == "(":
             return self._nested()
@@ -326,14 +337,14 @@ class _Parser:
             raise self._no_alternative("primary")
         return self._rule("literal", _END, self._literal)
 
-    def _nested(self) -> Node:
+    def _nested(self) -> CelNode:
         self._match("(", _after())
         node = self._expression(_PARENTHESIS)
         with _reading(lambda: node):
             self._match(")", _END)
         return node
 
-    def _named(self) -> Node:
+    def _named(self) -> CelNode:
         dotted = self._kind == "."
         if dotted and self._peek() != IDENTIFIER:
             raise self._no_alternative("named")
@@ -352,11 +363,11 @@ class _Parser:
             return self._reserved(first.at, token.text)
         return Name(token.at, prefix + token.text)
 
-    def _reserved(self, at: int, word: str) -> Node:
+    def _reserved(self, at: int, word: str) -> CelNode:
         self._issues.report(at, f"reserved identifier: {word}")
         return Missing(at)
 
-    def _message(self, name: str) -> Node:
+    def _message(self, name: str) -> CelNode:
         while self._kind == ".":
             self._take()
             name += "." + self._take().text
@@ -366,12 +377,14 @@ class _Parser:
         if self._kind in _OPTIONAL_FIELD:
             self._rule("fields", _MAP_END, lambda: self._entries(entries, self._field_key, _OPTIONAL_FIELD))
         self._close("}")
-        return Message(mark.at, name, entries, depth=_deepest(children for one in entries for children in [one.value]))
+        return MessageNode(
+            mark.at, name, entries, depth=_deepest(children for one in entries for children in [one.value])
+        )
 
-    def _field_key(self) -> tuple[bool, Node | str]:
+    def _field_key(self) -> tuple[bool, CelNode | str]:
         optional = False
 
-        def read() -> Node:
+        def read() -> CelNode:
             nonlocal optional
             self._sync(_OPTIONAL_FIELD)
             optional = self._kind == "?"
@@ -383,13 +396,13 @@ class _Parser:
         node = self._rule("field", _COLON, read)
         return optional, node.name if isinstance(node, Name) else ""
 
-    def _map_key(self) -> tuple[bool, Node | str]:
+    def _map_key(self) -> tuple[bool, CelNode | str]:
         return self._optional_expression(_COLON)
 
-    def _optional_expression(self, caller: _Caller) -> tuple[bool, Node]:
+    def _optional_expression(self, caller: _Caller) -> tuple[bool, CelNode]:
         optional = False
 
-        def read() -> Node:
+        def read() -> CelNode:
             nonlocal optional
             self._sync(_OPTIONAL)
             optional = self._kind == "?"
@@ -400,22 +413,24 @@ class _Parser:
         node = self._rule("optional", caller, read)
         return optional, node
 
-    def _entries(self, found: list[Entry], key: Callable[[], tuple[bool, Node | str]], begins: frozenset[str]) -> Node:
+    def _entries(
+        self, found: list[Entry], key: Callable[[], tuple[bool, CelNode | str]], begins: frozenset[str]
+    ) -> CelNode:
         self._entry(found, key)
         while self._kind == "," and self._peek() in begins:
             self._match(",", _after())
             self._entry(found, key)
         return found[0].value
 
-    def _entry(self, found: list[Entry], key: Callable[[], tuple[bool, Node | str]]) -> None:
+    def _entry(self, found: list[Entry], key: Callable[[], tuple[bool, CelNode | str]]) -> None:
         optional, name = key()
         mark = self._match(":", _Caller(_START, may_end=False))
         found.append(Entry(mark.at, name, self._expression(_COMMA), optional))
 
-    def _list(self) -> Node:
+    def _list(self) -> CelNode:
         mark = self._match("[", _after())
         self._sync(_OPTIONAL | {",", "]"})
-        elements: list[tuple[bool, Node]] = []
+        elements: list[tuple[bool, CelNode]] = []
         if self._kind in _OPTIONAL:
             self._rule("elements", _LIST_END, lambda: self._elements(elements))
         self._close("]")
@@ -423,14 +438,14 @@ class _Parser:
         nodes = [node for _, node in elements]
         return ListOf(mark.at, nodes, optional, depth=_deepest(nodes))
 
-    def _elements(self, found: list[tuple[bool, Node]]) -> Node:
+    def _elements(self, found: list[tuple[bool, CelNode]]) -> CelNode:
         found.append(self._optional_expression(_COMMA))
         while self._kind == "," and self._peek() in _OPTIONAL:
             self._match(",", _after())
             found.append(self._optional_expression(_COMMA))
         return found[0][1]
 
-    def _map(self) -> Node:
+    def _map(self) -> CelNode:
         mark = self._match("{", _after())
         self._sync(_OPTIONAL | {",", "}"})
         entries: list[Entry] = []
@@ -438,7 +453,7 @@ class _Parser:
             self._rule("entries", _MAP_END, lambda: self._entries(entries, self._map_key, _OPTIONAL))
         self._close("}")
         made = MapOf(mark.at, entries)
-        made.depth = _deepest(part for one in entries for part in (one.key, one.value) if isinstance(part, Node))
+        made.depth = _deepest(part for one in entries for part in (one.key, one.value) if isinstance(part, CelNode))
         return made
 
     def _close(self, bracket: str) -> None:
@@ -447,34 +462,34 @@ class _Parser:
             self._take()
         self._match(bracket, _END)
 
-    def _literal(self) -> Node:
+    def _literal(self) -> CelNode:
         self._sync(_PRIMARY - {"[", "{", "(", ".", IDENTIFIER})
         token = self._take()
         try:
             if token.kind == "-":
                 number = self._take()
                 of = literals.int_of if number.kind == INT else _signed_double
-                return Literal(token.at, of(number.text, "-"))
-            return Literal(token.at, _LITERALS[token.kind](token.text))
+                return ConstantNode(token.at, of(number.text, "-"))
+            return ConstantNode(token.at, _LITERALS[token.kind](token.text))
         except literals.LiteralError as error:
             self._issues.report(token.at, str(error))
             return Missing(token.at)
 
     # Making nodes
 
-    def _called(self, at: int, name: str, target: Node | None, arguments: list[Node]) -> Node:
+    def _called(self, at: int, name: str, target: CelNode | None, arguments: list[CelNode]) -> CelNode:
         try:
             node = macros.expand(at, name, target, arguments)
         except macros.MacroError as error:
             self._issues.report(error.at, str(error))
             node = Missing(at)
         if node is None:
-            node = Call(at, name, arguments, target)
+            node = CallNode(at, name, arguments, target)
         node.depth = _deepest([*arguments, *([target] if target else [])])
         return node
 
-    def _deeper(self, node: Node) -> Node:
-        if not isinstance(node, Call | Select) or node.depth:
+    def _deeper(self, node: CelNode) -> CelNode:
+        if not isinstance(node, CallNode | Select) or node.depth:
             node.depth += 1
             return node
         below = (
@@ -531,7 +546,7 @@ class _Parser:
         self._unwanted(expected)
         self._skip_to(expected | self._wanted())
 
-    def _rule(self, name: str, caller: _Caller, read: Callable[[], Node]) -> Node:
+    def _rule(self, name: str, caller: _Caller, read: Callable[[], CelNode]) -> CelNode:
         self._enter(name)
         start = self._tokens[self._next].at
         self._callers.append(caller)
@@ -620,7 +635,7 @@ class _Parser:
 
 
 @contextmanager
-def _reading(read: Callable[[], Node]) -> Iterator[None]:
+def _reading(read: Callable[[], CelNode]) -> Iterator[None]:
     """Keep what was read so far where a rule cannot go on: its messages are told, too."""
     try:
         yield
@@ -629,7 +644,7 @@ def _reading(read: Callable[[], Node]) -> Iterator[None]:
         raise
 
 
-def _same(node: Node) -> Node:
+def _same(node: CelNode) -> CelNode:
     return node
 
 
@@ -657,17 +672,17 @@ def _listed(kinds: Iterable[str]) -> str:
     return shown[0] if len(shown) == 1 else "{" + ", ".join(shown) + "}"
 
 
-def _deepest(nodes: Iterable[Node]) -> int:
+def _deepest(nodes: Iterable[CelNode]) -> int:
     return max((one.depth for one in nodes), default=0)
 
 
-def _balanced(function: str, terms: list[Node], marks: list[int]) -> Node:
+def _balanced(function: str, terms: list[CelNode], marks: list[int]) -> CelNode:
     """Make one tree of a chain of && or ||, so that long ones are not deep."""
 
-    def part(low: int, high: int) -> Node:
+    def part(low: int, high: int) -> CelNode:
         middle = (low + high + 1) // 2
         left = terms[middle] if middle == low else part(low, middle - 1)
         right = terms[middle + 1] if middle == high else part(middle + 1, high)
-        return Call(marks[middle], function, [left, right], depth=max(left.depth, right.depth))
+        return CallNode(marks[middle], function, [left, right], depth=max(left.depth, right.depth))
 
     return part(0, len(marks) - 1)

@@ -10,7 +10,7 @@ HIDDEN_RESULT: Final = "@result"
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class CelNode:
     """A part of an expression; `at` is its offset in code points, `depth` how deep its text is nested."""
 
     at: int
@@ -18,47 +18,47 @@ class Node:
 
 
 @dataclass(slots=True, eq=False)
-class Missing(Node):
+class Missing(CelNode):
     """What stands where a text is wrong."""
 
 
 @dataclass(slots=True, eq=False)
-class Literal(Node):
+class ConstantNode(CelNode):
     """A constant."""
 
     value: Any
 
 
 @dataclass(slots=True, eq=False)
-class Name(Node):
+class Name(CelNode):
     """A variable, a type, or the first part of a qualified name."""
 
     name: str
 
 
 @dataclass(slots=True, eq=False)
-class Select(Node):
+class Select(CelNode):
     """A field of an operand; `test` where has() asks whether it is there."""
 
-    operand: Node
+    operand: CelNode
     field_name: str
     test: bool = False
 
 
 @dataclass(slots=True, eq=False)
-class Call(Node):
+class CallNode(CelNode):
     """A function, an operator or, with a target, a method."""
 
     function: str
-    arguments: list[Node]
-    target: Node | None = None
+    arguments: list[CelNode]
+    target: CelNode | None = None
 
 
 @dataclass(slots=True, eq=False)
-class ListOf(Node):
+class ListOf(CelNode):
     """A list literal; `optional` are the places of elements written with `?`."""
 
-    elements: list[Node]
+    elements: list[CelNode]
     optional: frozenset[int] = frozenset()
 
 
@@ -67,20 +67,20 @@ class Entry:
     """A key with its value, or the field of a message with its value."""
 
     at: int
-    key: Node | str
-    value: Node
+    key: CelNode | str
+    value: CelNode
     optional: bool = False
 
 
 @dataclass(slots=True, eq=False)
-class MapOf(Node):
+class MapOf(CelNode):
     """A map literal."""
 
     entries: list[Entry]
 
 
 @dataclass(slots=True, eq=False)
-class Message(Node):
+class MessageNode(CelNode):
     """A message literal."""
 
     type_name: str
@@ -88,20 +88,20 @@ class Message(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Loop(Node):
+class Loop(CelNode):
     """What a macro becomes: a loop over a list or a map that builds a result."""
 
-    over: Node
+    over: CelNode
     variable: str
     second: str
     result_name: str
-    start: Node
-    condition: Node
-    step: Node
-    result: Node
+    start: CelNode
+    condition: CelNode
+    step: CelNode
+    result: CelNode
 
 
-def qualified_name(node: Node) -> str | None:
+def qualified_name(node: CelNode) -> str | None:
     """Return the dotted name that a node may be, None where it is something else."""
     if isinstance(node, Name):
         return node.name
@@ -111,23 +111,23 @@ def qualified_name(node: Node) -> str | None:
     return None
 
 
-def children(node: Node) -> list[Node]:
+def children(node: CelNode) -> list[CelNode]:
     """Return the nodes directly below one, in evaluation order."""
     match node:
         case Select():
             return [node.operand]
-        case Call():
+        case CallNode():
             return ([node.target] if node.target else []) + node.arguments
         case ListOf():
             return node.elements
-        case MapOf() | Message():
-            return [part for one in node.entries for part in (one.key, one.value) if isinstance(part, Node)]
+        case MapOf() | MessageNode():
+            return [part for one in node.entries for part in (one.key, one.value) if isinstance(part, CelNode)]
         case Loop():
             return [node.over, node.start, node.condition, node.step, node.result]
     return []
 
 
-def walk(node: Node) -> list[Node]:
+def walk(node: CelNode) -> list[CelNode]:
     """Return a node and all below it, from the outside in."""
     found, waiting = [], [node]
     while waiting:

@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from policysched.cel.types import Type
+from policysched.cel.types import CelType
 from policysched.cel.values.kinds import LISTS, MAPS
-from policysched.cel.values.kubernetes import Address, Format, Locator, Prefix, Quantity, Semver
+from policysched.cel.values.kubernetes import Address, CelQuantity, Format, Locator, Prefix, Semver
 from policysched.cel.values.scalars import (
     ABSENT,
     INT_MAX,
@@ -100,12 +100,12 @@ def _equal_optional(left: Optional, right: Any) -> bool | Error:
     return same(left.value, right.value)
 
 
-def _equal_types(left: Type, right: Any) -> bool:
-    return type(right) is Type and left.name == right.name
+def _equal_types(left: CelType, right: Any) -> bool:
+    return type(right) is CelType and left.name == right.name
 
 
-def _equal_quantities(left: Quantity, right: Any) -> bool | Error:
-    if type(right) is not Quantity or right.summed:
+def _equal_quantities(left: CelQuantity, right: Any) -> bool | Error:
+    if type(right) is not CelQuantity or right.summed:
         return NO_OVERLOAD
     return left.amount.equals(right.amount)
 
@@ -134,8 +134,8 @@ _EQUAL: Final[dict[type, Callable[[Any, Any], bool | Error]]] = {
     **dict.fromkeys((Address, Prefix), _equal_or_no_overload),
     Timestamp: _equal_timestamps,
     Optional: _equal_optional,
-    Type: _equal_types,
-    Quantity: _equal_quantities,
+    CelType: _equal_types,
+    CelQuantity: _equal_quantities,
     Semver: _equal_versions,
     Locator: _equal_locators,
     Format: _equal_formats,

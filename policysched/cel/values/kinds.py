@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from policysched.cel import types
-from policysched.cel.types import Type
-from policysched.cel.values.kubernetes import Address, Format, Locator, Prefix, Quantity, Semver
+from policysched.cel.types import CelType
+from policysched.cel.values.kubernetes import Address, CelQuantity, Format, Locator, Prefix, Semver
 from policysched.cel.values.scalars import (
     DefaultMap,
     Duration,
@@ -21,7 +21,7 @@ from policysched.cel.values.scalars import (
     Uint,
 )
 
-KINDS: Final[dict[type, Type]] = {
+KINDS: Final[dict[type, CelType]] = {
     bool: types.BOOL,
     bytes: types.BYTES,
     float: types.DOUBLE,
@@ -37,8 +37,8 @@ KINDS: Final[dict[type, Type]] = {
     Duration: types.DURATION,
     Timestamp: types.TIMESTAMP,
     Optional: types.OPTIONAL,
-    Type: types.TYPE,
-    Quantity: types.QUANTITY,
+    CelType: types.TYPE,
+    CelQuantity: types.QUANTITY,
     Semver: types.SEMVER,
     Locator: types.URL,
     Format: types.FORMAT,
@@ -64,8 +64,8 @@ GO_NAMES: Final[dict[type, str]] = {
     Duration: "types.Duration",
     Timestamp: "types.Timestamp",
     Optional: "*types.Optional",
-    Type: "*types.Type",
-    Quantity: "cel.Quantity",
+    CelType: "*types.Type",
+    CelQuantity: "cel.Quantity",
     Semver: "cel.Semver",
     Locator: "cel.URL",
     Format: "cel.Format",
@@ -75,7 +75,7 @@ GO_NAMES: Final[dict[type, str]] = {
 """What messages of Go programs call each class of values."""
 
 
-def fits(wanted: Type, value: Any) -> bool:
+def fits(wanted: CelType, value: Any) -> bool:
     """Whether a value may be an argument of a type; of lists and maps the first element counts."""
     kind = wanted.kind
     if kind in {"dyn", "any", "param"}:

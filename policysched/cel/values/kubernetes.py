@@ -14,7 +14,7 @@ from policysched.model import quantity as amounts
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class CelQuantity:
     """A quantity; the result of a sum cannot stand at the right of `==`, as in Kubernetes."""
 
     amount: amounts.Quantity

@@ -9,9 +9,9 @@ import math
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from policysched.cel.types import Type
+from policysched.cel.types import CelType
 from policysched.cel.values.kinds import LISTS, MAPS
-from policysched.cel.values.kubernetes import Quantity
+from policysched.cel.values.kubernetes import CelQuantity
 from policysched.cel.values.scalars import SECOND, Duration, Optional, Timestamp
 
 _EPOCH: Final = datetime(1970, 1, 1)
@@ -146,6 +146,6 @@ _SHOWN: Final[dict[type, Any]] = {
     Optional: _shown_optional,
     Duration: go_duration_text,
     Timestamp: _go_timestamp_text,
-    Type: str,
-    Quantity: lambda value: value.amount.text(),
+    CelType: str,
+    CelQuantity: lambda value: value.amount.text(),
 }

@@ -33,7 +33,7 @@ def test_wrong_selector_has_its_place_in_json(command: Command, write: Write) ->
         "DeviceClass/large",
         "CEL",
         6,
-        36,
+        37,
     )
 
 
