@@ -23,6 +23,7 @@ from policysched.cli.commands.demo import demo
 from policysched.cli.commands.dry_run import dry_run
 from policysched.cli.commands.explain import explain
 from policysched.cli.commands.fmt import fmt
+from policysched.cli.commands.plan import plan
 from policysched.cli.commands.plugin import new_plugin
 from policysched.cli.commands.plugins import plugins
 from policysched.cli.commands.run import run
@@ -51,7 +52,7 @@ app = typer.Typer(
 )
 app.command("run", cls=RunCommand)(run)
 app.command("completion", cls=OnceCommand)(completion)
-for command in (dry_run, why, check, test, fmt, plugins, webhook, explain, sandbox, demo, version):
+for command in (dry_run, why, plan, check, test, fmt, plugins, webhook, explain, sandbox, demo, version):
     app.command(command.__name__.replace("_", "-"), cls=OnceCommand)(command)
 app.add_typer(config)
 app.add_typer(new_plugin, name="plugin")

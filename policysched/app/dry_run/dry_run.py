@@ -188,8 +188,8 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     filled = fill_pod(pod, classes)
     profile, wanted = _choose_profile(decode_pod(filled), pod, read, plugins)
     cluster = _cluster(given, classes, wanted)
-    cluster.time.move(_seconds(now or SystemClock().now()))
-    compiled, diagnostics, failed = _compile(_policies(given, policies))
+    cluster.time.move(seconds_at(now or SystemClock().now()))
+    compiled, diagnostics, failed = compile_policies(decode_policies(given, policies))
     policy_set = PolicySet.of(compiled)
     problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)
     configuration = None if read is None else read.completed
@@ -207,7 +207,12 @@ def _refuse_one_object(**lists: Iterable[Object]) -> None:
             raise UsageError(f"{name} are a list: write `{name}=[{name[0]}]` where there is one object `{name[0]}`")
 
 
-def _seconds(now: datetime | str) -> float:
+def seconds_at(now: datetime | str) -> float:
+    """Read a time. Units: seconds since 1970.
+
+    Raises:
+        UsageError: it is none.
+    """
     if isinstance(now, str):
         try:
             now = datetime.fromisoformat(now)
@@ -332,8 +337,8 @@ def _take_pod(cluster: Cluster, pod: Pod, resources: PodResources) -> None:
         cluster.nominations.update(pod)
 
 
-def _policies(objects: Iterable[Object], tried: Iterable[Object]) -> dict[PolicyKey, Policy]:
-    """Return the policies that take part, by key: those of the cluster as they are in force, and those to try."""
+def decode_policies(objects: Iterable[Object], tried: Iterable[Object]) -> dict[PolicyKey, Policy]:
+    """Decode the policies that take part, by key: those of the cluster as they are in force, and those to try."""
     standing = _named(in_force(one) for one in objects if one["kind"] == KIND)
     return standing | _named(_of_kind(one, KIND) for one in tried)
 
@@ -352,7 +357,7 @@ def _named(objects: Iterable[Object]) -> dict[PolicyKey, Policy]:
     return named
 
 
-def _compile(
+def compile_policies(
     policies: Mapping[PolicyKey, Policy],
 ) -> tuple[list[CompiledPolicy], tuple[Diagnostic, ...], dict[PolicyKey, str]]:
     """Compile policies, as a scheduler that starts with them. Those that do nothing are named, with the reason."""

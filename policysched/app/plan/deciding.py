@@ -1,0 +1,290 @@
+"""Decide about every pod of a cluster on both sides of a plan, and tell where the sides differ.
+
+A pod that runs is taken out alone and decided about as if it came again; the next one finds the cluster as it was. Pods
+that wait are decided in the order of the queue, each assumed on its node, with preemption. Where several nodes are as
+good, a pod lands where it is, or where it lands on the other side: what a tie could change is no change.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from msgspec.structs import replace
+
+from policysched.app.plan.reading import ClusterObjects, ReadPod, workload_of
+from policysched.app.plan.results import Effect, PodEffect
+from policysched.framework.profile import Profile
+from policysched.model.objects import Pod
+from policysched.model.objects.meta import seconds_of
+from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.evaluation import Evaluation
+from policysched.schedule.cycle.post_filter import at_once
+from policysched.schedule.dry_runs import post_filtered
+from policysched.state.cluster import Cluster
+from policysched.state.placed.pods import pod_id
+
+POLICY: Final = "SchedulingPolicy/"
+TELL_EVERY: Final = 256
+Progress = Callable[[int, int], None]
+"""Takes how many pods were decided about, and of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """Where a pod lands."""
+
+    node: str
+    ties: int = 1
+    reason: str = ""
+
+
+class Side:
+    """The cluster with or without the change.
+
+    Args:
+        objects: Its objects.
+        profiles: The plugins by scheduler name, without policies.
+        policies: The policies in force.
+        cluster: The cluster made of these objects.
+        seed: What draws among equals, for each pod anew.
+    """
+
+    def __init__(
+        self, objects: ClusterObjects, profiles: Mapping[str, Profile], policies: PolicySet, cluster: Cluster, seed: int
+    ) -> None:
+        self.objects, self.policies, self._seed = objects, policies, seed
+        self.cluster = cluster
+        rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
+        self.engines = {name: Engine(self.cluster, policies.join(profile), rng) for name, profile in profiles.items()}
+        self.victims: dict[str, str] = {}
+        """The pods that made room for others, with their nodes."""
+        self.acting: set[str] = set()
+        """The policies that keep a pod off a node or prefer some to others."""
+        self._looked: set[Hashable] = set()
+        self._lost: dict[Hashable, Landing] = {}
+
+    def engine(self, pod: Pod) -> Engine | None:
+        """Return the engine of a pod's profile, None where the pod is another scheduler's."""
+        return self.engines.get(pod.spec.scheduler_name)
+
+    def landing(self, one: ReadPod, prefer: str) -> Landing:
+        """Say where a pod lands that is not on the cluster at the moment."""
+        pod, engine = as_waiting(one.pod), self._engine(one.pod)
+        key = engine.key(pod)
+        decision = engine.decide(pod, key)
+        self._look(key, decision.evaluation)
+        return self._landing(decision, prefer)
+
+    def queued(self, one: ReadPod, prefer: str) -> Landing:
+        """Say where a pod that waits lands, and keep it there."""
+        pod, engine = as_waiting(one.pod), self._engine(one.pod)
+        self.cluster.nominations.discard(pod_id(pod))
+        key = engine.key(pod)
+        lost: Hashable = (key, self.cluster.journal.position, pod.spec.priority, pod.spec.scheduler_name)
+        if lost in self._lost:
+            return self._lost[lost]
+        decision = engine.decide(pod, key)
+        self._look(key, decision.evaluation)
+        if decision.row < 0 and not decision.failed and self._make_room(engine, decision):
+            decision = engine.decide(pod)
+        landing = self._landing(decision, prefer)
+        if landing.node:
+            self.cluster.assume(pod, self.cluster.nodes.row_of[landing.node], one.resources)
+        else:
+            self._lost[lost] = landing
+        return landing
+
+    def order(self, pods: Iterable[ReadPod]) -> list[ReadPod]:
+        """Sort pods as the queue does."""
+
+        def key(one: ReadPod) -> tuple[object, ...]:
+            queued_at = seconds_of(one.pod.metadata.creation_timestamp)
+            sort = self._engine(one.pod).profile.queue_sort
+            return (sort.key(one.pod, float("inf") if queued_at is None else queued_at), one.pod.key)
+
+        return sorted(pods, key=key)
+
+    def _engine(self, pod: Pod) -> Engine:
+        return self.engines[pod.spec.scheduler_name]
+
+    def _make_room(self, engine: Engine, decision: Decision) -> bool:
+        """Have the victims of a preemption go; return whether there are any."""
+        outcome = at_once(post_filtered(engine, decision, self._rng(decision.pod)))
+        if outcome is None or outcome.status is not None or not outcome.nominated_node:
+            return False
+        for victim in outcome.victims:
+            self.victims[victim.key] = outcome.nominated_node
+            self.cluster.remove_pod(pod_id(victim))
+        return True
+
+    def _landing(self, decision: Decision, prefer: str) -> Landing:
+        if decision.row < 0:
+            return Landing("", 0, decision.error() if decision.failed else decision.fit_error())
+        names, ties = self.cluster.nodes.names, int(decision.tied.size)
+        row = self.cluster.nodes.row_of.get(prefer, -1)
+        if row >= 0 and (decision.tied == row).any():
+            return Landing(prefer, ties)
+        if ties == 1:
+            return Landing(decision.node)
+        return Landing(self._rng(decision.pod).choice(sorted(names[row] for row in decision.best)), ties)
+
+    def _rng(self, pod: Pod) -> random.Random:
+        return random.Random(f"{self._seed}/{pod.key}")  # noqa: S311 - as above
+
+    def _look(self, key: Hashable, evaluation: Evaluation) -> None:
+        """Note once for a pod class which policies make a difference to it."""
+        if key in self._looked or evaluation.rejection is not None:
+            return
+        self._looked.add(key)
+        self.acting |= {one.plugin.name for one in evaluation.filters if one.rejects_any}
+        feasible = evaluation.feasible()
+        if evaluation.feasible_count > 1:
+            for one in evaluation.scores:
+                if one.plugin.name.startswith(POLICY) and one.plugin.name not in self.acting:
+                    final = one.final(feasible)[feasible]
+                    self.acting |= {one.plugin.name} if final.min() != final.max() else set()
+
+
+def as_waiting(pod: Pod) -> Pod:
+    """Return a pod as if it had no node yet."""
+    if not pod.spec.node_name:
+        return pod
+    return replace(pod, spec=replace(pod.spec, node_name=""), status=type(pod.status)())
+
+
+@dataclass(slots=True)
+class Comparing:
+    """What both sides have in common, and what was found so far."""
+
+    before: Side
+    after: Side
+    touches: Callable[[Pod], bool]
+    """Says whether what a pod's decision depends on differs between the sides, its own place apart."""
+    make_after: Callable[[], Side]
+    """Makes the side with the change on a cluster of its own: only pods that run can share one."""
+    progress: Progress = lambda _done, _all: None
+    effects: list[PodEffect] = field(default_factory=list)
+    pods: int = 0
+    others: int = 0
+    gated: int = 0
+    unseen: int = 0
+
+    def run(self) -> None:
+        """Decide about all pods; an interruption leaves what was found."""
+        running, waiting = self._sorted()
+        everything = len(running) + len(waiting)
+        try:
+            for number, (one, two) in enumerate(running):
+                self._running(one, two)
+                self.pods = number + 1
+                if not number % TELL_EVERY:
+                    self.progress(number, everything)
+            self._waiting(waiting)
+            self.pods += len(waiting)
+        except KeyboardInterrupt:
+            self.unseen = everything - self.pods
+
+    def _sorted(self) -> tuple[list[tuple[ReadPod, ReadPod]], list[str]]:
+        """Tell pods that run on the same node on both sides from those that a side has waiting."""
+        running, waiting = [], []
+        before, after = self.before.objects, self.after.objects
+        for key in {**before.pods, **after.pods}:
+            one, two = before.pods.get(key), after.pods.get(key)
+            some = one or two
+            if some is None or not self._is_decided(some):
+                continue
+            place = some.pod.spec.node_name
+            if one is not None and two is not None and place in before.nodes and place in after.nodes:
+                running.append((one, two))
+            elif place and place not in before.nodes and place not in after.nodes:
+                self.others += 1
+            else:
+                waiting.append(key)
+        # pods of a class one after another: what is kept of the class has little to catch up with then
+        running.sort(key=lambda pair: (pair[0].pod.spec.scheduler_name, workload_of(pair[0].pod), pair[0].pod.key))
+        return running, waiting
+
+    def _is_decided(self, one: ReadPod) -> bool:
+        pod = one.pod
+        ours = self.before.engine(pod) is not None and self.after.engine(pod) is not None
+        if not ours or one.is_its_nodes or one.is_over:
+            self.others += 1
+            return False
+        if pod.spec.scheduling_gates and not pod.spec.node_name:
+            self.gated += 1
+            return False
+        return True
+
+    def _running(self, one: ReadPod, two: ReadPod) -> None:
+        if not self.touches(two.pod):
+            return
+        identity = pod_id(one.pod)
+        clusters = {id(side.cluster): side.cluster for side in (self.before, self.after)}.values()
+        for cluster in clusters:
+            cluster.remove_pod(identity)
+        try:
+            before = self.before.landing(one, one.pod.spec.node_name)
+            after = self.after.landing(two, before.node or one.pod.spec.node_name)
+        finally:
+            for cluster in clusters:
+                cluster.set_pod(one.pod, one.resources)
+        self._compare(two.pod, before, after)
+
+    def _waiting(self, keys: list[str]) -> None:
+        """Let both queues run, the one without the change first: where nodes tie, the other follows it."""
+        both = [self.before.objects.pods, self.after.objects.pods]
+        pods = [pods[key].pod for key in keys for pods in both if key in pods]
+        if not any(self.touches(pod) for pod in pods):
+            return
+        if self.after.cluster is self.before.cluster:
+            acting, self.after = self.after.acting, self.make_after()
+            self.after.acting |= acting
+        before = dict(self._landings(self.before, keys, {}))
+        after = dict(self._landings(self.after, keys, before))
+        for key in keys:
+            some = both[1].get(key) or both[0][key]
+            if key not in after:
+                self._tell(some.pod, Effect.REMOVED, before[key], Landing(""))
+            elif key not in before:
+                self._tell(some.pod, Effect.ADDED, Landing(""), after[key])
+            else:
+                self._compare(some.pod, before[key], after[key])
+        self._victims()
+
+    def _landings(self, side: Side, keys: list[str], told: Mapping[str, Landing]) -> Iterator[tuple[str, Landing]]:
+        there = {key: side.objects.pods[key] for key in keys if key in side.objects.pods}
+        settled = {key: one for key, one in there.items() if one.pod.spec.node_name in side.objects.nodes}
+        for key, one in settled.items():
+            yield key, Landing(one.pod.spec.node_name)
+        for one in side.order(one for key, one in there.items() if key not in settled):
+            known = told.get(one.pod.key)
+            yield one.pod.key, side.queued(one, known.node if known is not None else "")
+
+    def _victims(self) -> None:
+        before, after = self.before.victims, self.after.victims
+        for effect, ours, theirs in ((Effect.PREEMPTED, after, before), (Effect.SPARED, before, after)):
+            for key in ours.keys() - theirs.keys():
+                pods = self.after.objects.pods if key in self.after.objects.pods else self.before.objects.pods
+                gone, stays = Landing(""), Landing(ours[key])
+                both = (stays, gone) if effect is Effect.PREEMPTED else (gone, stays)
+                self._tell(pods[key].pod, effect, *both)
+
+    def _compare(self, pod: Pod, before: Landing, after: Landing) -> None:
+        if before.node == after.node:
+            return
+        effect = Effect.MOVES
+        if not after.node:
+            effect = Effect.UNSCHEDULABLE
+        elif not before.node:
+            effect = Effect.SCHEDULABLE
+        self._tell(pod, effect, before, after)
+
+    def _tell(self, pod: Pod, effect: Effect, before: Landing, after: Landing) -> None:
+        self.effects.append(
+            PodEffect(pod.key, workload_of(pod), effect, before.node, after.node, after.ties, after.reason)
+        )

@@ -1,0 +1,163 @@
+"""Read the objects of a cluster once, for both sides of a plan; what cannot be read is left out and named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from policysched.app.dry_run.dry_run import SavedPods, unlisted
+from policysched.errors import UsageError
+from policysched.model.decode import ObjectError
+from policysched.model.defaults import priority_classes
+from policysched.model.kinds import FINISHED, NODES, PODS, POLICIES, fill, kind_of
+from policysched.model.objects import Metadata, Namespace, Pod
+from policysched.state.cluster import Cluster
+from policysched.state.tables.amounts import PodResources
+
+Object = Mapping[str, Any]
+MIRROR: Final = "kubernetes.io/config.mirror"
+HASH: Final = "pod-template-hash"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPod:
+    """A pod with what it asks for."""
+
+    pod: Pod
+    resources: PodResources
+
+    @property
+    def is_its_nodes(self) -> bool:
+        """Whether the kubelet made it, so that no scheduler decides about it."""
+        return MIRROR in self.pod.metadata.annotations or any(
+            one.kind == "Node" for one in self.pod.metadata.owner_references
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the pod has ended or is being deleted."""
+        return self.pod.status.phase in FINISHED or self.pod.metadata.deletion_timestamp is not None
+
+
+@dataclass(slots=True)
+class ClusterObjects:
+    """The objects of one side."""
+
+    others: list[Any] = field(default_factory=list)
+    """What is neither pod nor node."""
+    nodes: dict[str, Any] = field(default_factory=dict)
+    pods: dict[str, ReadPod] = field(default_factory=dict)
+    """By namespace and name."""
+    policies: list[Object] = field(default_factory=list)
+    """As they were given."""
+    left_out: list[str] = field(default_factory=list)
+
+    def cluster(self, seconds: float) -> Cluster:
+        """Make the cluster, with all pods that have a node there.
+
+        Args:
+            seconds: The time. Units: seconds since 1970.
+        """
+        made = Cluster()
+        for obj in (*self.others, *self.nodes.values()):
+            made.take(obj)
+        for name in dict.fromkeys(one.pod.metadata.namespace for one in self.pods.values()):
+            if name not in made.namespaces:
+                made.set_namespace(Namespace(metadata=Metadata(name=name)))
+        for one in self.pods.values():
+            if one.pod.status.phase not in FINISHED:
+                self._take(made, one)
+        made.time.move(seconds)
+        return made
+
+    def _take(self, made: Cluster, one: ReadPod) -> None:
+        if one.pod.spec.node_name in self.nodes:
+            made.set_pod(one.pod, one.resources)
+        elif one.pod.status.nominated_node_name:
+            made.nominations.update(one.pod)
+
+
+def read_objects(objects: Iterable[Object]) -> ClusterObjects:
+    """Read a cluster.
+
+    Raises:
+        UsageError: something is no object, or a priority class is malformed: of no pod it would be known then when it
+            is its turn.
+    """
+    given = list(unlisted(objects))
+    made, classes = ClusterObjects(), priority_classes(given)
+    saved = SavedPods(classes)
+    for raw in given:
+        kind = kind_of(raw)
+        try:
+            if kind is POLICIES:
+                made.policies.append(raw)
+            elif kind is PODS:
+                pod, resources = saved.read(raw)
+                made.pods[pod.key] = ReadPod(pod, resources)
+            elif kind is NODES:
+                node = kind.decode(fill(raw, classes))
+                made.nodes[node.metadata.name] = node
+            elif kind is not None:
+                made.others.append(kind.decode(fill(raw, classes)))
+        except ObjectError as error:
+            made.left_out.append(str(error))
+    return made
+
+
+def workload_of(pod: Pod) -> str:
+    """Name the workload of a pod: `namespace/name (Kind)`; a Deployment's pods are the Deployment's."""
+    owner = next((one for one in pod.metadata.owner_references if one.controller), None)
+    namespace = pod.metadata.namespace
+    if owner is None:
+        return f"{namespace}/{pod.metadata.name} (Pod)"
+    suffix = f"-{pod.metadata.labels.get(HASH, '')}"
+    if owner.kind == "ReplicaSet" and len(suffix) > 1 and owner.name.endswith(suffix):
+        return f"{namespace}/{owner.name.removesuffix(suffix)} (Deployment)"
+    return f"{namespace}/{owner.name} ({owner.kind})"
+
+
+def scaled(pods: Mapping[str, ReadPod], workload: str, replicas: int) -> dict[str, ReadPod]:
+    """Return the pods with more or fewer of a workload.
+
+    More are made like one that is there, without a node; fewer lose those without a node first, then the newest.
+
+    Args:
+        pods: All pods.
+        workload: `[namespace/]name`, as `workload_of` names it.
+        replicas: How many there are to be.
+
+    Raises:
+        UsageError: there is no pod of such a workload, or there are several such workloads.
+    """
+    wanted = workload if "/" in workload else f"default/{workload}"
+    found: dict[str, list[str]] = {}
+    for key, one in pods.items():
+        name = workload_of(one.pod)
+        if one.pod.status.phase not in FINISHED and wanted in {name, name.rpartition(" (")[0]}:
+            found.setdefault(name, []).append(key)
+    if len(found) != 1:
+        said = "several: " + ", ".join(sorted(found)) if found else "no pod"
+        raise UsageError(f"--replicas {workload}: the cluster has {said} of such a workload")
+    [(_, keys)] = found.items()
+    keys.sort(key=lambda key: _age(pods[key].pod))
+    made = {key: one for key, one in pods.items() if key not in set(keys[replicas:])}
+    for number in range(replicas - len(keys)):
+        one = _like(pods[keys[0]], number + 1)
+        made[one.pod.key] = one
+    return made
+
+
+def _age(pod: Pod) -> tuple[bool, str, str]:
+    return (not pod.spec.node_name, pod.metadata.creation_timestamp or "", pod.metadata.name)
+
+
+def _like(one: ReadPod, number: int) -> ReadPod:
+    """Return a pod like another, that waits."""
+    pod = one.pod
+    metadata = replace(pod.metadata, name=f"{pod.metadata.name}-plan-{number}", uid="", creation_timestamp=None)
+    made = replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=type(pod.status)())
+    return ReadPod(made, one.resources)

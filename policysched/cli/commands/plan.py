@@ -1,0 +1,153 @@
+"""`policysched plan`: what a change would do to the pods of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from policysched.cli.formats import OutputFormat
+from policysched.cli.options import (
+    Context,
+    Kubeconfig,
+    MetricsFile,
+    Plugin,
+    PrometheusCa,
+    PrometheusToken,
+    PrometheusUrl,
+)
+from policysched.cli.output import console, print_finding, say
+from policysched.errors import UsageError
+
+if TYPE_CHECKING:
+    from policysched.app.dry_run.inputs import ClusterInputs
+    from policysched.app.plan.deciding import Progress
+
+INTERRUPTED = 130
+
+
+def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
+    cluster: Annotated[
+        list[str] | None,
+        typer.Option("--cluster", metavar="FILE|DIR|live", help="The cluster's objects; absent, live. Repeatable."),
+    ] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", metavar="FILE|DIR", help="Policies to come; may be repeated.")
+    ] = None,
+    without_policy: Annotated[
+        list[str] | None, typer.Option("--without-policy", metavar="NAME", help="A policy to go; may be repeated.")
+    ] = None,
+    config: Annotated[
+        str | None, typer.Option("--config", metavar="FILE", help="The KubeSchedulerConfiguration to come.")
+    ] = None,
+    current_config: Annotated[
+        str | None,
+        typer.Option("--current-config", metavar="FILE", help="The one in force; absent, the default plugins."),
+    ] = None,
+    nodes: Annotated[
+        list[str] | None, typer.Option("--nodes", metavar="FILE", help="Nodes to come; may be repeated.")
+    ] = None,
+    without_node: Annotated[
+        list[str] | None, typer.Option("--without-node", metavar="NAME", help="A node to go; may be repeated.")
+    ] = None,
+    replicas: Annotated[
+        list[str] | None,
+        typer.Option("--replicas", metavar="WORKLOAD=N", help="How many pods a workload would have. Repeatable."),
+    ] = None,
+    scheduler_name: Annotated[
+        str, typer.Option("--scheduler-name", metavar="NAME", help="Whose pods, where no configuration is given.")
+    ] = "policysched",
+    plugin: Plugin = None,
+    seed: Annotated[int, typer.Option("--seed", help="Draws among equally good nodes.")] = 0,
+    metrics_file: MetricsFile = None,
+    prometheus_url: PrometheusUrl = None,
+    prometheus_token_file: PrometheusToken = None,
+    prometheus_ca_file: PrometheusCa = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print it.")] = OutputFormat.TABLE,
+) -> int:
+    """Say what a change would do to the pods of a cluster; nothing is changed.
+
+    Exit codes, as kubectl diff's: 0 nothing would change; 1 something would; 2 the change, a file or a flag cannot be
+    used; 130 it was interrupted, and what was known is printed.
+    """
+    from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415
+    from policysched.app.files.saved_clusters import load_cluster  # noqa: PLC0415
+    from policysched.app.plan.plan import plan as planned  # noqa: PLC0415
+    from policysched.app.plan.tables import plan_parts  # noqa: PLC0415
+    from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415
+    from policysched.app.running.node_metrics import MetricOptions  # noqa: PLC0415
+    from policysched.cli.event_loop import uncollected, wait_for  # noqa: PLC0415
+    from policysched.cli.reports import say_report  # noqa: PLC0415
+
+    known = configurable_plugins(plugin, config or current_config)
+    measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
+    wanted = _replicas(replicas or ())
+    with uncollected(), _telling() as progress:
+        read = gather_cluster(cluster or [LIVE], policy or (), config=config, kubeconfig=kubeconfig, context=context)
+        inputs = wait_for(read)
+        _refuse_broken(inputs)
+        told = planned(
+            inputs.objects,
+            policies=[one.object for one in inputs.policies],
+            without_policies=without_policy or (),
+            config=inputs.config,
+            current_config=None if current_config is None else _one(current_config),
+            nodes=[one.object for one in load_cluster(nodes or ())],
+            without_nodes=without_node or (),
+            replicas=wanted,
+            scheduler_name=scheduler_name,
+            seed=seed,
+            metrics=measured,
+            plugins=known.registry,
+            progress=progress,
+        )
+    for note in (*known.problems, *told.notes):
+        say(f"note: {note}", stderr=True)
+    say_report(told.to_dict(), plan_parts(told), output, "plan")
+    return INTERRUPTED if told.unseen else int(told.changes)
+
+
+def _one(file: str) -> Any:
+    from policysched.app.files.objects import load  # noqa: PLC0415 - as above
+
+    documents = load([file])
+    if len(documents) != 1:
+        raise UsageError(f"{file}: a configuration is one object")
+    return documents[0]
+
+
+def _refuse_broken(inputs: ClusterInputs) -> None:
+    """Refuse policies to come that do not compile; print what is wrong with all."""
+    coming = {id(one): one for one in inputs.findings()}
+    tried = {str((one.object.get("metadata") or {}).get("name")) for one in inputs.policies}
+    for one in coming.values():
+        print_finding(one.text(), stderr=True)
+    broken = sorted({str(one.policy) for one in coming.values() if one.is_error and one.policy in tried})
+    if broken:
+        raise UsageError(f"policy {', '.join(broken)} would take no force: there is nothing to plan")
+
+
+def _replicas(given: list[str] | tuple[()]) -> Mapping[str, int]:
+    made = {}
+    for text in given:
+        name, sign, number = text.rpartition("=")
+        if not sign or not name or not number.isdecimal():
+            raise UsageError(f"--replicas {text}: expected WORKLOAD=N, such as team-a/train=20")
+        made[name] = int(number)
+    return made
+
+
+@contextmanager
+def _telling() -> Iterator[Progress]:
+    """Show on stderr how far it is, where that is a terminal."""
+    out = console(stderr=True)
+    if not out.is_terminal:
+        yield lambda _done, _all: None
+        return
+    with out.status("reading the cluster") as status:
+        yield lambda done, everything: status.update(f"{done:,} of {everything:,} pods decided on both sides")

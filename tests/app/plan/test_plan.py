@@ -1,0 +1,161 @@
+"""`policysched.plan`: which pods a change moves, and that no change moves none."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+import policysched
+from policysched.app.plan.deciding import Comparing
+from policysched.app.plan.results import Effect, NodeEffect
+from policysched.errors import UsageError
+from tests.app.dry_runs import Object, node, pod, policy, requiring
+from tests.app.why.test_repairs import clusters
+from tests.app.why.test_why import bound
+
+SSD = {"disk": "ssd"}
+NO_CHANGES = int(os.environ.get("POLICYSCHED_CASES", "100"))
+KEEP = policy("keep", **requiring('node.labels["disk"] == "ssd"'))
+
+
+def owned(made: Object, workload: str = "web") -> Object:
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{workload}-1", "controller": True, "uid": "u"}
+    metadata = {**made["metadata"], "ownerReferences": [reference], "labels": {"pod-template-hash": "1"}}
+    return {**made, "metadata": metadata}
+
+
+def ours(objects: list[Object]) -> list[Object]:
+    """Have the pods of a cluster name the scheduler."""
+    return [
+        {**one, "spec": {"schedulerName": "policysched", **one["spec"]}} if one["kind"] == "Pod" else one
+        for one in objects
+    ]
+
+
+def told(objects: list[Object], **change: Any) -> set[tuple[str, str, str, str]]:
+    found = policysched.plan(ours(objects), **change)
+    return {(one.pod.partition("/")[2], str(one.effect), one.before, one.after) for one in found.effects}
+
+
+@settings(max_examples=NO_CHANGES)
+@given(clusters())
+def test_plan_of_no_change_says_that_nothing_would_change(objects: list[Object]) -> None:
+    same = [one for one in objects if one["kind"] == "SchedulingPolicy"]
+    nodes = [one for one in objects if one["kind"] == "Node"]
+    for change in ({"policies": same}, {"nodes": nodes[:1]}, {"config": CONFIG, "current_config": CONFIG}):
+        found = policysched.plan(ours(objects), **change)  # type: ignore[arg-type]
+        assert (found.changes, found.effects, found.left_out) == (False, (), ())
+        assert found.summary.startswith("nothing would change")
+
+
+CONFIG = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+          "profiles": [{"schedulerName": "policysched"}]}  # fmt: skip
+
+
+def test_plan_tells_which_pods_a_policy_moves_and_which_get_no_node() -> None:
+    objects = [
+        node("n1"), node("n2", labels=SSD), owned(bound("a", "n1", 1)), owned(bound("b", "n2", 1)),
+        bound("big", "n1", 3),
+    ]  # fmt: skip
+    assert told(objects, policies=[KEEP]) == {("big", "moves", "n1", "n2")}
+    full = [node("n1"), node("n2"), owned(bound("a", "n1", 1)), pod("wait", 1)]
+    found = policysched.plan(ours(full), policies=[KEEP])
+    assert found.summary == "of 2 pods 2 become unschedulable: default/wait (Pod) (1), default/web (Deployment) (1)"
+    assert found.effects[0].reason.startswith("0/2 nodes are available: 2 policy keep/r")
+    assert list(found.nodes) == [NodeEffect("n1", 1, 0), NodeEffect("n2", 1, 0)]
+
+
+def test_plan_without_a_policy_says_what_becomes_schedulable() -> None:
+    objects = [node("n1"), pod("wait", 1), KEEP]
+    assert told(objects, without_policies=["keep"]) == {("wait", "schedulable", "", "n1")}
+
+
+def test_plan_lets_pods_of_nodes_that_go_wait_in_the_order_of_the_queue() -> None:
+    objects = [
+        node("n1"), node("n2"), bound("low", "n1", 3), bound("high", "n1", 1, priority=10), bound("there", "n2", 1),
+    ]  # fmt: skip
+    found = told(objects, without_nodes=["n1"])
+    assert ("high", "moves", "n1", "n2") in found
+    assert ("low", "unschedulable", "n1", "") in found
+
+
+def test_plan_says_who_would_be_preempted() -> None:
+    objects = [node("n1"), bound("low", "n1", 3), pod("wait", 2, priority=10, nodeSelector=SSD)]
+    labelled = node("n1", labels=SSD)
+    found = told(objects, nodes=[labelled])
+    assert found == {("wait", "schedulable", "", "n1"), ("low", "preempted", "n1", "")}
+
+
+def test_plan_places_more_replicas_and_takes_fewer_away() -> None:
+    objects = [node("n1"), owned(bound("a", "n1", 1))]
+    assert told(objects, replicas={"web": 3}) == {("a-plan-1", "added", "", "n1"), ("a-plan-2", "added", "", "n1")}
+    assert told(objects, replicas={"default/web": 0}) == {("a", "removed", "n1", "")}
+    found = policysched.plan(ours(objects), replicas={"web": 9})
+    assert "5 of those added get no node" in found.summary
+
+
+def test_plan_says_that_a_tie_decides_nothing() -> None:
+    objects = [node(f"n{number}") for number in range(5)] + [bound("a", "n3", 1), pod("wait", 1)]
+    assert told(objects, config=CONFIG) == set()
+    assert told(objects, nodes=[node("n9", labels=SSD)]) == set()
+
+
+def test_plan_names_policies_that_decide_nothing() -> None:
+    objects = ours([node("n1"), node("n2"), bound("a", "n1")])
+    rules = [policy("all", **requiring("node.free.cpu >= 0")), policy("off", mode="Disabled", **requiring("true"))]
+    found = policysched.plan(objects, policies=rules)
+    assert found.idle_policies == (
+        "all: it keeps no pod off any node and prefers no node to another",
+        "off: its mode is Disabled",
+    )
+
+
+def test_plan_leaves_out_what_cannot_be_read_and_names_it() -> None:
+    broken = bound("bad", "n1")
+    broken["spec"]["containers"] = [{"name": "c", "resources": {"requests": {"cpu": "much"}}}]
+    found = policysched.plan([*ours([node("n1"), node("n2"), bound("a", "n1", 1)]), broken], without_nodes=["n1"])
+    [said] = found.left_out
+    assert said.startswith('pod "/bad": spec.containers[0].resources.requests.cpu: ')
+    assert (found.pods, found.counts) == (1, {Effect.MOVES: 1})
+
+
+def test_plan_does_not_decide_about_pods_of_others() -> None:
+    other = bound("other", "n1")
+    other["spec"]["schedulerName"] = "default-scheduler"
+    ended = {**bound("ended", "n1"), "status": {"phase": "Succeeded"}}
+    gated = pod("gated", schedulingGates=[{"name": "g"}])
+    found = policysched.plan(ours([node("n1"), other, ended, gated]), policies=[KEEP])
+    assert (found.pods, found.others, found.gated, found.changes) == (0, 2, 1, False)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"without_nodes": ["n9"]}, "node n9 is not in the cluster"),
+        ({"without_policies": ["p"]}, "policy p is not in the cluster"),
+        ({"replicas": {"web": 1}}, "--replicas web: the cluster has no pod of such a workload"),
+        ({"nodes": [pod()]}, "--nodes: expected nodes alone"),
+        ({"policies": [policy("b", **requiring("node.nam"))]}, "policy b would take no force: it does not compile"),
+    ],
+)
+def test_plan_refuses_a_change_that_cannot_be_made(change: Any, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        policysched.plan([node("n1")], **change)
+
+
+def test_plan_that_is_interrupted_tells_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = ours([node("n1"), node("n2", labels=SSD), *(bound(f"p{number}", "n1") for number in range(9))])
+    looked = Comparing._running
+
+    def interrupted(self: Comparing, *pods: Any) -> None:
+        if self.pods == 4:
+            raise KeyboardInterrupt
+        looked(self, *pods)
+
+    monkeypatch.setattr(Comparing, "_running", interrupted)
+    found = policysched.plan(objects, policies=[policy("off", **requiring("false"))])
+    assert (found.pods, found.unseen, found.counts) == (4, 5, {Effect.UNSCHEDULABLE: 4})
+    assert found.summary.endswith("interrupted, 5 pods were not looked at")
