@@ -2,13 +2,16 @@
 
 The engine of policysched says what every node is worth to each pod before it is placed: kube-scheduler's arithmetic
 over all nodes, whoever chose. Bindings do not quite arrive in the order of decisions, so that even a perfect choice may
-come to a little less than 1.
+come to a little less than 1; one that a filter is against is wrong only where none of the orders that are near makes it
+right.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -26,8 +29,12 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
 
-JUDGED: Final = 400
-"""How many placements are compared, evenly over all of them."""
+OVERLAP: Final = 160
+"""How many later bindings may arrive before one that was decided on earlier: more are never under way at once."""
+RETRIED: Final = 8
+"""How many of those that wait for earlier ones are looked at again after each placement."""
+LEAST: Final = 1e-9
+"""What the worst node is worth that no filter is against."""
 _CLASSES: Final = priority_classes(())
 Json = Mapping[str, Any]
 
@@ -37,13 +44,46 @@ def judge(workload: Workload, seen: Observation, nodes: Mapping[Name, str]) -> d
     engine = Engine(*_cluster(workload), random.Random(7))
     pods = {(of["namespace"], of["name"]): pod for pod in workload.measured_pods() if (of := pod["metadata"])}
     order = sorted(seen.bound, key=lambda pod: seen.sent[pod])
-    every = max(1, len(order) // JUDGED)
-    shares = [
-        share
-        for place, name in enumerate(order)
-        if (share := _place(engine, _decode(pods[name]), nodes[name], judged=place % every == 0)) is not None
-    ]
+    shares = _replay(engine, [(_decode(pods[name]), nodes[name]) for name in order])
     return {"quality": float(np.mean(shares)), "wrong": shares.count(0.0)} if shares else {}
+
+
+def _replay(engine: Engine, placements: Sequence[tuple[Pod, str]]) -> list[float]:
+    """Place pods where they were placed; give what each node is worth among all, 0 where a filter is against it.
+
+    One that a filter is against waits for others that may have been decided on before it and arrived later.
+    """
+    shares: list[float] = []
+    waiting: deque[tuple[int, Pod, str]] = deque()
+    for number, (pod, node) in enumerate(placements):
+        if not _placed(engine, pod, node, shares):
+            waiting.append((number, pod, node))
+            continue
+        _try_again(engine, waiting, shares)
+        while waiting and number - waiting[0][0] > OVERLAP:
+            _, late, where = waiting.popleft()
+            _placed(engine, late, where, shares, anyway=True)
+    for _, pod, node in waiting:
+        _placed(engine, pod, node, shares, anyway=True)
+    return shares
+
+
+def _try_again(engine: Engine, waiting: deque[tuple[int, Pod, str]], shares: list[float]) -> None:
+    for one in list(islice(waiting, RETRIED)):
+        if _placed(engine, *one[1:], shares):
+            waiting.remove(one)
+
+
+def _placed(engine: Engine, pod: Pod, node: str, shares: list[float], *, anyway: bool = False) -> bool:
+    """Place a pod and note what its node is worth, where no filter is against it, or anyway; tell whether it was."""
+    row = engine.cluster.nodes.row_of.get(node)
+    share = 0.0 if row is None else _share(engine, pod, row)
+    if not share and not anyway:
+        return False
+    shares.append(share)
+    if row is not None:
+        engine.cluster.assume(pod, row)
+    return True
 
 
 def _cluster(workload: Workload) -> tuple[Cluster, Any]:
@@ -75,17 +115,6 @@ def _decode(raw: Json) -> Pod:
     return decode_pod(fill_pod(named, _CLASSES))
 
 
-def _place(engine: Engine, pod: Pod, node: str, *, judged: bool) -> float | None:
-    """Place a pod where it was placed; give what its node is worth among all, 0 where a filter is against it."""
-    cluster = engine.cluster
-    row = cluster.nodes.row_of.get(node)
-    if row is None:
-        return 0.0 if judged else None
-    share = _share(engine, pod, row) if judged else None
-    cluster.assume(pod, row)
-    return share
-
-
 def _share(engine: Engine, pod: Pod, row: int) -> float:
     evaluation = engine.find(pod)
     if evaluation.rejection is not None:
@@ -96,4 +125,4 @@ def _share(engine: Engine, pod: Pod, row: int) -> float:
     evaluation.score()
     total = sum((one.final(feasible) for one in evaluation.scores if not one.left_out), np.zeros(feasible.size))
     best = float(total[feasible].max())
-    return float(total[row]) / best if best > 0 else 1.0
+    return max(float(total[row]) / best, LEAST) if best > 0 else 1.0
