@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from policysched.language.evaluation.frames import (
     TESTS,
@@ -34,7 +35,16 @@ from policysched.language.evaluation.frames import (
 )
 from policysched.language.functions.strings import compare
 from policysched.language.functions.times import DAYS, in_span, local_time, minutes
-from policysched.language.ir.graph import AGGREGATES, INPUT_BITS, LIMIT_BITS, POD_AGGREGATES, Input, Op, Typed
+from policysched.language.ir.graph import (
+    AGGREGATES,
+    INPUT_BITS,
+    LIMIT_BITS,
+    POD_AGGREGATES,
+    Input,
+    Op,
+    Typed,
+    per_graph,
+)
 from policysched.language.ir.types import RESOURCE_NAMES, Kind, Shape
 
 Bools: TypeAlias = Mask | bool
@@ -134,6 +144,40 @@ def _keyed(run: Run, node: Typed) -> Any:
     # A computed key gives plain numbers, and cpu is a number in cores.
     value = _read(run, node, Input(item.root, (*item.path, named)))
     return value / 1000.0 if named == "cpu" else value
+
+
+def _stack(run: Run, node: Typed) -> Any:
+    """Lay the values of several graphs above each other. Shapes: (G, R), (G, 1) where each is one for all rows."""
+    kind = node.type.kind
+    if node.inner and kind is not Kind.STRING:
+        return _constants(node)
+    values: list[Any] = [one.data for one in node.inner] or run.args(node)
+    if kind is Kind.STRING:
+        code = run.known if node.type.shape is Shape.SCALAR else run.strings.code
+        told = [code(value) if isinstance(value, str) else -1 if value is None else value for value in values]
+        return _laid(told, np.int32)
+    if kind is Kind.BOOL:
+        unknown = [value[1] for value in values]
+        known = all(one is False for one in unknown)
+        return _laid([value[0] for value in values], np.bool_), False if known else _laid(unknown, np.bool_)
+    return _laid(values, np.float64)
+
+
+@per_graph
+def _constants(node: Typed) -> Any:
+    """Return quantities or conditions as a column. Shapes: (G, 1)."""
+    if node.type.kind is Kind.QUANTITY:
+        return _laid([math.nan if one.data is None else one.data for one in node.inner], np.float64)
+    lacking = [one.data is None for one in node.inner]
+    true = [bool(one.data) for one in node.inner]
+    return _laid(true, np.bool_), _laid(lacking, np.bool_) if any(lacking) else False
+
+
+def _laid(values: list[Any], dtype: Any) -> npt.NDArray[Any]:
+    """Return values of all rows or of each, one above the other."""
+    if any(isinstance(value, np.ndarray) and value.ndim for value in values):
+        return np.array(np.broadcast_arrays(*values), dtype)
+    return np.array(values, dtype)[:, None]
 
 
 def _logic(values: list[Condition], combine: Callable[[Any, Any], Any]) -> Condition:
@@ -304,6 +348,7 @@ VALUES: Final[Mapping[str, Kernel]] = {
     Op.CONSTANT: _constant,
     Op.INPUT: lambda run, node: _read(run, node, cast("Input", node.data)),
     Op.KEYED: _keyed,
+    Op.STACK: _stack,
     Op.AND: lambda run, node: _logic(run.args(node), operator.and_),
     Op.OR: lambda run, node: _logic(run.args(node), operator.or_),
     Op.NOT: _not,

@@ -52,6 +52,7 @@ class Op(enum.StrEnum):
     CONSTANT = "constant"
     INPUT = "input"
     KEYED = "keyed"
+    STACK = "stack"
     AND = "and"
     OR = "or"
     NOT = "not"

@@ -50,11 +50,12 @@ from policysched.rules.dependencies.aggregates import evaluation_context
 from policysched.rules.dependencies.context import EvaluationContext, RuleFrame
 from policysched.rules.inputs import aspects_read, is_node_column, node_column
 from policysched.rules.plugin.hints import RejectedPods, Rejections, hints, next_time
-from policysched.rules.results.matrix import FilterMatrix, PolicySlice, RowT, ScoreMatrix
+from policysched.rules.results.matrix import FilterMatrix, PolicySlice, ScoreMatrix
 from policysched.rules.results.normalized import NormalizedScores
 from policysched.rules.results.rule_results import (
     FilterRow,
     PodIndependentResults,
+    RowT,
     ScoreRow,
     filter_rows,
     reason,

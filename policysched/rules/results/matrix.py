@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,21 +31,40 @@ from policysched.rules.dependencies.what_if import (
     reads_pods,
 )
 from policysched.rules.inputs import PodInputs
-from policysched.rules.results.rule_results import FINE, FilterRow, PodIndependentResults, ScoreRow, plugin_codes
+from policysched.rules.results.rule_results import (
+    FEW,
+    FINE,
+    FilterRow,
+    FilterStack,
+    Places,
+    PodIndependentResults,
+    RowT,
+    ScoreRow,
+    ScoreStack,
+    plugin_codes,
+    stacks_of,
+)
 from policysched.state.tables.columns import part_of
 
-FEW = 256
-"""Of how many rows results are combined all at once: for more, the copies that this takes cost more than it saves."""
+_NUMBERS = np.arange(FEW)
 BYTES_PER_RULE = 256
 """What a rule takes of a matrix. Units: bytes."""
 BYTES_PER_SLICE = 512
 """What a policy takes beside its part of the matrix. Units: bytes."""
-RowT = TypeVar("RowT", FilterRow, ScoreRow)
 Array = NDArray[Any]
 
 
 batch_of = lru_cache(maxsize=256)(Batch)
 """What evaluates some graphs together; pod classes for which the same rules speak have the same."""
+
+
+@lru_cache(maxsize=256)
+def own_stacks(rules: tuple[FilterRow | ScoreRow, ...]) -> tuple[list[tuple[FilterStack | ScoreStack, Places]], Batch]:
+    """Put rules of one shape together, with their places among all, and what evaluates all of them."""
+    filters = [(place, rule) for place, rule in enumerate(rules) if isinstance(rule, FilterRow)]
+    scores = [(place, rule) for place, rule in enumerate(rules) if isinstance(rule, ScoreRow)]
+    filtering, scoring, batch = stacks_of(filters, scores)
+    return [*filtering, *scoring], batch
 
 
 class PolicyMatrix(ABC, Generic[RowT]):
@@ -72,7 +91,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
         """Whether a rule is one of the pod-independent ones."""
         stacked, self._steps = _stacked([len(own) for own in self._speaking])
         self._kept_at, self._own_at = stacked[self._is_kept], stacked[~self._is_kept]
-        self._own: list[RowT] = [rule for _, rule, kept in rules if not kept]
+        self._own: tuple[RowT, ...] = tuple(rule for _, rule, kept in rules if not kept)
         self._kept: NDArray[np.int64] = np.array([independent.index[rule] for _, rule, kept in rules if kept], np.int64)
         roots = [rule.root for rule in self._own]
         context.seed(pod, roots)
@@ -139,10 +158,8 @@ class PolicyMatrix(ABC, Generic[RowT]):
         known: Array | None = frame.memo.get(self)
         if known is None:
             self._independent.refresh()
-            if frame.has_room(len(self._batch)):
-                self._batch.evaluate(frame)
             known = frame.memo[self] = self._work_out(rows, frame)
-        if isinstance(rows, np.ndarray) and rows.size <= FEW:
+        if is_few(rows):
             self._known = (version, rows, known)
         return known
 
@@ -207,21 +224,25 @@ class PolicyMatrix(ABC, Generic[RowT]):
             rows: The rows.
             frame: Their inputs.
         """
+        matrix = self._independent_results
+        if is_few(rows):
+            results = np.empty((self._is_kept.size, frame.rows), into.dtype)
+            results[self._kept_at] = matrix[self._kept[:, None], rows]
+            stacks, batch = own_stacks(self._own)
+            batch.evaluate(frame)
+            for stack, places in stacks:
+                results[self._own_at[places], _NUMBERS[: frame.rows]] = stack.result(frame)
+            for step in self._steps:
+                longer = into[: step.stop - step.start]
+                combine(longer, results[step], out=longer)
+            return into
+        if frame.has_room(len(self._batch)):
+            self._batch.evaluate(frame)
         own = []
         for rule in self._own:
             frame.make_room()
             own.append(rule.result(frame))
         frame.make_room()
-        matrix = self._independent_results
-        if isinstance(rows, np.ndarray) and rows.size <= FEW:
-            results = np.empty((self._is_kept.size, rows.size), into.dtype)
-            results[self._kept_at] = matrix[self._kept[:, None], rows]
-            if own:
-                results[self._own_at] = own
-            for step in self._steps:
-                longer = into[: step.stop - step.start]
-                combine(longer, results[step], out=longer)
-            return into
         kept, rest = iter(self._kept), iter(own)
         for policy, is_kept in zip(self._policy_of, self._is_kept, strict=True):
             combine(into[policy], matrix[next(kept), rows] if is_kept else next(rest), out=into[policy])
@@ -231,6 +252,11 @@ class PolicyMatrix(ABC, Generic[RowT]):
     @abstractmethod
     def _independent_results(self) -> Array:
         """The pod-independent results. Shapes: (K, C)."""
+
+
+def is_few(rows: Rows) -> bool:
+    """Return whether rules are to be evaluated on rows all at once."""
+    return isinstance(rows, np.ndarray) and rows.size <= FEW
 
 
 def _stacked(sizes: Sequence[int]) -> tuple[NDArray[np.int64], list[slice]]:

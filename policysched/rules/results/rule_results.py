@@ -17,7 +17,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from policysched.framework import NO_ROWS, Aspect, Codes, Mask, Rows, Status, unresolvable, unschedulable
 from policysched.language.evaluation.columns import Batch, evaluate_columns, missing_inputs
 from policysched.language.evaluation.frames import Frame
+from policysched.language.evaluation.stacks import alike, stack
 from policysched.language.ir.graph import ANY_KEY, Input, Typed
 from policysched.language.ir.types import Shape
 from policysched.pausing import Pausing, finished
@@ -45,6 +46,9 @@ FIRST_MISSING = 3
 LONGEST_TEXT = 80
 MOST_MISSING = 1024
 """How many inputs a policy tells apart that were missing; those with keys made of pods may be any number."""
+FEW = 256
+"""On how many rows rules of one shape are evaluated at once: for more, the copies that this takes cost more than it
+saves."""
 FINE = 2**31 - 1
 """Stands for 0 where the smallest of several rules' codes is looked for."""
 LIVELY = Aspect.USAGE | Aspect.PODS | Aspect.AGE | Aspect.METRICS
@@ -137,6 +141,96 @@ class ScoreRow:
 
 
 RuleRow = FilterRow | ScoreRow
+RowT = TypeVar("RowT", FilterRow, ScoreRow)
+
+
+class FilterStack:
+    """Filter rules whose conditions have one shape: they are evaluated at once.
+
+    Shapes: G the rules.
+    """
+
+    __slots__ = ("_failed", "_rules", "root")
+
+    def __init__(self, rules: Sequence[FilterRow]) -> None:
+        self._rules = rules
+        self.root = stack([rule.root for rule in rules])
+        """The graph of all conditions."""
+        self._failed = np.array([[rule.place * DETAILS + FALSE] for rule in rules], np.int32)
+
+    def result(self, frame: Frame) -> Codes:
+        """Return the code of each rule and row.
+
+        Shapes: (G, R), or (G, 1) where it is the same for every row.
+        """
+        true, unknown = evaluate_columns(self.root, frame)
+        codes = np.where(true, np.int32(FINE), self._failed)
+        if unknown is False or not np.count_nonzero(unknown):
+            return codes
+        codes = np.array(np.broadcast_to(codes, (len(self._rules), frame.rows)))
+        for place in np.flatnonzero(np.broadcast_to(unknown, codes.shape).any(axis=1)).tolist():
+            codes[place] = self._rules[place].result(frame)
+        return codes
+
+
+class ScoreStack:
+    """Score rules whose values have one shape: they are evaluated at once.
+
+    Shapes: G the rules.
+    """
+
+    __slots__ = ("_missing", "_optional", "_weights", "root")
+
+    def __init__(self, rules: Sequence[ScoreRow]) -> None:
+        self.root = stack([rule.root for rule in rules])
+        """The graph of all values."""
+        self._optional = any(rule.rule.value.type.optional for rule in rules)
+        self._missing = np.array([[rule.rule.missing] for rule in rules], np.float64)
+        self._weights = np.array([[rule.rule.weight] for rule in rules], np.float64)
+
+    def values(self, frame: Frame) -> Values:
+        """Evaluate the rules before any normalising.
+
+        Shapes: (G, R), or less where values are the same.
+        """
+        return np.asarray(evaluate_columns(self.root, frame), np.float64)
+
+    def result(self, frame: Frame) -> Values:
+        """Return what each rule adds to the scores of rows. Shapes: (G, R) or (G, 1)."""
+        return self.part(self.values(frame))
+
+    def part(self, values: Values) -> Values:
+        """Do what `part` of each rule does."""
+        filled = np.where(np.isnan(values), self._missing, values) if self._optional else values
+        return self._weights * np.minimum(np.fmax(filled, 0.0), 100.0)
+
+
+Places = NDArray[np.intp]
+Stacks = tuple[list[tuple[FilterStack, Places]], list[tuple[ScoreStack, Places]], Batch]
+
+
+def stacks_of(filters: Sequence[tuple[int, FilterRow]], scores: Sequence[tuple[int, ScoreRow]]) -> Stacks:
+    """Put rules of one shape together.
+
+    Args:
+        filters: Filter rules, each with its place.
+        scores: Score rules, each with its place.
+
+    Returns:
+        The stacks with the places of their rules, and what evaluates all of them together. Shapes: (G, 1).
+    """
+    filtering = [(FilterStack([rule for _, rule in found]), _places(found)) for found in _alike(filters)]
+    scoring = [(ScoreStack([rule for _, rule in found]), _places(found)) for found in _alike(scores)]
+    roots = [*(one.root for one, _ in filtering), *(one.root for one, _ in scoring)]
+    return filtering, scoring, Batch(roots)
+
+
+def _alike(rules: Sequence[tuple[int, RowT]]) -> list[list[tuple[int, RowT]]]:
+    return [[rules[place] for place in places] for places in alike([rule.root for _, rule in rules])]
+
+
+def _places(rules: Sequence[tuple[int, RuleRow]]) -> Places:
+    return np.array([place for place, _ in rules])[:, None]
 
 
 def filter_rows(rules: Sequence[CompiledFilter], before: Sequence[FilterRow] = ()) -> tuple[FilterRow, ...]:
@@ -201,12 +295,15 @@ class RefreshGroup:
     """Rules that are written at the same time. It is a dependency: what it reaches, its readers have to read again."""
 
     __slots__ = ("_affected", "_context", "_generation", "_held", "_position", "_reads", "_reads_namespaces",
-                 "_results", "_roots", "_stamps", "batch", "rules", "stamp")  # fmt: skip
+                 "_results", "_roots", "_stacks", "_stamps", "batch", "rules", "scoring", "stamp")  # fmt: skip
 
     def __init__(self, results: PodIndependentResults, rules: Sequence[tuple[int, RuleRow]]) -> None:
         self._roots = [rule.root for _, rule in rules]
         self.rules = rules
+        self.scoring = [index for index, rule in rules if isinstance(rule, ScoreRow)]
+        """The places of those that score."""
         self.batch = Batch(self._roots)
+        self._stacks: Stacks | None = None
         # The results hold it: who holds itself is only freed when garbage is looked for.
         self._results = weakref.ref(results)
         self._context = results.context
@@ -218,6 +315,15 @@ class RefreshGroup:
         """Bring the results up to date."""
         if (results := self._results()) is not None:
             results.refresh()
+
+    @property
+    def stacks(self) -> Stacks:
+        """What evaluates the rules on few rows: filters and scores with their places, and all of them together."""
+        if self._stacks is None:
+            filters = [(index, rule) for index, rule in self.rules if isinstance(rule, FilterRow)]
+            scores = [(index, rule) for index, rule in self.rules if isinstance(rule, ScoreRow)]
+            self._stacks = stacks_of(filters, scores)
+        return self._stacks
 
     def forget(self) -> None:
         """Have all rows written again."""
@@ -319,11 +425,7 @@ class PodIndependentResults:
             if isinstance(rows, slice):
                 yield from self._writing(group, rows)
             elif rows.size:
-                frame = self.context.frame(self.context.no_pod, rows)
-                if frame.has_room(len(group.batch)):
-                    group.batch.evaluate(frame)
-                for index, rule in group.rules:
-                    self._write(index, rule, frame)
+                self._write_group(group, self.context.frame(self.context.no_pod, rows))
                 yield
 
     def _writing(self, group: RefreshGroup, rows: slice) -> Pausing[None]:
@@ -353,6 +455,25 @@ class PodIndependentResults:
             self.parts[index, rows] = before.parts[known, rows]
         return True
 
+    def _write_group(self, group: RefreshGroup, frame: RuleFrame) -> None:
+        """Write what a group of rules says of rows that changed."""
+        if frame.rows > FEW:
+            if frame.has_room(len(group.batch)):
+                group.batch.evaluate(frame)
+            for index, rule in group.rules:
+                self._write(index, rule, frame)
+            return
+        filters, scores, batch = group.stacks
+        batch.evaluate(frame)
+        for filter_stack, places in filters:
+            self.codes[places, frame.selected] = filter_stack.result(frame)
+        for score_stack, places in scores:
+            values = score_stack.values(frame)
+            self.values[places, frame.selected] = values
+            self.parts[places, frame.selected] = score_stack.part(values)
+        for index in group.scoring:
+            self.stamps[index] += 1
+
     def _write(self, index: int, rule: RuleRow, frame: RuleFrame) -> None:
         frame.make_room()
         rows = frame.selected
@@ -369,7 +490,7 @@ class PodIndependentResults:
 
         It pauses after each rule and each group, because what they count of placed pods is counted then.
         """
-        alike: dict[Hashable, list[tuple[int, RuleRow]]] = {}
+        together: dict[Hashable, list[tuple[int, RuleRow]]] = {}
         held: list[Reads] = []
         for index, rule in self._rules:
             reads = Reads([rule.root], self.context.no_pod, self.context)
@@ -377,10 +498,10 @@ class PodIndependentResults:
             key: Hashable = (reads.aspects, reads.counts)
             if any(_is_lively(node) for node in shared_parts([rule.root], timed=True)):
                 key = rule
-            alike.setdefault(key, []).append((index, rule))
+            together.setdefault(key, []).append((index, rule))
             yield
         groups: list[RefreshGroup] = []
-        for group in alike.values():
+        for group in together.values():
             groups.append(RefreshGroup(self, group))
             yield
         self._groups = groups

@@ -1,0 +1,92 @@
+"""Stacks: graphs of one shape as one graph, whose values have a row for each of them.
+
+Policies say the same with other constants: twenty conditions `node.free.memory >= X` are one comparison of a column of
+memory with a column of constants. A stack is made of graphs that differ in nothing but leaves: constants, inputs, what
+is made of the pod alone, aggregates and functions of strings. Each leaf that differs is evaluated for itself and laid
+above the others; what is the same in all stays what it is, and is shared with graphs outside of the stack. Kernels are
+those of single graphs, by the rules of broadcasting: (G, 1) with (R,) is (G, R).
+
+Shapes: G graphs of a stack, R rows of a frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from policysched.language.ir.graph import Op, Typed, make, per_graph, steps
+from policysched.language.ir.types import Kind, Shape
+
+_BROADCAST: Final = frozenset({
+    Op.AND, Op.OR, Op.NOT, Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE, Op.IN, Op.NOT_IN, Op.DEFAULT, Op.HAS, Op.IF,
+    Op.ONLY, Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.NEGATE, Op.ABS, Op.ROUND, Op.CLAMP, Op.SCALE, Op.LEAST,
+    Op.GREATEST,
+})  # fmt: skip
+"""The operations whose kernels take values of several graphs at once."""
+_ANY: Final = "any"
+"""Stands in a shape for a leaf that may be another one in each graph."""
+
+
+def alike(roots: Sequence[Typed]) -> list[list[int]]:
+    """Put graphs of one shape together; return their places, by the first of each."""
+    places: dict[Typed, list[int]] = {}
+    for place, root in enumerate(roots):
+        places.setdefault(_shape(root), []).append(place)
+    return list(places.values())
+
+
+def stack(roots: Sequence[Typed]) -> Typed:
+    """Return the graph of some graphs of one shape: its value has a row for each, or is the same for all.
+
+    Shapes: (G, R), (G, 1) or what a graph has by itself.
+    """
+    made: dict[tuple[Typed, ...], Typed] = {}
+
+    def laid(nodes: tuple[Typed, ...]) -> Typed:
+        first = nodes[0]
+        if all(node is first for node in nodes):
+            return first
+        found = made.get(nodes)
+        if found is None:
+            if _is_leaf(first):
+                constant = all(node.op == Op.CONSTANT for node in nodes)
+                own, inner = ((), nodes) if constant else (nodes, ())
+                found = make(Op.STACK, own, first.type, None, inner)
+            else:
+                args = [laid(of_all) for of_all in zip(*(node.args for node in nodes), strict=True)]
+                found = make(first.op, args, first.type, first.data)
+            made[nodes] = found
+        return found
+
+    return laid(tuple(roots))
+
+
+@per_graph
+def _shape(root: Typed) -> Typed:
+    """Return a graph that is the same for all graphs of one shape."""
+    made: dict[Typed, Typed] = {}
+    for node in steps(root):
+        if _is_leaf(node):
+            made[node] = node if root.normalizes else make(_ANY, (), node.type)
+        else:
+            args = [arg if _is_told_apart(node, arg) else made[arg] for arg in node.args]
+            made[node] = make(node.op, args, node.type, node.data)
+    return made[root]
+
+
+def _is_leaf(node: Typed) -> bool:
+    if node.type.shape is Shape.SCALAR or node.op not in _BROADCAST:
+        return True
+    return any(arg.type.kind is Kind.VERSION for arg in node.args)
+
+
+def _is_told_apart(node: Typed, arg: Typed) -> bool:
+    """Return whether an argument has to be the same in all graphs: of texts and lists kernels take one alone.
+
+    A text that a column is compared with may be any.
+    """
+    kind = arg.type.kind
+    if arg.type.shape is not Shape.SCALAR or kind in {Kind.BOOL, Kind.QUANTITY}:
+        return kind in {Kind.LIST, Kind.VERSION}
+    compared = node.op in {Op.EQ, Op.NE} and any(one.type.shape is not Shape.SCALAR for one in node.args)
+    return not (compared and kind is Kind.STRING)
