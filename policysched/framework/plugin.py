@@ -269,6 +269,38 @@ class Continuing(Protocol):
         """
 
 
+class Together(Protocol):
+    """What answers for several plugins at once."""
+
+    def __len__(self) -> int:
+        """Return for how many."""
+
+    def moves(self) -> int:
+        """Return a number that grows whenever a plugin may see something else on rows that did not change."""
+
+    def answers(self, rows: Rows) -> NDArray[Any]:
+        """Return what all of them say of rows, which is not to be changed.
+
+        Shapes: (P, R) for P plugins.
+        """
+
+
+@runtime_checkable
+class Joint(Protocol):
+    """A state of a plugin whose codes, or scores without normalising, come together with those of others.
+
+    Scores are within 0 to 100. Asked by itself the plugin says the same.
+    """
+
+    @property
+    def together(self) -> Together:
+        """What answers: the same object for all of them."""
+
+    @property
+    def place(self) -> int:
+        """The plugin's place among the answers."""
+
+
 @runtime_checkable
 class InRange(Protocol):
     """A score plugin that knows when its final scores are 0 to 100; those of all others are checked."""

@@ -57,6 +57,8 @@ def _other(leaf: Typed, data: Any) -> Any:
         return data.draw(NUMBERS)
     if leaf.op == Op.CONSTANT and isinstance(leaf.data, str) and leaf.type.kind is Kind.STRING:
         return data.draw(TEXTS)
+    if leaf.op == Op.CONSTANT and isinstance(leaf.data, tuple) and all(isinstance(one, str) for one in leaf.data):
+        return tuple(data.draw(TEXTS) for _ in leaf.data)
     if isinstance(leaf.data, Input) and leaf.data.root == "node" and leaf.data.path == ("labels",):
         return Input("node", ("labels",), data.draw(st.sampled_from(("zone", "gpu", "never"))))
     return leaf.data

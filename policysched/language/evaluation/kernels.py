@@ -53,7 +53,8 @@ Number: TypeAlias = Floats | float
 Text: TypeAlias = Codes | str | None
 LIMIT: Final = math.ldexp(1.0, LIMIT_BITS)
 _LARGEST_METRIC: Final = math.ldexp(1.0, INPUT_BITS)
-_FEW_ITEMS: Final = 8
+FEW_ITEMS: Final = 8
+"""So many items of a list are compared one after the other."""
 # Neither a code nor the mark of a missing string.
 _UNKNOWN_TEXT: Final = -2
 
@@ -149,9 +150,11 @@ def _keyed(run: Run, node: Typed) -> Any:
 def _stack(run: Run, node: Typed) -> Any:
     """Lay the values of several graphs above each other. Shapes: (G, R), (G, 1) where each is one for all rows."""
     kind = node.type.kind
-    if node.inner and kind is not Kind.STRING:
+    if node.inner and kind in {Kind.QUANTITY, Kind.BOOL}:
         return _constants(node)
     values: list[Any] = [one.data for one in node.inner] or run.args(node)
+    if kind is Kind.LIST:
+        return tuple(_laid([run.known(text) for text in texts], np.int32) for texts in zip(*values, strict=True))
     if kind is Kind.STRING:
         code = run.known if node.type.shape is Shape.SCALAR else run.strings.code
         told = [code(value) if isinstance(value, str) else -1 if value is None else value for value in values]
@@ -235,6 +238,8 @@ def _in(run: Run, node: Typed) -> Condition:
     value, items = run.args(node)
     if items is None or value is None:
         return False, False
+    if node.args[1].op == Op.STACK:
+        return _among(_compared(run, value), items), False
     if not isinstance(value, np.ndarray):
         return value in items, False
     if node.args[0].type.kind is Kind.STRING:
@@ -243,7 +248,7 @@ def _in(run: Run, node: Typed) -> Condition:
 
 
 def _among(value: Any, items: tuple[float, ...]) -> Bools:
-    if len(items) > _FEW_ITEMS:
+    if len(items) > FEW_ITEMS:
         return np.isin(value, items)
     found: Bools = functools.reduce(operator.or_, [value == item for item in items])
     return found
@@ -252,7 +257,7 @@ def _among(value: Any, items: tuple[float, ...]) -> Bools:
 def _among_strings(run: Run, items: Typed, value: Codes, texts: tuple[str, ...]) -> Bools:
     if not texts:
         return False
-    if len(texts) > _FEW_ITEMS and items.op == Op.CONSTANT:
+    if len(texts) > FEW_ITEMS and items.op == Op.CONSTANT:
         members = run.tables.keep(items, lambda: Members(texts))
         return cast("Mask", members.take(value, run.strings))
     return _among(value, tuple(run.known(text) for text in texts))

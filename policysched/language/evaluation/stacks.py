@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from policysched.language.evaluation.kernels import FEW_ITEMS
 from policysched.language.ir.graph import Op, Typed, make, per_graph, steps
 from policysched.language.ir.types import Kind, Shape
 
@@ -67,7 +68,8 @@ def _shape(root: Typed) -> Typed:
     made: dict[Typed, Typed] = {}
     for node in steps(root):
         if _is_leaf(node):
-            made[node] = node if root.normalizes else make(_ANY, (), node.type)
+            length = len(node.data) if isinstance(node.data, tuple) else None
+            made[node] = node if root.normalizes else make(_ANY, (), node.type, length)
         else:
             args = [arg if _is_told_apart(node, arg) else made[arg] for arg in node.args]
             made[node] = make(node.op, args, node.type, node.data)
@@ -83,10 +85,19 @@ def _is_leaf(node: Typed) -> bool:
 def _is_told_apart(node: Typed, arg: Typed) -> bool:
     """Return whether an argument has to be the same in all graphs: of texts and lists kernels take one alone.
 
-    A text that a column is compared with may be any.
+    A text that a column is compared with may be any, and so may those of a short list that a column is looked for in.
     """
     kind = arg.type.kind
-    if arg.type.shape is not Shape.SCALAR or kind in {Kind.BOOL, Kind.QUANTITY}:
-        return kind in {Kind.LIST, Kind.VERSION}
-    compared = node.op in {Op.EQ, Op.NE} and any(one.type.shape is not Shape.SCALAR for one in node.args)
-    return not (compared and kind is Kind.STRING)
+    over_nodes = any(one.type.shape is not Shape.SCALAR for one in node.args)
+    if kind is Kind.LIST:
+        return not (over_nodes and node.op in {Op.IN, Op.NOT_IN} and _is_short(arg))
+    if kind is Kind.VERSION:
+        return True
+    if kind is Kind.STRING and arg.type.shape is Shape.SCALAR:
+        return not (over_nodes and node.op in {Op.EQ, Op.NE})
+    return False
+
+
+def _is_short(items: Typed) -> bool:
+    texts = items.data if isinstance(items.data, tuple) else ()
+    return items.op == Op.CONSTANT and 0 < len(texts) <= FEW_ITEMS and all(isinstance(one, str) for one in texts)

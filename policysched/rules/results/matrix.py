@@ -113,6 +113,9 @@ class PolicyMatrix(ABC, Generic[RowT]):
         """The memory that it takes, with its parts of what is context. Units: bytes."""
         return BYTES_PER_RULE * len(self._policy_of) + sum(map(part_of, (*self._held, *self._dependencies)))
 
+    def __len__(self) -> int:
+        return len(self._speaking)
+
     def slice_of(self, name: str) -> PolicySlice[RowT] | None:
         """Return the part of a policy, None where no rule of it speaks for the pod."""
         place = self._places.get(name)
@@ -305,11 +308,13 @@ class ScoreMatrix(PolicyMatrix[ScoreRow]):
 class PolicySlice(Generic[RowT]):
     """One policy's part of a matrix. Each who asks has one of its own: it knows what was asked of it last."""
 
-    __slots__ = ("_alone", "_alone_rows", "_matrix", "_moves", "_place", "affected")
+    __slots__ = ("_alone", "_alone_rows", "_moves", "affected", "place", "together")
 
     def __init__(self, matrix: PolicyMatrix[RowT], place: int) -> None:
-        self._matrix: PolicyMatrix[RowT] = matrix
-        self._place = place
+        self.together: PolicyMatrix[RowT] = matrix
+        """The matrix that it is a part of."""
+        self.place = place
+        """Its place there."""
         self.affected = matrix.affected(place)
         self._alone: PolicyMatrix[RowT] | None = None
         self._alone_rows: Rows | None = None
@@ -321,23 +326,23 @@ class PolicySlice(Generic[RowT]):
     def nbytes(self) -> int:
         """The memory that it takes; the first one's is that of the matrix as well. Units: bytes."""
         alone = self._alone.nbytes if self._alone is not None else 0
-        return BYTES_PER_SLICE + alone + (0 if self._place else self._matrix.nbytes)
+        return BYTES_PER_SLICE + alone + (0 if self.place else self.together.nbytes)
 
     def continues(self, before: object) -> bool:
         """Return whether the same rules speak for the pod as in an earlier set of policies."""
         if not isinstance(before, PolicySlice) or before.rules != self.rules:
             return False
-        self._matrix.is_partly_known = True
+        self.together.is_partly_known = True
         return True
 
     @property
     def rules(self) -> Sequence[RowT]:
         """The rules of the policy that speak for the pod."""
-        return self._matrix.rules_of(self._place)
+        return self.together.rules_of(self.place)
 
     def affected_rows(self, rows: Rows) -> Rows:
         """Add the rows that see something else of what many rows look at together."""
-        moves, self._alone_rows = self._matrix.moves(), None
+        moves, self._alone_rows = self.together.moves(), None
         if moves == self._moves:
             return rows
         self._moves = moves
@@ -347,7 +352,7 @@ class PolicySlice(Generic[RowT]):
 
     def answers(self, rows: Rows) -> Array:
         """Return what the policy says of rows. Shapes: (R,)."""
-        matrix, place = self._matrix, self._place
+        matrix, place = self.together, self.place
         if rows is self._alone_rows or (matrix.is_partly_known and isinstance(rows, slice)):
             if self._alone is None:
                 self._alone = matrix.alone(place)
@@ -357,15 +362,15 @@ class PolicySlice(Generic[RowT]):
 
     def changed_code(self: PolicySlice[FilterRow], changed: ChangedRow) -> int:
         """Return the policy's code for a row whose pods were others."""
-        return self._matrix.changed_code(self._place, changed)
+        return self.together.changed_code(self.place, changed)
 
     def changing_codes(self: PolicySlice[FilterRow], changed: ChangedRows) -> Pausing[Codes | None]:
         """Return the policy's codes for rows whose pods were others, pausing after each rule.
 
         Missing: None where they have to be asked one by one.
         """
-        return self._matrix.changing_codes(self._place, changed)
+        return self.together.changing_codes(self.place, changed)
 
     def by_rule(self, rows: Rows) -> Iterator[tuple[RowT, Array]]:
         """Return the result of each of its rules on rows. Shapes: (R,) each."""
-        return self._matrix.by_rule(self._place, rows)
+        return self.together.by_rule(self.place, rows)

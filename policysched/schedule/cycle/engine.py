@@ -36,6 +36,10 @@ from policysched.state.cluster import Cluster
 
 CACHE_BYTES = 512 * 1024 * 1024
 """How much memory the evaluations of pod classes may take, with what they alone hold. Units: bytes."""
+CACHE_ROWS = 1 << 15
+"""Up to how many rows that is so: evaluations are as large as their arrays, of more rows they may take as much more."""
+MOST_CACHES = 4
+"""How many times as much it is at most."""
 LARGEST = 4
 """A class that takes more than one in so many bytes of that is evaluated for each of its pods, and not kept."""
 BYTES_PER_KEY_BYTE = 6
@@ -59,7 +63,7 @@ class Engine:
         self.cluster = cluster
         self.profile = profile
         self._rng = rng
-        self._evaluations = _no_evaluations()
+        self._evaluations = _no_evaluations(cluster)
         self._earlier: list[ref[Profile]] = []
         """The profiles of evaluations that are not of the one in force, the newest first; evaluations hold them."""
         if profile.handle is not None:
@@ -79,7 +83,7 @@ class Engine:
 
     def forget(self) -> None:
         """Forget what was found out for pod classes."""
-        self._evaluations, self._earlier = _no_evaluations(), []
+        self._evaluations, self._earlier = _no_evaluations(self.cluster), []
 
     def beside(self, rng: random.Random) -> Engine:
         """Return another engine of the same plugins over the same cluster, which keeps and draws for itself alone.
@@ -226,6 +230,8 @@ class Engine:
 
     def _keep(self, key: Hashable, evaluation: Evaluation) -> None:
         """Keep an evaluation in place of the one of its class, and give up those asked for longest ago."""
+        if self._evaluations.maxsize != allowed_bytes(self.cluster):
+            self.forget()  # of so many rows fewer or more nothing holds that was found out
         evaluation.measure()
         evaluation.nbytes += BYTES_PER_KEY_BYTE * _length(key)
         self._evaluations.pop(key, None)
@@ -256,8 +262,14 @@ class Engine:
         return row if row is not None and self.cluster.nodes.present.data[row] else None
 
 
-def _no_evaluations() -> LRUCache[Hashable, Evaluation]:
-    return LRUCache(CACHE_BYTES, getsizeof=attrgetter("nbytes"))
+def allowed_bytes(cluster: Cluster) -> int:
+    """Return how much memory the evaluations of pod classes may take. Units: bytes."""
+    rows = min(cluster.nodes.columns.capacity, MOST_CACHES * CACHE_ROWS)
+    return CACHE_BYTES * max(rows, CACHE_ROWS) // CACHE_ROWS
+
+
+def _no_evaluations(cluster: Cluster) -> LRUCache[Hashable, Evaluation]:
+    return LRUCache(allowed_bytes(cluster), getsizeof=attrgetter("nbytes"))
 
 
 def _length(key: Hashable) -> int:

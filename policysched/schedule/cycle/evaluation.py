@@ -37,6 +37,7 @@ from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing, finished
 from policysched.schedule.cycle.earlier import EarlierResults
+from policysched.schedule.cycle.joint_results import JointFilters, JointScores, joint_filters, joint_scores
 from policysched.schedule.cycle.out_of_tree_results import KnownAnswers, OutOfTreePart
 from policysched.schedule.cycle.plugin_results import PRESENCE, FilterResults, NarrowedNodes, RowChanges, ScoreResults
 from policysched.schedule.cycle.what_if import Trial
@@ -56,6 +57,7 @@ from policysched.state.cluster import Cluster
 from policysched.state.nominations import PodsByRow
 from policysched.state.tables.amounts import PodResources, pod_resources
 
+Results = FilterResults | ScoreResults | JointFilters | JointScores
 FEASIBLE = 0
 ABSENT = -1
 MANY = 8
@@ -249,6 +251,9 @@ class Evaluation:
         self.scored = bool(profile.scores or profile.extenders)
         self.scores: list[ScoreResults] = []
         """The score plugins that have something to say; up to date where a row is feasible, and after `score`."""
+        self._filtering: Sequence[FilterResults | JointFilters] = ()
+        self._ranking: Sequence[ScoreResults | JointScores] = ()
+        """The same filters and scores, those that answer together as one; known once all rows were asked about."""
         self.score_failure = None
         self.known = {}
         self._scored: int | None = None
@@ -265,6 +270,7 @@ class Evaluation:
         """Count the memory anew: its arrays, what plugins prepared, and their parts of what several classes share."""
         results = sum(one.nbytes for one in self.filters) + sum(one.nbytes for one in self.scores)
         results += sum(one.nbytes for one in self.known.values())
+        results += sum(one.nbytes for one in self._ranking if isinstance(one, JointScores))
         self.nbytes = BYTES + results + self.first.nbytes + self.ranked.nbytes
 
     @property
@@ -308,7 +314,7 @@ class Evaluation:
             return
         self._seen = journal.position
         changes = RowChanges(*changed)
-        found = self._updated(self.filters, changes, FILTER)
+        found = self._updated(self._filtering, changes, FILTER)
         if (present := changes.of(PRESENCE)) is not None:
             found.append(present)
         judged = np.concatenate(found) if found else NO_ROWS
@@ -338,12 +344,13 @@ class Evaluation:
         for one in [one for one in self.scores if earlier is None or not earlier.answers_score(one)]:
             asked(self.times, one.plugin.name, SCORE, one.recompute, nodes.columns.capacity, nodes.size)
             yield
+        self._ranking = joint_scores(self.scores, nodes.columns.capacity, self.ranked.dtype)
         self._rank(slice(0, nodes.size))
 
     def _update_scores(self, changes: RowChanges, judged: RowNumbers | None) -> None:
         """Ask about rows that changed since scores were last up to date; verdicts did on some rows, None for any."""
         self._scored = self._seen
-        found = self._updated(self.scores, changes, SCORE)
+        found = self._updated(self._ranking, changes, SCORE)
         if judged is None:
             self._rank(slice(0, self.cluster.nodes.size))
             return
@@ -351,10 +358,11 @@ class Evaluation:
         if scored.size:
             self._rank(self._among_all(scored))
 
-    def _updated(
-        self, results: Sequence[FilterResults | ScoreResults], changes: RowChanges, point: str
-    ) -> list[RowNumbers]:
-        """Ask about the rows that changed in what each plugin reads; return those with other answers."""
+    def _updated(self, results: Sequence[Results], changes: RowChanges, point: str) -> list[RowNumbers]:
+        """Ask about the rows that changed in what each plugin reads; return those with other answers.
+
+        What plugins take that answer together is told in equal parts.
+        """
         times = self.times
         if times is None or not times.by_plugin:
             return [one.update(rows) for one in results if (rows := changes.of(one.reads)) is not None]
@@ -363,7 +371,9 @@ class Evaluation:
             if (rows := changes.of(one.reads)) is not None:
                 began = timing.now()
                 found.append(one.update(rows))
-                timing.plugin(one.plugin.name, point, Code.SUCCESS, timing.now() - began)
+                took = (timing.now() - began) / len(one.names)
+                for name in one.names:
+                    timing.plugin(name, point, Code.SUCCESS, took)
         return found
 
     def _lap(self, place: int) -> None:
@@ -491,6 +501,7 @@ class Evaluation:
         for one in [one for one in self.filters if earlier is None or not earlier.answers_filter(one)]:
             asked(self.times, one.plugin.name, FILTER, one.recompute, nodes.columns.capacity, nodes.size)
             yield
+        self._filtering = joint_filters(self.filters)
         self._judge(slice(0, nodes.size))
         self._lap(FILTERED)
         if self.feasible_count:
@@ -514,7 +525,7 @@ class Evaluation:
         """Add up rows' scores that need no normalising."""
         first = self.first[rows]
         ranked = np.zeros(first.size, self.ranked.dtype)
-        for score in self.scores:
+        for score in self._ranking:
             if not score.normalizes and not score.flat:
                 ranked += score.values[rows]
         np.putmask(ranked, first != FEASIBLE, self.infeasible)

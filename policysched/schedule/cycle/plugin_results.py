@@ -27,6 +27,7 @@ from policysched.framework import (
     Everywhere,
     FilterPlugin,
     Hint,
+    Joint,
     LeavingOut,
     Mask,
     RowNumbers,
@@ -121,6 +122,11 @@ class FilterResults:
         return self._ask(affected) if isinstance(affected, slice) or affected.size else NO_ROWS
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The name of the plugin alone."""
+        return (self.plugin.name,)
+
+    @property
     def plugin_name(self) -> str:
         """The name of the plugin; empty for what is none."""
         return self.plugin.name if self.place >= 0 else ""
@@ -139,8 +145,16 @@ class FilterResults:
         """Return the plugin's status for a reason code."""
         return self.plugin.reason(self.state, code).by(self.plugin.name)
 
+    def update_affected(self, rows: RowNumbers) -> RowNumbers:
+        """Do what `update` does where more rows are affected than those that changed; else leave them to who asks."""
+        affected = rows if self._affected is None else self._affected(self.state, rows)
+        return NO_ROWS if affected is rows else self._ask(affected)
+
     def _ask(self, rows: Rows) -> RowNumbers:
-        codes = self.plugin.filter(self.state, rows)
+        return self.take(rows, self.plugin.filter(self.state, rows))
+
+    def take(self, rows: Rows, codes: Codes) -> RowNumbers:
+        """Keep the codes of rows; return those where they are others."""
         if not self.rejects_any:
             if not np.count_nonzero(codes):
                 return NO_ROWS
@@ -152,11 +166,14 @@ class FilterResults:
 
 
 class ScoreResults:
-    """A score plugin's scores by row, with its prepared state: weighted final ones, raw ones where it normalises."""
+    """A score plugin's scores by row, with its prepared state: weighted final ones.
+
+    Where it normalises, or answers together with others, they are raw ones.
+    """
 
     __slots__ = (
         *("_affected", "_capacity", "_stays", "flat", "may_leave_range", "normalizes", "plugin", "reads", "state"),
-        *("values", "weight"),
+        *("_is_raw", "values", "weight"),
     )
 
     def __init__(self, plugin: ScorePlugin, weight: int, state: Any) -> None:
@@ -166,6 +183,7 @@ class ScoreResults:
         self.normalizes = plugin.normalizes
         self.reads = int(plugin.score_reads) | PRESENCE
         self._affected: Affected | None = getattr(plugin, "score_affected", None)
+        self._is_raw = self.normalizes or isinstance(state, Joint)
         self._capacity = 0
         self.values: NDArray[np.signedinteger] = np.zeros(0, np.int64)
         self.flat = True
@@ -180,11 +198,11 @@ class ScoreResults:
         Returns:
             Whether they tell the scores by this weight: all are 0 by none.
         """
-        if not (before.normalizes or before.weight or before.flat):
+        if before._is_raw != self._is_raw or not (before._is_raw or before.weight or before.flat):
             return False
         self._capacity, self.flat, self.may_leave_range = before._capacity, before.flat, before.may_leave_range
         self.values = before.values
-        if before.weight != self.weight and not (self.normalizes or self.flat):
+        if before.weight != self.weight and not (self._is_raw or self.flat):
             self.values = (before.values // before.weight).astype(self._width) * self.weight
         return True
 
@@ -207,6 +225,11 @@ class ScoreResults:
         return BYTES + self.values.nbytes + part_of(self.state)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The name of the plugin alone."""
+        return (self.plugin.name,)
+
+    @property
     def left_out(self) -> bool:
         """Whether records leave the plugin out."""
         return isinstance(self.plugin, LeavingOut) and self.plugin.leaves_out(self.state)
@@ -216,7 +239,10 @@ class ScoreResults:
 
         Shapes: (N,) -> (N,).
         """
-        found = self.added(feasible) if self.normalizes else self._raw(feasible.size)
+        if not self.normalizes:
+            scores = self._raw(feasible.size)
+            return scores * self.weight if self._is_raw else scores
+        found = self.added(feasible)
         return np.zeros(feasible.size, np.int64) if found is None else found
 
     def added(self, feasible: Mask) -> Scores | None:
@@ -242,10 +268,17 @@ class ScoreResults:
     @property
     def _width(self) -> type[np.signedinteger]:
         """The width of the values: final scores are at most 100 times a weight, half is nearly always enough."""
-        return np.int64 if self.normalizes or abs(self.weight) > WIDEST_NARROW_WEIGHT else np.int32
+        if self._is_raw:
+            return np.int64 if self.normalizes else np.int8
+        return np.int64 if abs(self.weight) > WIDEST_NARROW_WEIGHT else np.int32
 
     def _raw(self, size: int) -> Scores:
         return np.zeros(size, np.int64) if self.flat else self.values[:size].astype(np.int64, copy=False)
+
+    def update_affected(self, rows: RowNumbers) -> RowNumbers:
+        """Do what `update` does where more rows are affected than those that changed; else leave them to who asks."""
+        affected = rows if self._affected is None else self._affected(self.state, rows)
+        return NO_ROWS if affected is rows else self._ask(affected)
 
     def _ask(self, rows: Rows) -> RowNumbers:
         scores = self.plugin.score(self.state, rows)
@@ -261,7 +294,7 @@ class ScoreResults:
         if self.normalizes:
             self.values[rows] = scores
             return NO_ROWS
-        weighted = scores if self.weight == 1 else scores * self.weight
+        weighted = scores if self._is_raw or self.weight == 1 else scores * self.weight
         values = weighted.astype(self.values.dtype, copy=False)
         differs = values != self.values[rows]
         self.values[rows] = values

@@ -14,12 +14,15 @@ ALIKE = (
     ('node.name != "a"', 'node.name != "b"'),
     ('node.labels["a"] == "x"', 'node.labels["b"] == pod.labels["c"] ?? "y"'),
     ('node.pods.count(peer.labels["a"] == "b") < 3', 'node.pods.count(peer.labels["a"] == "c") < 4'),
+    ('node.zone in ["a", "b"]', 'node.labels["zone"] in ["a", "c"]'),
+    ('not (node.zone not in ["a", "b"])', 'not (node.zone not in ["c", "d"])'),
     ("sum(node.free.cpu) by node.zone > 3", "sum(node.free.cpu) by node.region > 3"),
 )
 UNLIKE = (
     ("node.free.memory >= 1Mi", "node.free.memory > 1Mi"),
     ("node.free.memory >= 1Mi", "node.free.cpu >= 1"),
-    ('node.zone in ["a", "b"]', 'node.zone in ["a", "c"]'),
+    ('node.zone in ["a", "b"]', 'node.zone in ["a", "b", "c"]'),
+    ("node.free.pods in [1, 2]", "node.free.pods in [1, 3]"),
     ('node.labels["a"] == "b"', 'pod.labels["a"] == "b"'),
     ('version(node.labels["a"]) > version("1")', 'version(node.labels["a"]) > version("2") and node.ready'),
 )

@@ -1,0 +1,182 @@
+"""Results of plugins that answer together: one array for all, and one question about the rows that changed.
+
+Twenty policies are one matrix of rules; what each of them says of a row that changed is one row of its answer. Here
+these answers are kept and compared all at once. Each plugin's own results stay what they are (a view of one row each),
+and each can still be asked by itself.
+
+Shapes: P plugins, Q of them that ever rejected a row, C the capacity of the columns, R rows that changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import NO_ROWS, Codes, Joint, RowNumbers, Together
+from policysched.schedule.cycle.plugin_results import FilterResults, ScoreResults
+
+ResultsT = TypeVar("ResultsT", FilterResults, ScoreResults)
+
+
+class JointFilters:
+    """The reason codes of filters that answer together.
+
+    Args:
+        members: Their results, in the order of their answers.
+    """
+
+    __slots__ = ("_codes", "_members", "_moves", "_rejecting", "_together", "names", "reads")
+
+    def __init__(self, members: Sequence[FilterResults], together: Together) -> None:
+        self._members, self._together = members, together
+        self._moves = -1
+        self.names = tuple(one.plugin.name for one in members)
+        """The names of the plugins."""
+        self.reads = _reads(members)
+        self._gather()
+
+    def update(self, rows: RowNumbers) -> RowNumbers:
+        """Ask all about the rows that changed, and each about those that it sees affected; return what differs."""
+        found = self._update_moved(rows)
+        answers = self._together.answers(rows)
+        rejections = int(np.count_nonzero(answers))
+        if self._rejecting.size:
+            codes = answers[self._rejecting]
+            differs = (codes != self._codes[:, rows]).any(axis=0)
+            if np.count_nonzero(differs):
+                self._codes[:, rows] = codes
+                found.append(rows[differs])
+            rejections -= int(np.count_nonzero(codes))
+        if rejections:
+            for one, codes in zip(self._members, answers, strict=True):
+                if not one.rejects_any:
+                    found.append(one.take(rows, codes))
+            self._gather()
+        return _together(found)
+
+    def _update_moved(self, rows: RowNumbers) -> list[RowNumbers]:
+        moves = self._together.moves()
+        if moves == self._moves:
+            return []
+        self._moves = moves
+        found = [one.update_affected(rows) for one in self._members]
+        if len(self._rejecting) != sum(one.rejects_any for one in self._members):
+            self._gather()
+        return [one for one in found if one.size]
+
+    def _gather(self) -> None:
+        """Put the codes of those that rejected a row into one array. Shapes: (Q, C)."""
+        self._rejecting = np.array([place for place, one in enumerate(self._members) if one.rejects_any], np.intp)
+        rejecting = [self._members[place] for place in self._rejecting.tolist()]
+        if rejecting:
+            self._codes: Codes = np.array([one.codes for one in rejecting])
+            for one, codes in zip(rejecting, self._codes, strict=True):
+                one.codes = codes
+
+
+class JointScores:
+    """The scores of plugins that answer together, and their weighted sum.
+
+    Args:
+        members: Their results, in the order of their answers.
+        dtype: What holds the sums.
+    """
+
+    __slots__ = ("_members", "_moves", "_scores", "_together", "_weights", "names", "reads", "values")
+
+    flat = normalizes = False
+
+    def __init__(
+        self, members: Sequence[ScoreResults], together: Together, capacity: int, dtype: np.dtype[np.signedinteger]
+    ) -> None:
+        self._members, self._together = members, together
+        self._moves = -1
+        self.names = tuple(one.plugin.name for one in members)
+        """The names of the plugins."""
+        self.reads = _reads(members)
+        self._weights = np.array([one.weight for one in members], np.int64)
+        self._scores = np.zeros((len(members), capacity), np.int8)
+        """Shapes: (P, C)."""
+        self.values: NDArray[np.signedinteger] = np.zeros(capacity, dtype)
+        """The weighted sums. Shapes: (C,)."""
+        for scores, one in zip(self._scores, members, strict=True):
+            if not one.flat:
+                scores[:] = one.values
+                self.values += one.weight * scores.astype(dtype)
+            one.values, one.flat = scores, False
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the sums; that of scores belongs to the members. Units: bytes."""
+        return self.values.nbytes
+
+    def update(self, rows: RowNumbers) -> RowNumbers:
+        """Ask all about the rows that changed, and each about those that it sees affected; return what differs."""
+        found = []
+        if (moves := self._together.moves()) != self._moves:
+            self._moves = moves
+            moved = [one for member in self._members if (one := member.update_affected(rows)).size]
+            found = [self._sum(one, self._scores[:, one]) for one in moved]
+        answers = self._together.answers(rows)
+        self._scores[:, rows] = answers
+        found.append(self._sum(rows, answers))
+        return _together(found)
+
+    def _sum(self, rows: RowNumbers, scores: NDArray[np.integer]) -> RowNumbers:
+        """Add up the scores of rows; return those with another sum. Shapes: (P, R)."""
+        sums = self._weights @ scores
+        differs = sums != self.values[rows]
+        self.values[rows] = sums
+        changed: RowNumbers = rows[differs]
+        return changed
+
+
+def joint_filters(results: Iterable[FilterResults]) -> list[FilterResults | JointFilters]:
+    """Put filters together that answer together; what is asked about all rows was asked before."""
+    made: list[FilterResults | JointFilters] = []
+    for together, members in _grouped(results):
+        made += [JointFilters(members, together)] if together is not None else members
+    return made
+
+
+def joint_scores(
+    results: Iterable[ScoreResults], capacity: int, dtype: np.dtype[np.signedinteger]
+) -> list[ScoreResults | JointScores]:
+    """Put plugins together whose scores come together; what is asked about all rows was asked before."""
+    made: list[ScoreResults | JointScores] = []
+    for together, members in _grouped(results):
+        made += [JointScores(members, together, capacity, dtype)] if together is not None else members
+    return made
+
+
+def _grouped(results: Iterable[ResultsT]) -> list[tuple[Together | None, list[ResultsT]]]:
+    """Return results by what answers for them, None for those that answer by themselves."""
+    alone: list[ResultsT] = []
+    groups: dict[int, tuple[Together, dict[int, ResultsT]]] = {}
+    for one in results:
+        state = one.state
+        if isinstance(state, Joint) and len(state.together) > 1:
+            groups.setdefault(id(state.together), (state.together, {}))[1][state.place] = one
+        else:
+            alone.append(one)
+    found: list[tuple[Together | None, list[ResultsT]]] = [(None, alone)]
+    for together, members in groups.values():
+        whole = len(members) == len(together)
+        found.append((together if whole else None, [members[place] for place in sorted(members)]))
+    return found
+
+
+def _reads(members: Iterable[FilterResults | ScoreResults]) -> int:
+    reads = 0
+    for one in members:
+        reads |= one.reads
+    return reads
+
+
+def _together(found: Sequence[RowNumbers]) -> RowNumbers:
+    if len(found) < 2:
+        return found[0] if found else NO_ROWS
+    return np.concatenate(found)

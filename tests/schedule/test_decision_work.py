@@ -1,0 +1,73 @@
+"""The work of a decision where nothing but the last placement changed, counted in calls: rules add little to it."""
+
+from __future__ import annotations
+
+import random
+import statistics
+
+import pytest
+
+from policysched.app.configuration.profiles import default_profile
+from policysched.model.objects import Pod
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.engine import Engine
+from tests.build import cluster, node, pod
+from tests.rules.build import Spec, policy_set
+from tests.work import calls
+
+DECISIONS = 15
+MOST = {0: 140, 10: 460, 100: 540}
+"""How many calls a decision may be, of Python and of C, by the number of rules."""
+SHAPES = 8
+"""In how many ways the rules of unlike policies are written."""
+
+
+def alike(number: int) -> Spec:
+    """Three filters and two scores, which differ from others' in constants."""
+    return {
+        "filters": [
+            {"name": "name", "require": f'node.name != "bad-{number}"'},
+            {"name": "room", "require": f"node.free.memory - pod.requests.memory >= {number}Mi"},
+            {"name": "peers", "require": f'node.pods.count(peer.labels["app"] == pod.labels["app"]) < {number + 500}'},
+        ],
+        "scores": [
+            {"name": "use", "value": f"100 - scale(node.requested.cpu / node.allocatable.cpu, 0%, {number + 50}%)"},
+            {"name": "zone", "value": f'if(node.zone == "{number % 3}", {number % 90}, 0)'},
+        ],
+    }
+
+
+def unlike(number: int) -> Spec:
+    """The same, each room in another way."""
+    spec = alike(number)
+    terms = " + ".join(["node.free.memory", *["pod.requests.memory"] * (number % SHAPES)])
+    spec["filters"][1]["require"] = f"{terms} >= {number}Mi"
+    return spec
+
+
+def work(specs: dict[str, Spec]) -> float:
+    """Count the calls of a decision once a pod class is known, the median of some."""
+    nodes = (node(f"n{number}", labels={"topology.kubernetes.io/zone": str(number % 3)}) for number in range(20))
+    around = cluster(*nodes)
+    engine = Engine(around, policy_set(**specs).join(default_profile()), random.Random(1))
+    counted = []
+    for number in range(2 * DECISIONS):
+        one = pod(f"p{number}", labels={"app": "web"})
+        found: list[Decision] = []
+
+        def decide(one: Pod = one, found: list[Decision] = found) -> None:
+            found.append(engine.decide(one))
+
+        counted.append(calls(decide))
+        around.assume(one, found[0].row, found[0].evaluation.pod_resources)
+    return statistics.median(counted[DECISIONS:])
+
+
+@pytest.mark.parametrize("rules", MOST)
+def test_decisions_are_little_work_however_many_rules_are_in_force(rules: int) -> None:
+    assert work({f"policy{number}": alike(number) for number in range(rules // 5)}) <= MOST[rules]
+
+
+def test_rules_of_a_shape_of_their_own_cost_a_few_calls_each() -> None:
+    same, other = (work({f"policy{number}": of(number) for number in range(SHAPES)}) for of in (alike, unlike))
+    assert other <= same + 20 * SHAPES
