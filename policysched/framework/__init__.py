@@ -49,7 +49,6 @@ from policysched.framework.plugin import (
     Hint,
     HintIndex,
     InRange,
-    Joint,
     LeavingOut,
     Mask,
     Narrow,
@@ -67,6 +66,7 @@ from policysched.framework.plugin import (
     default_normalize,
     per_pod,
     plugin_name,
+    together_of,
 )
 from policysched.framework.post_filter import (
     FailedDecision,
@@ -120,7 +120,6 @@ __all__ = [
     "Hint",
     "HintIndex",
     "InRange",
-    "Joint",
     "LeavingOut",
     "Mask",
     "MetricAnswer",
@@ -165,6 +164,7 @@ __all__ = [
     "per_pod",
     "plugin_name",
     "pod_condition",
+    "together_of",
     "unresolvable",
     "unschedulable",
 ]

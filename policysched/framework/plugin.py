@@ -185,6 +185,15 @@ def is_lasting(plugin: Plugin) -> bool:
     return bool(getattr(plugin, "lasting", False))
 
 
+def together_of(state: Any) -> Together | None:
+    """Return what gives a state's answers together with those of other plugins, None where it answers by itself.
+
+    Such a state has it as `together`, the same object for all of them, and as `place` its own place among the answers.
+    """
+    found: Together | None = getattr(state, "together", None)
+    return found
+
+
 @runtime_checkable
 class FilterAffecting(Protocol):
     """A filter whose answer on a row depends on other rows too."""
@@ -270,7 +279,10 @@ class Continuing(Protocol):
 
 
 class Together(Protocol):
-    """What answers for several plugins at once."""
+    """What answers for several plugins at once: codes, or scores of 0 to 100 without normalising.
+
+    Asked by itself each plugin says the same.
+    """
 
     def __len__(self) -> int:
         """Return for how many."""
@@ -283,22 +295,6 @@ class Together(Protocol):
 
         Shapes: (P, R) for P plugins.
         """
-
-
-@runtime_checkable
-class Joint(Protocol):
-    """A state of a plugin whose codes, or scores without normalising, come together with those of others.
-
-    Scores are within 0 to 100. Asked by itself the plugin says the same.
-    """
-
-    @property
-    def together(self) -> Together:
-        """What answers: the same object for all of them."""
-
-    @property
-    def place(self) -> int:
-        """The plugin's place among the answers."""
 
 
 @runtime_checkable

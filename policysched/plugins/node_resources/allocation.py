@@ -82,7 +82,7 @@ class ScoredAmounts:
 
     def are_ordinary(self, capacity: Amounts, taken: Amounts) -> bool:
         """Return whether these amounts are ordinary, and those that the pod wants."""
-        if self.surely_ordinary:
+        if self.ordinary and not self.tables.odd:
             return True
         return self.ordinary and not np.count_nonzero((capacity | taken).view(np.uint64) > WIDEST)
 
@@ -180,7 +180,7 @@ class SharedScores:
 def _score_rows(wanted: ScoredAmounts, of_rows: Strategy, rows: Rows) -> NDArray[np.signedinteger]:
     """Score rows, in 16 bits where no score can leave 0 to 100."""
     scores = of_rows(wanted, rows)
-    if wanted.surely_ordinary:
+    if wanted.ordinary and not wanted.tables.odd:
         return scores.astype(np.int16)
     return np.where((scores < 0) | (scores > MAX_NODE_SCORE), 0, scores) if wanted.ordinary else scores
 

@@ -97,9 +97,8 @@ class PolicyMatrix(ABC, Generic[RowT]):
         context.seed(pod, roots)
         self._held = hold(context, roots, pod)
         self._batch: Batch = batch_of(tuple(roots))
-        self._dependencies: list[Dependency] = list(
-            dict.fromkeys(one for policy in range(len(self._speaking)) for one in self.affected(policy).dependencies)
-        )
+        self._of_policies = [self._dependencies_of(own) for own in self._speaking]
+        self._dependencies: list[Dependency] = list(dict.fromkeys(one for own in self._of_policies for one in own))
         self._stamps: list[int] = []
         self._moves = 0
         self._version: object = None
@@ -143,11 +142,12 @@ class PolicyMatrix(ABC, Generic[RowT]):
 
     def affected(self, policy: int) -> AffectedRows:
         """Return what a policy depends on beyond its rows."""
-        rules: Sequence[RowT] = self._speaking[policy]
+        return AffectedRows(self._of_policies[policy])
+
+    def _dependencies_of(self, rules: Sequence[RowT]) -> list[Dependency]:
         kept = self._independent.index
         found: list[Dependency] = self._independent.dependencies([rule for rule in rules if rule in kept])
-        found += dependencies_of(self._context, [rule.root for rule in rules if rule not in kept], self.pod)
-        return AffectedRows(found)
+        return found + dependencies_of(self._context, [rule.root for rule in rules if rule not in kept], self.pod)
 
     def answers(self, rows: Rows) -> Array:
         """Return what all policies say of rows; asked again before anything changed, without working it out again.

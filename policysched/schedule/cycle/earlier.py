@@ -7,10 +7,10 @@ stayed, and with the answers of all whose state says that they hold. Only the ot
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from policysched.framework import SKIP, Continuing, FilterPlugin, Narrow, ScorePlugin, Status
+from policysched.framework import SKIP, FilterPlugin, Narrow, ScorePlugin, Status
 from policysched.framework.profile import Profile
 from policysched.schedule.cycle.plugin_results import FilterResults, ScoreResults
 
@@ -80,4 +80,5 @@ def _continues(results: FilterResults | ScoreResults, before: FilterResults | Sc
     state = results.state
     if results.plugin is before.plugin:
         return state is before.state
-    return isinstance(state, Continuing) and state.continues(before.state)
+    continues: Callable[[Any], bool] | None = getattr(state, "continues", None)
+    return continues is not None and continues(before.state)

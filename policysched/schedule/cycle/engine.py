@@ -206,7 +206,7 @@ class Engine:
             return Decision(self.cluster, pod, evaluation)
         if evaluation.rejection is not None:
             return Decision(self.cluster, pod, evaluation, rejection=evaluation.rejection)
-        nominated = self.nominated_row(pod, evaluation)
+        nominated = self.nominated_row(pod, evaluation) if pod.status.nominated_node_name else None
         if nominated is not None:
             tied = np.array([nominated])
             return Decision(self.cluster, pod, evaluation, row=nominated, tied=tied, feasible_count=1, nominated=True)

@@ -10,12 +10,12 @@ Shapes: P plugins, Q of them that ever rejected a row, C the capacity of the col
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import NO_ROWS, Codes, Joint, RowNumbers, Together
+from policysched.framework import NO_ROWS, Codes, RowNumbers, Together, together_of
 from policysched.schedule.cycle.plugin_results import FilterResults, ScoreResults
 
 ResultsT = TypeVar("ResultsT", FilterResults, ScoreResults)
@@ -28,11 +28,10 @@ class JointFilters:
         members: Their results, in the order of their answers.
     """
 
-    __slots__ = ("_codes", "_members", "_moves", "_rejecting", "_together", "names", "reads")
+    __slots__ = ("_answers", "_codes", "_members", "_rejecting", "names", "reads")
 
     def __init__(self, members: Sequence[FilterResults], together: Together) -> None:
-        self._members, self._together = members, together
-        self._moves = -1
+        self._members, self._answers = members, _Answers(together, members)
         self.names = tuple(one.plugin.name for one in members)
         """The names of the plugins."""
         self.reads = _reads(members)
@@ -41,7 +40,7 @@ class JointFilters:
     def update(self, rows: RowNumbers) -> RowNumbers:
         """Ask all about the rows that changed, and each about those that it sees affected; return what differs."""
         found = self._update_moved(rows)
-        answers = self._together.answers(rows)
+        answers = self._answers.of(rows)
         rejections = int(np.count_nonzero(answers))
         if self._rejecting.size:
             codes = answers[self._rejecting]
@@ -55,13 +54,11 @@ class JointFilters:
                 if not one.rejects_any:
                     found.append(one.take(rows, codes))
             self._gather()
-        return _together(found)
+        return _joined(found)
 
     def _update_moved(self, rows: RowNumbers) -> list[RowNumbers]:
-        moves = self._together.moves()
-        if moves == self._moves:
+        if not self._answers.have_moved():
             return []
-        self._moves = moves
         found = [one.update_affected(rows) for one in self._members]
         if len(self._rejecting) != sum(one.rejects_any for one in self._members):
             self._gather()
@@ -85,15 +82,14 @@ class JointScores:
         dtype: What holds the sums.
     """
 
-    __slots__ = ("_members", "_moves", "_scores", "_together", "_weights", "names", "reads", "values")
+    __slots__ = ("_answers", "_members", "_scores", "_weights", "names", "reads", "values")
 
     flat = normalizes = False
 
     def __init__(
         self, members: Sequence[ScoreResults], together: Together, capacity: int, dtype: np.dtype[np.signedinteger]
     ) -> None:
-        self._members, self._together = members, together
-        self._moves = -1
+        self._members, self._answers = members, _Answers(together, members)
         self.names = tuple(one.plugin.name for one in members)
         """The names of the plugins."""
         self.reads = _reads(members)
@@ -116,14 +112,13 @@ class JointScores:
     def update(self, rows: RowNumbers) -> RowNumbers:
         """Ask all about the rows that changed, and each about those that it sees affected; return what differs."""
         found = []
-        if (moves := self._together.moves()) != self._moves:
-            self._moves = moves
+        if self._answers.have_moved():
             moved = [one for member in self._members if (one := member.update_affected(rows)).size]
             found = [self._sum(one, self._scores[:, one]) for one in moved]
-        answers = self._together.answers(rows)
+        answers = self._answers.of(rows)
         self._scores[:, rows] = answers
         found.append(self._sum(rows, answers))
-        return _together(found)
+        return _joined(found)
 
     def _sum(self, rows: RowNumbers, scores: NDArray[np.integer]) -> RowNumbers:
         """Add up the scores of rows; return those with another sum. Shapes: (P, R)."""
@@ -136,37 +131,51 @@ class JointScores:
 
 def joint_filters(results: Iterable[FilterResults]) -> list[FilterResults | JointFilters]:
     """Put filters together that answer together; what is asked about all rows was asked before."""
-    made: list[FilterResults | JointFilters] = []
-    for together, members in _grouped(results):
-        made += [JointFilters(members, together)] if together is not None else members
-    return made
+    alone, groups = _grouped(results)
+    return [*alone, *(JointFilters(members, together) for together, members in groups)]
 
 
 def joint_scores(
     results: Iterable[ScoreResults], capacity: int, dtype: np.dtype[np.signedinteger]
 ) -> list[ScoreResults | JointScores]:
     """Put plugins together whose scores come together; what is asked about all rows was asked before."""
-    made: list[ScoreResults | JointScores] = []
-    for together, members in _grouped(results):
-        made += [JointScores(members, together, capacity, dtype)] if together is not None else members
-    return made
+    alone, groups = _grouped(results)
+    return [*alone, *(JointScores(members, together, capacity, dtype) for together, members in groups)]
 
 
-def _grouped(results: Iterable[ResultsT]) -> list[tuple[Together | None, list[ResultsT]]]:
-    """Return results by what answers for them, None for those that answer by themselves."""
+def _grouped(results: Iterable[ResultsT]) -> tuple[list[ResultsT], list[tuple[Together, list[ResultsT]]]]:
+    """Return results of plugins that answer by themselves, and the others by what answers for them."""
     alone: list[ResultsT] = []
     groups: dict[int, tuple[Together, dict[int, ResultsT]]] = {}
     for one in results:
-        state = one.state
-        if isinstance(state, Joint) and len(state.together) > 1:
-            groups.setdefault(id(state.together), (state.together, {}))[1][state.place] = one
-        else:
+        together = together_of(one.state)
+        if together is None:
             alone.append(one)
-    found: list[tuple[Together | None, list[ResultsT]]] = [(None, alone)]
-    for together, members in groups.values():
-        whole = len(members) == len(together)
-        found.append((together if whole else None, [members[place] for place in sorted(members)]))
-    return found
+        else:
+            groups.setdefault(id(together), (together, {}))[1][one.state.place] = one
+    return alone, [(together, [places[place] for place in sorted(places)]) for together, places in groups.values()]
+
+
+class _Answers:
+    """What members of a group say of rows, of all for whom something answers together. Shapes: (P, R)."""
+
+    __slots__ = ("_places", "_together", "moves")
+
+    def __init__(self, together: Together, members: Sequence[FilterResults | ScoreResults]) -> None:
+        self._together = together
+        self._places = None if len(members) == len(together) else np.array([one.state.place for one in members])
+        self.moves = -1
+        """How often something had moved when it was last asked about."""
+
+    def have_moved(self) -> bool:
+        """Return whether something moved since this was asked last."""
+        before, self.moves = self.moves, self._together.moves()
+        return self.moves != before
+
+    def of(self, rows: RowNumbers) -> NDArray[Any]:
+        """Ask all of them."""
+        answers = self._together.answers(rows)
+        return answers if self._places is None else answers[self._places]
 
 
 def _reads(members: Iterable[FilterResults | ScoreResults]) -> int:
@@ -176,7 +185,7 @@ def _reads(members: Iterable[FilterResults | ScoreResults]) -> int:
     return reads
 
 
-def _together(found: Sequence[RowNumbers]) -> RowNumbers:
+def _joined(found: Sequence[RowNumbers]) -> RowNumbers:
     if len(found) < 2:
         return found[0] if found else NO_ROWS
     return np.concatenate(found)

@@ -27,7 +27,6 @@ from policysched.framework import (
     Everywhere,
     FilterPlugin,
     Hint,
-    Joint,
     LeavingOut,
     Mask,
     RowNumbers,
@@ -35,6 +34,7 @@ from policysched.framework import (
     ScorePlugin,
     Scores,
     Status,
+    together_of,
     unresolvable,
 )
 from policysched.model.objects import Pod
@@ -183,7 +183,7 @@ class ScoreResults:
         self.normalizes = plugin.normalizes
         self.reads = int(plugin.score_reads) | PRESENCE
         self._affected: Affected | None = getattr(plugin, "score_affected", None)
-        self._is_raw = self.normalizes or isinstance(state, Joint)
+        self._is_raw = self.normalizes or together_of(state) is not None
         self._capacity = 0
         self.values: NDArray[np.signedinteger] = np.zeros(0, np.int64)
         self.flat = True
