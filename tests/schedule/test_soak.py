@@ -1,6 +1,7 @@
 """Nothing is left of pods that are gone, however they went, and nobody is stuck.
 
-`make test` lets some thousand events happen; `POLICYSCHED_EVENTS=200000` as many as that.
+`make test` lets some thousand events happen, and a minute of a small cluster pass; `POLICYSCHED_EVENTS=200000` as many
+events as that, `POLICYSCHED_SECONDS=86400` a day of a cluster of 5,000 nodes with a million events of pods.
 """
 
 from __future__ import annotations
@@ -19,9 +20,15 @@ from policysched.schedule.binding import Failure
 from policysched.schedule.queue.in_flight import Flight, Occurrence
 from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.state.nominations import Nomination
+from tests.schedule.day import Day
 from tests.schedule.soak import Soak
 
 EVENTS = int(os.environ.get("POLICYSCHED_EVENTS", "4000"))
+SECONDS = int(os.environ.get("POLICYSCHED_SECONDS", "60"))
+LONG = SECONDS >= 3600
+"""Whether the cluster is a large one; only then is it told how long a decision takes."""
+LATEST = 0.1
+"""Units: seconds of the processor."""
 ROUNDS = 4
 GROWTH = 16.0
 """How much larger the process may be at the end than after a half, without what is kept of pod classes, which is
@@ -68,3 +75,20 @@ async def test_soak_leaves_no_pod_stuck_and_nothing_behind() -> None:
     await soak.end()
     print(f"{EVENTS} events: {dict(soak.done)}; {dict(soak.server.counts)}; MiB: {memory}")  # noqa: T201 - with -rP
     assert memory[-1] - memory[1] < GROWTH
+
+
+async def test_a_day_of_heartbeats_and_pods_leaves_nothing_behind() -> None:
+    before = alive()
+    day = Day(5000 if LONG else 60)
+    memory = []
+    for _ in range(ROUNDS):
+        await day.pass_seconds(SECONDS // ROUNDS)
+        memory.append(resident_mib() - day.scheduler.kept_bytes / 2**20)
+    day.remove_everything()
+    await day.calm()
+    assert day.left() == {}
+    assert alive() == before
+    await day.end()
+    print(f"{SECONDS} s: {day.numbers} pods; slowest decision {day.slowest:.3f} s; MiB: {memory}")  # noqa: T201 - with -rP
+    assert memory[-1] - memory[1] < GROWTH
+    assert not LONG or day.slowest < LATEST
