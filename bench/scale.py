@@ -1,9 +1,10 @@
 """How the time of a decision grows: with nodes, with placed pods, with policies; engine alone.
 
 Three series, each with one size that moves and the others as they are: 1,000 to 50,000 nodes, 10 to 200,000 placed pods
-on 5,000 nodes, with 20 policies of five rules; 1 to 500 policies of three, which are as many as may be in force. All have
-constants of their own. Pods are of 20 classes. It tells what a decision in random order of classes with a placement before it takes, the first of a class, and the memory that a class takes. Times are those of
-the processor. Prints a table, or JSON with `--json`; `--output FILE` writes that as well.
+on 5,000 nodes, both with 20 policies of five rules; 1 to 500 policies of three rules, of five so many may not be in
+force. All have constants of their own. Pods are of 20 classes. It tells what a decision in random order of classes with
+a placement before it takes, the first of a class, and the memory that a class takes. Times are those of the processor.
+Prints a table, or JSON with `--json`; `--output FILE` writes that as well.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ SHORT = 2
 
 
 def policy(number: int, *, small: bool) -> Policy:
-    """Make a policy with constants of its own about names, room and usage, and unless small pods of the app and zones."""
+    """Make a policy with constants of its own about names, room and usage; unless small, pods of the app and zones."""
     filters = (
         f'node.name != "bad-{number}"',
         f"node.free.memory - pod.requests.memory >= {number + 1}Mi",
