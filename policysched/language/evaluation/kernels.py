@@ -155,7 +155,7 @@ def _stack(run: Run, node: Typed) -> Any:
     values: list[Any] = [one.data for one in node.inner] or run.args(node)
     if kind is Kind.LIST:
         return tuple(_laid([run.known(text) for text in texts], np.int32) for texts in zip(*values, strict=True))
-    if kind is Kind.STRING:
+    if kind in {Kind.STRING, Kind.VERSION}:
         code = run.known if node.type.shape is Shape.SCALAR else run.strings.code
         told = [code(value) if isinstance(value, str) else -1 if value is None else value for value in values]
         return _laid(told, np.int32)
