@@ -6,7 +6,9 @@
     with scheduling(MyPlugin, nodes=[make_node("n1")]) as scheduler:
         assert scheduler.schedule(make_pod("web")).node == "n1"
 
-Both run the engine of `policysched run`, so what holds here holds in a cluster. There is no network, and no time but
+    assert run("policies/").passed  # tests of policies, see docs/testing.md
+
+All run the engine of `policysched run`, so what holds here holds in a cluster. There is no network, and no time but
 that of a `FakeClock`.
 """
 
@@ -20,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -27,6 +30,9 @@ from msgspec.structs import replace
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.dry_run.dry_run import dry_run
 from policysched.app.plugins.factories import CheckedFactory, stated_name
+from policysched.app.policy_tests.reading import find_files, take_tests
+from policysched.app.policy_tests.running import PolicyTestOptions, PolicyTestResult
+from policysched.app.policy_tests.runs import PolicyTestRun, RunChoices, run_files, run_value
 from policysched.framework.client import Event, PodStatusChange, PolicyEvent
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.registry import PluginRegistry
@@ -44,12 +50,15 @@ from policysched.state.cluster import Cluster
 __all__ = [
     "FakeClock",
     "PodOutcome",
+    "PolicyTestResult",
+    "PolicyTestRun",
     "TestedScheduler",
     "connected_handle",
     "decide",
     "make_node",
     "make_pod",
     "read_pod",
+    "run",
     "scheduling",
 ]
 Object: TypeAlias = dict[str, Any]
@@ -148,6 +157,28 @@ def decide(
     multi_point = {"enabled": needed, "disabled": [{"name": "*"}]}
     config = _configuration(checked, {"multiPoint": multi_point}, args)
     return dry_run([*nodes, *pods], pod, config=config, plugins=registry, seed=0).to_dict()
+
+
+def run(
+    tests: str | Path | Mapping[str, Any] | list[Any], *, coverage: bool = False, mutate: bool = False
+) -> PolicyTestRun:
+    """Run tests of policies, as `policysched test` does.
+
+    Args:
+        tests: A file or a folder, or what a file holds; its files are looked for where the process is.
+        coverage: Whether to find out which parts of policies no test reaches.
+        mutate: Whether to find out which changes of policies no test notices.
+
+    Returns:
+        The results; what is wrong with files is in `problems`.
+
+    Raises:
+        UsageError: there is no such file, or the value is not of the shape of a file.
+    """
+    choices = RunChoices(coverage=coverage, mutate=mutate)
+    if isinstance(tests, str | Path):
+        return run_files(find_files([str(tests)]), PolicyTestOptions(), choices)
+    return run_value(take_tests(tests), PolicyTestOptions(), choices)
 
 
 class FakeClock:

@@ -58,6 +58,10 @@ class PolicyTestResult:
         """The name by which it is chosen and reported."""
         return f"{self.file}: {self.given}"
 
+    def told(self) -> list[str]:
+        """Say for people what went wrong, a line each; nothing where it passed."""
+        return [self.problem] if self.problem else [line for found in self.differences for line in found.lines()]
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as a plain value."""
         said: dict[str, Any] = {"file": self.file, "line": self.line, "column": self.column, "given": self.given}

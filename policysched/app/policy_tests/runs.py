@@ -118,11 +118,22 @@ def run_files(files: Iterable[Path], options: PolicyTestOptions, choices: RunCho
         choices: Which are run.
     """
     run = PolicyTestRun(least=choices.least_coverage)
+    return _run(_sources(files, run), run, options, choices)
+
+
+def run_value(source: PolicyTestSource, options: PolicyTestOptions, choices: RunChoices) -> PolicyTestRun:
+    """Run the tests of one source."""
+    return _run([source], PolicyTestRun(files=1, least=choices.least_coverage), options, choices)
+
+
+def _run(
+    sources: Iterable[PolicyTestSource], run: PolicyTestRun, options: PolicyTestOptions, choices: RunChoices
+) -> PolicyTestRun:
     observer = CoverageObserver() if choices.coverage else None
     if observer is not None:
         options = replace(options, observe=observer.observe)
     try:
-        for source in _sources(files, run):
+        for source in sources:
             run_source(source, run, options, choices, observer)
     except KeyboardInterrupt:
         run.interrupted = True

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from policysched.cli.formats import OutputFormat, markdown_table, markdown_text, say_value, workflow_command
 from policysched.cli.options import Plugin
 from policysched.cli.output import count, say, say_error, say_json, working
+from policysched.errors import UsageError
 from policysched.visible import visible
 
+PAUSE: Final = 0.3
+"""How long files are left alone between two looks at them. Units: seconds."""
+INTERRUPTED: Final = 130
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from policysched.app.policy_tests.running import PolicyTestResult
     from policysched.app.policy_tests.runs import PolicyTestRun, RunChoices
 
@@ -42,6 +50,9 @@ def test(  # noqa: PLR0913, PLR0917 - one parameter a flag
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write what came of them as JUnit's XML.")
     ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Run them again whenever one of their files changes, until Ctrl-C.")
+    ] = False,
     plugin: Plugin = None,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schema of files of tests, for editors, and end.")
@@ -63,22 +74,48 @@ def test(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.app.policy_tests.runs import RunChoices  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.policy_tests.runs import keyword as chosen_by  # noqa: PLC0415 - as above
 
-    end = time.monotonic() + mutate_seconds
     choices = RunChoices(
         chosen_by(keyword) if keyword is not None else lambda _: True,
         fail_fast,
         coverage=coverage or min_coverage is not None,
         least_coverage=min_coverage or 0.0,
         mutate=mutate,
-        in_time=lambda: time.monotonic() < end,
     )
-    run = _run(paths or ["."], plugin, choices)
-    _print(run, output)
-    if junit is not None:
-        from policysched.app.policy_tests.junit import write_junit  # noqa: PLC0415 - as below
+    names = paths or ["."]
 
-        write_junit(run, junit)
-    return run.exit_code
+    def once() -> int:
+        end = time.monotonic() + mutate_seconds
+        run = _run(names, plugin, replace(choices, in_time=lambda: time.monotonic() < end))
+        _print(run, output)
+        if junit is not None:
+            from policysched.app.policy_tests.junit import write_junit  # noqa: PLC0415 - as above
+
+            write_junit(run, junit)
+        return run.exit_code
+
+    return _watch(names, once) if watch else once()
+
+
+def _watch(names: list[str], once: Callable[[], int]) -> int:
+    """Run tests again and again; return what the last run ended with. What is broken meanwhile is told, too."""
+    from policysched.app.policy_tests.watching import watch  # noqa: PLC0415 - as above
+
+    code = 0
+
+    def run() -> None:
+        nonlocal code
+        try:
+            code = once()
+        except UsageError as error:
+            say_error(error)
+            code = 2
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
+        say("waiting for changes; Ctrl-C ends it")
+
+    with suppress(KeyboardInterrupt):
+        watch(names, run, lambda: time.sleep(PAUSE))
+    return code
 
 
 def _run(paths: list[str], plugin: list[str] | None, choices: RunChoices) -> PolicyTestRun:
@@ -115,7 +152,7 @@ def _print_lines(run: PolicyTestRun) -> None:
         for one in tests:
             if not one.passed:
                 say(f"  FAILED {_where(one)}: {one.given}")
-                for line in _told(one):
+                for line in one.told():
                     say(f"    {line}")
     for line in _beside(run):
         say(line)
@@ -154,7 +191,7 @@ def _print_markdown(run: PolicyTestRun) -> None:
 def _print_annotations(run: PolicyTestRun) -> None:
     for one in run.failed:
         where: dict[str, object] = {"file": one.file, "line": one.line, "col": one.column} if one.line else {}
-        text = "\n".join(visible(line) for line in _told(one))
+        text = "\n".join(visible(line) for line in one.told())
         say(workflow_command("error", text, {**where, "title": visible(one.given)}))
     for problem in run.problems:
         say(workflow_command("error", visible(problem)))
@@ -169,7 +206,3 @@ def _print_annotations(run: PolicyTestRun) -> None:
 
 def _where(one: PolicyTestResult) -> str:
     return f"{one.file}:{one.line}:{one.column}" if one.line else one.file
-
-
-def _told(one: PolicyTestResult) -> list[str]:
-    return [one.problem] if one.problem else [line for found in one.differences for line in found.lines()]

@@ -78,3 +78,23 @@ def test_coverage_and_mutation_are_told_in_all_formats(command: Command, write: 
         "::warning file=policy.yaml,title=not covered::ready: spec.filters[0].require: node.ready never false" in said
     )
     assert "::warning file=tests.yaml,title=not noticed::ready: without ready" in said
+
+
+@pytest.mark.usefixtures("tests")
+def test_watching_runs_again_after_a_change_until_it_is_interrupted(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = iter(["- broken: [", TESTS.replace("best: []", "best: [n1]")])
+
+    def change(_: float) -> None:
+        text = next(texts, None)
+        if text is None:
+            raise KeyboardInterrupt
+        (tmp_path / "tests.yaml").write_text(text, "utf-8")
+
+    monkeypatch.setattr("policysched.cli.commands.test.time.sleep", change)
+    done = command("test", "--watch")
+    assert done.code == 0
+    assert [line for line in done.out.splitlines() if " in 1 file" in line] == [
+        "1 passed, 1 failed in 1 file", "0 passed, 1 broken in 1 file", "2 passed in 1 file",
+    ]  # fmt: skip

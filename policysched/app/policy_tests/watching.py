@@ -1,0 +1,61 @@
+"""Run tests again whenever one of their files changes: the tests, what they name, and what stands beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from policysched.app.files.objects import SUFFIXES
+from policysched.app.policy_tests.reading import find_files, read_tests
+from policysched.errors import UsageError
+
+
+def watch(names: Iterable[str], run: Callable[[], object], pause: Callable[[], object]) -> None:
+    """Run tests now and after every change, until an exception ends it.
+
+    Args:
+        names: The files and folders that tests are looked for in.
+        run: Runs them and shows what came of them.
+        pause: Waits between two looks at the files.
+    """
+    paths = list(names)
+    while True:
+        before = snapshot(paths)
+        run()
+        while snapshot(paths) == before:
+            pause()
+
+
+def snapshot(names: Iterable[str]) -> dict[Path, tuple[int, int]]:
+    """Return when the files of tests were changed, and their sizes; what cannot be read is left out."""
+    found: dict[Path, tuple[int, int]] = {}
+    with suppress(UsageError):
+        for file in find_files(names):
+            for one in (file, *_beside(file)):
+                with suppress(OSError):
+                    stat = one.stat()
+                    found[one] = (stat.st_mtime_ns, stat.st_size)
+    return found
+
+
+def _beside(file: Path) -> Iterator[Path]:
+    with suppress(OSError):
+        yield from (one for one in file.parent.iterdir() if one.suffix in SUFFIXES)
+    with suppress(UsageError):
+        written = msgspec.to_builtins(read_tests(file).written)
+        yield from (file.parent / text for text in _texts(written) if Path(text).suffix in SUFFIXES)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _texts(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one)
