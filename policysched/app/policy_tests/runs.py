@@ -21,7 +21,7 @@ from policysched.model.policy import decode_policy
 
 INTERRUPTED: Final = 130
 Choose: TypeAlias = Callable[[str], bool]
-_WORD: Final = re.compile(r"\s*(?:(?P<sign>[()])|(?P<word>[^\s()]+))")
+_WORD: Final = re.compile(r"[()]|[^\s()]+")
 
 
 @dataclass(slots=True)
@@ -208,7 +208,7 @@ def keyword(expression: str) -> Choose:
     Raises:
         UsageError: it is no such expression.
     """
-    found = [match["sign"] or match["word"] for match in _WORD.finditer(expression)]
+    found = _WORD.findall(expression)
     parser = _Keywords(found)
     choose = parser.alternatives() if found else None
     if choose is None or parser.rest:
