@@ -38,6 +38,12 @@ _VALUE_RULE: Final = (
     "end with an alphanumeric character"
 )
 _KEY_EXAMPLES: Final = ("MyName", "my.name", "123-abc")
+# The same as the patterns that messages show, in a form that never goes back over a text.
+_LABELS: Final = re.compile(r"[a-z0-9]++(?:-++[a-z0-9]++)*+")
+_SUBDOMAINS: Final = re.compile(r"[a-z0-9]++(?:-++[a-z0-9]++)*+(?:\.[a-z0-9]++(?:-++[a-z0-9]++)*+)*+")
+_OLD_LABELS: Final = re.compile(r"[a-z][a-z0-9]*+(?:-++[a-z0-9]++)*+")
+_KEYS: Final = re.compile(r"[A-Za-z0-9]++(?:[-_.]++[A-Za-z0-9]++)*+")
+_VALUES: Final = re.compile(r"(?:[A-Za-z0-9]++(?:[-_.]++[A-Za-z0-9]++)*+)?")
 _UUID: Final = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)|(?:[A-Za-z0-9+/]{4})++")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -53,26 +59,24 @@ def _rule(said: str, pattern: str, *examples: str) -> str:
     return f"{said} (e.g. {shown}regex used for validation is '{pattern}')"
 
 
-def _is(pattern: str, text: str) -> bool:
-    return re.fullmatch(pattern, text) is not None
-
-
 def _label(text: str) -> list[str]:
     faults = _too_long(text, 63)
-    if not _is(_LABEL, text):
-        dots = _is(_SUBDOMAIN, text)
+    if not _LABELS.fullmatch(text):
+        dots = _SUBDOMAINS.fullmatch(text)
         faults.append("must not contain dots" if dots else _rule(_LABEL_RULE, _LABEL, "my-name", "123-abc"))
     return faults
 
 
 def _subdomain(text: str) -> list[str]:
     faults = _too_long(text, 253)
-    return faults if _is(_SUBDOMAIN, text) else [*faults, _rule(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com")]
+    return faults if _SUBDOMAINS.fullmatch(text) else [*faults, _rule(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com")]
 
 
 def _old_label(text: str) -> list[str]:
     faults = _too_long(text, 63)
-    return faults if _is(_OLD_LABEL, text) else [*faults, _rule(_OLD_LABEL_RULE, _OLD_LABEL, "my-name", "abc-123")]
+    return (
+        faults if _OLD_LABELS.fullmatch(text) else [*faults, _rule(_OLD_LABEL_RULE, _OLD_LABEL, "my-name", "abc-123")]
+    )
 
 
 def _qualified_name(text: str) -> list[str]:
@@ -88,12 +92,12 @@ def _qualified_name(text: str) -> list[str]:
         faults.append("name part must be non-empty")
     else:
         faults += [f"name part {fault}" for fault in _too_long(name, 63)]
-    return faults if _is(_KEY, name) else [*faults, f"name part {rule}"]
+    return faults if _KEYS.fullmatch(name) else [*faults, f"name part {rule}"]
 
 
 def _label_value(text: str) -> list[str]:
     faults = _too_long(text, 63)
-    return faults if _is(_VALUE, text) else [*faults, _rule(_VALUE_RULE, _VALUE, "MyValue", "my_value", "12345")]
+    return faults if _VALUES.fullmatch(text) else [*faults, _rule(_VALUE_RULE, _VALUE, "MyValue", "my_value", "12345")]
 
 
 def _prefix_of(faults: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
