@@ -22,7 +22,6 @@ from policysched.model.objects import (
 from policysched.plugins.default_preemption.budgets import Budgets
 from policysched.plugins.default_preemption.plugin import PreemptionArguments
 from policysched.plugins.default_preemption.search import Search, search_victims
-from policysched.plugins.default_preemption.slices import SLICE
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle
@@ -30,6 +29,8 @@ from policysched.schedule.cycle.what_if import Trial
 from tests.build import node, pod
 from tests.plugins.inter_pod_affinity.build import away, label, near, term
 from tests.plugins.preempting import NOW, OneByOne, budget, low, outcome, wanted, world
+
+ASKED = 64
 
 
 class Unbounded(FailedCycle):
@@ -138,28 +139,75 @@ def test_arguments_bound_how_many_nodes_are_asked_one_by_one() -> None:
     assert sorted(failed.asked) == list(range(300))
 
 
-def test_long_search_pauses_after_a_few_pods() -> None:
-    failed = Pausing(many(1000), wanted())
-    outcome(failed)
-    assert failed.pauses >= 1000 // SLICE
+class Counted(Pausing):
+    """Counts the verdicts between two pauses."""
+
+    def __init__(self, around: Cluster, of: Pod, meanwhile: Callable[[int], None] | None = None) -> None:
+        super().__init__(around, of, meanwhile)
+        self.pieces = [0]
+
+    def trial(self, row: int) -> Trial:
+        made, verdict = super().trial(row), Trial.verdict
+
+        class Counting(Trial):
+            def verdict(_self) -> Any:  # noqa: N805 - self is the decision
+                self.pieces[-1] += 1
+                return verdict(made)
+
+            add, remove = made.add, made.remove
+
+        return Counting(self.cluster, (), row)
+
+    async def _others(self) -> Decision | None:
+        self.pieces.append(0)
+        return await super()._others()
 
 
-@pytest.mark.parametrize(("units", "pauses"), [(0, 200 // SLICE), (512, 200 // 16), (12_000, 199)])
-def test_slices_are_smaller_where_policies_take_more(units: int, pauses: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Pausing, "filter_units", units)
-    failed = Pausing(many(200), wanted())
-    outcome(failed, PreemptionArguments(min_candidate_nodes_absolute=200))
-    assert failed.pauses >= pauses
-    assert sorted(failed.asked) == list(range(200))
+@pytest.mark.parametrize(("nodes", "pods"), [(300, 1), (3, 100)])
+def test_search_node_by_node_pauses_after_each_verdict(nodes: int, pods: int) -> None:
+    objects: list[Node | Pod] = []
+    for number in range(nodes):
+        placed = [low(f"p{number}-{place}", f"n{number}", cpu=4 if place == 0 else 0) for place in range(pods)]
+        objects += [node(f"n{number}"), *placed]
+    failed = Counted(world(*objects), wanted())
+    *_, candidates = outcome(failed)
+    assert [len(one.victims) for one in candidates] == [1] * nodes
+    assert sorted(failed.asked) == list(range(nodes))
+    assert max(failed.pieces) == 1
+    assert sum(failed.pieces) == nodes * (1 + pods)
+
+
+def test_node_begins_anew_when_its_pods_change_and_goes_on_when_others_do() -> None:
+    def search(gone: str = "", often: int = 1) -> tuple[int, list[str]]:
+        lower = [low(f"p{place}", "n0", cpu=1, minute=place) for place in range(4)]
+        around = world(node("n0"), node("n1", unschedulable=True), *lower, low("other", "n1"))
+
+        def meanwhile(pause: int) -> None:
+            if gone and pause % 3 == 0 and pause // 3 <= often:
+                around.remove_pod(f"default.{gone}{pause // 3}")
+
+        for number in range(1, 3):
+            around.set_pod(low(f"other{number}", "n1"))
+            around.set_pod(low(f"free{number}", "n0", cpu=0, minute=30))
+        failed = Counted(around, wanted(2), meanwhile)
+        *_, found = outcome(failed)
+        assert len(found) == 1
+        return sum(failed.pieces), [one.metadata.name for one in found[0].victims]
+
+    whole = search()
+    assert whole == (1 + 6 + 1, ["p2", "p3"])  # the last verdict as something may have changed
+    assert search("other") == whole
+    assert search("free") == (3 + 1 + 5 + 1, ["p2", "p3"])
+    assert search("free", often=2) == (3 + 3 + 1 + 4, ["p2", "p3"])  # no more pauses
 
 
 def test_what_changes_in_a_pause_counts_for_the_nodes_that_are_left_and_for_the_chosen_one() -> None:
     around = many(200)
 
     def meanwhile(pause: int) -> None:
-        if pause == 1:  # the nodes that were asked about are worse now or gone, all others but one are gone
+        if pause == 2 * ASKED + 1:  # the nodes that were asked about are worse now or gone, all others but one are gone
             for number in range(199):
-                if number >= SLICE or number % 2:
+                if number >= ASKED or number % 2:
                     around.remove_node(f"n{number}")
                 else:
                     around.remove_pod(f"default.p{number}")
@@ -169,7 +217,7 @@ def test_what_changes_in_a_pause_counts_for_the_nodes_that_are_left_and_for_the_
     chosen_node, best, candidates = outcome(failed)
     assert chosen_node == "n199"
     assert "n199" in best
-    assert {one.node for one in candidates} <= {f"n{number}" for number in (*range(SLICE), 199)}
+    assert {one.node for one in candidates} <= {f"n{number}" for number in (*range(ASKED), 199)}
 
 
 def test_search_ends_where_the_pod_fits_by_now() -> None:
@@ -187,7 +235,7 @@ def test_nodes_that_go_in_a_pause_are_counted_where_they_were_asked_about() -> N
     around = many(200, priority=20)
 
     def meanwhile(pause: int) -> None:
-        for number in range(SLICE) if pause == 1 else ():
+        for number in range(ASKED) if pause == ASKED else ():
             around.remove_node(f"n{number}")
 
     status, _ = outcome(Pausing(around, wanted(), meanwhile))

@@ -14,7 +14,7 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework import ChangedRows, Cluster, PostFilterResult, RowVerdicts
 from policysched.model.objects import Node, Pod
 from policysched.pausing import Pausing
-from policysched.plugins.default_preemption import search, steps
+from policysched.plugins.default_preemption import search, slices, steps
 from policysched.plugins.default_preemption.candidates import Candidate
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionDetails
 from policysched.rules.policy_set.policy_set import PolicySet
@@ -23,7 +23,7 @@ from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle
 from tests.build import node, pod
 from tests.plugins.inter_pod_affinity.build import label
-from tests.plugins.preempting import budget, low, outcome, wanted, world
+from tests.plugins.preempting import OneByOne, budget, low, outcome, wanted, world
 from tests.rules.build import filtering, policy_set
 from tests.work import calls
 
@@ -206,17 +206,91 @@ def test_longest_piece_is_that_of_one_policy_and_not_of_all_in_all_steps() -> No
 
 
 def test_longest_piece_is_that_of_one_rule_and_not_of_a_policy() -> None:
+    """But for looking up what each rule reads, a few calls; it is found out when the rule is asked the first time."""
+
     def longest(rules: int) -> tuple[int, int]:
         around, _ = heavy(30)
         texts = (f"node.free.memory + {place + 1}Ki > -{place + 1}Gi" for place in range(rules))
         filters = [{"name": f"r{place}", "require": text} for place, text in enumerate(texts)]
         failed = Stepping(around, wanted(), policy_set(p={"filters": filters}))
+        pieces(attempt(failed))
         made, _ = pieces(attempt(failed))
         return max(made), sum(made)
 
     few, many = longest(30), longest(60)
     assert many[1] > 1.5 * few[1]
+    assert many[0] - few[0] < 5 * 30
+
+
+GUARD = {"preemption": {"require": 'concat(victim.labels["app"], "!") != "x!"'}}
+
+
+def beside_guard(given: PolicySet) -> PolicySet:
+    return PolicySet.of([*(one.policy for one in given.plugins), *(one.policy for one in policy_set(g=GUARD).plugins)])
+
+
+def test_longest_piece_beside_long_guards_is_that_of_one_policy_in_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "ASKED", 1)
+
+    def longest(pods: int, rules: int) -> tuple[int, int]:
+        around, given = heavy(pods, rules)
+        failed = Stepping(around, wanted(), beside_guard(given))
+        made, result = pieces(attempt(failed))
+        assert isinstance(result.details, PreemptionDetails)
+        return max(made), sum(made)
+
+    few, many = longest(4, 60), longest(12, 60)
+    assert many[1] > 2 * few[1]
     assert many[0] < 1.2 * few[0]
+    assert many[0] * 50 < many[1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_search_in_slices_beside_long_guards_finds_what_a_search_in_one_piece_finds(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(f"guarded/{seed}")
+    around, rules = some_world(chance), beside_guard(policies(*chance.sample(LOCAL + WIDE, 3)))
+    of = wanted(chance.randint(3, 4), labels={"app": chance.choice("xyz")})
+    in_one_piece = outcome(Stepping(around, of, rules))
+    monkeypatch.setattr(slices, "ASKED", chance.choice((1, 100)))
+    failed = Stepping(around, of, rules)
+    assert outcome(failed) == in_one_piece
+    assert failed.pauses > 1
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_pod_fits_beside_the_chosen_candidate_of_slices_whatever_changed(
+    seed: int, one_by_one: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices, "ASKED", 1)
+    if one_by_one:
+        monkeypatch.setattr(Stepping, "asking", OneByOne.asking)
+    chance = random.Random(f"slices/{seed}")
+    around, rules, of = some_world(chance), beside_guard(policies(*LOCAL, *WIDE)), wanted(3)
+    often = chance.choice((0.05, 0.2, 1.0))
+
+    def meanwhile(pause: int) -> bool:
+        if chance.random() > often:
+            return False
+        change(chance, around, pause)
+        return True
+
+    found = outcome(Stepping(around, of, rules, meanwhile))
+    one = candidates_of(found).get(found[0])
+    if one is None:
+        return
+    row = around.nodes.row_of[one.node]
+    away = [around.pods.by_id[victim.metadata.uid] for victim in one.victims]
+    assert away
+    assert all(placed.row == row and (placed.pod.spec.priority or 0) < 10 for placed in away)
+    assert all(placed.pod.metadata.labels.get("app") != "x" for placed in away)
+    for placed in away:
+        around.remove_pod(placed.pod.metadata.uid)
+    decision = Engine(around, rules.join(default_profile()), random.Random(0)).decide(of)
+    assert decision.row >= 0
+    assert row in decision.evaluation.feasible().nonzero()[0]
 
 
 def test_nothing_is_done_for_each_pod_by_itself_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:

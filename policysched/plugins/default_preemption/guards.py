@@ -52,6 +52,8 @@ class Guarded:
     """The example of each reason that the first answers give, and how soon that pod would go."""
     _told: int = 0
     """How many answers these are."""
+    _reasons: dict[int, dict[str, None]] | None = None
+    """What `read` read."""
 
     @property
     def may_go(self) -> Mask:
@@ -71,6 +73,8 @@ class Guarded:
 
         Cost: a few operations over the pods, and one step for each row and reason.
         """
+        if self._reasons is not None:
+            return self._reasons
         found: dict[int, dict[str, None]] = {}
         for one in self.answers:
             places = np.flatnonzero(one.kept)
@@ -80,20 +84,32 @@ class Guarded:
                 found.setdefault(both >> _CODE_BITS, {})[texts[both & _CODES]] = None
         return found
 
-    def add(self, other: Guarded) -> None:
-        """Take what guards say of other pods; reasons are told with the cluster as it is now."""
-        self.answers += other.answers
+    def read(self) -> None:
+        """Read what `reasons` and `examples` tell, so that they may be asked after the cluster has changed."""
+        self._reasons = self.reasons()
         self.examples()
+
+    def add(self, other: Guarded) -> None:
+        """Take what guards say of other pods; their reasons are told as the other told them first."""
+        self.answers += other.answers
+        self._told += len(other.answers)
+        for reason, (rank, text) in other.ranked().items():
+            if reason not in self._examples or rank < self._examples[reason][0]:
+                self._examples[reason] = rank, text
 
     def examples(self) -> dict[str, str]:
         """Give each reason with the one of the pods that it keeps that would go first, and what was read of that."""
+        return {reason: text for reason, (_, text) in self.ranked().items()}
+
+    def ranked(self) -> dict[str, tuple[Rank, str]]:
+        """Give the examples with how soon each pod would go."""
         for one in self.answers[self._told :]:
             places = np.flatnonzero(one.kept)
             codes = one.protection.codes[places]
             for code in np.unique(codes).tolist():
                 self._take_example(one, places[codes == code])
         self._told = len(self.answers)
-        return {reason: text for reason, (_, text) in self._examples.items()}
+        return self._examples
 
     def describe(self) -> dict[str, Any]:
         """Say which pods have to stay on which node, and why: the first ones by name, and how many there are beside."""

@@ -50,8 +50,8 @@ from policysched.plugins.default_preemption.extending import NONE_LEFT, ask_exte
 from policysched.plugins.default_preemption.guards import Guarded, ask_about
 from policysched.plugins.default_preemption.reprieve import Places
 from policysched.plugins.default_preemption.search import Search, answers_together, search_victims
-from policysched.plugins.default_preemption.slices import SearchInSlices, guards_take_long, pods_at_once
-from policysched.plugins.default_preemption.steps import search_in_steps, takes_steps
+from policysched.plugins.default_preemption.slices import SearchInSlices, guards_take_long
+from policysched.plugins.default_preemption.steps import Pauses, search_in_steps, takes_steps
 
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
@@ -195,7 +195,8 @@ class DefaultPreemption:
     async def _search_in_steps(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
         """Look at all nodes together, with pauses."""
         budgets = self._renewed_budgets(failed.cluster)
-        answer = await search_in_steps(failed, budgets)
+        rows = failed.rows_with(Code.UNSCHEDULABLE)
+        answer = await search_in_steps(failed, rows, budgets, Pauses(failed))
         if answer is None:
             return _said(Code.UNSCHEDULABLE, CHANGED)
         found, is_whole = answer
@@ -206,16 +207,17 @@ class DefaultPreemption:
 
     async def _search_on(self, pod: Pod, failed: FailedDecision, *, together: bool) -> PostFilterResult:
         """Look at some nodes after others, with pauses; those of a slice together if filters answer so."""
-        pods, cluster = pods_at_once(failed, together=together), failed.cluster
-        search = SearchInSlices(failed, self._renewed_budgets, pods)
+        cluster = failed.cluster
+        search = SearchInSlices(failed, self._renewed_budgets, together=together)
         rows = failed.rows_with(Code.UNSCHEDULABLE).tolist()
         most = self._given.most_candidates(len(rows), extended=bool(failed.extenders))
         if most < len(rows):
             begin = failed.rng.randrange(len(rows))
             rows = rows[begin:] + rows[:begin]
-        if not await search.run(rows, most):
+        chosen = await search.choose() if await search.run(rows, most) else None
+        guarded = search.guarded
+        if not failed.holds:
             return _said(Code.UNSCHEDULABLE, CHANGED)
-        chosen, guarded = search.choose(), search.guarded
         if chosen is None:
             return _no_candidate(search.failures, guarded, cluster.nodes.count)
         node, choice = chosen

@@ -12,7 +12,9 @@ Source: plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode), p
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -37,8 +39,10 @@ from policysched.pausing import finished
 from policysched.plugins.default_preemption.budgets import Budgets
 from policysched.plugins.default_preemption.guards import Guarded, ask_guards
 from policysched.plugins.default_preemption.reprieve import Places, Reprieve, Steps, until_moved
+from policysched.state.placed.pods import PlacedPod
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
+MOVED: Final = unschedulable("the node changed while victims were looked for")
 FEW: Final = 64
 """Of how many rows at most the pods are listed row by row, rather than looked for among all pods."""
 READ: Final = 4096
@@ -74,6 +78,8 @@ class Search:
     """The nodes without pods of lower priority that may go."""
     guarded: Guarded | None = None
     """What guards say of the pods of lower priority; None where there are no guards."""
+    moved: list[int] = field(default_factory=list)
+    """The places of nodes whose pods changed while nodes were asked one by one: nothing is known of these."""
 
     @property
     def candidates(self) -> Places:
@@ -105,12 +111,13 @@ class Search:
         return tuple(pod for _, pod in pods), violating
 
     def failures(self) -> Counter[Status]:
-        """Count the nodes that are no candidates by their statuses."""
+        """Count the nodes that are no candidates by their statuses; those of which nothing is known do not count."""
         reasons = {} if self.guarded is None else self.guarded.reasons()
         protected = [row for row in self.empty_rows.tolist() if row in reasons] if reasons else []
         found = Counter({NO_VICTIMS: self.empty_rows.size - len(protected)})
         found.update(unschedulable(*reasons[row]) for row in protected)
-        for place in np.setdiff1d(np.arange(self.rows.size), self.candidates).tolist():
+        known = np.setdiff1d(np.arange(self.rows.size), self.moved) if self.moved else np.arange(self.rows.size)
+        for place in np.setdiff1d(known, self.candidates).tolist():
             status = self._failure(place)
             more = reasons.get(int(self.rows[place])) if reasons else None
             if more is not None and status.code is not Code.ERROR:
@@ -146,7 +153,7 @@ def search_victims(failed: FailedDecision, priority: int, rows: RowNumbers, budg
     """
     found, is_whole = finished(searching_victims(failed, priority, rows, budgets, now))
     if not is_whole:
-        _search_one_by_one(found, failed, budgets)
+        finished(searching_one_by_one(found, failed, budgets))
     return found
 
 
@@ -207,13 +214,32 @@ def _without_lower(failed: FailedDecision, priority: int, rows: RowNumbers, now:
     return found, changed
 
 
-def _search_one_by_one(found: Search, failed: FailedDecision, budgets: Budgets) -> None:
-    """Find the victims on one node after the other."""
-    trials = _without_all(found, failed)
+def searching_one_by_one(found: Search, failed: FailedDecision, budgets: Budgets) -> Steps[None]:
+    """Find the victims on one node after the other, pausing after each verdict."""
     if found.verdicts is None:
+        found.fits[:] = True
         _put_violating_first(found, budgets)
-    for place, trial in trials.items():
-        _bring_back_on(found, failed, trial, place)
+    held = [failed.cluster.pods.on_row(row) for row in found.rows.tolist()]
+    nodes = [NodeReprieve(found, failed, place, there) for place, there in enumerate(held)]
+    moved = False
+    for node in nodes:
+        if not moved or node.stays:
+            yield from node.run()
+        moved |= node.moved
+    if moved:
+        found.moved = [place for place, node in enumerate(nodes) if not (node.done and node.stays)]
+        found.fits[found.moved] = False
+
+
+def searching_on(
+    failed: FailedDecision, priority: int, rows: RowNumbers, budgets: Budgets, now: float
+) -> Steps[Search]:
+    """Find the victims on some nodes, one after the other, pausing after each verdict; see `searching_victims`."""
+    found = _gather(failed, priority, rows, now)
+    if found.guarded is not None:
+        found.guarded.read()
+    yield from searching_one_by_one(found, failed, budgets)
+    return found
 
 
 def _gather(failed: FailedDecision, priority: int, rows: RowNumbers, now: float) -> Search:
@@ -293,36 +319,83 @@ def _bringing_back(found: Search, failed: FailedDecision, *, pauses: bool) -> St
     return True
 
 
-def _without_all(found: Search, failed: FailedDecision) -> dict[int, WhatIf]:
-    """Ask node by node whether the pod fits with all pods of lower priority gone; return what-ifs of where it does."""
-    trials: dict[int, WhatIf] = {}
-    for place in range(found.rows.size):
-        trial = failed.trial(int(found.rows[place]))
-        for _, pod in _pods_on(found, place):
-            trial.remove(pod)
-        status = trial.verdict()
+class NodeReprieve:
+    """Who of the pods of lower priority on one node has to stay away, where filters answer for one node at a time.
+
+    After a change elsewhere it goes on, and asks once more in the end.
+
+    Args:
+        found: What is known of the node.
+        failed: The decision.
+        place: The place of the node.
+        there: The pods of the node, as they were when those of lower priority were listed.
+    """
+
+    def __init__(self, found: Search, failed: FailedDecision, place: int, there: Sequence[PlacedPod]) -> None:
+        self._found, self._failed, self._place, self._there = found, failed, place, there
+        self._row = int(found.rows[place])
+        self.moved = False
+        """Whether anything changed in a pause."""
+        self.done = False
+        """Whether it is known who has to stay away."""
+
+    def run(self) -> Steps[None]:
+        """Take the pods away and bring them back one by one, as long as the node stays."""
+        found, place = self._found, self._place
+        self._pods = _pods_on(found, place)
+        self._away = dict(self._pods)
+        self._trial = self._without()
+        status = self._trial.verdict()
+        if not (yield from self._pausing()):
+            return
         if status is None:
-            trials[place], found.fits[place] = trial, True
+            if not (yield from self._bring_back()):
+                return
+            status = self._trial.verdict() if self.moved else None
+        found.fits[place], self.done = status is None, True
+        if status is None:
+            found.victims[list(self._away)] = True
         else:
             found.statuses[place] = status
-    return trials
 
+    @property
+    def stays(self) -> bool:
+        """Whether the node is in question still, with the pods that it had."""
+        there = self._failed.cluster.pods.on_row(self._row)
+        same = len(there) == len(self._there) and all(map(operator.is_, there, self._there))
+        return same and self._row in self._failed.rows_with(Code.UNSCHEDULABLE)
 
-def _bring_back_on(found: Search, failed: FailedDecision, trial: WhatIf, place: int) -> None:
-    """Bring back one pod after another on one node, and note who has to stay away."""
-    row = found.rows[place : place + 1]
-    pods = _pods_on(found, place)
-    left = int((failed.most_pods(row) - found.cluster.nodes.pods_count.data[row])[0]) + len(pods)
-    for number, pod in pods:
-        found.victims[number] = True
-        if left <= 0:
-            continue
-        trial.add(pod)
-        if trial.verdict() is None:
-            found.victims[number] = False
-            left -= 1
-        else:
+    def _bring_back(self) -> Steps[bool]:
+        row = self._found.rows[self._place : self._place + 1]
+        count = self._found.cluster.nodes.pods_count.data[row]
+        left = int((self._failed.most_pods(row) - count)[0]) + len(self._pods)
+        for number, pod in self._pods:
+            if left <= 0:
+                break
+            self._trial.add(pod)
+            if self._trial.verdict() is None:
+                del self._away[number]
+                left -= 1
+            else:
+                self._trial.remove(pod)
+            if not (yield from self._pausing()):
+                return False
+        return True
+
+    def _pausing(self) -> Steps[bool]:
+        """Pause; return whether the node stays."""
+        if (yield):
+            self.moved = True
+            if not self.stays:
+                return False
+            self._trial = self._without()
+        return True
+
+    def _without(self) -> WhatIf:
+        trial = self._failed.trial(self._row)
+        for pod in self._away.values():
             trial.remove(pod)
+        return trial
 
 
 def _pods_on(found: Search, place: int) -> list[tuple[int, Pod]]:

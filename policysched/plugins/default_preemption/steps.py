@@ -7,22 +7,22 @@ asked about; if anything has changed, all candidates are asked about once more i
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
-from policysched.framework import ChangedRows, Code, FailedDecision, Mask, RowVerdicts, unschedulable
+from policysched.framework import ChangedRows, Code, FailedDecision, Mask, RowNumbers, RowVerdicts
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.default_preemption.budgets import Budgets
 from policysched.plugins.default_preemption.guards import ask_guards
-from policysched.plugins.default_preemption.reprieve import Places
-from policysched.plugins.default_preemption.search import Search, lower_on, searching_victims
+from policysched.plugins.default_preemption.reprieve import Places, Steps
+from policysched.plugins.default_preemption.search import MOVED, Search, lower_on, searching_victims
 
+T = TypeVar("T")
 AT_ONCE: Final = 2048
 """How much filters are asked in a search without pauses. Units: units of the filters times steps."""
 MANY: Final = 1 << 14
 """From how many placed pods on a search pauses, however little filters take."""
-MOVED: Final = unschedulable("the node changed while victims were looked for")
 
 
 def takes_steps(failed: FailedDecision) -> bool:
@@ -33,40 +33,69 @@ def takes_steps(failed: FailedDecision) -> bool:
     return units > 0 and units * (1 + int(cluster.nodes.pods_count.data.max(initial=0))) > AT_ONCE
 
 
-async def search_in_steps(failed: FailedDecision, budgets: Budgets) -> tuple[Search, bool] | None:
-    """Find the victims on all nodes where preemption may help, pausing between the filters of each step.
+class Pauses:
+    """The pauses of a search.
 
     Args:
         failed: The decision.
+    """
+
+    def __init__(self, failed: FailedDecision) -> None:
+        self._failed = failed
+        self.changes = 0
+        """After how many of them something had changed."""
+
+    async def take(self) -> bool:
+        """Let others have their turn if it is time; return whether anything has changed."""
+        changed = await self._failed.pause()
+        self.changes += changed
+        return changed
+
+    async def run(self, work: Steps[T]) -> T | None:
+        """Do work that tells something; return None where the decision does not hold any more."""
+        try:
+            next(work)
+            while True:
+                changed = await self.take()
+                if changed and not self._failed.holds:
+                    work.close()
+                    return None
+                work.send(changed)
+        except StopIteration as end:
+            outcome: T = end.value
+            return outcome
+
+
+async def search_in_steps(
+    failed: FailedDecision, rows: RowNumbers, budgets: Budgets, pauses: Pauses
+) -> tuple[Search, bool] | None:
+    """Find the victims on nodes where preemption may help, pausing between the filters of each step.
+
+    Args:
+        failed: The decision.
+        rows: The rows of the nodes.
         budgets: The disruption budgets.
+        pauses: Takes the pauses.
 
     Returns:
         What was found, and whether all filters could tell; None where the decision does not hold any more.
     """
-    priority, moved = pod_priority(failed.pod), False
-    rows = failed.rows_with(Code.UNSCHEDULABLE)
+    priority, before = pod_priority(failed.pod), pauses.changes
     work = searching_victims(failed, priority, rows, budgets, failed.cluster.time.seconds, pauses=True)
-    try:
-        next(work)
-        while True:
-            changed = await failed.pause()
-            if changed and not failed.holds:
-                work.close()
-                return None
-            moved |= changed
-            work.send(changed)
-    except StopIteration as end:
-        found, is_whole = end.value
-    return found, is_whole and (not moved or _confirm(found, failed, priority))
+    answer = await pauses.run(work)
+    if answer is None:
+        return None
+    found, is_whole = answer
+    return found, is_whole and (pauses.changes == before or _confirm(found, failed, priority, rows))
 
 
-def _confirm(found: Search, failed: FailedDecision, priority: int) -> bool:
+def _confirm(found: Search, failed: FailedDecision, priority: int, rows: RowNumbers) -> bool:
     """Leave out the nodes where the pod does not fit by now with the victims gone, or where guards keep one of them.
 
     Returns:
         Whether all filters could tell.
     """
-    in_question = failed.rows_with(Code.UNSCHEDULABLE)
+    in_question = np.intersect1d(rows, failed.rows_with(Code.UNSCHEDULABLE))
     were = found.fits.copy()
     found.fits &= np.isin(found.rows, in_question)
     if failed.victim_guards:
