@@ -43,7 +43,7 @@ class Landing:
     reason: str = ""
 
 
-class Side:
+class ClusterSide:
     """The cluster with or without the change.
 
     Args:
@@ -161,11 +161,11 @@ def as_waiting(pod: Pod) -> Pod:
 class Comparing:
     """What both sides have in common, and what was found so far."""
 
-    before: Side
-    after: Side
+    before: ClusterSide
+    after: ClusterSide
     touches: Callable[[Pod], bool]
     """Says whether what a pod's decision depends on differs between the sides, its own place apart."""
-    make_after: Callable[[], Side]
+    make_after: Callable[[], ClusterSide]
     """Makes the side with the change on a cluster of its own: only pods that run can share one."""
     progress: Progress = lambda _done, _all: None
     effects: list[PodEffect] = field(default_factory=list)
@@ -256,7 +256,9 @@ class Comparing:
                 self._compare(some.pod, before[key], after[key])
         self._victims()
 
-    def _landings(self, side: Side, keys: list[str], told: Mapping[str, Landing]) -> Iterator[tuple[str, Landing]]:
+    def _landings(
+        self, side: ClusterSide, keys: list[str], told: Mapping[str, Landing]
+    ) -> Iterator[tuple[str, Landing]]:
         there = {key: side.objects.pods[key] for key in keys if key in side.objects.pods}
         settled = {key: one for key, one in there.items() if one.pod.spec.node_name in side.objects.nodes}
         for key, one in settled.items():

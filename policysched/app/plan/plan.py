@@ -15,7 +15,7 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.app.configuration.reading import ConfigurationInput, load_configuration
 from policysched.app.dry_run.dry_run import Measure, Numbers, compile_policies, decode_policies, measure, seconds_at
-from policysched.app.plan.deciding import POLICY, Comparing, Progress, Side
+from policysched.app.plan.deciding import POLICY, ClusterSide, Comparing, Progress
 from policysched.app.plan.reading import ClusterObjects, read_objects, scaled
 from policysched.app.plan.results import Effect, Plan
 from policysched.app.plugins.discovery import find_plugins
@@ -86,14 +86,16 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
     problems: list[str] = []
     known = _asked_once(metrics)
 
-    def side(of: ClusterObjects, profiles: Mapping[str, Profile], policy_set: PolicySet, cluster: Cluster) -> Side:
+    def side(
+        of: ClusterObjects, profiles: Mapping[str, Profile], policy_set: PolicySet, cluster: Cluster
+    ) -> ClusterSide:
         told = measure(cluster, (one.policy for one in policy_set.plugins), known)
         problems.extend(one for one in told if one not in problems)
-        return Side(of, profiles, policy_set, cluster, seed)
+        return ClusterSide(of, profiles, policy_set, cluster, seed)
 
     before = side(read, current, PolicySet.of(standing), read.cluster(seconds))
 
-    def make_after(cluster: Cluster | None = None) -> Side:
+    def make_after(cluster: Cluster | None = None) -> ClusterSide:
         return side(changed, future, PolicySet.of(coming), cluster or changed.cluster(seconds))
 
     after = make_after(before.cluster if changed is read else None)
@@ -191,7 +193,7 @@ def _differing(standing: Iterable[CompiledPolicy], coming: Iterable[CompiledPoli
 class _Touching:
     """Says whether a policy that differs speaks for pods; pods of a class are asked about once."""
 
-    def __init__(self, before: Side, after: Side, differing: Collection[PolicyKey]) -> None:
+    def __init__(self, before: ClusterSide, after: ClusterSide, differing: Collection[PolicyKey]) -> None:
         self._sides = [
             (side, [one for one in side.policies.plugins if one.policy.key in differing]) for side in (before, after)
         ]
@@ -218,7 +220,7 @@ def _speaks(plugin: PolicyPlugin, pod: Pod, cluster: Cluster) -> bool:
     return guard is not None and guard.speaks_for(pod, plugin.context(cluster))
 
 
-def _idle(after: Side, differing: Collection[PolicyKey], coming: Iterable[CompiledPolicy]) -> Iterable[str]:
+def _idle(after: ClusterSide, differing: Collection[PolicyKey], coming: Iterable[CompiledPolicy]) -> Iterable[str]:
     """Name the policies of the change that make no difference to any pod."""
     for one in coming:
         if one.key not in differing or f"{POLICY}{one.key}" in after.acting or one.preemption is not None:
