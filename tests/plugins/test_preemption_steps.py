@@ -293,6 +293,28 @@ def test_pod_fits_beside_the_chosen_candidate_of_slices_whatever_changed(
     assert row in decision.evaluation.feasible().nonzero()[0]
 
 
+def test_guard_that_comes_into_force_while_a_node_is_cut_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Stepping, "asking", OneByOne.asking)
+    for pause in range(1, 8):
+        around, given = (
+            world(node("n1"), *(low(f"p{place}", "n1", cpu=1) for place in range(4))),
+            policies("node.free.cpu >= 0"),
+        )
+        guards: list[Any] = []
+        new = policy_set(g={"preemption": {"require": 'victim.name == "p0"'}}).join(default_profile()).victim_guards
+
+        def meanwhile(number: int, at: int = pause, into: list[Any] = guards, of: Any = new) -> bool:
+            if number == at:
+                into.extend(of)
+            return number == at
+
+        failed = Stepping(around, wanted(1), given, meanwhile)
+        failed._guards = lambda into=guards: into  # type: ignore[misc]
+        found = outcome(failed)
+        if failed.pauses >= pause:
+            assert [one.metadata.name for one in candidates_of(found)["n1"].victims] == ["p0"]
+
+
 def test_nothing_is_done_for_each_pod_by_itself_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """But for reading when each started, a few at once, when that is asked for the first time."""
     monkeypatch.setattr(search, "READ", 16)

@@ -351,6 +351,8 @@ class NodeReprieve:
         if status is None:
             if not (yield from self._bring_back()):
                 return
+            if self.moved and not self._may_go():
+                return
             status = self._trial.verdict() if self.moved else None
         found.fits[place], self.done = status is None, True
         if status is None:
@@ -390,6 +392,10 @@ class NodeReprieve:
                 return False
             self._trial = self._without()
         return True
+
+    def _may_go(self) -> bool:
+        """Return whether the guards that are in force now let the victims go."""
+        return bool(ask_guards(self._failed, self._found.slots[list(self._away)]).may_go.all())
 
     def _without(self) -> WhatIf:
         trial = self._failed.trial(self._row)
