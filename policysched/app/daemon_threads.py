@@ -1,4 +1,7 @@
-"""`DaemonThreads`: what a loop leaves to threads, none of which the end of the process waits for."""
+"""`DaemonThreads`: what a loop leaves to threads, none of which the end of the process waits for.
+
+`Threads` are so many of them.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,37 @@ class DaemonThreads(ThreadPoolExecutor):
 
         threading.Thread(target=work, name="waiting", daemon=True).start()
         return made
+
+
+class Threads:
+    """Calls functions in threads of the running loop, so many at once.
+
+    What waits for a thread is held by who asked alone: who gives up leaves nothing behind. What has begun is counted
+    until it ends, whoever still waits for it.
+
+    Args:
+        most: How many calls there may be at once.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._turns = asyncio.Semaphore(most)
+
+    async def call(self, function: Callable[..., T], *given: Any) -> T:
+        """Call a function in its turn."""
+        await self._turns.acquire()
+        try:
+            made = asyncio.get_running_loop().run_in_executor(None, function, *given)
+        except BaseException:
+            self._turns.release()
+            raise
+        made.add_done_callback(self._ended)
+        await asyncio.wait((made,))
+        return made.result()
+
+    def _ended(self, made: asyncio.Future[T]) -> None:
+        self._turns.release()
+        if not made.cancelled():
+            made.exception()  # whoever waits gets it; nobody may
 
 
 def run_in_loop(work: Coroutine[Any, Any, None]) -> None:

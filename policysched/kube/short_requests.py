@@ -31,6 +31,8 @@ HAPPY_EYEBALLS: Final = 0.25
 """After how long the next address of a name is tried beside one that does not answer. Units: seconds."""
 MOST_HEADS: Final = 16
 """How many kinds of heads are kept ready: they change with the credentials."""
+CODE_LENGTH: Final = 3
+"""Units: digits."""
 _END, _LINE = b"\r\n\r\n", b"\r\n"
 _TYPE, _LENGTH, _ENCODING = b"\r\ncontent-type:", b"\r\ncontent-length:", b"\r\ncontent-encoding:"
 _TRANSFER, _CONNECTION, _RETRY = b"\r\ntransfer-encoding:", b"\r\nconnection:", b"\r\nretry-after:"
@@ -290,20 +292,20 @@ def read_answer(received: bytes | bytearray, most: int, *, ended: bool = False) 
         BrokenAnswerError: it is none.
         ValueError: a number in it is none.
     """
-    at = received.find(_END)
-    while at >= 0 and received[9:10] == b"1":  # an interim answer: the one that counts follows
-        received = received[at + 4 :]
-        at = received.find(_END)
+    begin, at = 0, received.find(_END)
+    while at >= 0 and received[begin + 9 : begin + 10] == b"1" and begin <= LARGEST_HEAD:
+        begin = at + len(_END)  # behind an interim answer follows the one that counts
+        at = received.find(_END, begin)
     if len(received) > most + LARGEST_HEAD:
         raise TooLargeError("an answer that is too large")
     if at < 0:
         if ended or len(received) > LARGEST_HEAD:
             raise BrokenAnswerError("half of an answer")
         return None
-    head = bytes(received[:at])
+    head = bytes(received[begin:at])
     version, _, rest = head.partition(_LINE)[0].partition(b" ")
     code, _, reason = rest.partition(b" ")
-    if not version.startswith(b"HTTP/1."):
+    if not version.startswith(b"HTTP/1.") or len(code) != CODE_LENGTH or int(code) < HTTPStatus.OK:
         raise BrokenAnswerError("an answer that is no HTTP")
     fields = head.lower()
     body = _body(received, at + len(_END), int(code), fields, ended=ended)
@@ -312,7 +314,7 @@ def read_answer(received: bytes | bytearray, most: int, *, ended: bool = False) 
     if len(body) > most:
         raise TooLargeError("an answer that is too large")
     content_type = _field(fields, _TYPE).partition(b";")[0].strip().decode("latin-1")
-    kept = version == b"HTTP/1.1" and _field(fields, _CONNECTION) != b"close"
+    kept = version == b"HTTP/1.1" and b"close" not in _field(fields, _CONNECTION)
     retry_after = _field(fields, _RETRY).decode("latin-1")
     return Answer(int(code), reason.decode("latin-1"), content_type, retry_after, body), kept
 
@@ -351,6 +353,8 @@ def _joined(received: bytes | bytearray, at: int) -> bytes | None:
         if size < 0:
             raise BrokenAnswerError("an answer that is no HTTP")
         if size == 0:
+            if received.find(_END, line) + len(_END) < len(received):
+                raise BrokenAnswerError("an answer that is longer than it says")
             return b"".join(pieces)
         at = line + 2 + size + 2
         if at > len(received):

@@ -346,6 +346,14 @@ def test_other_kinds_are_no_policies() -> None:
     assert check_documents(read("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", "p.yaml")) == []
 
 
+@pytest.mark.parametrize("field", ["filters", "scores", "let"])
+@pytest.mark.parametrize("item", [None, 1, {"x": 1}])
+def test_very_many_items_that_are_none_are_told(field: str, item: object) -> None:
+    [first, *_] = check([_policy(**{field: [item] * 300})])
+    assert first["field"].startswith(f"spec.{field}")
+    assert first["severity"] == "error"
+
+
 def test_of_very_many_wrong_fields_the_first_are_told() -> None:
     names = [f"n{number}" for number in range(30_000)]
     begin = time.process_time()

@@ -93,7 +93,14 @@ def test_answer_without_a_length_ends_with_its_connection() -> None:
     assert read_answer(received, MOST, ended=True) == (Answer(503, "Busy now", "text/html", "7", b"later"), True)
 
 
-@pytest.mark.parametrize("line", [b"HTTP/1.0 200 OK\r\n", b"HTTP/1.1 200 OK\r\nConnection: close\r\n"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"HTTP/1.0 200 OK\r\n",
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n",
+        b"HTTP/1.1 200 OK\r\nConnection: x, Close\r\n",
+    ],
+)
 def test_connection_that_will_close_is_not_used_again(line: bytes) -> None:
     found = read_answer(line + b"Content-Length: 0\r\n\r\n", MOST)
     assert found is not None
@@ -105,6 +112,11 @@ def test_connection_that_will_close_is_not_used_again(line: bytes) -> None:
     [
         b"SSH-2.0-OpenSSH\r\n\r\n",
         b"HTTP/1.1 two OK\r\n\r\n",
+        b"HTTP/1.1 42 OK\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 0 OK\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 -99 OK\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n" * 8000,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + OK + b"\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nabc",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-3\r\n\r\n\r\n",
@@ -217,6 +229,17 @@ async def test_server_must_be_trusted_and_its_connections_end(tmp_path: Path, tr
             else:
                 with pytest.raises(ssl.SSLCertVerificationError):
                     await post(requests)
+
+
+def test_interim_answers_without_an_end_take_no_more_work_than_a_large_head() -> None:
+    def work(number: int) -> int:
+        def read() -> None:
+            with pytest.raises(BrokenAnswerError):
+                read_answer(b"HTTP/1.1 100 Continue\r\n\r\n" * number, 1 << 20)
+
+        return calls(read)
+
+    assert work(32_000) <= work(8_000) + 8
 
 
 def test_answer_of_an_api_server_takes_few_calls_to_read() -> None:

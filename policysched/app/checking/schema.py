@@ -138,7 +138,9 @@ def mended(policy: Object, found: list[Diagnostic]) -> dict[str, Any]:
         if not isinstance(parent, dict):
             continue
         if listed:
-            parent[listed[1]][int(listed[2])] = item
+            items, place = parent.get(listed[1]), int(listed[2])
+            if isinstance(items, list) and place < len(items):  # they may have gone as a whole before
+                items[place] = item
             continue
         value = parent.pop(name, None)
         meant = _meant(one.field) if one.message.startswith(UNKNOWN) else ""

@@ -10,12 +10,12 @@ Source: kubernetes/autoscaler issue 6407.
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 
+from policysched.app.daemon_threads import Threads
 from policysched.app.serving.answers import JSON, RefusedError, text_answer
 from policysched.app.serving.asked import AskedPod, Decide, LiveDecision
 from policysched.app.serving.bodies import AGAIN, Bodies
@@ -45,7 +45,7 @@ class DryRunEndpoint:
         self._decide, self._loop = decide, loop
         self._bodies = Bodies("dry-runs", MOST_REQUESTS, LARGEST_BODY)
         self._turn = asyncio.Lock()
-        self._reader = ThreadPoolExecutor(1, "dry-run-bodies")
+        self._reader = Threads(1)
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Answer a request of somebody who may ask.
@@ -58,7 +58,7 @@ class DryRunEndpoint:
         async with self._bodies.read(request) as body:
             if not body:
                 raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is empty: a Pod is wanted, as JSON or YAML")
-            asked = await asyncio.get_running_loop().run_in_executor(self._reader, read_pods, body, options)
+            asked = await self._reader.call(read_pods, body, options)
             try:
                 async with asyncio.timeout(DECIDED_WITHIN):
                     return await self._decided(asked, options)

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from policysched.app.clock import SystemClock
+from policysched.app.daemon_threads import Threads
 from policysched.app.serving.answers import JSON, RefusedError, refusal, text_answer
 from policysched.app.serving.bodies import Bodies
 from policysched.app.serving.certificates import ServingCertificate, server_context
@@ -81,7 +81,7 @@ class Webhook:
 
     def __init__(self) -> None:
         self._bodies = Bodies("reviews", MOST, LARGEST)
-        self._checkers = ThreadPoolExecutor(AT_ONCE, "reviews")
+        self._checkers = Threads(AT_ONCE)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, whatever it is."""
@@ -102,7 +102,7 @@ class Webhook:
             raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, f"{PATH} takes POST", {"Allow": "POST"})
         async with self._bodies.read(request) as raw:
             try:
-                said = await asyncio.get_running_loop().run_in_executor(self._checkers, answer, raw)
+                said = await self._checkers.call(answer, raw)
             except UsageError as error:
                 raise RefusedError(HTTPStatus.BAD_REQUEST, str(error)) from error
         return text_answer(said.decode(), media=JSON)
