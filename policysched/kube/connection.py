@@ -147,8 +147,8 @@ class Connection:
     async def close(self) -> None:
         """Close all connections."""
         if self._short is not None:
-            self._short.close()
-            self._short = None
+            short, self._short = self._short, None
+            await short.close()
         if self._session is not None:
             await self._session.close()
             self._session = None

@@ -117,13 +117,15 @@ class ShortRequests:
         """How many connections there are."""
         return len(self._open)
 
-    def close(self) -> None:
-        """Drop all connections."""
-        for channel in list(self._open):
-            channel.drop()
+    async def close(self) -> None:
+        """Drop all connections, and wait until they are gone: the loop may end next."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        for channel in list(self._open):
+            channel.drop()
+        while self._open:
+            await asyncio.sleep(0)
 
     def _text(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
         head = self._heads.get(key := tuple(headers.items()))

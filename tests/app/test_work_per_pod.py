@@ -49,7 +49,7 @@ class _Wire(asyncio.Transport):
         asyncio.get_running_loop().call_soon(self._protocol.data_received, CREATED)
 
     def abort(self) -> None:
-        """End."""
+        asyncio.get_running_loop().call_soon(self._protocol.connection_lost, None)
 
 
 @dataclass

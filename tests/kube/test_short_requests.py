@@ -60,7 +60,8 @@ async def asked(
     try:
         yield requests
     finally:
-        requests.close()
+        await requests.close()
+        assert not requests.open_count
         server.close()
         await server.wait_closed()
 
