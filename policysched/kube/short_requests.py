@@ -13,6 +13,7 @@ Source: RFC 9112 (HTTP/1.1), sections 4 to 7.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import socket
 import ssl
 from collections.abc import Mapping
@@ -76,6 +77,7 @@ class ShortRequests:
         self._port = parts.port or (443 if self._secure else 80)
         self._tls = (tls or ssl.create_default_context()) if self._secure else None
         self._name = (server_hostname or self._host) if self._secure else None
+        self._next_address = None if _is_address(self._host) else HAPPY_EYEBALLS
         self._prefix = parts.path.rstrip("/")
         self._headers = {"Host": parts.netloc, **headers}
         self._heads: dict[tuple[tuple[str, str], ...], bytes] = {}
@@ -155,7 +157,7 @@ class ShortRequests:
                     self._port,
                     ssl=self._tls,
                     server_hostname=self._name,
-                    happy_eyeballs_delay=HAPPY_EYEBALLS,
+                    happy_eyeballs_delay=self._next_address,
                 )
         except (TimeoutError, ssl.SSLError, socket.gaierror):
             raise
@@ -319,6 +321,15 @@ def read_answer(received: bytes | bytearray, most: int, *, ended: bool = False) 
     kept = version == b"HTTP/1.1" and b"close" not in _field(fields, _CONNECTION)
     retry_after = _field(fields, _RETRY).decode("latin-1")
     return Answer(int(code), reason.decode("latin-1"), content_type, retry_after, body), kept
+
+
+def _is_address(host: str) -> bool:
+    """Whether it is an address and no name: then there is no other that might answer sooner."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _field(fields: bytes, begin: bytes) -> bytes:
