@@ -309,7 +309,7 @@ def read_answer(received: bytes | bytearray, most: int, *, ended: bool = False) 
     head = bytes(received[begin:at])
     version, _, rest = head.partition(_LINE)[0].partition(b" ")
     code, _, reason = rest.partition(b" ")
-    if not version.startswith(b"HTTP/1.") or len(code) != CODE_LENGTH or int(code) < HTTPStatus.OK:
+    if not (version.startswith(b"HTTP/1.") and code.isdigit() and len(code) == CODE_LENGTH and code >= b"200"):
         raise BrokenAnswerError("an answer that is no HTTP")
     fields = head.lower()
     body = _body(received, at + len(_END), int(code), fields, ended=ended)

@@ -133,16 +133,20 @@ def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def _second_attempt(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T:
-    plain = _plain(kind, raw)
+    made = plain(kind, raw)
     try:
-        return msgspec.convert(plain, shape)
+        return msgspec.convert(made, shape)
     except msgspec.ValidationError as error:
         what, field = _problem(str(error))
-        raise ObjectError(kind, _key(plain), _reason(what), field) from error
+        raise ObjectError(kind, _key(made), _reason(what), field) from error
 
 
-def _plain(kind: str, raw: bytes | Mapping[str, Any]) -> Any:
-    """Read an object without its nulls and without what is nested so deep that nothing reads it."""
+def plain(kind: str, raw: bytes | Mapping[str, Any]) -> Any:
+    """Read an object without its nulls and, from a text, without what is nested so deep that nothing reads it.
+
+    Raises:
+        ObjectError: it is no JSON, or nested too deeply.
+    """
     try:
         return without_nulls(msgspec.json.decode(shallow(raw)) if isinstance(raw, bytes) else raw)
     except (msgspec.MsgspecError, UnicodeError) as error:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from policysched.model.decode import ObjectError, decode, decode_node, decode_pod, without_nulls
+from policysched.model.decode import ObjectError, decode, decode_node, decode_pod, plain
 from policysched.model.objects import PriorityClass
 from policysched.model.quantity import QuantityError, parse
 from policysched.model.requests import container_amounts
@@ -56,7 +56,7 @@ def fill_node(raw: Mapping[str, Any]) -> Object:
     Raises:
         ObjectError: it is malformed.
     """
-    node: Object = without_nulls(raw)
+    node: Object = plain("Node", raw)
     decode_node(node)  # refuses wrong shapes, so that the steps below can rely on them
     status = node.setdefault("status", {})
     if "allocatable" not in status and status.get("capacity"):
@@ -71,7 +71,7 @@ def fill_pod(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
     Raises:
         ObjectError: it is malformed, or names a priority class that does not exist.
     """
-    pod: Object = without_nulls(raw)
+    pod: Object = plain("Pod", raw)
     decode_pod(pod)  # refuses wrong shapes, so that the steps below can rely on them
     metadata, spec = pod.setdefault("metadata", {}), pod.setdefault("spec", {})
     metadata["namespace"] = metadata.get("namespace") or "default"

@@ -14,7 +14,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from policysched.model.decode import ObjectError, decode, decode_node, decode_pod, decode_storage, without_nulls
+from policysched.model.decode import ObjectError, decode, decode_node, decode_pod, decode_storage, plain
 from policysched.model.defaults import (
     Object,
     PriorityClasses,
@@ -284,7 +284,7 @@ def fill(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
         return fill_pod(raw, classes)
     if found is NODES:
         return fill_node(raw)
-    made: Object = without_nulls(raw)
+    made: Object = plain(str(raw.get("kind") or "object"), raw)
     if found is not None:
         metadata = made.setdefault("metadata", {})
         if not isinstance(metadata, dict):

@@ -226,3 +226,12 @@ def test_objects_of_every_kind_are_filled_in(raw: dict[str, Any], expected: dict
 def test_metadata_that_is_no_object_is_refused() -> None:
     with pytest.raises(ObjectError, match="metadata: expected an object"):
         fill({"kind": "Service", "metadata": "x"}, NONE)
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Node", "Service"])
+def test_what_is_nested_too_deeply_is_malformed(kind: str) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    with pytest.raises(ObjectError, match="nested too deeply"):
+        fill({"kind": kind, "apiVersion": "v1", "metadata": {"name": "a", "deep": deep}}, priority_classes(()))

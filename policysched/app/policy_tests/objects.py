@@ -17,6 +17,9 @@ from policysched.errors import UsageError
 Object = Mapping[str, Any]
 NUMBER: Final = "*"
 """What stands for the number of an object among those of its kind."""
+LARGEST: Final = 64 << 20
+"""How much counts may make of what is written, and `BESIDE` an object. Units: bytes."""
+BESIDE: Final = 256
 _ALLOCATABLE: Final = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 _TAINT: Final = re.compile(r"(?P<key>[^=:]+)(?:=(?P<value>[^:]*))?:(?P<effect>NoSchedule|PreferNoSchedule|NoExecute)")
 
@@ -36,6 +39,7 @@ def cluster_objects(source: PolicyTestSource, cluster: str | ShortCluster | None
         return []
     if isinstance(cluster, str):
         return file_objects(source, cluster, path)
+    _refuse_floods(source, cluster, path)
     found: list[Object] = []
     for index, name in enumerate(cluster.files):
         found += file_objects(source, name, f"{path}.files[{index}]")
@@ -48,6 +52,17 @@ def cluster_objects(source: PolicyTestSource, cluster: str | ShortCluster | None
             raise source.refusal(f"{path}.objects[{index}]", "expected an object with a kind and metadata")
         found.append(one)
     return found
+
+
+def _refuse_floods(source: PolicyTestSource, cluster: ShortCluster, path: str) -> None:
+    """Refuse counts that make more in sum than a large cluster is, before any of it is made."""
+    parts = [(f"nodes[{index}]", one.count, msgspec.json.encode(one)) for index, one in enumerate(cluster.nodes)]
+    parts += [(f"pods[{index}]", one.count, msgspec.json.encode(one)) for index, one in enumerate(cluster.pods)]
+    made = 0
+    for place, count, text in parts:
+        made += count * (BESIDE + len(text))
+        if made > LARGEST:
+            raise source.refusal(f"{path}.{place}", "more nodes and pods than a cluster may have here")
 
 
 def file_objects(source: PolicyTestSource, name: str, path: str) -> list[Object]:

@@ -59,6 +59,11 @@ BROKEN = [
         "cluster: {objects: [{kind: 3}]}\ntests: [{given: a, expect: {}}]",
         "1:21: expected an object with a kind and metadata",
     ),
+    (
+        "cluster: {nodes: [{name: a, count: 100000}],\n pods: [{name: b, count: 100000}, {name: c, count: 100000}]}\n"
+        "tests: [{given: a, expect: {}}]",
+        "2:35: more nodes and pods than a cluster may have here",
+    ),
     ("cluster: {pods: [{labels: {}}]}\ntests: [{given: a, expect: {}}]", "1:18: a pod of the cluster needs a name"),
 ]
 
