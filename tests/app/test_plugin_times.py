@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from policysched.app.running.plugin_times import PluginTimes
+from policysched.app.running.metrics.plugin_times import PluginTimes
 from policysched.framework.out_of_tree.watch import PluginWatch
 
 

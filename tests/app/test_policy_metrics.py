@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from policysched.app.configuration.profiles import default_profile
-from policysched.app.running.policy_metrics import EXAMINE, PolicyMetrics
-from policysched.app.running.scheduler_metrics import SchedulerMetrics
-from policysched.app.running.timing_metrics import TimingMetrics
+from policysched.app.running.metrics.policy_metrics import EXAMINE, PolicyMetrics
+from policysched.app.running.metrics.scheduler_metrics import SchedulerMetrics
+from policysched.app.running.metrics.timing_metrics import TimingMetrics
 from policysched.model.policy import decode_policy
 from policysched.pausing import finished
 from policysched.rules.policy_set.store import PolicyStore

@@ -6,8 +6,8 @@ import pytest
 from aiohttp import web
 
 from policysched.app.clock import SystemClock
-from policysched.app.running.process_metrics import MetricAges
-from policysched.app.running.request_metrics import RequestMetrics
+from policysched.app.running.metrics.process_metrics import MetricAges
+from policysched.app.running.metrics.request_metrics import RequestMetrics
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport

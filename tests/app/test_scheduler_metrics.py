@@ -10,8 +10,8 @@ from prometheus_client import Histogram as LibraryHistogram
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from policysched.app.running.policy_metrics import PolicyMetrics
-from policysched.app.running.scheduler_metrics import Histogram, SchedulerMetrics, exponential
+from policysched.app.running.metrics.policy_metrics import PolicyMetrics
+from policysched.app.running.metrics.scheduler_metrics import Histogram, SchedulerMetrics, exponential
 from policysched.framework.post_filter import PostFilterResult
 from policysched.model.policy import decode_policy
 from policysched.pausing import finished

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import default_profile
-from policysched.app.running.process_metrics import ProcessMetrics
+from policysched.app.running.metrics.process_metrics import ProcessMetrics
 from policysched.kube.client import AT_ONCE, KubeClient
 from policysched.kube.connection import Connection
 from policysched.kube.events.writer import MOST_WORKERS, EventWriter

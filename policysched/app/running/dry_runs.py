@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from policysched.app.running.extenders import RunningExtenders
 from policysched.app.serving.answers import RefusedError
-from policysched.app.serving.asked import AskedPod, LiveDecision
+from policysched.app.serving.dry_run.asked import AskedPod, LiveDecision
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod

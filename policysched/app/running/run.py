@@ -36,9 +36,9 @@ from policysched.app.running.garbage_collection import (
     taking_lists,
 )
 from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leadership, new_identity
+from policysched.app.running.metrics.process_metrics import ProcessMetrics
 from policysched.app.running.node_metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.running.object_handlers import MalformedPods, ObjectHandler, PolicyHandler
-from policysched.app.running.process_metrics import ProcessMetrics
 from policysched.app.running.watchdog import Watchdog
 from policysched.app.serving.health import HEALTHZ, READYZ, Health
 from policysched.app.serving.options import ServingOptions

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from policysched.app.serving.metric_limits import NO_METRIC_LIMITS, MetricLimits
+from policysched.app.serving.metrics.metric_limits import NO_METRIC_LIMITS, MetricLimits
 from policysched.app.serving.tls_limits import NO_LIMITS, TlsLimits
 from policysched.app.serving.users import DEFAULT_PROXY, FrontProxy
 from policysched.errors import UsageError

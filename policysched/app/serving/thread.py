@@ -20,10 +20,10 @@ from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
 from policysched.app.daemon_threads import run_in_loop
-from policysched.app.serving.asked import Decide
-from policysched.app.serving.certificates import ServingCertificate
+from policysched.app.serving.dry_run.asked import Decide
 from policysched.app.serving.health import HEALTHZ, LIVEZ, Health, Heartbeat
 from policysched.app.serving.options import ReviewOptions, ServingOptions
+from policysched.app.serving.tls.certificates import ServingCertificate
 from policysched.errors import UsageError
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
@@ -108,7 +108,7 @@ async def _look_up(reviews: ReviewOptions, connect: Callable[[], Awaitable[Conne
     Raises:
         UsageError: they cannot.
     """
-    from policysched.app.serving.client_authorities import UNREADABLE, read_client_authorities  # noqa: PLC0415
+    from policysched.app.serving.tls.client_authorities import UNREADABLE, read_client_authorities  # noqa: PLC0415
 
     connection = await _opened(connect, reviews.authentication_kubeconfig, "--authentication-kubeconfig")
     try:
@@ -129,12 +129,12 @@ async def _serve(
 ) -> None:
     """Serve until cancelled, in the thread."""
     from policysched.app.serving.access import DelegatedAccess  # noqa: PLC0415 - see above
-    from policysched.app.serving.client_authorities import follow_client_authorities  # noqa: PLC0415
-    from policysched.app.serving.dry_runs import DryRunEndpoint  # noqa: PLC0415
+    from policysched.app.serving.dry_run.dry_runs import DryRunEndpoint  # noqa: PLC0415
     from policysched.app.serving.endpoints import Endpoints  # noqa: PLC0415
-    from policysched.app.serving.metric_limits import LimitedMetrics  # noqa: PLC0415
-    from policysched.app.serving.pod_resources import PodResourceSeries  # noqa: PLC0415
+    from policysched.app.serving.metrics.metric_limits import LimitedMetrics  # noqa: PLC0415
+    from policysched.app.serving.metrics.pod_resources import PodResourceSeries  # noqa: PLC0415
     from policysched.app.serving.server import SecureServer  # noqa: PLC0415
+    from policysched.app.serving.tls.client_authorities import follow_client_authorities  # noqa: PLC0415
     from policysched.app.serving.verbosity import VerbosityEndpoint  # noqa: PLC0415
 
     (served, loop), clock = shown, SystemClock()

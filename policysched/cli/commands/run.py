@@ -116,7 +116,7 @@ def _metrics(flags: RunFlags) -> MetricOptions:
 
 
 def _serving(flags: RunFlags) -> ServingOptions:
-    from policysched.app.serving.metric_limits import read_metric_limits  # noqa: PLC0415
+    from policysched.app.serving.metrics.metric_limits import read_metric_limits  # noqa: PLC0415
     from policysched.app.serving.options import ALWAYS_ALLOWED, ANYWHERE, PORT, TTL, ReviewOptions, ServingOptions  # noqa: PLC0415
     from policysched.app.serving.tls_limits import TLS_12, TlsLimits  # noqa: PLC0415
 

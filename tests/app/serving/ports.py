@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 import aiohttp
 from aiohttp import web
 
-from policysched.app.serving.certificates import ServingCertificate
 from policysched.app.serving.options import ServingOptions
 from policysched.app.serving.server import Handle, SecureServer
 from policysched.app.serving.thread import listen
+from policysched.app.serving.tls.certificates import ServingCertificate
 
 
 def free_port() -> int:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from policysched.app.serving.certificates import ServingCertificate
 from policysched.app.serving.options import ServingOptions
-from policysched.app.serving.self_signed import self_signed
+from policysched.app.serving.tls.certificates import ServingCertificate
+from policysched.app.serving.tls.self_signed import self_signed
 from policysched.errors import UsageError
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from policysched.app.serving import client_authorities
-from policysched.app.serving.certificates import ServingCertificate
-from policysched.app.serving.client_authorities import CONFIG_MAP, follow_client_authorities
 from policysched.app.serving.options import ServingOptions
-from policysched.app.serving.self_signed import self_signed
+from policysched.app.serving.tls import client_authorities
+from policysched.app.serving.tls.certificates import ServingCertificate
+from policysched.app.serving.tls.client_authorities import CONFIG_MAP, follow_client_authorities
+from policysched.app.serving.tls.self_signed import self_signed
 from policysched.framework import ApiError
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)

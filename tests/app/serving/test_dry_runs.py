@@ -20,10 +20,10 @@ from policysched.app.configuration.reading import load_configuration
 from policysched.app.running.dry_runs import LiveDryRuns
 from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.serving.answers import RefusedError, refusal
-from policysched.app.serving.asked import AskedPod, LiveDecision
-from policysched.app.serving.dry_runs import MOST_REQUESTS, DryRunEndpoint
-from policysched.app.serving.pod_requests import LARGEST_BODY, Asked, Options, read_pods
-from policysched.app.serving.record_answers import encoded, shortened
+from policysched.app.serving.dry_run.asked import AskedPod, LiveDecision
+from policysched.app.serving.dry_run.dry_runs import MOST_REQUESTS, DryRunEndpoint
+from policysched.app.serving.dry_run.pod_requests import LARGEST_BODY, Asked, Options, read_pods
+from policysched.app.serving.dry_run.record_answers import encoded, shortened
 from policysched.model.decode import decode_pod
 from policysched.model.defaults import priority_classes
 from policysched.model.kinds import PODS, POLICIES, fill, kind_of
@@ -242,7 +242,7 @@ async def test_body_that_takes_long_to_read_holds_up_no_other_request(monkeypatc
         assert release.wait(60)
         return read_pods(body, options)
 
-    monkeypatch.setattr("policysched.app.serving.dry_runs.read_pods", slow)
+    monkeypatch.setattr("policysched.app.serving.dry_run.dry_runs.read_pods", slow)
     live = await Live().told(node("n1"))
     async with served(live) as port:
         asked = asyncio.create_task(post(port, json.dumps(pod()).encode()))
@@ -255,7 +255,7 @@ async def test_body_that_takes_long_to_read_holds_up_no_other_request(monkeypatc
 async def test_request_that_takes_too_long_ends_what_the_scheduler_does_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("policysched.app.serving.dry_runs.DECIDED_WITHIN", 0.05)
+    monkeypatch.setattr("policysched.app.serving.dry_run.dry_runs.DECIDED_WITHIN", 0.05)
     ended = asyncio.Event()
 
     async def for_ever(_: AskedPod) -> LiveDecision:

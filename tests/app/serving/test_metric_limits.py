@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from policysched.app.serving.metric_limits import (
+from policysched.app.serving.metrics.metric_limits import (
     NO_METRIC_LIMITS,
     UNEXPECTED,
     LimitedMetrics,

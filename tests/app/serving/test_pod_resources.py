@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from policysched.app.serving.endpoints import Endpoints
 from policysched.app.serving.health import Health
-from policysched.app.serving.pod_resources import PORTION, PodResourceSeries
+from policysched.app.serving.metrics.pod_resources import PORTION, PodResourceSeries
 from policysched.model.decode import decode_pod
 from policysched.model.objects import Pod
 from tests.app.serving.ports import open_port

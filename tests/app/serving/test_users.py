@@ -16,9 +16,9 @@ from cryptography.x509.oid import NameOID
 
 from policysched.app.serving.access import DelegatedAccess
 from policysched.app.serving.answers import RefusedError, refusal
-from policysched.app.serving.certificates import ServingCertificate
 from policysched.app.serving.options import ServingOptions
-from policysched.app.serving.self_signed import self_signed
+from policysched.app.serving.tls.certificates import ServingCertificate
+from policysched.app.serving.tls.self_signed import self_signed
 from policysched.app.serving.users import FrontProxy
 from policysched.errors import UsageError
 from tests.app.serving.ports import Port, open_port

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from policysched.app.serving.access import Sender
-from policysched.app.serving.certificates import ServingCertificate
+from policysched.app.serving.tls.certificates import ServingCertificate
 from policysched.app.serving.users import FrontProxy
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError

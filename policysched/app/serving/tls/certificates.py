@@ -18,8 +18,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from policysched.app.serving.named_certificates import NamedPair, by_server_name
 from policysched.app.serving.options import ServingOptions
+from policysched.app.serving.tls.named_certificates import NamedPair, by_server_name
 from policysched.app.serving.tls_limits import NO_LIMITS, TlsLimits
 from policysched.app.serving.users import DEFAULT_PROXY, CertificateUsers, FrontProxy
 from policysched.errors import UsageError
@@ -184,7 +184,7 @@ def _own_pair(folder: Path | None, now: datetime) -> Pair:
     Raises:
         UsageError: the folder cannot be used.
     """
-    from policysched.app.serving.self_signed import self_signed  # noqa: PLC0415 - only where there is no certificate
+    from policysched.app.serving.tls.self_signed import self_signed  # noqa: PLC0415 - only where there is no certificate
 
     if folder is None:
         return self_signed(socket.gethostname(), now)
