@@ -12,8 +12,8 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.joint_results import joint_filters, joint_scores
 from policysched.schedule.cycle.record import make_record
+from policysched.schedule.cycle.results.joint_results import joint_filters, joint_scores
 from tests.build import cluster, node, pod
 from tests.rules.build import Spec, compiled
 

@@ -15,8 +15,8 @@ from policysched.model.objects import ClaimSource, Pod, Volume
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.per_pod_results import laid_over
-from policysched.schedule.cycle.plugin_results import FilterResults, ScoreResults
 from policysched.schedule.cycle.record import make_record
+from policysched.schedule.cycle.results.plugin_results import FilterResults, ScoreResults
 from tests.build import cluster, node, pod
 from tests.schedule.parts import FakeFilter, FakeScore, engine
 

@@ -28,7 +28,7 @@ from policysched.rules.dependencies.what_if import reads_pods
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import Evaluation
-from policysched.schedule.cycle.plugin_results import FilterResults
+from policysched.schedule.cycle.results.plugin_results import FilterResults
 from policysched.schedule.cycle.what_if import Trial
 from policysched.state.placed.pods import PlacedPod, pod_id
 from tests.build import cluster, node, pod

@@ -27,7 +27,7 @@ from policysched.model.selection.node_selectors import REPELLING_EFFECTS, Tolera
 from policysched.plugins.node_resources.fit import by_name
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.schedule.cycle.decision import Decision
-from policysched.schedule.cycle.plugin_results import FilterResults
+from policysched.schedule.cycle.results.plugin_results import FilterResults
 
 MOST_TAINTS: Final = 64
 """How many taints are told apart; further ones stay under the filter's reason."""

@@ -2,6 +2,6 @@
 
 Comes in: a pod, a profile, the cluster's columns. Goes out: a decision, and its record. Pods of a class share an
 `evaluation`, which asks plugins again only about rows that changed; `per_pod_results` adds what belongs to one
-pod alone, `earlier` what was known before an edit of policies. `engine` decides, `record` describes a decision,
+pod alone, `results` keeps what each plugin answers. `engine` decides, `record` describes a decision,
 `what_if` asks about other pods on a node.
 """

@@ -17,7 +17,7 @@ from policysched.framework.cycle_state import CycleState
 from policysched.framework.status import filter_error
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.evaluation import NARROWED, Evaluation
-from policysched.schedule.cycle.plugin_results import PRE_FILTER_RESULT
+from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT
 from policysched.schedule.timing import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 from policysched.state.cluster import Cluster
 

@@ -23,7 +23,6 @@ from policysched.model.objects import Pod
 from policysched.pausing import Pausing
 from policysched.schedule.cycle.classes import class_key
 from policysched.schedule.cycle.decision import Decision
-from policysched.schedule.cycle.earlier import EarlierResults
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.nominated_pods import with_nominated_pods
 from policysched.schedule.cycle.per_pod_results import (
@@ -31,6 +30,7 @@ from policysched.schedule.cycle.per_pod_results import (
     with_out_of_tree_scores,
     with_per_pod_results,
 )
+from policysched.schedule.cycle.results.earlier import EarlierResults
 from policysched.schedule.timing import FILTERED, PREPARED, SCORED, CycleTimes, Timing
 from policysched.state.cluster import Cluster
 

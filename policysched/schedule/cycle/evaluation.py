@@ -36,10 +36,16 @@ from policysched.framework.out_of_tree.adapter import PodCycle
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing, finished
-from policysched.schedule.cycle.earlier import EarlierResults
-from policysched.schedule.cycle.joint_results import JointFilters, JointScores, joint_filters, joint_scores
-from policysched.schedule.cycle.out_of_tree_results import KnownAnswers, OutOfTreePart
-from policysched.schedule.cycle.plugin_results import PRESENCE, FilterResults, NarrowedNodes, RowChanges, ScoreResults
+from policysched.schedule.cycle.results.earlier import EarlierResults
+from policysched.schedule.cycle.results.joint_results import JointFilters, JointScores, joint_filters, joint_scores
+from policysched.schedule.cycle.results.out_of_tree_results import KnownAnswers, OutOfTreePart
+from policysched.schedule.cycle.results.plugin_results import (
+    PRESENCE,
+    FilterResults,
+    NarrowedNodes,
+    RowChanges,
+    ScoreResults,
+)
 from policysched.schedule.cycle.what_if import Trial
 from policysched.schedule.timing import (
     FILTER,

@@ -26,7 +26,7 @@ from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import BEHIND_ALL, Evaluation
 from policysched.schedule.cycle.per_pod_results import laid_over
-from policysched.schedule.cycle.plugin_results import FilterResults, ScoreResults
+from policysched.schedule.cycle.results.plugin_results import FilterResults, ScoreResults
 
 log = logging.getLogger(__name__)
 NOT_ASKED = Status(

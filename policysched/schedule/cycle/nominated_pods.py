@@ -18,7 +18,7 @@ import numpy as np
 from policysched.framework import NO_ROWS, ChangedRows, Codes, FilterPlugin, Status
 from policysched.schedule.cycle.evaluation import NARROWED, Evaluation
 from policysched.schedule.cycle.per_pod_results import laid_over
-from policysched.schedule.cycle.plugin_results import FilterResults
+from policysched.schedule.cycle.results.plugin_results import FilterResults
 from policysched.schedule.cycle.what_if import verdicts_on
 
 

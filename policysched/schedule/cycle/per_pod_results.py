@@ -22,14 +22,14 @@ from policysched.framework.out_of_tree.adapter import OutOfTreePlugin, PodCycle
 from policysched.framework.profile import PerPodPlugins, Profile
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.evaluation import BEHIND_ALL, FEASIBLE, Evaluation, PreFilter, prepare_scores
-from policysched.schedule.cycle.out_of_tree_results import (
+from policysched.schedule.cycle.results.out_of_tree_results import (
     GivenScores,
     KnownAnswers,
     OutOfTreePart,
     OutOfTreeResults,
     ask_scores,
 )
-from policysched.schedule.cycle.plugin_results import FilterResults, NarrowedNodes, ScoreResults
+from policysched.schedule.cycle.results.plugin_results import FilterResults, NarrowedNodes, ScoreResults
 from policysched.schedule.timing import FILTER, PRE_FILTER, SCORE, asked
 
 

@@ -34,7 +34,7 @@ from policysched.framework.extender import Extender
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing, finished
 from policysched.schedule.cycle.decision import Decision
-from policysched.schedule.cycle.plugin_results import PRE_FILTER_RESULT, FilterResults
+from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT, FilterResults
 from policysched.schedule.cycle.what_if import POD_ASPECTS, Trial, asking_on
 from policysched.schedule.timing import POST_FILTER, Timing, awaited
 

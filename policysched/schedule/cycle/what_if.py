@@ -30,8 +30,8 @@ from policysched.framework.out_of_tree.adapter import PodCycle
 from policysched.framework.out_of_tree.node_info import NodeInfo
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing, finished
-from policysched.schedule.cycle.out_of_tree_results import OutOfTreeResults
-from policysched.schedule.cycle.plugin_results import FilterResults
+from policysched.schedule.cycle.results.out_of_tree_results import OutOfTreeResults
+from policysched.schedule.cycle.results.plugin_results import FilterResults
 from policysched.state.nominations import PodsByRow
 
 POD_ASPECTS: Final = int(ABOUT_PODS)

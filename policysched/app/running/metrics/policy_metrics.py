@@ -22,7 +22,7 @@ from policysched.model.policy import PolicyKey
 from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.evaluation import Evaluation
-from policysched.schedule.cycle.plugin_results import ScoreResults
+from policysched.schedule.cycle.results.plugin_results import ScoreResults
 from policysched.schedule.observer import Observer
 from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.schedule.timing import FILTER

@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 from policysched.app.running.metrics.scheduler_metrics import Histogram, Labels, exponential, is_kept, make_counters
 from policysched.framework import Clock, Code
 from policysched.framework.plugin import PREFIX
-from policysched.schedule.cycle.plugin_results import PRE_FILTER_RESULT
+from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT
 from policysched.schedule.timing import CYCLE_POINTS, FILTER, POST_FILTER, PRE_BIND, RESERVE
 
 TOGETHER: Final = 1024

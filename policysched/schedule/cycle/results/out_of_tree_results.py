@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import SKIP, Aspect, Code, Codes, FilterPlugin, RowNumbers, Rows, ScorePlugin, Scores, Status
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin, PodCycle
-from policysched.schedule.cycle.plugin_results import PRESENCE, FilterResults, ScoreResults
+from policysched.schedule.cycle.results.plugin_results import PRESENCE, FilterResults, ScoreResults
 from policysched.schedule.timing import NORMALIZE, PRE_SCORE, SCORE, CycleTimes, asked
 from policysched.state.cluster import Cluster
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from policysched.framework import SKIP, FilterPlugin, Narrow, ScorePlugin, Status
 from policysched.framework.profile import Profile
-from policysched.schedule.cycle.plugin_results import FilterResults, ScoreResults
+from policysched.schedule.cycle.results.plugin_results import FilterResults, ScoreResults
 
 
 class EarlierResults:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Codes, RowNumbers, Together, together_of
-from policysched.schedule.cycle.plugin_results import FilterResults, ScoreResults
+from policysched.schedule.cycle.results.plugin_results import FilterResults, ScoreResults
 
 ResultsT = TypeVar("ResultsT", FilterResults, ScoreResults)
 
