@@ -72,13 +72,18 @@ class ClusterSide:
         """Return the engine of a pod's profile, None where the pod is another scheduler's."""
         return self.engines.get(pod.spec.scheduler_name)
 
-    def landing(self, one: ReadPod, prefer: str) -> Landing:
-        """Say where a pod lands that is not on the cluster at the moment."""
+    def landing(self, one: ReadPod, *prefer: str) -> Landing:
+        """Say where a pod lands that is not on the cluster at the moment.
+
+        Args:
+            one: the pod.
+            prefer: which nodes it takes where they are among equally good ones, the first of them that is.
+        """
         pod, engine = as_waiting(one.pod), self._engine(one.pod)
         key = engine.key(pod)
         decision = engine.decide(pod, key)
         self._look(key, decision.evaluation)
-        return self._landing(decision, prefer)
+        return self._landing(decision, *prefer)
 
     def queued(self, one: ReadPod, prefer: str) -> Landing:
         """Say where a pod that waits lands, and keep it there."""
@@ -122,13 +127,14 @@ class ClusterSide:
             self.cluster.remove_pod(pod_id(victim))
         return True
 
-    def _landing(self, decision: Decision, prefer: str) -> Landing:
+    def _landing(self, decision: Decision, *prefer: str) -> Landing:
         if decision.row < 0:
             return Landing("", 0, decision.error() if decision.failed else decision.fit_error())
         names, ties = self.cluster.nodes.names, int(decision.tied.size)
-        row = self.cluster.nodes.row_of.get(prefer, -1)
-        if row >= 0 and (decision.tied == row).any():
-            return Landing(prefer, ties)
+        for name in prefer:
+            row = self.cluster.nodes.row_of.get(name, -1)
+            if row >= 0 and (decision.tied == row).any():
+                return Landing(name, ties)
         if ties == 1:
             return Landing(decision.node)
         return Landing(self._rng(decision.pod).choice(sorted(names[row] for row in decision.best)), ties)
@@ -229,7 +235,7 @@ class Comparing:
             cluster.remove_pod(identity)
         try:
             before = self.before.landing(one, one.pod.spec.node_name)
-            after = self.after.landing(two, before.node or one.pod.spec.node_name)
+            after = self.after.landing(two, before.node, one.pod.spec.node_name)
         finally:
             for cluster in clusters:
                 cluster.set_pod(one.pod, one.resources)

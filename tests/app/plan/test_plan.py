@@ -103,6 +103,13 @@ def test_plan_says_that_a_tie_decides_nothing() -> None:
     assert told(objects, nodes=[node("n9", labels=SSD)]) == set()
 
 
+@pytest.mark.parametrize("place", [f"n{number}" for number in range(1, 6)])
+def test_pod_that_has_to_leave_a_better_node_lands_where_it_runs_if_that_is_as_good(place: str) -> None:
+    large = {**node("n0"), "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "110"}}}
+    objects = [large, *(node(f"n{number}", labels=SSD) for number in range(1, 6)), bound("a", place, 1)]
+    assert told(objects, policies=[KEEP]) == {("a", "moves", "n0", place)}
+
+
 def test_plan_names_policies_that_decide_nothing() -> None:
     objects = ours([node("n1"), node("n2"), bound("a", "n1")])
     rules = [policy("all", **requiring("node.free.cpu >= 0")), policy("off", mode="Disabled", **requiring("true"))]
