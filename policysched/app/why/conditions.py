@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -29,8 +30,8 @@ from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.results.plugin_results import FilterResults
 
-MOST_TAINTS: Final = 64
-"""How many taints are told apart; further ones stay under the filter's reason."""
+MOST_PARTS: Final = 64
+"""How many taints, and parts of a pod that one filter reads, are told apart; further ones stay under its reason."""
 TOO_MANY_PODS: Final = "Too many pods"
 INSUFFICIENT: Final = "Insufficient "
 
@@ -110,7 +111,7 @@ def _outright(asking: Asking, raw: Object, decision: Decision) -> Against:
     """Return the rejection of PreFilter as a condition on all nodes."""
     status = decision.rejection
     assert status is not None  # noqa: S101 - the caller has looked
-    read = [part for part in parts(raw) if status.plugin in part.plugins or not status.plugin]
+    read = islice((part for part in parts(raw) if status.plugin in part.plugins or not status.plugin), MOST_PARTS)
     fixes = [Fix(RepairKind.POD, f"without {part.text}", part.without) for part in read]
     rows: Mask = asking.cluster.nodes.present.data[: asking.size].copy()
     return Against(status.plugin, status.message, rows, lambda _: fixes)
@@ -130,10 +131,8 @@ class _Finder:
     """Takes what filters say of a pod apart."""
 
     def __init__(self, asking: Asking, raw: Object, pod: Pod) -> None:
-        self._asking, self._pod = asking, pod
+        self._asking, self._raw, self._pod = asking, raw, pod
         self._nodes = asking.cluster.nodes
-        self._parts = list(parts(raw))
-        self._alone = {id(part): asking.pod(part.alone(raw)) for part in self._parts}
 
     def taken_apart(self, results: FilterResults, codes: Codes) -> Iterator[Against]:
         name = results.plugin.name
@@ -159,12 +158,11 @@ class _Finder:
             for rule in rule_parts(self._asking, plugin, self._pod):
                 yield _rule(plugin, rule, rejected)
         else:
-            for part in self._parts:
-                if plugin.name in part.plugins:
-                    yield from self._part(results, part, rejected)
+            for part in islice((one for one in parts(self._raw) if plugin.name in one.plugins), MOST_PARTS):
+                yield from self._part(results, part, rejected)
 
     def _part(self, results: FilterResults, part: PodPart, rejected: Mask) -> Iterator[Against]:
-        codes, reasons = self._asking.answers(results.plugin, self._alone[id(part)])
+        codes, reasons = self._asking.answers(results.plugin, self._asking.pod(part.alone(self._raw)))
         found = {code: reasons(code) for code in np.unique(codes[codes != 0]).tolist()}
         ours = [code for code, said in found.items() if part.reasons is None or part.reasons & {*said}]
         rows: Mask = np.isin(codes, ours) & rejected
@@ -196,7 +194,7 @@ class _Finder:
                     key = (taint.key, taint.value, taint.effect)
                     with_taint.setdefault(key, []).append(int(code))
                     counts[key] += int(number)
-        for key, _ in counts.most_common(MOST_TAINTS):
+        for key, _ in counts.most_common(MOST_PARTS):
             rows: Mask = np.isin(sets, with_taint[key]) & rejected
             yield Against("TaintToleration", f"a toleration of {_taint(*key)}", rows, _taint_fixes(*key))
 

@@ -22,6 +22,8 @@ from policysched.framework import Mask, PostFilterResult, RowNumbers
 
 MOST_GROUPS: Final = 12
 """How many groups are told, the ones with the fewest conditions."""
+MOST_FIXES: Final = 64
+"""How many conditions a repair takes away at most."""
 EXAMPLES: Final = 3
 Object = Mapping[str, Any]
 
@@ -150,7 +152,9 @@ def _pod_repair(
 
 
 def _fixes(members: Sequence[Against], rows: RowNumbers, changes: Sequence[RepairKind]) -> list[Fix] | None:
-    """Return a fix of these sorts for each condition, None where one has none."""
+    """Return a fix of these sorts for each condition, None where one has none or there are too many of them."""
+    if len(members) > MOST_FIXES:
+        return None
     found = [next((fix for fix in one.fixes(rows) if fix.change in changes), None) for one in members]
     kept = [fix for fix in found if fix is not None]
     return list(dict.fromkeys(kept)) if len(kept) == len(found) else None

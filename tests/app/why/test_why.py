@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import policysched
 from policysched.app.why.results import RepairKind, State
 from policysched.errors import UsageError
 from tests.app.dry_runs import Object, node, pod, policy, requiring
+from tests.work import calls
 
 SSD: Object = {"disk": "ssd"}
 TAINT: Object = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
@@ -149,3 +151,31 @@ def test_why_leaves_the_cluster_without_nodes_to_one_sentence() -> None:
     told = policysched.why([pod()], "web")
     assert told.summary == "pod default/web fits none of 0 nodes: no nodes available to schedule pods"
     assert told.to_dict()["nodes"] == 0
+
+
+def constraint(number: int) -> Object:
+    return {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "topologyKey": f"key-{number}"}
+
+
+def requesting(many: int) -> Object:
+    requests = {f"a.b/{number}": 1 for number in range(many)}
+    return {"containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]}
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        lambda many: {"nodeSelector": {f"key-{number}": "v" for number in range(many)}},
+        requesting,
+        lambda many: {"topologySpreadConstraints": [constraint(number) for number in range(many)]},
+    ],
+    ids=["selector", "resources", "constraints"],
+)
+def test_effort_for_a_pod_that_states_much_grows_no_faster_than_what_it_states(states: Callable[[int], Object]) -> None:
+    def effort(many: int) -> int:
+        made = pod()
+        objects = [*(node(f"n{number}") for number in range(5)), {**made, "spec": {**made["spec"], **states(many)}}]
+        return calls(lambda: policysched.why(objects, "web"))
+
+    effort(10)
+    assert effort(400) < 5 * effort(100)
