@@ -13,9 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-import typer
-
-from policysched.cli.output import say_json
+from policysched.cli.output import say_json, say_lines
 from policysched.visible import visible
 
 _DATA: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}
@@ -38,7 +36,7 @@ def say_value(value: Any, output: OutputFormat) -> None:
     if output is OutputFormat.YAML:
         import yaml  # noqa: PLC0415 - only who asks for YAML waits for it
 
-        typer.echo(yaml.safe_dump(value, sort_keys=False, allow_unicode=False, width=120), nl=False)
+        say_lines(yaml.safe_dump(value, sort_keys=False, allow_unicode=False, width=120).removesuffix("\n"))
     else:
         say_json(value)
 

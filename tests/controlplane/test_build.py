@@ -47,18 +47,25 @@ def test_everything_is_built_with_a_line_for_each(
 ) -> None:
     monkeypatch.setattr(build, "find_go", lambda: Path("/opt/go"))
     assert build.main() == 0
-    assert [package for _, package in built] == [*build.PACKAGES.values(), ".", "./recorder", deploy.PACKAGE]
+    assert [package for _, package in built] == [
+        *build.PACKAGES.values(),
+        ".",
+        "./recorder",
+        "./selectors",
+        deploy.PACKAGE,
+    ]
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Go: /opt/go"
     assert [line.rpartition(": ")[0] for line in lines[3::2]] == [
-        "[1/8] etcd",
-        "[2/8] kube-apiserver",
-        "[3/8] kube-controller-manager",
-        "[4/8] kube-scheduler",
-        "[5/8] kubectl",
-        "[6/8] oracle",
-        "[7/8] recorder",
-        "[8/8] helm",
+        "[1/9] etcd",
+        "[2/9] kube-apiserver",
+        "[3/9] kube-controller-manager",
+        "[4/9] kube-scheduler",
+        "[5/9] kubectl",
+        "[6/9] oracle",
+        "[7/9] recorder",
+        "[8/9] selectors",
+        "[9/9] helm",
     ]
 
 
