@@ -40,6 +40,9 @@ every minute or two. Units: seconds."""
 MOST_OLDER = 8
 """So many lists in a row that are older than what was seen, which takes about two minutes, are the server's state: it
 was restored from a backup."""
+MOST_BROKEN = 8
+"""After so many failures of watches in a row, which take about two minutes, everything is listed: where lists are
+answered and watches are not, what is known must not grow old for ever."""
 SHORTEST_WATCH = 300
 """The server ends a watch after this to twice this time, so that not all end together. Units: seconds."""
 GRACE = 30
@@ -270,6 +273,8 @@ class Reflector(Generic[T]):
             return
         self._trouble(f"{self.watched.plural}: {error}; {HELD if self.synced.is_set() else AWAITED}")
         await retry.pause((isinstance(error, ApiError) and error.retry_after) or 0.0)
+        if self._retry.failures >= MOST_BROKEN:
+            self._version = None
 
     async def _never_was(self, status: int) -> bool:
         """Return whether there is nothing to lose by going on without the resource.

@@ -7,7 +7,7 @@ import pytest
 
 from policysched.kube.reflector import AWAITED
 from policysched.model.kinds import PODS
-from tests.kube.fake_server import Kube, answer, eventually, refuse, reset, stream
+from tests.kube.fake_server import Answer, Kube, answer, eventually, refuse, reset, stream
 from tests.kube.reflecting import (
     HANG,
     NODE_PATH,
@@ -174,6 +174,16 @@ async def test_problem_is_one_line_until_it_is_over(kube: Kube, caplog: pytest.L
         await eventually(lambda: len(watch_versions(kube)) == 2 and run.reflector.problem == "")
     assert caplog.text.count(forbidden) == 1
     assert "nodes: up to date again" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "broken", [refuse(500, "InternalError"), refuse(403, "Forbidden"), stream(gone(500)), stream(then="reset")]
+)
+async def test_watches_that_keep_failing_lead_to_a_new_list(kube: Kube, broken: Answer) -> None:
+    pages = answer(page(node("a", 1))), answer(page(node("a", 1), node("b", 2), version=2))
+    kube.server.on("GET", NODE_PATH, *pages)
+    kube.server.on("WATCH", NODE_PATH, *[broken] * 8, HANG)
+    await heard(kube, "list", "+a@1", "list", "+b@2")
 
 
 async def test_watch_of_a_restored_server_is_listed_again(kube: Kube) -> None:
