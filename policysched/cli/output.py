@@ -93,6 +93,14 @@ def print_finding(text: str, *, stderr: bool = False) -> None:
     console(stderr=stderr).print(finding_text(text), "", sep="\n", soft_wrap=True)
 
 
+def say_beside(notes: Iterable[str], findings: Iterable[str]) -> None:
+    """Print what is to know of an answer on stderr, where no program reads the answer."""
+    for note in notes:
+        say(f"note: {note}", stderr=True)
+    for one in findings:
+        print_finding(one, stderr=True)
+
+
 def finding_text(text: str) -> Text:
     """Colour what a finding says."""
     shown = Text(visible_lines(text))

@@ -17,12 +17,9 @@ from policysched.cli.options import (
     PrometheusUrl,
     TableFormat,
 )
-from policysched.cli.output import print_finding, print_parts, say, say_json, working
+from policysched.cli.output import print_parts, say_beside, say_json, working
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from policysched.app.checking.findings import Finding
     from policysched.app.dry_run.dry_run import Report
 
 
@@ -65,17 +62,9 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
         inputs = wait_for(gather(cluster, pod, policy or (), config=config, kubeconfig=kubeconfig, context=context))
         found = inputs.findings()
         report = replace(inputs, metrics=measured, plugins=known.registry).evaluate(found, seed)
-    _say_beside((*known.problems, *inputs.notes, *report.notes, *report.metric_problems), found)
+    say_beside((*known.problems, *inputs.notes, *report.notes, *report.metric_problems), (one.text() for one in found))
     _print(report, output)
     return int(any(one.is_error for one in found))
-
-
-def _say_beside(notes: Iterable[str], found: Iterable[Finding]) -> None:
-    """Print what is to know of the answer on stderr, where no program reads the answer."""
-    for note in notes:
-        say(f"note: {note}", stderr=True)
-    for one in found:
-        print_finding(one.text(), stderr=True)
 
 
 def _print(report: Report, output: TableFormat) -> None:

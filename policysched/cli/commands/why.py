@@ -16,7 +16,7 @@ from policysched.cli.options import (
     PrometheusToken,
     PrometheusUrl,
 )
-from policysched.cli.output import print_finding, say, working
+from policysched.cli.output import say_beside, working
 
 if TYPE_CHECKING:
     from policysched.app.why.results import Explanation
@@ -68,10 +68,7 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
         found = inputs.findings()
         asked = pod if "/" in pod else f"{namespace}/{pod}"
         told = explain(inputs, found, asked, node, seed=seed, metrics=measured, plugins=known.registry)
-    for note in (*known.problems, *told.notes):
-        say(f"note: {note}", stderr=True)
-    for one in found:
-        print_finding(one.text(), stderr=True)
+    say_beside((*known.problems, *told.notes), (one.text() for one in found))
     _print(told, output)
     return int(any(one.is_error for one in found))
 
