@@ -25,4 +25,6 @@ def _quoted(character: str) -> str:
     code = ord(character)
     if code < 0x20 or code == 0x7F:
         return f"\\x{code:02x}"
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no UTF-8, as surrogateescape reads it
+        return f"\\x{code - 0xDC00:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

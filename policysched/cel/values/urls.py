@@ -17,9 +17,13 @@ _HEX: Final = frozenset("0123456789abcdefABCDEF")
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~")
 _IN_PATH: Final = _UNRESERVED | frozenset("$&+/:=@,;") - frozenset(",;") | frozenset(";,")
 _VALID_IN_PATH: Final = _UNRESERVED | frozenset("!'()*[]$&+,/:;=@%")
+_IN_FRAGMENT: Final = _UNRESERVED | frozenset("!$&()*+,/:;=?@")
 _IN_HOST: Final = _UNRESERVED | frozenset("!$&'()*+,;=:[]<>\"")
 _IN_USER: Final = _UNRESERVED | frozenset("$&+,;=")
+_VALID_IN_FRAGMENT: Final = _IN_FRAGMENT | frozenset("'[]%")
 _PORT: Final = re.compile(r"(?::[0-9]*)?")
+_ONE_COLON: Final = frozenset({"http", "https"})
+"""Schemes whose hosts have no colon but that of the port, since Go 1.26."""
 _USER: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
 
 
@@ -35,6 +39,8 @@ class Url:
     opaque: str = ""
     user: str | None = None
     host: str = ""
+    omits_host: bool = False
+    """Whether its path follows its scheme."""
     path: str = ""
     raw_path: str = ""
     force_query: bool = False
@@ -44,12 +50,8 @@ class Url:
 
     def escaped_path(self) -> str:
         """Return the path as it stands in the URL."""
-        if self.raw_path and all(character in _VALID_IN_PATH for character in self.raw_path):
-            try:
-                if _unescaped(self.raw_path) == self.path:
-                    return self.raw_path
-            except UrlError:
-                pass
+        if self.raw_path and _VALID_IN_PATH.issuperset(self.raw_path):
+            return self.raw_path
         return "*" if self.path == "*" else _escaped(self.path, _IN_PATH)
 
     def hostname(self) -> str:
@@ -81,15 +83,19 @@ class Url:
             said += self.opaque
         else:
             if self.scheme or self.host or self.user is not None:
-                if self.host or self.path or self.user is not None:
+                if self.host or self.user is not None or (self.path and not self.omits_host):
                     said += "//"
                 said += "" if self.user is None else f"{self.user}@"
                 said += _escaped(self.host, _IN_HOST)
             path = self.escaped_path()
             said += "/" if path and not path.startswith("/") and self.host else ""
+            said += "./" if not said and ":" in path.split("/", 1)[0] else ""
             said += path
         said += f"?{self.query}" if self.force_query or self.query else ""
-        return said + (f"#{self.raw_fragment or self.fragment}" if self.fragment else "")
+        if not self.fragment:
+            return said
+        kept = self.raw_fragment and _VALID_IN_FRAGMENT.issuperset(self.raw_fragment)
+        return said + "#" + (self.raw_fragment if kept else _escaped(self.fragment, _IN_FRAGMENT))
 
 
 def parse_request_uri(text: str) -> Url:
@@ -143,9 +149,11 @@ def _parsed(text: str, *, is_request: bool) -> Url:
     if rest.startswith("//") and (scheme or not (is_request or rest.startswith("///"))):
         authority, slash, path = rest[2:].partition("/")
         rest = slash + path
-        user, host = _authority(authority)
+        user, host = _authority(scheme, authority)
     path = _unescaped(rest)
-    return Url(scheme, "", user, host, path, "" if rest == _escaped(path, _IN_PATH) else rest, force, query)
+    omits_host = bool(scheme) and user is None and not host and not text[len(scheme) + 1 :].startswith("//")
+    raw = "" if rest == _escaped(path, _IN_PATH) else rest
+    return Url(scheme, "", user, host, omits_host, path, raw, force, query)
 
 
 def _check_relative(text: str, *, is_request: bool) -> None:
@@ -171,9 +179,9 @@ def _scheme(text: str) -> tuple[str, str]:
     return "", text
 
 
-def _authority(text: str) -> tuple[str | None, str]:
+def _authority(scheme: str, text: str) -> tuple[str | None, str]:
     user, at, host = text.rpartition("@")
-    host = _host(host)
+    host = _host(scheme, host)
     if not at:
         return None, host
     if not _USER.fullmatch(user):
@@ -183,26 +191,36 @@ def _authority(text: str) -> tuple[str | None, str]:
     return said + (f":{_escaped(_unescaped(password), _IN_USER)}" if colon else ""), host
 
 
-def _host(text: str) -> str:
-    bracket = text.find("[")
+def _host(scheme: str, text: str) -> str:
+    bracket = text.rfind("[")
     if bracket > 0:
         raise UrlError("invalid IP-literal")
     if bracket == 0:
-        end = text.rfind("]")
-        if end < 0:
-            raise UrlError("missing ']' in host")
-        _check_port(text[end + 1 :])
-        fault = address_fault(text[1:end]) if not _is_v6(text[1:end]) else ""
-        if fault:
-            raise UrlError(f"invalid host: ParseAddr({quoted(text[1:end])}): {fault}")
-    elif ":" in text:
-        _check_port(text[text.rfind(":") :])
+        return _literal(text)
+    colon = text.find(":") if scheme in _ONE_COLON else text.rfind(":")
+    if colon >= 0:
+        _check_port(text[colon:])
     return _unescaped(text, in_host=True)
 
 
-def _is_v6(text: str) -> bool:
+def _literal(text: str) -> str:
+    end = text.rfind("]")
+    if end < 0:
+        raise UrlError("missing ']' in host")
+    _check_port(text[end + 1 :])
+    name, percent, zone = text[1:end].partition("%25")
+    address = _unescaped(name, in_host=True) + (_unescaped(percent + zone, in_zone=True) if percent else "")
+    fault = "" if _is_address(address) else address_fault(address)
+    if fault:
+        raise UrlError(f"invalid host: ParseAddr({quoted(address)}): {fault}")
+    if ":" not in address:
+        raise UrlError("invalid IP-literal")
+    return f"[{address}]{text[end + 1 :]}"
+
+
+def _is_address(text: str) -> bool:
     try:
-        ipaddress.IPv6Address(text)
+        ipaddress.ip_address(text)
     except ValueError:
         return False
     return True
@@ -220,24 +238,31 @@ def _split_port(host: str) -> tuple[str, str]:
     return host, ""
 
 
-def _unescaped(text: str, *, in_host: bool = False) -> str:
+def _unescaped(text: str, *, in_host: bool = False, in_zone: bool = False) -> str:
     data, at = bytearray(), 0
     while at < len(text):
         character = text[at]
         if character == "%":
             code = text[at + 1 : at + 3]
             if len(code) < 2 or not _HEX.issuperset(code):
+                raise UrlError(f"invalid URL escape {quoted(_bytes(text[at : at + 3]))}")
+            value = int(code, 16)
+            if in_host and value < 0x80 and code != "25":
                 raise UrlError(f"invalid URL escape {quoted(text[at : at + 3])}")
-            if in_host and int(code, 16) < 0x80:
+            if in_zone and code != "25" and value != ord(" ") and chr(value) not in _IN_HOST:
                 raise UrlError(f"invalid URL escape {quoted(text[at : at + 3])}")
-            data.append(int(code, 16))
+            data.append(value)
             at += 3
             continue
-        if in_host and character.isascii() and character not in _IN_HOST:
+        if (in_host or in_zone) and character.isascii() and character not in _IN_HOST:
             raise UrlError(f"invalid character {quoted(character)} in host name")
         data += character.encode(errors="surrogatepass")
         at += 1
     return data.decode(errors="surrogateescape")
+
+
+def _bytes(text: str) -> str:
+    return text.encode(errors="surrogateescape")[:3].decode(errors="surrogateescape")
 
 
 def _escaped(text: str, allowed: frozenset[str]) -> str:
