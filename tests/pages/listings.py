@@ -22,6 +22,8 @@ from tests.pages.shell import Shell
 
 _FILE: Final = re.compile(r"# (\S+\.(?:yaml|json))\n")
 _OPERATORS: Final = re.compile(r"[|&;<>$`]")
+_OF_WATCHES: Final = re.compile(r"^I\d{4} [\d:.]+ +\d+ reflector\.go:.*watch ended.*\n", re.M)
+"""What kubectl logs now and then when it ends a watch that it needs no longer."""
 _LINKED: Final = ("examples", "bench", "crds", "policysched")
 CLASSES: Final = ("run", "file", "measured", "usage", "drawing")
 
@@ -150,7 +152,7 @@ class _Run:
         code, printed = self._bash().run(command)
         if code == 127:
             raise ListingError(printed)
-        return printed
+        return _OF_WATCHES.sub("", printed)
 
     def _here(self, arguments: list[str]) -> str:
         """Run our own command in this process, which saves its start."""

@@ -31,6 +31,12 @@ def test_what_is_never_the_same_twice_stays_as_it_is() -> None:
     assert refreshed(shown) == shown
 
 
+def test_what_kubectl_logs_of_a_watch_that_it_ends_is_no_output() -> None:
+    logged = 'I1123 10:42:07.818169     442 reflector.go:664] "Warning: watch ended with error" reflector="..."'
+    right = page("console\n$ printf '%s\\n' \"$SAID\" met\nmet\n")
+    assert refreshed(page(f"sh run\nSAID='{logged}'\n") + right).endswith(right)
+
+
 def test_lines_of_drawn_names_are_compared_without_their_order() -> None:
     assert normal("web-4vlq9 n1\nweb-9wxsj n2\nend") == normal("web-2b2b2 n2\nweb-fffff n1\nend")
     assert normal("web-4vlq9 n1\nweb-9wxsj n2") != normal("web-2b2b2 n2\nweb-fffff n2")
