@@ -21,13 +21,15 @@ test-fast: $(VENV)/.dev
 	POLICYSCHED_LIFE=5000 $(BIN)/python -m pytest -n 2 -m "not kubectl and not oracle and not controlplane"
 
 # Kubernetes' own specs of scheduling, on a control plane where policysched is the scheduler; E2E takes arguments, such as
-# E2E="--scheduler kube-scheduler" or E2E="--focus SchedulerPreemption". It takes nine minutes, and as long to build once.
+# E2E="--scheduler kube-scheduler", E2E="--suite devices" or E2E="--focus SchedulerPreemption". It takes nine minutes, and
+# as long to build once.
 e2e: $(VENV)/.dev
 	$(BIN)/python -m tests.controlplane.build
 	$(BIN)/python -m tests.conformance_suite $(E2E)
 
 # Faults of servers, networks and neighbours in the middle of 500 pods; FAULTS takes arguments, such as
-# FAULTS="--scheduler both -o json" or FAULTS="--fault killed". For both schedulers it takes about 20 minutes.
+# FAULTS="--scheduler both -o json", FAULTS="--devices" or FAULTS="--fault killed". For both schedulers it takes about 20
+# minutes.
 faults: $(VENV)/.dev
 	$(BIN)/python -m tests.controlplane.build
 	$(BIN)/python -m tests.faults $(FAULTS)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import csv
+import json
 import logging
 import os
 import re
@@ -78,6 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--data", default=os.environ.get(VARIABLE), help=f"folder with {NODES_FILE} and {PODS_FILE}")
     parser.add_argument("--pods", type=int, default=500, help="how many pods, in order of arrival")
+    parser.add_argument("--write", metavar="FILE", help="write what is there afterwards, for --cluster of policysched")
     given = parser.parse_args(arguments)
     logging.getLogger("policysched").setLevel(logging.ERROR)
     try:
@@ -87,6 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     report(outcome)
+    if given.write is not None:
+        write(outcome, Path(given.write))
     return int(bool(outcome.faults()))
 
 
@@ -141,6 +145,13 @@ def report(outcome: Outcome) -> None:
         print(f"  {one}")
     for reason, number in outcome.reasons().most_common():
         print(f"{number} waiting: {reason}")
+
+
+def write(outcome: Outcome, path: Path) -> None:
+    """Write nodes, pods and the policy as a List, in JSON."""
+    objects = [*outcome.nodes, *outcome.pods, *(one.object for one in load([str(POLICY)]))]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}), "utf-8")
+    print(f"{len(objects):,} objects in {path}")
 
 
 def _use(outcome: Outcome) -> Iterable[tuple[str, ...]]:

@@ -1,27 +1,36 @@
-"""How the time of a decision grows: with nodes, with placed pods, with policies; engine alone.
+"""How time and memory grow with nodes, placed pods and policies: of a decision, and of the start.
+
+    python -m bench.scale [--series NAME …] [--quick] [--no-start] [--name NAME]
+    python -m bench.scale --publish bench/results/NAME.json
 
 Three series, each with one size that moves and the others as they are: 1,000 to 50,000 nodes, 10 to 200,000 placed pods
 on 5,000 nodes, both with 20 policies of five rules; 1 to 500 policies of three rules, of five so many may not be in
-force. All have constants of their own. Pods are of 20 classes. It tells what a decision in random order of classes with
-a placement before it takes, the first of a class, and the memory that a class takes. Times are those of the processor.
-Prints a table, or JSON with `--json`; `--output FILE` writes that as well.
+force. All have constants of their own. Each size is measured in a process of its own: with the engine alone, pods of 20
+classes in random order with a placement between any two decisions, what a decision takes, the first of a class, the
+memory that a class takes; with `bench.start`, how long a process with no pod to place but one takes until its binding
+and what memory it took. Times but those named otherwise are of the processor. The table is printed and written to
+bench/results/ with a JSON file, after each size anew; `--publish` puts a run into docs/performance.md, with plots.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import multiprocessing
 import random
 import statistics
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
+from bench import start
+from bench.cluster.publish import DOCS, PAGE, save_plot
 from bench.rules import apply, loaded, pod
 from bench.workloads import decide
 from policysched.app.configuration.profiles import default_profile
@@ -29,19 +38,41 @@ from policysched.model.policy import Policy, decode_policy
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.cycle.engine import Engine
 
-CLASSES = 20
-NODES, PODS, POLICIES = 5_000, 10_000, 20
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RESULTS: Final = Path(__file__).resolve().parent / "results"
+CLASSES: Final = 20
+SIZES: Final = {"nodes": 5_000, "placed pods": 10_000, "policies": 20}
 """The sizes of those that do not move."""
-SERIES: dict[str, tuple[int, ...]] = {
+SERIES: Final[dict[str, tuple[int, ...]]] = {
     "nodes": (1_000, 5_000, 20_000, 50_000),
     "placed pods": (10, 10_000, 50_000, 200_000),
     "policies": (1, 20, 100, 500),
 }
-SHORT = 2
+SHORT: Final = 2
 """How many sizes of a series are measured with `--quick`."""
+COLUMNS: Final = {
+    "median": ("decision, median µs", 0),
+    "p99": ("p99 µs", 0),
+    "first": ("first of a class µs", 0),
+    "MiB a class": ("MiB a class", 2),
+    "start CPU": ("start, CPU s", 2),
+    "start clock": ("by the clock s", 2),
+    "start MiB": ("peak MiB", 0),
+}
+"""The figures of a size: what they are called, and with how many digits they are written."""
+PLOTTED: Final = {
+    "median": "a decision, µs",
+    "start CPU": "a start, CPU s",
+    "start MiB": "peak memory, MiB",
+}
+PLOT: Final = "scale"
+BEGIN, END = "<!-- what bench.scale writes begins here -->", "<!-- what bench.scale writes ends here -->"
+Row = dict[str, Any]
 
 
-def policy(number: int, *, small: bool) -> Policy:
+def policy(number: int, *, small: bool) -> dict[str, Any]:
     """Make a policy with constants of its own about names, room and usage; unless small, pods of the app and zones."""
     filters = (
         f'node.name != "bad-{number}"',
@@ -57,15 +88,20 @@ def policy(number: int, *, small: bool) -> Policy:
         "scores": [{"name": f"s{place}", "value": text} for place, text in enumerate(scores[: 1 if small else 2])],
     }
     name = f"policy-{number}"
-    return decode_policy({"metadata": {"name": name, "generation": 1, "uid": name}, "spec": spec})
+    return {"metadata": {"name": name, "generation": 1, "uid": name}, "spec": spec}
 
 
-def measure(series: str, size: int, decisions: int) -> dict[str, Any]:
+def policies(count: int, *, small: bool) -> list[Policy]:
+    """Make so many policies."""
+    return [decode_policy(policy(number, small=small)) for number in range(count)]
+
+
+def measure(series: str, size: int, decisions: int) -> Row:
     """Time decisions of one size. Units: microseconds of processor time; MiB."""
-    sizes = {"nodes": NODES, "placed pods": PODS, "policies": POLICIES} | {series: size}
+    sizes = SIZES | {series: size}
     cluster, store, rng = loaded(sizes["nodes"], sizes["placed pods"]), PolicyStore(), random.Random(7)
-    for number in range(sizes["policies"]):
-        active = apply(store, policy(number, small=series == "policies"))
+    for one in policies(sizes["policies"], small=series == "policies"):
+        active = apply(store, one)
     engine = Engine(cluster, active.join(default_profile()), rng)
     cold = [decide(engine, pod(index, 10 + index), time.thread_time) for index in range(CLASSES)]
     warm = [pod(rng.randrange(CLASSES), 1_000 + number) for number in range(decisions)]
@@ -74,7 +110,6 @@ def measure(series: str, size: int, decisions: int) -> dict[str, Any]:
     gc.collect()
     gc.freeze()
     took = [decide(engine, one, time.thread_time) for one in warm[2 * CLASSES :]]
-    gc.unfreeze()
     return {
         "series": series,
         "size": size,
@@ -85,46 +120,117 @@ def measure(series: str, size: int, decisions: int) -> dict[str, Any]:
     }
 
 
-def slopes(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Return by how much a decision grows from the first to the last size of each series. Units: ns for each more."""
+def start_of(series: str, size: int, passes: int) -> Row:
+    """Start a process on a cluster of one size. Units: seconds, MiB."""
+    sizes = SIZES | {series: size}
+    in_force = [policy(number, small=series == "policies") for number in range(sizes["policies"])]
+    found = start.measure(start.Sizes(sizes["nodes"], 1, sizes["placed pods"]), passes, in_force)
+    cpu, clock = found["first binding, CPU"], found["first binding, clock"]
+    return {"start CPU": cpu, "start clock": clock, "start MiB": found["peak"]}
+
+
+def alone(work: Callable[..., Row], *given: Any) -> Row:
+    """Measure in a process of its own, which nothing measured before has made larger."""
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=fresh) as pool:
+        return pool.submit(work, *given).result()
+
+
+def slopes(rows: Sequence[Row], figure: str) -> dict[str, float]:
+    """Return by how much a figure grows from the first to the last size of each series, for each more of it."""
     found = {}
     for series in SERIES:
-        own = [row for row in rows if row["series"] == series]
+        own = [row for row in rows if row["series"] == series and figure in row]
         if len(own) > 1:
-            found[series] = 1000 * (own[-1]["median"] - own[0]["median"]) / (own[-1]["size"] - own[0]["size"])
+            found[series] = (own[-1][figure] - own[0][figure]) / (own[-1]["size"] - own[0]["size"])
     return found
 
 
-def show(rows: Sequence[dict[str, Any]]) -> None:
-    """Print the table and the slopes."""
-    table = Table(title="engine alone, µs of processor time a decision, all nodes evaluated")
-    for title in ("series", "size", "median", "p99", "first of a class", "MiB a class"):
-        table.add_column(title, justify="right")
-    for row in rows:
-        times = (f"{row[name]:,.0f}" for name in ("median", "p99", "first"))
-        table.add_row(row["series"], f"{row['size']:,}", *times, f"{row['MiB a class']:.2f}")
-    console = Console()
-    console.print(table)
-    for series, slope in slopes(rows).items():
-        console.print(f"{series}: {slope:.1f} ns for each more")
+def as_markdown(rows: Sequence[Row]) -> str:
+    """Write the tables, one a series, and how much each more takes."""
+    return "\n".join(line for series in SERIES for line in _table(series, rows)) + "\n"
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def _table(series: str, rows: Sequence[Row]) -> Iterable[str]:
+    own = [row for row in rows if row["series"] == series]
+    if not own:
+        return
+    named = [name for name in COLUMNS if name in own[0]]
+    yield f"| {series} | " + " | ".join(COLUMNS[name][0] for name in named) + " |"
+    yield "|" + "--:|" * (1 + len(named))
+    for row in own:
+        yield f"| {row['size']:,} | " + " | ".join(f"{row[name]:,.{COLUMNS[name][1]}f}" for name in named) + " |"
+    more = {name: slopes(own, name).get(series) for name in PLOTTED}
+    parts = (("median", 1e3, "ns a decision"), ("start CPU", 1e6, "µs of the start"), ("start MiB", 1024, "KiB"))
+    told = [f"{more[name] * factor:,.2f} {unit}" for name, factor, unit in parts if more[name] is not None]
+    if told:
+        yield f"\nEach more of these takes {', '.join(told)}, from the first to the last row.\n"
+
+
+def publish(rows: Sequence[Row], source: str) -> None:
+    """Put a run into docs/performance.md, and draw its plots.
+
+    Raises:
+        ValueError: the page has no place for it.
+    """
+    before, begin, rest = PAGE.read_text("utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError("the page has no place for tables")
+    image = f"![Time of a decision, start and memory by nodes, placed pods and policies]({PLOT}.svg)"
+    told = f"{image}\n\n{as_markdown(rows)}\nAll figures are in [{source}](../bench/results/{source})."
+    PAGE.write_text(f"{before}{begin}\n{told}\n{end}{after}", "utf-8")
+    save_plot(lambda figure: _draw(figure, rows), DOCS / PLOT, 6.5)
+
+
+def _draw(figure: Figure, rows: Sequence[Row]) -> None:
+    """Draw each figure over each size; sizes grow by factors."""
+    grid = figure.subplots(len(PLOTTED), len(SERIES), squeeze=False, sharex="col", sharey="row")
+    for line, (name, title) in zip(grid, PLOTTED.items(), strict=True):
+        line[0].set_ylabel(title)
+        for axes, series in zip(line, SERIES, strict=True):
+            own = [row for row in rows if row["series"] == series and name in row]
+            axes.plot([row["size"] for row in own], [row[name] for row in own], "o-", color="#0969da", markersize=3)
+            axes.set_xscale("log")
+            axes.grid(visible=True, alpha=0.3)
+            axes.spines[["top", "right"]].set_visible(False)
+        line[0].set_ylim(0, 1.08 * max(row[name] for row in rows if name in row))
+    for axes, series in zip(grid[-1], SERIES, strict=True):
+        axes.set_xlabel(series)
+
+
+def run(given: argparse.Namespace, say: Callable[[str], object]) -> list[Row]:
+    """Measure all sizes, and write what there is after each."""
+    rows: list[Row] = []
+    for series in given.series:
+        for size in SERIES[series][: SHORT if given.quick else None]:
+            row = alone(measure, series, size, given.decisions)
+            if given.start:
+                row |= alone(start_of, series, size, given.passes)
+            rows.append(row)
+            say(f"{datetime.now(UTC):%H:%M:%S} {series}: {size:,}\n")
+            given.results.mkdir(parents=True, exist_ok=True)
+            (given.results / f"{given.name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(rows)))
+            (given.results / f"{given.name}.md").write_text(as_markdown(rows), "utf-8")
+    return rows
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print, or publish what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--series", choices=SERIES, nargs="*", default=list(SERIES))
     parser.add_argument("--decisions", type=int, default=400)
+    parser.add_argument("--passes", type=int, default=1, help="how often a process is started; the lowest is told")
     parser.add_argument("--quick", action="store_true", help="only the smaller sizes of each series")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--output", type=Path, help="a file to write the JSON to")
-    given = parser.parse_args()
-    sizes = [(name, size) for name in given.series for size in SERIES[name][: SHORT if given.quick else None]]
-    rows = [measure(name, size, given.decisions) for name, size in sizes]
-    found = msgspec.json.encode({"rows": rows, "ns for each more": slopes(rows)})
-    if given.output is not None:
-        given.output.parent.mkdir(parents=True, exist_ok=True)
-        given.output.write_bytes(found)
-    print(found.decode()) if given.json else show(rows)
+    parser.add_argument("--no-start", dest="start", action="store_false", help="the engine alone")
+    parser.add_argument("--name", default="scale", help="of the files with the figures")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="their folder")
+    parser.add_argument("--publish", type=Path, metavar="JSON", help="put a run into the documents")
+    given = parser.parse_args(arguments)
+    if given.publish is not None:
+        publish(msgspec.json.decode(given.publish.read_bytes()), given.publish.name)
+        return
+    print(as_markdown(run(given, sys.stderr.write)))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,16 @@ from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import decode_node, decode_pod
 from policysched.model.defaults import fill_pod, priority_classes
-from policysched.model.objects import Metadata, Namespace, PersistentVolume, PersistentVolumeClaim, Pod
+from policysched.model.objects import (
+    Metadata,
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodExtendedClaimStatus,
+    ResourceClaim,
+    ResourceClaimStatus,
+)
 from policysched.model.policy import Policy, PolicyKey
 from policysched.plugins.arguments import API_VERSION
 from policysched.schedule.cycle.decision import Decision
@@ -219,10 +228,54 @@ _RESULTS: Final = {
 }
 
 
+class RecordingClaims:
+    """What an API server that takes everything says of resource claims."""
+
+    async def get(self, claim: ResourceClaim) -> ResourceClaim:
+        """Return a claim as it is known."""
+        return claim
+
+    async def set_finalizers(self, claim: ResourceClaim) -> ResourceClaim:
+        """Take a claim's finalizers."""
+        return _next_version(claim)
+
+    async def allocate(self, claim: ResourceClaim) -> ResourceClaim:
+        """Take a claim's allocation."""
+        return _next_version(claim)
+
+    async def reserve(self, claim: ResourceClaim) -> ResourceClaim:
+        """Take for whom a claim is reserved."""
+        return _next_version(claim)
+
+    async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:
+        """Take a claim's devices back."""
+        return _next_version(replace(claim, status=ResourceClaimStatus()))
+
+    async def unreserve(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Take a reservation back."""
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        """Take a new claim."""
+        name = f"{claim.metadata.generate_name}0"
+        return _next_version(replace(claim, metadata=replace(claim.metadata, name=name, uid=name)))
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        """Delete a claim."""
+
+    async def tell_pod(self, pod: Pod, told: PodExtendedClaimStatus) -> None:
+        """Take which claim holds a pod's extended resources."""
+
+
+def _next_version(claim: ResourceClaim) -> ResourceClaim:
+    version = str(int(claim.metadata.resource_version or 0) + 1)
+    return replace(claim, metadata=replace(claim.metadata, resource_version=version))
+
+
 class RecordingClient:
     """An API server that takes everything, and remembers bindings and events."""
 
     def __init__(self) -> None:
+        self.claims = RecordingClaims()
         self.events: list[Event] = []
         self.bindings: dict[str, str] = {}
         """Nodes by pod, as namespace/name."""

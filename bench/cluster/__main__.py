@@ -28,6 +28,7 @@ from bench.cluster.report import Report, as_markdown, tables
 from bench.cluster.running import Terms, run
 from bench.cluster.state import State, control_plane
 from bench.cluster.workloads import MAIN, QUICK, SCHEDULERS, WORKLOADS, Workload
+from bench.start import compile_modules
 from policysched import __version__
 from policysched.app.dry_run.tables import plain_table
 from policysched.cli.output import console, print_parts
@@ -110,6 +111,7 @@ def _chosen(given: argparse.Namespace) -> Iterator[tuple[Workload, list[str]]]:
 def _measure(chosen: Sequence[tuple[Workload, list[str]]], given: argparse.Namespace, report: Report) -> None:
     """Run everything; the order of the schedulers turns round with each workload and pass."""
     seconds = given.seconds or (QUICK_SECONDS if given.quick else SECONDS)
+    compile_modules()
     Patience(given.wait).wait()
     total = given.passes * sum(len(names) for _, names in chosen)
     with _progress(total) as shown, control_plane() as state:

@@ -17,6 +17,7 @@ import msgspec
 import yaml
 
 Json = dict[str, Any]
+MERGE_PATCH = "application/merge-patch+json"
 AT_ONCE = 48
 """How many objects are made at once."""
 _encode = msgspec.json.Encoder().encode
@@ -27,6 +28,9 @@ _PATHS: Mapping[str, str] = {
     "CSINode": "/apis/storage.k8s.io/v1/csinodes",
     "Pod": "/api/v1/namespaces/{}/pods",
     "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
+    "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
+    "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
+    "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims",
     "Secret": "/api/v1/namespaces/{}/secrets",
     "Service": "/api/v1/namespaces/{}/services",
     "SchedulingPolicy": "/apis/policysched.io/v1alpha1/schedulingpolicies",
@@ -85,9 +89,12 @@ class Client:
                     yield line
 
     async def create(self, obj: Json) -> None:
-        """Create an object; one without a namespace goes into `default`."""
+        """Create an object; one without a namespace goes into `default`, and a claim gets what its status has."""
         path = _PATHS[obj["kind"]].format(obj["metadata"].get("namespace", "default"))
         await self.send("POST", path, _encode(obj))
+        if obj["kind"] == "ResourceClaim" and "status" in obj:
+            status = _encode({"status": obj["status"]})
+            await self.send("PATCH", f"{path}/{obj['metadata']['name']}/status", status, MERGE_PATCH)
 
     async def create_all(self, objects: Iterable[Json]) -> int:
         """Create objects, many at once, in no order among themselves; give how many they were."""

@@ -70,34 +70,38 @@ def middle_runs(figures: Iterable[Figures]) -> list[Figures]:
     return [several[(len(several) - 1) // 2] for several in ordered]
 
 
-def throughput(seen: Observation, started: float, *, at_rate: bool) -> dict[str, float | None]:
+def throughput(
+    seen: Observation, started: float, *, at_rate: bool, from_start: bool = False
+) -> dict[str, float | None]:
     """Work out what the times of bindings and events come to.
 
     Args:
         seen: What was observed.
         started: When the scheduler was started.
         at_rate: Whether pods came at a steady rate, which says nothing of what could have been reached.
+        from_start: Whether time counts from the scheduler's start instead of the first binding: much is done before it.
     """
     if not seen.bound:
         return {}
     bound, told = sorted(seen.bound.values()), sorted(seen.told.values())
-    first, last = bound[0], max(bound[-1], told[-1] if told else 0.0)
-    cpu, count = between(seen.samples, first, last), len(bound)
+    began = started if from_start else bound[0]
+    last = max(bound[-1], told[-1] if told else 0.0)
+    cpu, count = between(seen.samples, began, last), len(bound)
     ours = cpu["scheduler"] + cpu["servers"] + cpu["bench"]
     found: dict[str, float | None] = {
         "cpu_ms": cpu["scheduler"] * 1000 / count,
         "servers_cpu_ms": cpu["servers"] * 1000 / count,
-        "foreign_cores": max(0.0, cpu["all"] - ours) / max(last - first, 1e-3),
+        "foreign_cores": max(0.0, cpu["all"] - ours) / max(last - began, 1e-3),
     }
     if at_rate:
         return found | latencies([seen.bound[pod] - at for pod, at in seen.created.items() if pod in seen.bound])
     return found | {
-        "pods_per_second": rate(bound),
+        "pods_per_second": rate([started, *bound] if from_start else bound),
         "middle_per_second": rate(bound[int(0.05 * count) : max(1, int(0.95 * count))]),
-        "told_per_second": (len(told) - 1) / (told[-1] - first) if len(told) > 1 else None,
+        "told_per_second": (len(told) - 1) / (told[-1] - began) if len(told) > 1 else None,
         "told_behind": told[-1] - bound[-1] if told else None,
-        "start_cpu": at(seen.samples, first).scheduler,
-        "first_binding": first - started,
+        "start_cpu": at(seen.samples, bound[0]).scheduler,
+        "first_binding": bound[0] - started,
     }
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from bench.cluster.client import Client, RequestError
+from bench.cluster.null_claims import EXTENDED, Device, Devices, Key
 
 NAME = "default-scheduler"
 BINDINGS, EVENTS = 64, 16
@@ -47,11 +48,16 @@ class _Container(msgspec.Struct):
     resources: _Resources = msgspec.field(default_factory=_Resources)
 
 
+class _Claim(msgspec.Struct):
+    resourceClaimName: str = ""  # noqa: N815 - the API's name
+
+
 class _PodSpec(msgspec.Struct):
     containers: list[_Container]
     nodeName: str = ""  # noqa: N815
     schedulerName: str = ""  # noqa: N815
     schedulingGates: list[Any] = []  # noqa: N815
+    resourceClaims: list[_Claim] = []  # noqa: N815
 
 
 class _Pod(msgspec.Struct):
@@ -94,12 +100,12 @@ Amounts = tuple[int, int, int]
 """Thousandths of a core, bytes, pods."""
 
 
-_FACTORS = {"m": 0.001, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_FACTORS = {"m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 
 @lru_cache(4096)
 def _amount(text: str, factor: int) -> int:
-    number = text.rstrip("mKMGTi")
+    number = text.rstrip("mkKMGTi")
     return int(float(number) * _FACTORS.get(text[len(number) :], 1) * factor)
 
 
@@ -109,11 +115,25 @@ def _asked(pod: _Pod) -> Amounts:
     return cpu, sum(_amount(one.get("memory", "0"), 1) for one in requests), 1
 
 
+def _extended(pod: _Pod) -> list[str]:
+    return [name for one in pod.spec.containers for name in one.resources.requests if name.startswith(EXTENDED)]
+
+
+def _needs_devices(pod: _Pod) -> bool:
+    return bool(pod.spec.resourceClaims or _extended(pod))
+
+
+_Given = tuple[list[tuple[Key, list[Device]]], list[tuple[str, list[Device]]]]
+
+
 class NullScheduler:
     """The scheduler, over one client."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._devices = Devices(client)
+        self._given: dict[str, _Given] = {}
+        """What was taken for a pod that is to be bound."""
         self._random = random.Random(7)
         self._free: dict[str, list[int]] = {}
         self._names: list[str] = []
@@ -130,6 +150,7 @@ class NullScheduler:
         nodes = msgspec.json.decode(await self._client.send("GET", "/api/v1/nodes?resourceVersion=0"), type=_Nodes)
         for node in nodes.items:
             self._take_node("ADDED", node)
+        await self._devices.list()
         pods = msgspec.json.decode(await self._client.send("GET", "/api/v1/pods?resourceVersion=0"), type=_Pods)
         for pod in pods.items:
             self._take_pod("ADDED", pod)
@@ -216,12 +237,33 @@ class NullScheduler:
 
     def _decide_one(self, pod: _Pod) -> None:
         asked = _asked(pod)
-        name = self._draw(asked)
+        name = self._draw_with_devices(pod, asked) if _needs_devices(pod) else self._draw(asked)
         if name:
             self._place(pod.metadata.uid, name, asked)
             self._bindings.put_nowait((pod, name))
         else:
             self._events.put_nowait((pod, ""))
+
+    def _draw_with_devices(self, pod: _Pod, asked: Amounts) -> str:
+        """Give a random node with room and with devices that nobody has, which the pod has from now on."""
+        keys = [(pod.metadata.namespace, one.resourceClaimName) for one in pod.spec.resourceClaims]
+        home = next(filter(None, map(self._devices.home, keys)), "")
+        missing = [key for key in keys if not self._devices.home(key)]
+        resources = _extended(pod)
+        count = sum(map(self._devices.wanted, missing)) + len(resources)
+        name = home or self._draw(asked)
+        for _ in range(TRIES * 4):
+            if home or self._devices.has(name, count):
+                break
+            name = self._draw(asked)
+        else:
+            name = next((one for one in self._names if self._devices.has(one, count)), "")
+        if name:
+            given = [(key, self._devices.take(name, self._devices.wanted(key), key)) for key in missing]
+            shared = [(key, list[Device]()) for key in keys if key not in missing]
+            extended = [(one, self._devices.take(name, 1)) for one in resources]
+            self._given[pod.metadata.uid] = [*given, *shared], extended
+        return name
 
     def _draw(self, asked: Amounts) -> str:
         """Give a random node with room, nothing where there is none."""
@@ -246,6 +288,11 @@ class NullScheduler:
 
     async def _bind(self, pod: _Pod, name: str) -> None:
         of = pod.metadata
+        claims, extended = self._given.pop(of.uid, ((), ()))
+        for key, taken in claims:
+            await self._devices.allocate(key, of, name, taken)
+        for resource, taken in extended:
+            await self._devices.extend(of, resource, name, taken)
         body = {
             "apiVersion": "v1",
             "kind": "Binding",

@@ -20,6 +20,7 @@ from bench.cluster.workloads import KUBE, MAIN, NULL, OURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 PAGE, README = DOCS / "performance.md", DOCS.parent / "README.md"
@@ -100,18 +101,18 @@ def drawn(report: Report) -> dict[str, tuple[Callable[[Axes], None], float]]:
 def draw(report: Report, folder: Path) -> None:
     """Draw all plots into a folder, each as SVG and as PNG."""
     for name, (fill, height) in drawn(report).items():
-        _save(fill, folder / name, height)
+        save_plot(lambda figure, fill=fill: fill(figure.subplots()), folder / name, height)
 
 
-def _save(fill: Callable[[Axes], None], path: Path, height: float) -> None:
+def save_plot(fill: Callable[[Figure], None], path: Path, height: float) -> None:
     """Draw one plot; it is the same again for the same figures. Units: inches."""
     from matplotlib import rc_context  # noqa: PLC0415 - tables can be written without it
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.figure import Figure as NewFigure  # noqa: PLC0415
 
     settings: dict[Any, Any] = {"svg.hashsalt": "policysched", "svg.fonttype": "none", "font.size": 9}
     with rc_context(settings):
-        figure = Figure(figsize=(8, height), layout="constrained", facecolor="white")
-        fill(figure.subplots())
+        figure = NewFigure(figsize=(8, height), layout="constrained", facecolor="white")
+        fill(figure)
         figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
         figure.savefig(path.with_suffix(".png"), dpi=120)
 

@@ -60,10 +60,15 @@ def run(workload: Workload, scheduler: str, state: State, terms: Terms) -> Figur
         peak, end = memory_of(process.pid)
         nodes = _nodes_of_pods(state)
     judged = judge(workload, seen, nodes) if workload.judged and not workload.rate else {}
-    found = throughput(seen, process.started, at_rate=bool(workload.rate))
+    found = throughput(seen, process.started, at_rate=bool(workload.rate), from_start=workload.from_start)
     sizes = {"nodes": workload.nodes, "pods": workload.measured.count, "bound": len(seen.bound)}
     memory = {"peak_mib": peak, "end_mib": end}
     return Figures(workload.name, scheduler, **sizes, **memory, quiet=quiet, **found, **judged)
+
+
+def last_line(log: str) -> str:
+    """Give the last line of a log; of a traceback that is the exception."""
+    return (log.strip().splitlines() or ["it said nothing"])[-1].strip()
 
 
 class _Watch:
@@ -81,7 +86,7 @@ class _Watch:
             RuntimeError: the scheduler has ended.
         """
         if not self._process.running:
-            raise RuntimeError(f"the scheduler ended:\n{self._process.told()}")
+            raise RuntimeError(f"the scheduler ended: {last_line(self._process.told())}")
         self._seen.take(self._tail.read())
         self._seen.sample(self._process.pid, self._servers)
         self._terms.say(len(self._seen.bound), len(self._seen.pods))
@@ -104,7 +109,7 @@ class _Watch:
             if now - moved > (STALL if count else START):
                 break
         if not self._seen.bound:
-            raise RuntimeError(f"no pod was bound within {START:.0f} s:\n{self._process.told()}")
+            raise RuntimeError(f"no pod was bound within {START:.0f} s: {last_line(self._process.told())}")
 
     def _is_over(self) -> bool:
         end = min(self._seen.bound.values()) + self._terms.seconds

@@ -74,6 +74,7 @@ PODS: Final[Mapping[str, Json]] = {
     "pod-high-priority": _pod(_resources("3000m", "500Mi"), priority=10),
     "pod-high-priority-large-cpu": _pod(_resources("9", "500Mi", limited=False), priority=10),
     "gated-pod": _pod(schedulingGates=[{"name": "test.k8s.io/hold"}]),
+    "pod-claiming": _pod(),
     "light-pod": _pod(terminationGracePeriodSeconds=0),
     "pod-with-secret-volume": _pod(_STANDARD, volumes=[{"name": "secret", "secret": {"secretName": "secret"}}]),
 }

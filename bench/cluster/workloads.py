@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
-from bench.cluster import policies, templates
+from bench.cluster import devices, policies, templates
+from bench.cluster.devices import Supply
 from bench.cluster.templates import APP, DEVOPS, Json
 
 NULL, KUBE, ALL_NODES, UNBATCHED, OURS = (
@@ -36,8 +37,14 @@ class PodSet:
     namespaces: Sequence[str] = ("default",)
     volume: str = ""
     """The template of the volume that each has; empty for none."""
+    claim: str = ""
+    """What the claim of each asks for; empty for none."""
+    sharing: int = 1
+    """How many have one claim together."""
     apps: int = 0
     """Among how many values of the label `app` they are dealt out."""
+    resources: int = 0
+    """Among how many extended resources they are dealt out."""
     waits: bool = False
     """Whether they have no node though they come before."""
 
@@ -71,7 +78,10 @@ class Workload:
     labels: Json | None = None
     """Of the namespaces."""
     extra: Sequence[Json] = ()
+    devices: Supply | None = None
     churn: Churn | None = None
+    from_start: bool = False
+    """Whether pods a second count from the scheduler's start: before the first binding much is to do."""
     policies: int = 0
     edited: bool = False
     """Whether a policy's weight is patched every second."""
@@ -90,8 +100,9 @@ class Workload:
         else:
             share = nodes / self.nodes
         before = [replace(one, count=max(1, round(one.count * share))) for one in self.before]
+        devices = self.devices and self.devices.sized(share)
         count = self.measured.count if pods is None else min(self.measured.count, pods)
-        return replace(self, nodes=nodes, before=before, measured=replace(self.measured, count=count))
+        return replace(self, nodes=nodes, before=before, measured=replace(self.measured, count=count), devices=devices)
 
     def same_objects(self) -> Workload:
         """Give what all workloads with the same objects have in common."""
@@ -121,6 +132,8 @@ class Workload:
         yield [templates.node(name, zones[n % len(zones)], per_node) for n, name in enumerate(names)]
         yield [templates.csi_node(name) for name in names] if self.csi else []
         yield [*self.extra, *policies.make(self.policies)]
+        yield list(self.devices.objects(names)) if self.devices else []
+        yield list(self._claims())
         yield list(self._volumes())
         yield list(self._placed(names))
 
@@ -130,6 +143,11 @@ class Workload:
                 for namespace, name in _names(purpose, pods):
                     claim, volume, _ = templates.volume(pods.volume, name, namespace)
                     yield from (claim, volume)
+
+    def _claims(self) -> Iterator[Json]:
+        pods = self.measured
+        for namespace, name in list(_names("measured", pods))[:: pods.sharing] if pods.claim else ():
+            yield devices.claim(pods.claim, name, namespace)
 
     def _placed(self, nodes: Sequence[str]) -> Iterator[Json]:
         """Make the pods that come before, on the nodes by turns."""
@@ -154,6 +172,10 @@ def _names(purpose: str, pods: PodSet) -> Iterator[tuple[str, str]]:
 def _pod(pods: PodSet, index: int, name: str, namespace: str) -> Json:
     labels = {"app": f"app-{index % pods.apps}"} if pods.apps else {}
     stated = templates.volume(pods.volume, name, namespace)[2] if pods.volume else {}
+    if pods.claim:
+        stated |= devices.using(f"measured-{index - index % pods.sharing:05}")
+    if pods.resources:
+        stated |= devices.asking(index % pods.resources)
     return templates.pod(pods.template, name, namespace, labels, **stated)
 
 
@@ -188,6 +210,7 @@ def _plain(name: str, count: int = 2000, **more: object) -> Workload:
 _APPS: Final = {"before": [_pods("pod-default", 1000, apps=20)], "zones": ("zone1", "zone2", "zone3")}
 _STEADY: Final = replace(_plain("steady", 2000), rate=100.0)
 _OF_APPS: Final = _pods("pod-default", 2000, apps=20)
+_TEN: Final = Supply()
 _MIXED: Final = (
     "pod-default",
     "pod-with-pod-affinity",
@@ -196,6 +219,29 @@ _MIXED: Final = (
     "pod-with-preferred-pod-anti-affinity",
 )
 
+
+def _claiming(name: str, claim: str, count: int, supply: Supply = _TEN, **more: Any) -> Workload:
+    """Make a workload of pods that claim devices; nobody replays it, as devices are no part of the replay."""
+    return Workload(
+        name,
+        _pods("pod-claiming", count, claim=claim, **more),
+        nodes=500,
+        devices=supply,
+        judged=False,
+    )
+
+
+_CLAIMING: Final = (
+    _claiming("claims", "one", 2500),
+    _claiming("claims-half-taken", "one", 2000, Supply(taken=2500)),
+    _claiming("claims-to-the-last-device", "one", 1000, Supply(taken=4000)),
+    _claiming("claims-of-five-pods", "one", 2500, sharing=5),
+    _claiming("claims-selector", "selected", 500),
+    _claiming("claims-match-attribute", "matched", 1000, Supply("roots")),
+    _claiming("claims-partitions-backtracking", "seven", 500, Supply("parts", 500)),
+    _claiming("claims-shared-capacity", "shares", 1000, Supply("shares", 1000)),
+    _claiming("extended-resources-50-classes", "", 2500, Supply(classes=50), resources=50),
+)
 WORKLOADS: Final[Sequence[Workload]] = (
     replace(_plain("basic", 4000), schedulers=SCHEDULERS),
     Workload(
@@ -269,6 +315,7 @@ WORKLOADS: Final[Sequence[Workload]] = (
         _pods("pod-high-priority", 500),
         [_pods("pod-low-priority", 2000)],
         nodes=500,
+        from_start=True,
         schedulers=(KUBE, OURS),
         judged=False,
     ),
@@ -296,6 +343,7 @@ WORKLOADS: Final[Sequence[Workload]] = (
         schedulers=(OURS,),
         **_APPS,  # type: ignore[arg-type]
     ),
+    *_CLAIMING,
 )
 QUICK: Final = (
     "basic",

@@ -1,4 +1,4 @@
-"""Wiring: the running scheduler, dry-run, check, fmt and demo. Clocks and random sources are made here.
+"""The application layer behind the commands: run, dry-run, check, fmt, plan, why, test, webhook, demo.
 
 Comes in: flags, files, kubeconfigs. Goes out: what the commands print. `running` is the scheduler with its connection;
 `dry_run` decides once over given objects; `configuration` makes profiles of a configuration file; `checking` and

@@ -1,4 +1,4 @@
-"""`DaemonThreads`: what a loop leaves to threads, none of which the end of the process waits for.
+"""Daemon threads as the asyncio loop's executor: a hung file read or DNS lookup cannot block the exit.
 
 `Threads` are so many of them.
 """

@@ -19,6 +19,7 @@ from policysched.cel.declarations import VARIABLE
 from policysched.cel.evaluation import Closure, InternalError, ProgramError, compile_closures
 from policysched.cel.issues import Issue, Issues
 from policysched.cel.libraries.kubernetes import semver_of
+from policysched.cel.reading import Attribute, attributes_read
 from policysched.cel.syntax.parser import parse
 from policysched.cel.validation import validate
 from policysched.cel.values.kinds import GO_NAMES, KINDS, LISTS, MAPS
@@ -91,9 +92,14 @@ class Variables:
 
 @dataclass(frozen=True, slots=True)
 class CompiledSelector:
-    """A selector that can be asked about devices."""
+    """A selector that can be asked about devices.
+
+    Attributes:
+        reads: The attributes that it can read, by domain and identifier, None where that may be any of them.
+    """
 
     text: str
+    reads: frozenset[Attribute] | None
     _closure: Closure
     _slots: int
 
@@ -137,7 +143,7 @@ def compile_selector(text: str) -> CompiledSelector:
             closure, slots = compile_closures(node, checked, VARIABLE)
         except ProgramError as error:
             raise InvalidDeviceSelectorError(f"program instantiation failed: {error}") from None
-    return CompiledSelector(text, closure, slots)
+    return CompiledSelector(text, attributes_read(node), closure, slots)
 
 
 def _refuse(issues: Issues) -> None:

@@ -8,32 +8,18 @@ show one.
 from __future__ import annotations
 
 import errno
+import importlib
 import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import typer
 
-from policysched.cli.commands.check import check
-from policysched.cli.commands.completion import completion
-from policysched.cli.commands.config import config
-from policysched.cli.commands.demo import demo
-from policysched.cli.commands.dry_run import dry_run
-from policysched.cli.commands.explain import explain
-from policysched.cli.commands.fmt import fmt
-from policysched.cli.commands.plan import plan
-from policysched.cli.commands.plugin import new_plugin
-from policysched.cli.commands.plugins import plugins
-from policysched.cli.commands.run import run
-from policysched.cli.commands.sandbox import sandbox
-from policysched.cli.commands.test import test
-from policysched.cli.commands.webhook import webhook
-from policysched.cli.commands.why import why
 from policysched.cli.flags.sections import RunCommand
-from policysched.cli.options import OnceCommand
-from policysched.cli.output import say_error, say_version, show_every_record
+from policysched.cli.options import CommandGroup, OnceCommand
+from policysched.cli.output import INTERRUPTED, say_error, say_version, show_every_record
 from policysched.errors import ConnectionProblemError, PolicyschedError, UsageError
 
 
@@ -42,22 +28,46 @@ def version() -> None:
     say_version()
 
 
-app = typer.Typer(
-    name="policysched",
-    help="A Kubernetes scheduler whose filter and score rules are SchedulingPolicy objects.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
+COMMANDS: Final = (
+    *("run", "completion", "dry-run", "why", "plan", "record", "replay", "check", "test", "fmt", "plugins"),
+    *("webhook", "explain"),
+    *("sandbox", "demo"),
 )
-app.command("run", cls=RunCommand)(run)
-app.command("completion", cls=OnceCommand)(completion)
-for command in (dry_run, why, plan, check, test, fmt, plugins, webhook, explain, sandbox, demo, version):
-    app.command(command.__name__.replace("_", "-"), cls=OnceCommand)(command)
-app.add_typer(config)
-app.add_typer(new_plugin, name="plugin")
+"""The commands in the order of `--help`: each is the function of its name in the module of its name."""
+GROUPS: Final = {"config": "config", "plugin": "new_plugin"}
+"""Those with commands of their own, and what they are called in the module of their name."""
 
-INTERRUPTED = 130
+
+def make_app(*names: str) -> typer.Typer:
+    """Make the command with the subcommands named, without a name with all of them; others are not imported."""
+    app = typer.Typer(
+        name="policysched",
+        cls=CommandGroup,
+        help="A Kubernetes scheduler whose filter and score rules are SchedulingPolicy objects.",
+        no_args_is_help=True,
+        add_completion=not names,  # its options stand before a command
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_nothing)
+    for name in (one for one in COMMANDS if not names or one in names):
+        function = _found(name, name.replace("-", "_"))
+        app.command(name, cls=RunCommand if name == "run" else OnceCommand)(function)
+    app.command("version", cls=OnceCommand)(version)
+    for name in (one for one in GROUPS if not names or one in names):
+        app.add_typer(_found(name, GROUPS[name]), name=name)
+    return app
+
+
+def _nothing() -> None:
+    """Do nothing before a command."""
+
+
+def _found(command: str, name: str) -> Any:
+    return getattr(importlib.import_module(f"policysched.cli.commands.{command.replace('-', '_')}"), name)
+
+
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 """What writing to a full or broken disk fails with."""
 
@@ -101,8 +111,10 @@ def _leave_stdout() -> None:
 
 
 def _call(arguments: list[str]) -> int:
+    completed = any(name.endswith("_COMPLETE") for name in os.environ)
+    named = () if completed else [one for one in arguments[:1] if one in (*COMMANDS, *GROUPS, "version")]
     try:
-        code = app(arguments, prog_name="policysched", standalone_mode=False)
+        code = make_app(*named)(arguments, prog_name="policysched", standalone_mode=False)
     except typer.Exit as end:
         return end.exit_code
     except Exception as error:

@@ -8,16 +8,53 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from policysched.errors import UsageError
 
 
+class _AsTyped:
+    """What is typed, as it is."""
+
+    def coerce(self, value: Any, *, param: Any, **_: Any) -> Any:
+        """Take what was typed."""
+        if not param.multiple:
+            return value
+        return () if value is None else list(value)
+
+
+def take_as_typed(parameter: Any) -> None:
+    """Have a parameter's texts taken as they are.
+
+    Typer makes a validator for each, given or not, with a library that takes longer to import than Typer itself. Where
+    a version of it does otherwise this has no effect.
+    """
+    parameter._runtime_param = _AsTyped()
+
+
+class CommandGroup(TyperGroup):
+    """Commands; the options before one of them are taken as they are typed."""
+
+    def get_params(self, ctx):  # type: ignore[no-untyped-def]
+        """Return the options that may stand before a command."""
+        found = super().get_params(ctx)
+        for one in found:
+            take_as_typed(one)
+        return found
+
+
 class OnceCommand(TyperCommand):
     """A command that counts its options before it reads them."""
+
+    def get_help_option(self, ctx):  # type: ignore[no-untyped-def]
+        """Return the option that asks for help."""
+        found = super().get_help_option(ctx)
+        if found is not None:
+            take_as_typed(found)
+        return found
 
     def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]
         """Refuse an option with one value that stands there twice; flags may be repeated.

@@ -1,7 +1,7 @@
 """Printing and logging: Rich on a terminal, the same texts without colour and at full width elsewhere.
 
 All that commands print goes through here, so that nothing of an object, a file or a server's answer reaches a terminal
-as it is.
+as it is. Rich is imported by who prints with it: a scheduler only logs.
 """
 
 from __future__ import annotations
@@ -11,19 +11,22 @@ import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 import policysched
 from policysched.klog import body
 from policysched.visible import visible, visible_json, visible_lines
 
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
 WIDTH: Final = 200
 """The width where nobody looks at a terminal, so that no table is cut."""
+INTERRUPTED: Final = 130
+"""The exit code after Ctrl-C, as shells have it."""
 _FINDING: Final[Mapping[str, str]] = {
     r"\Aerror\[\w+\](?=:)": "bold red",
     r"\Awarning\[\w+\](?=:)": "bold yellow",
@@ -35,6 +38,8 @@ _FINDING: Final[Mapping[str, str]] = {
 
 def console(*, stderr: bool = False) -> Console:
     """Make the console of stdout or stderr; Rich itself heeds NO_COLOR, TERM and COLUMNS."""
+    from rich.console import Console  # noqa: PLC0415 - see above
+
     stream = sys.stderr if stderr else sys.stdout
     return Console(stderr=stderr, width=None if stream.isatty() else WIDTH, highlight=False, markup=False, emoji=False)
 
@@ -45,6 +50,8 @@ def working(text: str) -> Iterator[Callable[[str], None]]:
 
     Yields a function that says what is done now.
     """
+    from rich.text import Text  # noqa: PLC0415 - see above
+
     out = console(stderr=True)
     if not out.is_terminal:
         yield lambda _: None
@@ -55,6 +62,8 @@ def working(text: str) -> Iterator[Callable[[str], None]]:
 
 def print_parts(parts: Iterable[RenderableType]) -> None:
     """Print parts one after another, with an empty line before each table."""
+    from rich.table import Table  # noqa: PLC0415 - see above
+
     out = console()
     for part in parts:
         if isinstance(part, Table):
@@ -103,6 +112,8 @@ def say_beside(notes: Iterable[str], findings: Iterable[str]) -> None:
 
 def finding_text(text: str) -> Text:
     """Colour what a finding says."""
+    from rich.text import Text  # noqa: PLC0415 - see above
+
     shown = Text(visible_lines(text))
     for pattern, style in _FINDING.items():
         shown.highlight_regex(pattern, style)

@@ -107,7 +107,7 @@ class HttpExtender:
     async def preempt(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> dict[str, NamedVictims]:
         """Ask which candidates are left, and which pods have to leave them."""
         body = await self._post(self._settings.preempt_verb, self._candidates(pod, candidates))
-        return wire.read_victims(body)
+        return wire.read_victims(body, len(candidates), sum(len(one.pods) for one in candidates.values()))
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Ask the extender to bind a pod."""

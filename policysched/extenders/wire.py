@@ -8,8 +8,8 @@ Source: k8s.io/kube-scheduler/extender/v1 (types.go), v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -21,7 +21,16 @@ LONGEST_MESSAGE: Final = 1024
 """How much is kept of why a node fails. Units: code points."""
 INT64: Final = range(-(2**63), 2**63)
 MORE_THAN_ASKED: Final = 4
-"""How many times as many nodes an answer may have as were asked about: each is looked at while all pods wait."""
+"""How many times as many nodes, or victims, an answer may have as were asked about: each is looked at while all pods
+wait."""
+OTHER_VICTIMS: Final = 1024
+"""How many victims an answer may have besides: an extender may name others than those that it was told of."""
+MOST_FIELDS: Final = 256
+"""How many fields an object may have."""
+
+
+SizedT = TypeVar("SizedT", bound=Sized)
+_NULL, _EMPTY = msgspec.Raw(b"null"), msgspec.Raw(b"{}")
 
 
 class _Metadata(msgspec.Struct):
@@ -61,6 +70,8 @@ _FILTER_RESULT: Final = msgspec.json.Decoder(_FilterResult)
 _NAMED: Final = msgspec.json.Decoder(_Named)
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw] | None)
+_BESIDE_NODES: Final = frozenset(("nodenames", "failednodes", "failedandunresolvablenodes", "error"))
+"""The fields of an answer that are read beside whole nodes."""
 
 
 def filter_arguments(pod: bytes, nodes: Iterable[bytes]) -> bytes:
@@ -120,7 +131,8 @@ def read_filter(body: bytes, asked: Sequence[str], *, by_name: bool, extender: s
         raise ExtenderError(
             f'extender "{extender}" claims a filtered node "{name}" which is not found in the input node list'
         )
-    return FilterAnswer(left, _reasons(answer, "FailedNodes"), _reasons(answer, "FailedAndUnresolvableNodes"))
+    failed = _reasons(answer, "FailedNodes", most)
+    return FilterAnswer(left, failed, _reasons(answer, "FailedAndUnresolvableNodes", most))
 
 
 def _filter_result(body: bytes, most: int, *, by_name: bool) -> tuple[frozenset[str], Mapping[str, Any]] | None:
@@ -139,11 +151,11 @@ def _filter_result(body: bytes, most: int, *, by_name: bool) -> tuple[frozenset[
 def _odd_filter_result(body: bytes, most: int, *, by_name: bool) -> tuple[frozenset[str], Mapping[str, Any]]:
     """Read the same of an answer in any form, or say what is wrong with it."""
     given = _members(body, "the answer")
-    answer = {name: _decoded(raw) for name, raw in given.items() if name.lower() != "nodes"}
+    answer = {name: _decoded(raw) for name, raw in given.items() if name.lower() in _BESIDE_NODES}
     check_error(answer)
     names, nodes = _field(answer, "NodeNames"), _field(given, "Nodes")
     if by_name and names is not None:
-        left = [_text(name, "NodeNames") for name in _list(names, "NodeNames")]
+        left = [_text(name, "NodeNames") for name in _bounded(_list(names, "NodeNames"), "NodeNames", most)]
     else:
         left = _names_of(nodes, most)
     return frozenset(left), answer
@@ -167,18 +179,27 @@ def read_scores(body: bytes, asked: int) -> dict[str, int]:
     return scores
 
 
-def read_victims(body: bytes) -> dict[str, NamedVictims]:
+def read_victims(body: bytes, asked: int, victims: int) -> dict[str, NamedVictims]:
     """Read the candidates that are left, by node.
 
+    Args:
+        body: The answer.
+        asked: How many candidates it was asked about.
+        victims: How many victims these have.
+
     Raises:
-        ExtenderError: the answer cannot be read.
+        ExtenderError: the answer cannot be read, or has far too many nodes or victims.
     """
-    found = {}
-    for node, given in _mapping(_field(_object(body), "NodeNameToMetaVictims") or {}, "NodeNameToMetaVictims").items():
-        victims = _mapping({} if given is None else given, "victims")
-        pods = [_mapping(one, "a pod") for one in _list(_field(victims, "Pods") or [], "Pods")]
-        uids = tuple(_text(_field(one, "UID") or "", "UID") for one in pods)
-        found[node] = NamedVictims(uids, _int(_field(victims, "NumPDBViolations"), "NumPDBViolations"))
+    name = "NodeNameToMetaVictims"
+    found, room = {}, MORE_THAN_ASKED * victims + OTHER_VICTIMS
+    nodes = _present(_field(_members(body, "the answer"), name))
+    for node, raw in _members(nodes, name, MORE_THAN_ASKED * asked).items():
+        given = _members(_present(raw), "victims")
+        pods = [_members(one, "a pod") for one in _items(_field(given, "Pods") or _NULL, "Pods", room)]
+        room -= len(pods)
+        uids = tuple(_text(_scalar(_field(one, "UID")) or "", "UID") for one in pods)
+        violations = _int(_scalar(_field(given, "NumPDBViolations")), "NumPDBViolations")
+        found[node] = NamedVictims(uids, violations)
     return found
 
 
@@ -253,12 +274,22 @@ def _field(given: Mapping[str, Any], name: str) -> Any:
     return next((value for key, value in given.items() if key.lower() == lowered), None)
 
 
-def _members(body: bytes | msgspec.Raw, what: str) -> Mapping[str, msgspec.Raw]:
-    """Read the fields of an object without what is in them: whole nodes are large."""
+def _present(raw: msgspec.Raw | None) -> msgspec.Raw:
+    """Return an object that may be absent or null: then it has no fields."""
+    return _EMPTY if raw is None or bytes(raw) == b"null" else raw
+
+
+def _members(body: bytes | msgspec.Raw, what: str, most: int = MOST_FIELDS) -> Mapping[str, msgspec.Raw]:
+    """Read the fields of an object without what is in them: whole nodes are large.
+
+    Raises:
+        ExtenderError: it is no object, or has too many.
+    """
     try:
-        return _MEMBERS.decode(body)
+        members = _MEMBERS.decode(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return {name: msgspec.Raw(msgspec.json.encode(one)) for name, one in _mapping(_decoded(body), what).items()}
+        members = {name: msgspec.Raw(msgspec.json.encode(one)) for name, one in _mapping(_decoded(body), what).items()}
+    return _bounded(members, what, most)
 
 
 def _items(body: bytes | msgspec.Raw, what: str, most: int) -> Sequence[msgspec.Raw]:
@@ -271,9 +302,22 @@ def _items(body: bytes | msgspec.Raw, what: str, most: int) -> Sequence[msgspec.
         items = _ITEMS.decode(body) or []
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         items = [msgspec.Raw(msgspec.json.encode(one)) for one in _list(_decoded(body), what)]
-    if len(items) > most:
-        raise ExtenderError(f"{what}: {len(items)} are more than {most}")
-    return items
+    return _bounded(items, what, most)
+
+
+def _bounded(found: SizedT, what: str, most: int) -> SizedT:
+    """Return what was found.
+
+    Raises:
+        ExtenderError: it is too much.
+    """
+    if len(found) > most:
+        raise ExtenderError(f"{what}: {len(found)} are more than {most}")
+    return found
+
+
+def _scalar(raw: msgspec.Raw | None) -> Any:
+    return None if raw is None else _decoded(raw)
 
 
 def _names_of(nodes: msgspec.Raw | None, most: int) -> list[str]:
@@ -295,6 +339,6 @@ def _name_of(node: msgspec.Raw) -> str:
     return _text(_field(metadata, "name") or "", "metadata.name")
 
 
-def _reasons(answer: Mapping[str, Any], name: str) -> dict[str, str]:
-    given = _mapping(_field(answer, name) or {}, name)
+def _reasons(answer: Mapping[str, Any], name: str, most: int) -> dict[str, str]:
+    given = _bounded(_mapping(_field(answer, name) or {}, name), name, most)
     return {node: _text(why, name)[:LONGEST_MESSAGE] for node, why in given.items()}

@@ -1,4 +1,4 @@
-"""Interfaces between the scheduler, its plugins and the outside. It knows neither plugins nor the network.
+"""Plugin interfaces (Filter and Score answer for all nodes at once), profiles, registry, adapters.
 
 `plugin` has the protocols of plugins up to a decision (PreEnqueue to Score), `post_filter` that of those that run when
 no node was feasible, `binding` those from Reserve to PostBind, `status` their answers, `profile` the plugins of one
@@ -22,6 +22,7 @@ from policysched.framework.binding import (
     WaitingPod,
 )
 from policysched.framework.client import (
+    NO_STATUS,
     ApiError,
     Client,
     Clock,
@@ -66,6 +67,7 @@ from policysched.framework.plugin import (
     default_normalize,
     per_pod,
     plugin_name,
+    tier_of,
     together_of,
 )
 from policysched.framework.post_filter import (
@@ -91,6 +93,7 @@ __all__ = [
     "ANY_CHANGE",
     "MAX_NODE_SCORE",
     "NO_ROWS",
+    "NO_STATUS",
     "PREFIX",
     "SKIP",
     "Action",
@@ -164,6 +167,7 @@ __all__ = [
     "per_pod",
     "plugin_name",
     "pod_condition",
+    "tier_of",
     "together_of",
     "unresolvable",
     "unschedulable",

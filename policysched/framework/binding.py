@@ -19,7 +19,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
@@ -28,6 +28,7 @@ from policysched.framework.cycle_state import CycleState
 from policysched.framework.plugin import Plugin
 from policysched.framework.status import Code, Status, unschedulable
 from policysched.model.objects import Pod
+from policysched.state.changes import Change
 from policysched.state.cluster import Cluster
 
 LONGEST_WAIT: Final = 15 * 60.0
@@ -79,6 +80,10 @@ class Wait:
     def seconds(self) -> float:
         """How long it really waits: never longer than LONGEST_WAIT, and so long for what is no number."""
         return self.timeout if self.timeout <= LONGEST_WAIT else LONGEST_WAIT
+
+
+Undo: TypeAlias = "Callable[[Handle], Awaitable[None]]"
+"""Takes back outside what was written for a pod."""
 
 
 class WaitingPod:
@@ -227,6 +232,8 @@ class Handle:
     """Has pending pods tried at once, given by identity."""
     in_pre_bind: Mapping[str, PodInPreBind] = field(default_factory=dict)
     """The pods whose PreBind plugins run, by identity."""
+    changed: Callable[[Change], None] = field(default=lambda _: None)
+    """Has pods tried again that a change of the cluster helps which a plugin made itself."""
 
 
 class ReservePlugin(Plugin, Protocol):
@@ -235,8 +242,11 @@ class ReservePlugin(Plugin, Protocol):
     def reserve(self, assumed: AssumedPod) -> Status | None:
         """Hold what the pod needs on its node; after a failure `unreserve` is called, too."""
 
-    def unreserve(self, assumed: AssumedPod) -> None:
-        """Give back what is held for the pod, if anything; called after anything failed."""
+    def unreserve(self, assumed: AssumedPod) -> Undo | None:
+        """Give back what is held for the pod, if anything; called after anything failed.
+
+        What is to be taken back outside may be returned: it runs before the pod is tried again.
+        """
 
 
 class PermitPlugin(Plugin, Protocol):

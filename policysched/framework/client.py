@@ -12,12 +12,22 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeAlias
 
 from policysched.errors import PolicyschedError
-from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod, PodCondition
+from policysched.model.objects import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodCondition,
+    PodExtendedClaimStatus,
+    ResourceClaim,
+)
 from policysched.model.policy import MetricAnswer, MetricKey, Policy, PolicyKey
 
+NO_STATUS: Final = "NoStatus"
+"""The reason of an answer that is no Kubernetes Status: a gateway's page, a redirect."""
 LEAST_UNKNOWN: Final = 1000
 """Of so many names that are no nodes' an answer has values however few nodes there are."""
 Wanted: TypeAlias = Mapping[MetricKey, frozenset[str]]
@@ -35,6 +45,15 @@ class ApiError(PolicyschedError):
         self.reason = reason
         self.message = message
         self.retry_after = retry_after
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether an API server has refused the request, so that it was not carried out.
+
+        Nobody can tell where no answer came, a server failed (5xx), or something else than an API server answered.
+        """
+        client_error = HTTPStatus.BAD_REQUEST <= self.status < HTTPStatus.INTERNAL_SERVER_ERROR
+        return client_error and self.reason != NO_STATUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +124,47 @@ def pod_condition(pod: Pod, told: PodCondition, now: datetime) -> dict[str, Any]
     return condition
 
 
+class ClaimClient(Protocol):
+    """What is read and written of resource claims; answers are the claims as the server has them then.
+
+    Raises:
+        ApiError: the server refused, from each of the methods; status 409 where a write was against an old version.
+    """
+
+    async def get(self, claim: ResourceClaim) -> ResourceClaim:
+        """Read the newest version of a claim."""
+
+    async def set_finalizers(self, claim: ResourceClaim) -> ResourceClaim:
+        """Write a claim's finalizers, against its version."""
+
+    async def allocate(self, claim: ResourceClaim) -> ResourceClaim:
+        """Write a claim's allocation and for whom it is reserved, against its version."""
+
+    async def reserve(self, claim: ResourceClaim) -> ResourceClaim:
+        """Write for whom a claim is reserved, against its version; its allocation stays as others have written it."""
+
+    async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:
+        """Take allocation, reservations and what drivers say of devices out of a claim, against its version."""
+
+    async def unreserve(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Take a pod out of those for whom a claim is reserved, whatever its version."""
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        """Create a claim of what its spec says; the server completes its name."""
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        """Delete a claim."""
+
+    async def tell_pod(self, pod: Pod, told: PodExtendedClaimStatus) -> None:
+        """Write into a pod's status which claim holds its extended resources."""
+
+
 class Client(Protocol):
     """What the engine writes to the API server."""
+
+    @property
+    def claims(self) -> ClaimClient:
+        """What it writes of resource claims."""
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Bind the pod, once, without a retry.

@@ -1,4 +1,4 @@
-"""Protocols of the plugins up to a decision: they prepare once for a pod class and then answer for many rows at once.
+"""Plugin interfaces from PreEnqueue to NormalizeScore: one state per pod class, all nodes per call.
 
 A prepared state belongs to one pod class (pods equal in everything scheduling reads) and outlives many cycles. So
 `filter` and `score` may read nothing of the pod but what `prepare_*` kept, and nothing of the cluster but the aspects
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,20 +169,39 @@ class ScorePlugin(Plugin, Protocol):
         """Return a value whose change makes all prepared states stale."""
 
 
-def per_pod(plugin: Plugin) -> Callable[[Pod], bool] | None:
+PerPod: TypeAlias = Callable[[Pod, Cluster], bool]
+"""Says whether a pod has things of its own that a plugin reads."""
+
+
+def per_pod(plugin: Plugin) -> PerPod | None:
     """Return a plugin's `per_pod`, None where it has none and its answers are those of a whole pod class.
 
-    A plugin that reads what belongs to one pod alone, as its claims do, has a method `per_pod(pod)`: whether the pod
-    has such things. About such pods its filter is prepared and asked for all rows in every cycle, and nothing of it is
-    kept; about others it has nothing to say. So it is with its score, and at Reserve.
+    A plugin that reads what belongs to one pod alone, as its claims do, has a method `per_pod(pod, cluster)`: whether
+    the pod has such things. About such pods its filter is prepared and asked for all rows in every cycle, and nothing
+    of it is kept; about others it has nothing to say. So it is with its score, and at Reserve.
     """
-    asked: Callable[[Pod], bool] | None = getattr(plugin, "per_pod", None)
+    asked: PerPod | None = getattr(plugin, "per_pod", None)
     return asked
+
+
+def class_score(plugin: ScorePlugin) -> ScorePlugin | None:
+    """Return what scores whole pod classes: the plugin, or what a per-pod one has as `class_score`; None for nothing.
+
+    That part scores in the plugin's name the pods that have nothing of their own, and skips the others.
+    """
+    part: ScorePlugin | None = plugin if per_pod(plugin) is None else getattr(plugin, "class_score", None)
+    return part
 
 
 def is_lasting(plugin: Plugin) -> bool:
     """Return whether a plugin has `lasting = True`: its generation is always the same, and need not be asked for."""
     return bool(getattr(plugin, "lasting", False))
+
+
+def tier_of(plugin: Plugin) -> int:
+    """Return a plugin's `tier`, 0 where it has none: its scores decide before those of lower tiers."""
+    tier: int = getattr(plugin, "tier", 0)
+    return tier
 
 
 def together_of(state: Any) -> Together | None:
@@ -341,7 +360,7 @@ class ScoreAlone(Protocol):
 class PreEnqueuePlugin(Plugin, Protocol):
     """A plugin that may keep a pod out of the active queue."""
 
-    def pre_enqueue(self, pod: Pod) -> Status | None:
+    def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:
         """Return a rejection, or None to let the pod in."""
 
     def events(self) -> Sequence[Hint]:

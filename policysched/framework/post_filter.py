@@ -1,4 +1,4 @@
-"""Interfaces of PostFilter: plugins that run once no node was feasible, such as preemption.
+"""Interfaces of PostFilter and of VictimGuard, which exempts pods from preemption.
 
 A plugin is given the failed decision and answers what it found. It changes nothing by that: what is to be done outside
 (deleting victims, say) it hands back as `act`, so that a dry-run can ask the same plugin and leave the work undone.
@@ -9,7 +9,7 @@ Source: k8s.io/kube-scheduler/framework/interface.go (PostFilterPlugin, PostFilt
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -179,6 +179,8 @@ class PostFilterResult:
     """What the plugin tells records of how it came to that."""
     rejectors: frozenset[str] = frozenset()
     """The plugins beside filters that kept it from finding a way: the pod is tried again when they say so."""
+    cleanups: tuple[Callable[[Handle], Coroutine[Any, Any, None]], ...] = ()
+    """What is to be done outside whatever other plugins find; nobody calls it in a dry-run."""
     ask: Callable[[], Awaitable[PostFilterResult]] | None = None
     """Asks extenders, or looks on with pauses, before anything holds, and gives the result in place of this one."""
 

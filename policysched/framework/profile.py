@@ -19,10 +19,12 @@ from policysched.framework.plugin import (
     FilterOfChangedRow,
     FilterPlugin,
     Hint,
+    PerPod,
     PreEnqueuePlugin,
     QueueSortPlugin,
     ScorePlugin,
     Successor,
+    class_score,
     is_lasting,
     per_pod,
 )
@@ -138,6 +140,17 @@ class Profile:
         """The filters whose answers hold for a whole pod class, each with its place where they are prepared."""
         return tuple((place, plugin) for place, plugin in enumerate(self.prepared) if per_pod(plugin) is None)
 
+    def has_plugins_of(self, other: Profile) -> bool:
+        """Return whether the same plugins decide in scheduling cycles, in the same order, perhaps by other weights."""
+        return self._deciding == other._deciding
+
+    @cached_property
+    def _deciding(self) -> tuple[object, ...]:
+        """The plugins that decide, as objects, and what else tells profiles of one cluster apart in decisions."""
+        scores = tuple(plugin for plugin, _ in self.scores)
+        points = (self.prepared, self.filters, scores, self.pre_scores, self.extenders)
+        return (*(tuple(map(id, plugins)) for plugins in points), self.pre_score_order, self.extra_key)
+
     def take_over(self, before: Profile) -> None:
         """Let plugins go on with what those of the same names have under way in a profile that this one replaces."""
         old = {plugin.name: plugin for plugin in (*before.pre_enqueue, *before.post_filters)}
@@ -145,12 +158,12 @@ class Profile:
             if isinstance(plugin, Successor) and plugin.name in old:
                 plugin.take_over(old[plugin.name])
 
-    def reserving(self, pod: Pod) -> tuple[ReservePlugin, ...]:
+    def reserving(self, pod: Pod, cluster: Cluster) -> tuple[ReservePlugin, ...]:
         """Return the Reserve plugins that have to do with a pod, in their order."""
-        return tuple([plugin for plugin, asked in self._reserving if asked is None or asked(pod)])
+        return tuple([plugin for plugin, asked in self._reserving if asked is None or asked(pod, cluster)])
 
     @cached_property
-    def _reserving(self) -> tuple[tuple[ReservePlugin, Callable[[Pod], bool] | None], ...]:
+    def _reserving(self) -> tuple[tuple[ReservePlugin, PerPod | None], ...]:
         return tuple((plugin, per_pod(plugin)) for plugin in self.reserves)
 
     @cached_property
@@ -173,17 +186,18 @@ class Profile:
     @cached_property
     def class_scores(self) -> tuple[tuple[ScorePlugin, int | None], ...]:
         """Those whose answers hold for a whole pod class."""
-        return tuple((plugin, weight) for plugin, weight in self._prepared_scores if per_pod(plugin) is None)
+        parts = ((class_score(plugin), weight) for plugin, weight in self._prepared_scores)
+        return tuple((plugin, weight) for plugin, weight in parts if plugin is not None)
 
-    def per_pod_plugins(self, pod: Pod) -> PerPodPlugins | None:
+    def per_pod_plugins(self, pod: Pod, cluster: Cluster) -> PerPodPlugins | None:
         """Return the plugins that have answers of the pod's own, None where there is none."""
-        asked = tuple([check(pod) for check in self._per_pod_checks])
+        asked = tuple([check(pod, cluster) for check in self._per_pod_checks])
         if asked not in self._per_pod:
             self._per_pod[asked] = self._chosen(dict(zip(self._per_pod_checks, asked, strict=True)))
         return self._per_pod[asked]
 
     @cached_property
-    def _per_pod_checks(self) -> tuple[Callable[[Pod], bool], ...]:
+    def _per_pod_checks(self) -> tuple[PerPod, ...]:
         """What plugins with answers of a pod's own ask of it, each question once."""
         plugins = (*self.prepared, *(plugin for plugin, _ in self._prepared_scores))
         return tuple(dict.fromkeys(asked for asked in map(per_pod, plugins) if asked is not None))
@@ -193,7 +207,7 @@ class Profile:
         """Those plugins, by what the questions were answered."""
         return {}
 
-    def _chosen(self, answers: Mapping[Callable[[Pod], bool], bool]) -> PerPodPlugins | None:
+    def _chosen(self, answers: Mapping[PerPod, bool]) -> PerPodPlugins | None:
         order = {name: place for place, name in enumerate(self.pre_score_order)}
         ordered = sorted(self._prepared_scores, key=lambda one: order.get(one[0].name, len(order)))
 
@@ -206,10 +220,10 @@ class Profile:
         return PerPodPlugins(filters, scores) if filters or scores else None
 
     @cached_property
-    def has_out_of_tree_cycle(self) -> bool:
-        """Whether an out-of-tree plugin acts before a node is chosen."""
+    def out_of_tree_cycle(self) -> frozenset[str]:
+        """The names of the out-of-tree plugins that act before a node is chosen."""
         plugins = (*self.prepared, *(plugin for plugin, _ in self._prepared_scores))
-        return any(isinstance(plugin, OutOfTreePlugin) for plugin in plugins)
+        return frozenset(plugin.name for plugin in plugins if isinstance(plugin, OutOfTreePlugin))
 
     def extending(self, pod: Pod) -> list[Extender]:
         """Return the extenders that are interested in a pod."""

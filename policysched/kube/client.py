@@ -17,6 +17,7 @@ import msgspec
 
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Event, PodStatusChange, PolicyEvent
+from policysched.kube.claim_client import KubeClaimClient
 from policysched.kube.events.writer import EventWriter
 from policysched.kube.transport import (
     JSON,
@@ -96,6 +97,7 @@ class KubeClient:
         self._events = events
         self._pacing = pacing
         self._turns, self._conditions = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(CONDITIONS_AT_ONCE)
+        self.claims = KubeClaimClient(self._request)
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Bind the pod, once; the UID keeps a pod made anew under the same name from being bound instead.

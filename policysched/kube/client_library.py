@@ -1,7 +1,8 @@
 """What is used of the Kubernetes client: its asyncio loaders of kubeconfigs and of a pod's service account.
 
-The packages around them import a second, synchronous client, with HTTP and OAuth libraries of its own; that is half of
-what the import costs, and it is left out. Who imports these packages themselves later gets them whole.
+The packages around them import a second, synchronous client, with HTTP and OAuth libraries of its own, and the loaders
+import what makes requests, with a library of models: that is most of what the import costs, and it is left out. Who
+imports these packages themselves later gets them whole.
 """
 
 from __future__ import annotations
@@ -10,8 +11,15 @@ import importlib.util
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 __all__ = ["ConfigException", "Configuration", "ExecProvider", "config"]
+_CLIENT = "kubernetes.aio.client"
+
+
+def _api_client(*args: Any, **kwargs: Any) -> Any:
+    """Make what the loaders import for those who want a client from them; nobody here does."""
+    return importlib.import_module(_CLIENT).ApiClient(*args, **kwargs)
 
 
 @contextmanager
@@ -30,8 +38,11 @@ def _not_run(*packages: str) -> Iterator[None]:
             sys.modules.pop(name, None)
 
 
-with _not_run("kubernetes", "kubernetes.aio"):
+with _not_run("kubernetes", "kubernetes.aio", _CLIENT):
+    from kubernetes.aio.client.configuration import Configuration
+
+    if not hasattr(sys.modules[_CLIENT], "__all__"):
+        vars(sys.modules[_CLIENT]).update(Configuration=Configuration, ApiClient=_api_client)
     from kubernetes.aio import config
-    from kubernetes.aio.client import Configuration
     from kubernetes.aio.config import ConfigException
     from kubernetes.aio.config.exec_provider import ExecProvider

@@ -4,14 +4,19 @@ The session for lists and watches is the HTTP library's own and not the generate
 the request does; writes go without it.
 Where the server is and how it knows us is read from a kubeconfig or from the service account of the pod we run in.
 Credentials are looked at again before a request when they are a minute old, so nothing has to run in the background.
+A client certificate that was renewed is shown by new connections: an API server looks at the one of the connection. So
+TLS is spoken with another context then, with which no connection that is open already is used again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
 import ssl
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -24,13 +29,17 @@ from policysched.errors import ConnectionProblemError, KubeconfigError
 from policysched.framework import Clock
 from policysched.kube.client_library import ConfigException, Configuration, config
 from policysched.kube.exec_plugin import ExecPlugin
-from policysched.kube.short_requests import ShortRequests
+from policysched.kube.short_requests import ShortRequests, is_address
 from policysched.proxies import proxy_for
 
 RENEWAL = 60.0
 """How old credentials may be before they are looked at again. Units: seconds."""
+RENEW_AGAIN = 5.0
+"""How long nobody asks for other credentials after there were none. Units: seconds."""
 CONNECTIONS = 160
 HEADERS = {"User-Agent": "policysched", "Accept": "application/json"}
+UNPACKED = {"Accept-Encoding": "identity"}
+"""What is said besides where no network lies between: packing and unpacking takes longer than it saves."""
 
 
 OnAnswer = Callable[[str, int, float], None]
@@ -38,10 +47,20 @@ OnAnswer = Callable[[str, int, float], None]
 
 
 class Routing(TypedDict, total=False):
-    """What a request needs to know of the way: a proxy, and the name in the server's certificate."""
+    """What a request needs to know of the way: a proxy, the name in the server's certificate, how TLS is spoken."""
 
     proxy: str
     server_hostname: str
+    ssl: ssl.SSLContext
+
+
+@dataclass(frozen=True, slots=True)
+class Authentication:
+    """What requests show of who we are. Another object is another generation, be it equal."""
+
+    headers: Mapping[str, str] = field(default_factory=dict)
+    certificate: bytes = b""
+    """A digest of the client certificate and its key, empty without one."""
 
 
 class Connection:
@@ -51,12 +70,14 @@ class Connection:
         self, url: str, clock: Clock, *, tls: ssl.SSLContext | None = None, routing: Routing | None = None
     ) -> None:
         self.url = url.rstrip("/")
-        self.routing: Routing = routing or {}
+        self.routing: Routing = {**(routing or {})}
+        if tls is not None:
+            self.routing["ssl"] = tls
         self._clock = clock
-        self._tls = tls
         self._credentials: Credentials | None = None
-        self._headers: dict[str, str] = {}
+        self._authentication = Authentication()
         self._renew_at = 0.0
+        self._renewable_at = 0.0
         self._renewing = asyncio.Lock()
         self._session: aiohttp.ClientSession | None = None
         self._short: ShortRequests | None = None
@@ -92,17 +113,18 @@ class Connection:
         url = _checked(configuration.host, "--master:" if master else "the kubeconfig's")
         connection = cls(url, clock, tls=_tls(configuration), routing=_routing(configuration))
         connection._credentials = credentials
+        connection._authentication = Authentication(certificate=connection._certificate())
         await connection._look_again()
         return connection
 
-    async def headers(self) -> Mapping[str, str]:
-        """Return the headers that authenticate a request."""
+    async def authentication(self) -> Authentication:
+        """Return who a request is from: its headers, and the certificate that new connections show."""
         if self._credentials is not None and self._clock.monotonic() >= self._renew_at:
             await self._look_again()
-        return self._headers
+        return self._authentication
 
-    async def renew(self, refused: Mapping[str, str]) -> bool:
-        """Get new credentials after headers were refused; tell whether there are others now.
+    async def renew(self, refused: Authentication) -> bool:
+        """Get new credentials after a request was refused with some; tell whether there are others now.
 
         Raises:
             ConnectionProblemError: there are none any more.
@@ -110,13 +132,15 @@ class Connection:
         if self._credentials is None:
             return False
         async with self._renewing:
-            # Many requests are refused at once: the first renews for all.
-            if self._headers == refused:
-                await self._credentials.renew()
-                if self._tls is not None:
-                    _load_certificate(self._tls, self._credentials.configuration)
-                await self._look_again()
-            return self._headers != refused
+            # Many requests are refused at once, and may be for long: the first renews for all.
+            if self._authentication is refused and self._clock.monotonic() >= self._renewable_at:
+                try:
+                    await self._credentials.renew()
+                    await self._look_again()
+                finally:
+                    if self._authentication is refused:
+                        self._renewable_at = self._clock.monotonic() + RENEW_AGAIN
+            return self._authentication != refused
 
     @property
     def session(self) -> aiohttp.ClientSession:
@@ -124,14 +148,13 @@ class Connection:
         if self._session is None:
             connector = aiohttp.TCPConnector(
                 limit=CONNECTIONS,
-                ssl=self._tls or True,
                 keepalive_timeout=60,
                 # Some versions of Python hold on to closed TLS connections; these are ended with the session then.
                 enable_cleanup_closed=NEEDS_CLEANUP_CLOSED,
             )
             self._session = aiohttp.ClientSession(
                 connector=connector,
-                headers=HEADERS,
+                headers=HEADERS | (UNPACKED if _is_here(self.url) else {}),
                 # Cookies of a gateway would be sent with every request, and grow for ever.
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
@@ -141,7 +164,7 @@ class Connection:
     def short(self) -> ShortRequests | None:
         """What makes requests with short answers; None where they have to pass a proxy, which the session knows."""
         if self._short is None and "proxy" not in self.routing:
-            self._short = ShortRequests(self.url, self._tls, self.routing.get("server_hostname"), HEADERS)
+            self._short = ShortRequests(self.url, self.routing.get("ssl"), self.routing.get("server_hostname"), HEADERS)
         return self._short
 
     async def close(self) -> None:
@@ -157,7 +180,21 @@ class Connection:
         assert self._credentials is not None  # noqa: S101 - only called where there are some
         self._renew_at = self._clock.monotonic() + RENEWAL
         value = await self._credentials.authorization()
-        self._headers = {"Authorization": value} if value else {}
+        found = Authentication({"Authorization": value} if value else {}, self._certificate())
+        if found.certificate != self._authentication.certificate:
+            self._speak(_tls(self._credentials.configuration))
+        if found != self._authentication:
+            self._authentication = found
+
+    def _certificate(self) -> bytes:
+        return self._credentials.certificate() if self._credentials is not None and "ssl" in self.routing else b""
+
+    def _speak(self, tls: ssl.SSLContext | None) -> None:
+        """Have TLS spoken so on new connections, and no open one used for another request."""
+        if tls is not None:
+            self.routing["ssl"] = tls
+            if self._short is not None:
+                self._short.speak(tls)
 
 
 def _checked(host: object, whose: str) -> str:
@@ -176,6 +213,12 @@ def _checked(host: object, whose: str) -> str:
     if url.scheme not in ("http", "https") or not url.host:
         raise KubeconfigError(f'{whose} server "{host}" is no http or https URL')
     return str(host)
+
+
+def _is_here(url: str) -> bool:
+    """Whether a server is on this machine."""
+    host = URL(url).host or ""
+    return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
 def _tls(configuration: Any) -> ssl.SSLContext | None:
@@ -246,6 +289,20 @@ class Credentials:
         if not header.isprintable():
             raise ConnectionProblemError("the token has characters that no header may have")
         return header or None
+
+    def certificate(self) -> bytes:
+        """Digest the client certificate and its key; empty without one.
+
+        Raises:
+            ConnectionProblemError: they cannot be read.
+        """
+        files = (self.configuration.cert_file, self.configuration.key_file)
+        if not files[0]:
+            return b""
+        try:
+            return sha256(b"".join(Path(one).read_bytes() for one in files if one)).digest()
+        except OSError as error:
+            raise ConnectionProblemError(f"the client certificate cannot be used: {error}") from error
 
     async def renew(self) -> None:
         """Get new credentials where the kubeconfig says how, because the old ones were refused.

@@ -11,6 +11,9 @@ Source: kubernetes.io/docs/reference/using-api/api-concepts (resourceVersion, th
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from http import HTTPStatus
 from typing import TypeVar
 from urllib.parse import quote
@@ -30,8 +33,10 @@ LARGEST_PAGE = 1 << 30
 """How large a page may be: etcd takes no object of more than 1.5 MiB, and as JSON it may be longer. Units: bytes."""
 LARGEST_LIST = 8 << 30
 """How large a list in one piece may be: etcd recommends to keep no more. Units: bytes."""
+WHOLE = 0
+"""The size of pages that asks for everything in one piece."""
 Listed = tuple[str, list[msgspec.Raw]]
-"""A list's version and its items."""
+"""A list's version and its items, or those of one page."""
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
@@ -66,7 +71,7 @@ async def read_list(transport: Transport, path: str, kind: str) -> Listed:
         if error.status != HTTPStatus.GONE:
             raise
         # Everything at once cannot expire on the way.
-        return await _read(transport, path, kind, 0)
+        return await _read(transport, path, kind, WHOLE)
 
 
 def is_older(version: str, than: str) -> bool:
@@ -85,20 +90,52 @@ def _is_counted(version: str) -> bool:
 
 async def _read(transport: Transport, path: str, kind: str, limit: int) -> Listed:
     raws: list[msgspec.Raw] = []
+    version = ""
+    async with aclosing(read_pages(transport, path, kind, limit)) as pages:
+        async for version, some in pages:  # noqa: B007 - all are the same
+            raws += some
+    return version, raws
+
+
+async def read_pages(transport: Transport, path: str, kind: str, limit: int) -> AsyncGenerator[Listed, None]:
+    """List all objects of a kind, page by page; the next page is asked for before this one is looked at.
+
+    Args:
+        transport: Makes the requests.
+        path: Where the objects are.
+        kind: Their kind, empty where nobody knows that.
+        limit: How many objects a page has, `WHOLE` for all of them.
+
+    Raises:
+        ApiError: the server refused, could not be reached, or its answer is no such list; its status is 410 where the
+            next page cannot be had any more.
+        ConnectionProblemError: the credentials expired and cannot be renewed.
+    """
     version, token = "", ""
+    asked = _ask(transport, path, limit, token)
+    try:
+        for number in range(1, MOST_PAGES + 1):
+            page = _decode(await asked, path, kind)
+            if version and page.metadata.resource_version != version:
+                raise _malformed(path, "its pages are of several versions")
+            if token and token == page.metadata.continue_:
+                raise _malformed(path, "its pages do not end: one continues at itself")
+            version, token = page.metadata.resource_version, page.metadata.continue_
+            if token and number < MOST_PAGES:
+                asked = _ask(transport, path, limit, token)
+            yield version, page.items or []
+            if not token:
+                return
+        raise _malformed(path, f"it has more than {MOST_PAGES} pages")
+    finally:
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+
+
+def _ask(transport: Transport, path: str, limit: int, token: str) -> asyncio.Future[bytes]:
+    query = f"?limit={limit}&continue={quote(token, safe='')}" if token else f"?limit={limit}"
     most = LARGEST_PAGE if limit else LARGEST_LIST
-    for _ in range(MOST_PAGES):
-        query = f"?limit={limit}&continue={quote(token, safe='')}" if token else f"?limit={limit}"
-        page = _decode(await transport.request("GET", path + query, most=most), path, kind)
-        if version and page.metadata.resource_version != version:
-            raise _malformed(path, "its pages are of several versions")
-        if token and token == page.metadata.continue_:
-            raise _malformed(path, "its pages do not end: one continues at itself")
-        version, token = page.metadata.resource_version, page.metadata.continue_
-        raws += page.items or ()
-        if not token:
-            return version, raws
-    raise _malformed(path, f"it has more than {MOST_PAGES} pages")
+    return asyncio.ensure_future(transport.request("GET", path + query, most=most))
 
 
 def _decode(answer: bytes, path: str, kind: str) -> _Page:

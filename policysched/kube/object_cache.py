@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
@@ -78,6 +79,17 @@ class TextKeeper(Protocol[T_contra]):
         """Return whether an object is missing."""
 
 
+@dataclass(slots=True)
+class _Objects(Generic[T]):
+    """Objects of a resource as of one moment."""
+
+    known: dict[Key, T] = field(default_factory=dict)
+    uids: set[str] = field(default_factory=set)
+    """The UIDs of the known objects, of kinds that the state tells apart by them."""
+    broken: dict[Key, str] = field(default_factory=dict)
+    """The versions of those that cannot be used."""
+
+
 class ObjectCache(Generic[T]):
     """Known objects by namespace and name."""
 
@@ -85,59 +97,11 @@ class ObjectCache(Generic[T]):
         self._watched = watched
         self._texts = texts
         self._on_broken = on_broken
-        self._known: dict[Key, T] = {}
-        self._uids: set[str] = set()
-        """The UIDs of the known objects, of kinds that the state tells apart by them."""
-        self._broken: dict[Key, str] = {}
+        self._objects: _Objects[T] = _Objects()
 
-    def replacing(
-        self, raws: Iterable[msgspec.Raw], *, anew: bool = False
-    ) -> Generator[None, None, tuple[list[T], list[T]]]:
-        """Take a whole list, pausing now and then; returns what is new or changed in it, and what is gone.
-
-        Args:
-            raws: The objects.
-            anew: Whether versions say nothing about what was known, so that everything counts as changed.
-        """
-        self._texts_are_whole()
-        gone, self._known, self._uids = self._known, {}, set()
-        reported, self._broken = self._broken, {}
-        changed: list[T] = []
-        for number, raw in enumerate(raws, 1):
-            if number % PORTION == 0:
-                yield
-            obj = self._decode(raw, gone, reported)
-            if obj is None:
-                continue
-            key = (obj.metadata.namespace, obj.metadata.name)
-            if key in self._known:
-                self.skip(raw, "the list has another one of this name")
-                continue
-            old = gone.get(key)
-            if old is not None and old.metadata.uid == obj.metadata.uid:
-                del gone[key]
-            self._keep(key, obj, raw)
-            if anew or old != obj:  # not versions alone: an event may have lied under the same one
-                changed.append(obj)
-        self._keep_nameless(gone)
-        self._drop_texts(gone.values())
-        return changed, list(gone.values())
-
-    def _keep_nameless(self, gone: dict[Key, T]) -> None:
-        """Keep what the list does not have where something in it does not say its name: it may be that."""
-        if _NOBODY in self._broken and not self._watched.malformed_is_gone:
-            for key in gone.keys() - self._known.keys():
-                self._keep(key, gone.pop(key))
-
-    def _texts_are_whole(self) -> None:
-        """Record that a whole list is read; it comes first, because more may be wanted meanwhile."""
-        if self._texts is not None:
-            self._texts.incomplete = False
-
-    def _drop_texts(self, gone: Iterable[T]) -> None:
-        if self._texts is not None:
-            for obj in gone:
-                self._texts.drop(obj)
+    def replacement(self) -> Replacement[T]:
+        """Begin to take a whole list, which stands for what is known once all of it is there."""
+        return Replacement(self)
 
     def filling(self, raws: Iterable[msgspec.Raw]) -> Generator[None, None, None]:
         """Take of a list the texts that are missing, pausing now and then; nothing else changes."""
@@ -147,7 +111,7 @@ class ObjectCache(Generic[T]):
         for number, raw in enumerate(raws, 1):
             if number % PORTION == 0:
                 yield
-            known = self._known.get(identify(raw)[0])
+            known = self._objects.known.get(identify(raw)[0])
             if known is not None and texts.lacks(known):  # what came meanwhile is newer
                 texts.take(known, raw)
         texts.incomplete = False
@@ -161,72 +125,85 @@ class ObjectCache(Generic[T]):
             reach: Hears the version, empty where the object does not say it readably, before anything is taken: where
                 it raises nothing is, and whoever lists then is told of what is missing.
         """
-        obj = None if deleted else self._decode(raw, self._known, self._broken)
+        objects = self._objects
+        obj = None if deleted else self._decode(raw, objects, objects.known, objects.broken)
         if obj is None:
             key, version = identify(raw)
             reach(version)
             if deleted:
-                self._broken.pop(key, None)
+                objects.broken.pop(key, None)
             return self._forget(key), None
         key = (obj.metadata.namespace, obj.metadata.name)
-        old = self._known.get(key)
+        old = objects.known.get(key)
         reach(identify(raw)[1] if obj is old else obj.metadata.resource_version)
         if obj is old:
             return None, None
         anew = old is not None and old.metadata.uid != obj.metadata.uid
         gone = self._forget(key) if anew else None
-        self._keep(key, obj, raw)
+        self._keep(objects, key, obj, raw)
         return gone, obj
 
     def skip(self, raw: msgspec.Raw, reason: str) -> None:
         """Report what came in place of an object."""
         self._on_broken(ObjectError(self._watched.kind, _text(identify(raw)[0]), reason), bytes(raw))
 
-    def _decode(self, raw: msgspec.Raw, known: Mapping[Key, T], reported: Mapping[Key, str]) -> T | None:
+    def _decode(
+        self, raw: msgspec.Raw, objects: _Objects[T], known: Mapping[Key, T], reported: Mapping[Key, str]
+    ) -> T | None:
         """Decode an object that matters; in place of one that cannot be used give what holds then.
+
+        Args:
+            raw: The object.
+            objects: Where it belongs.
+            known: What was known before.
+            reported: The versions that were reported before because they cannot be used.
 
         Raises:
             OutOfMemoryError: no memory is left to read it.
         """
         try:
             obj = self._watched.decode(bytes(raw))
-            self._check(obj.metadata)
+            self._check(obj.metadata, objects)
         except MemoryError as error:
             raise no_memory_for(self._watched.kind) from error
         except Exception as error:
             key, version = identify(raw)
             if not version or reported.get(key) != version:
                 self._on_broken(_as_object_error(error, self._watched.kind, key), bytes(raw))
-            self._broken[key] = version
+            objects.broken[key] = version
             return None if self._watched.malformed_is_gone else known.get(key)
         return obj if self._watched.keep(obj) else None
 
-    def _check(self, metadata: Metadata) -> None:
+    def _check(self, metadata: Metadata, objects: _Objects[T]) -> None:
         """Refuse an object that cannot be told from others, or not be asked for."""
         name, namespace = metadata.name, metadata.namespace
         if name in _NO_NAMES or "/" in name or "%" in name or "/" in namespace or "%" in namespace:
             raise ObjectError(self._watched.kind, name, "it has no name that an object may have", "metadata.name")
-        if metadata.uid in self._uids:
-            old = self._known.get((namespace, name))
+        if metadata.uid in objects.uids:
+            old = objects.known.get((namespace, name))
             if old is None or old.metadata.uid != metadata.uid:
                 raise ObjectError(
                     self._watched.kind, _text((namespace, name)), "another one has its UID", "metadata.uid"
                 )
 
-    def _keep(self, key: Key, obj: T, raw: msgspec.Raw | None = None) -> None:
-        self._known[key] = obj
+    def _keep(self, objects: _Objects[T], key: Key, obj: T, raw: msgspec.Raw | None = None) -> None:
+        objects.known[key] = obj
         if self._texts is not None and raw is not None:
             self._texts.take(obj, raw)
         if self._watched.known_by_uid and obj.metadata.uid:
-            self._uids.add(obj.metadata.uid)
+            objects.uids.add(obj.metadata.uid)
 
     def _forget(self, key: Key) -> T | None:
-        gone = self._known.pop(key, None)
+        gone = self._objects.known.pop(key, None)
         if gone is not None:
-            self._uids.discard(gone.metadata.uid)
-            if self._texts is not None:
-                self._texts.drop(gone)
+            self._objects.uids.discard(gone.metadata.uid)
+            self._drop_texts((gone,))
         return gone
+
+    def _drop_texts(self, gone: Iterable[T]) -> None:
+        if self._texts is not None:
+            for obj in gone:
+                self._texts.drop(obj)
 
     @property
     def lacks_texts(self) -> bool:
@@ -235,10 +212,90 @@ class ObjectCache(Generic[T]):
 
     def objects(self) -> tuple[T, ...]:
         """Return the known objects as they are now; it may be asked from any thread."""
-        return tuple(self._known.values())
+        return tuple(self._objects.known.values())
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._objects.known)
+
+
+class Replacement(Generic[T]):
+    """A whole list on its way to stand for what is known, piece by piece; until its end that stands as it is.
+
+    Who wants to hear of its objects before that asks `taken` after each piece. What was told then is known, whether or
+    not the list comes to its end.
+
+    Args:
+        cache: What it is for.
+    """
+
+    def __init__(self, cache: ObjectCache[T]) -> None:
+        self._cache = cache
+        self._before, self._found = cache._objects, _Objects[T]()
+        self._gone = dict(self._before.known)
+        """What was known and has not been in the list yet."""
+        self._changed: list[T] = []
+        self._replaced: list[Key] = []
+        """Those whose names others have now."""
+        self.is_told = False
+        """Whether somebody has heard of its objects."""
+        if cache._texts is not None:
+            cache._texts.incomplete = False  # first of all, because more may be wanted meanwhile
+
+    def take(self, raws: Iterable[msgspec.Raw]) -> None:
+        """Take a piece.
+
+        Raises:
+            OutOfMemoryError: no memory is left for it.
+        """
+        cache, found = self._cache, self._found
+        for raw in raws:
+            obj = cache._decode(raw, found, self._gone, self._before.broken)
+            if obj is None:
+                continue
+            key = (obj.metadata.namespace, obj.metadata.name)
+            if key in found.known:
+                cache.skip(raw, "the list has another one of this name")
+                continue
+            old = self._gone.get(key)
+            if old is not None and old.metadata.uid == obj.metadata.uid:
+                del self._gone[key]
+            elif old is not None:
+                self._replaced.append(key)
+            cache._keep(found, key, obj, raw)
+            if old != obj:  # not versions alone: an event may have lied under the same one
+                self._changed.append(obj)
+
+    def taken(self) -> tuple[list[T], list[T]]:
+        """Return what is new or changed since it was asked last, and what is gone because another has its name."""
+        changed, gone = self._changed, [self._gone.pop(key) for key in self._replaced]
+        self._changed, self._replaced, self.is_told = [], [], True
+        self._cache._drop_texts(gone)
+        return changed, gone
+
+    def finish(self, *, anew: bool = False) -> tuple[list[T], list[T]]:
+        """Let the list stand for what is known; return the changes that were not told, and all else that is gone.
+
+        Args:
+            anew: Whether versions say nothing about what was known, so that everything counts as changed.
+        """
+        cache, found = self._cache, self._found
+        if _NOBODY in found.broken and not cache._watched.malformed_is_gone:
+            # What does not say its name may be what the list does not have.
+            for key in self._gone.keys() - found.known.keys():
+                cache._keep(found, key, self._gone.pop(key))
+        cache._drop_texts(self._gone.values())
+        cache._objects = found
+        return list(found.known.values()) if anew else self._changed, list(self._gone.values())
+
+    def abandon(self) -> None:
+        """End without the rest of the list, for which another one has to come."""
+        cache = self._cache
+        if cache._texts is not None:
+            cache._texts.incomplete = True
+        if self.is_told:
+            known = self._gone | self._found.known
+            uids = {one.metadata.uid for one in known.values()} if cache._watched.known_by_uid else set()
+            cache._objects = _Objects(known, uids - {""}, self._before.broken | self._found.broken)
 
 
 def no_memory_for(kind: str) -> OutOfMemoryError:

@@ -1,4 +1,4 @@
-"""Objects as the API server wrote them, for extenders: they read fields that nothing here reads.
+"""Raw JSON of watched objects, kept only for HTTP extenders.
 
 They are kept as they are watched, and only those of which some extender is told: a decision never waits for the API
 server. kube-scheduler sends the objects of its informers, which are these.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from http import HTTPStatus
 from typing import Generic, Protocol, TypeVar
@@ -24,8 +24,16 @@ import msgspec
 
 from policysched.errors import ConnectionProblemError, OutOfMemoryError
 from policysched.framework import ApiError
-from policysched.kube.listing import is_older, is_served, read_list
-from policysched.kube.object_cache import PORTION, HasMetadata, ObjectCache, OnBroken, TextKeeper, identify
+from policysched.kube.listing import PAGE, WHOLE, is_older, is_served, read_list, read_pages
+from policysched.kube.object_cache import (
+    PORTION,
+    HasMetadata,
+    ObjectCache,
+    OnBroken,
+    Replacement,
+    TextKeeper,
+    identify,
+)
 from policysched.kube.transport import SILENT, ApiStatus, Pacing, Retry, Transport
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import ApiKind
@@ -155,12 +163,38 @@ class Reflector(Generic[T]):
                 await asyncio.sleep(0)
 
     async def _list(self) -> None:
-        version, raws = await read_list(self._transport, self.watched.path, self.watched.stated_kind)
-        restored = self._is_restored(version)
-        await self._replace(raws, restored=restored)
+        try:
+            version = await self._take_list(PAGE)
+        except ApiError as error:
+            if error.status != GONE:
+                raise
+            version = await self._take_list(WHOLE)  # which cannot expire on the way
         self._version = self._newest = version
         self.absent = False
         self._well()
+
+    async def _take_list(self, limit: int) -> str:
+        """Take a whole list as its pages come and return its version; of the first one the handler hears meanwhile."""
+        taking, version = self._cache.replacement(), ""
+        pages = read_pages(self._transport, self.watched.path, self.watched.stated_kind, limit)
+        try:
+            async with aclosing(pages):
+                async for version, raws in pages:  # noqa: B007 - all are the same
+                    await self._take_page(taking, raws)
+            restored = self._is_restored(version)
+        except BaseException:
+            taking.abandon()
+            raise
+        await self._end_list(taking, restored=restored)
+        return version
+
+    async def _take_page(self, taking: Replacement[T], raws: Sequence[msgspec.Raw]) -> None:
+        """Take a page, a portion at a time: between two of them the loop gets its turn."""
+        for start in range(0, len(raws), PORTION):
+            taking.take(raws[start : start + PORTION])
+            if not self.synced.is_set():
+                self._handler.replace(*taking.taken())
+            await asyncio.sleep(0)
 
     def _is_restored(self, version: str) -> bool:
         """Return whether an older list than what was seen is the server's state now.
@@ -180,20 +214,14 @@ class Reflector(Generic[T]):
         self._older = 0
         return True
 
-    async def _replace(self, raws: Iterable[msgspec.Raw], *, restored: bool = False) -> None:
-        """Take a whole list, a portion at a time: between two of them the loop gets its turn."""
-        reading = self._cache.replacing(raws, anew=restored)
-        while True:
-            try:
-                next(reading)
-            except StopIteration as end:
-                changed, gone = end.value
-                break
-            await asyncio.sleep(0)
-        for number, (some_changed, some_gone) in enumerate(_portions(changed, gone)):
-            if number:
-                await asyncio.sleep(0)
-            self._handler.replace(some_changed, some_gone)
+    async def _end_list(self, taking: Replacement[T], *, restored: bool = False) -> None:
+        """Tell the handler the rest of a whole list, a portion at a time as well."""
+        changed, gone = taking.finish(anew=restored)
+        if changed or gone or not taking.is_told:
+            for number, (some_changed, some_gone) in enumerate(_portions(changed, gone)):
+                if number:
+                    await asyncio.sleep(0)
+                self._handler.replace(some_changed, some_gone)
         if not self.synced.is_set():
             log.info("listed %s count=%d", self.watched.plural, len(self._cache))
             self.synced.set()
@@ -293,7 +321,7 @@ class Reflector(Generic[T]):
         if not self.absent:
             log.warning("going on without %s: %s", self.watched.plural, error)
             self.absent = True
-            await self._replace(())
+            await self._end_list(self._cache.replacement())
         self._well()
         self._retry.reset()
         await self._retry.pause(ABSENT)

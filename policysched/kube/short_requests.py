@@ -17,9 +17,8 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from policysched.connection_errors import BrokenAnswerError, NoAnswerError, TooLargeError, UnreachableError
@@ -35,27 +34,24 @@ MOST_HEADS: Final = 16
 CODE_LENGTH: Final = 3
 """Units: digits."""
 _END, _LINE = b"\r\n\r\n", b"\r\n"
+_END_SIZE, _LINE_SIZE = len(_END), len(_LINE)
+_WITHOUT_BODY: Final = frozenset((int(HTTPStatus.NO_CONTENT), int(HTTPStatus.NOT_MODIFIED)))
 _TYPE, _LENGTH, _ENCODING = b"\r\ncontent-type:", b"\r\ncontent-length:", b"\r\ncontent-encoding:"
 _TRANSFER, _CONNECTION, _RETRY = b"\r\ntransfer-encoding:", b"\r\nconnection:", b"\r\nretry-after:"
+_HEX_DIGITS: Final = b"0123456789abcdefABCDEF"
 _SAFE: Final = "/%?=&+,:;@!$'()*~-._[]"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a server answers.
-
-    Args:
-        status: the code.
-        reason: the words behind it.
-        content_type: without parameters.
-        retry_after: the header of that name, empty without one.
-        body: all of it.
-    """
+class Answer(NamedTuple):
+    """What a server answers."""
 
     status: int
     reason: str
+    """The words behind the status."""
     content_type: str
+    """Without parameters."""
     retry_after: str
+    """The header of that name, empty without one."""
     body: bytes
 
 
@@ -77,7 +73,7 @@ class ShortRequests:
         self._port = parts.port or (443 if self._secure else 80)
         self._tls = (tls or ssl.create_default_context()) if self._secure else None
         self._name = (server_hostname or self._host) if self._secure else None
-        self._next_address = None if _is_address(self._host) else HAPPY_EYEBALLS
+        self._next_address = None if is_address(self._host) else HAPPY_EYEBALLS
         self._prefix = parts.path.rstrip("/")
         self._headers = {"Host": parts.netloc, **headers}
         self._heads: dict[tuple[tuple[str, str], ...], bytes] = {}
@@ -114,6 +110,14 @@ class ShortRequests:
             self._idle.append(channel)
         return answer
 
+    def speak(self, tls: ssl.SSLContext) -> None:
+        """Speak TLS so on new connections; those that are open take no further request."""
+        self._tls = tls
+        for channel in self._open:
+            channel.is_usable = False
+        for channel in list(self._idle):
+            channel.drop()
+
     @property
     def open_count(self) -> int:
         """How many connections there are."""
@@ -148,14 +152,14 @@ class ShortRequests:
             OSError: there is nobody, or nobody who is trusted; an UnreachableError says who it would be.
             TimeoutError: it takes too long.
         """
-        loop = asyncio.get_running_loop()
+        loop, tls = asyncio.get_running_loop(), self._tls
         try:
             async with asyncio.timeout(timeout):
                 _, channel = await loop.create_connection(
                     lambda: _Channel(self._idle, self._open),
                     self._host,
                     self._port,
-                    ssl=self._tls,
+                    ssl=tls,
                     server_hostname=self._name,
                     happy_eyeballs_delay=self._next_address,
                 )
@@ -163,6 +167,8 @@ class ShortRequests:
             raise
         except OSError as error:
             raise UnreachableError(error, self._host, self._port) from None
+        if tls is not self._tls:
+            channel.is_usable = False
         return channel
 
     def _watch(self, deadline: float) -> None:
@@ -196,8 +202,7 @@ class _Channel(asyncio.Protocol):
         self._idle, self._everywhere = idle, everywhere
         self._transport: asyncio.Transport | None = None
         self._waiting: asyncio.Future[Answer] | None = None
-        self._received: bytes | bytearray = b""
-        self._most = 0
+        self._reader = AnswerReader(0)
         self.deadline = 0.0
         """When the request at hand is late; without one when the connection has been idle for long enough."""
         self.is_usable = True
@@ -211,9 +216,15 @@ class _Channel(asyncio.Protocol):
         self._everywhere.add(self)
 
     def send(self, request: bytes, deadline: float, most: int) -> asyncio.Future[Answer]:
-        """Send a request; return what becomes its answer."""
+        """Send a request; return what becomes its answer.
+
+        Raises:
+            NoAnswerError: the connection has ended already.
+        """
         assert self._transport is not None  # noqa: S101 - it is connected
-        self.deadline, self._most, self._received = deadline, most, b""
+        if self not in self._everywhere:
+            raise NoAnswerError
+        self.deadline, self._reader = deadline, AnswerReader(most)
         self._waiting = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         return self._waiting
@@ -223,17 +234,12 @@ class _Channel(asyncio.Protocol):
         if self._waiting is None or self._waiting.done():
             self.drop()  # nobody has asked
             return
-        if not self._received:
-            self._received = data
-        else:
-            if isinstance(self._received, bytes):
-                self._received = bytearray(self._received)
-            self._received += data
-        self._read(ended=False)
+        self._read(data)
 
-    def _read(self, *, ended: bool) -> None:
+    def _read(self, data: bytes | None) -> None:
+        """Read on with a piece, or None for the end of all pieces."""
         try:
-            found = read_answer(self._received, self._most, ended=ended)
+            found = self._reader.end() if data is None else self._reader.take(data)
         except (BrokenAnswerError, ValueError) as error:
             broken = error if isinstance(error, BrokenAnswerError) else BrokenAnswerError("an answer that is no HTTP")
             self._fail(broken)
@@ -243,8 +249,8 @@ class _Channel(asyncio.Protocol):
             return
         waiting, self._waiting = self._waiting, None
         answer, kept = found
-        self._received = b""
-        self.is_usable = self.is_usable and kept and not ended
+        self._reader = AnswerReader(0)
+        self.is_usable = self.is_usable and kept and data is not None
         self.deadline = asyncio.get_running_loop().time() + IDLE
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
@@ -257,9 +263,10 @@ class _Channel(asyncio.Protocol):
         self._everywhere.discard(self)
         if self in self._idle:
             self._idle.remove(self)
-        if self._waiting is not None and error is None and self._received:
-            self._read(ended=True)
-        half = BrokenAnswerError("it closed the connection") if self._received else NoAnswerError()
+        has_begun = self._reader.has_begun
+        if self._waiting is not None and error is None and has_begun:
+            self._read(None)
+        half = BrokenAnswerError("it closed the connection") if has_begun else NoAnswerError()
         self._fail(error if isinstance(error, OSError) else half)
 
     def expire(self) -> None:
@@ -281,49 +288,149 @@ class _Channel(asyncio.Protocol):
             waiting.set_exception(error)
 
 
-def read_answer(received: bytes | bytearray, most: int, *, ended: bool = False) -> tuple[Answer, bool] | None:
-    """Read an answer; None where more of it has to come.
+_CHUNKED: Final = -1
+_UNTIL_CLOSED: Final = -2
+
+
+_Head: TypeAlias = tuple[int, str, str, str, int, bool]
+"""The fields of an answer but its body; how long that is in bytes, _CHUNKED or _UNTIL_CLOSED where its end shows
+otherwise; whether the connection may be used again."""
+
+
+class AnswerReader:
+    """Reads one answer from the pieces in which it comes, and looks at nothing that has come twice.
+
+    What it raises: a BrokenAnswerError or a ValueError where it is no answer.
 
     Args:
-        received: what has come.
         most: how many bytes its body may have.
-        ended: whether no more comes.
+    """
 
-    Returns:
-        The answer, and whether the connection may be used again.
+    __slots__ = ("_at", "_begin", "_chunks", "_head", "_most", "_received")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._received: bytes | bytearray = b""
+        self._begin = 0
+        """Where the answer begins that counts, behind interim ones."""
+        self._at = 0
+        """What was looked at: of the head, where its end may begin; then up to where the body was taken."""
+        self._head: _Head | None = None
+        self._chunks: list[bytes] = []
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything has come."""
+        return bool(self._received)
+
+    def take(self, piece: bytes) -> tuple[Answer, bool] | None:
+        """Take a piece; return the answer, and whether the connection may be used again, None before all has come."""
+        if not self._received:
+            self._received = piece
+        else:
+            if isinstance(self._received, bytes):
+                self._received = bytearray(self._received)
+            self._received += piece
+        return self._read(ended=False)
+
+    def end(self) -> tuple[Answer, bool] | None:
+        """Return the answer where it is whole now that nothing more comes."""
+        return self._read(ended=True)
+
+    def _read(self, *, ended: bool) -> tuple[Answer, bool] | None:
+        if len(self._received) > self._most + LARGEST_HEAD:
+            raise TooLargeError("an answer that is too large")
+        head = self._head
+        if head is None and (head := self._find_head(ended=ended)) is None:
+            return None
+        status, reason, content_type, retry_after, length, kept = head
+        body = self._body(length, ended=ended)
+        if body is None:
+            return None
+        if len(body) > self._most:
+            raise TooLargeError("an answer that is too large")
+        return Answer(status, reason, content_type, retry_after, body), kept
+
+    def _find_head(self, *, ended: bool) -> _Head | None:
+        received, begin = self._received, self._begin
+        at = received.find(_END, self._at)
+        while at >= 0 and received[begin + 9 : begin + 10] == b"1" and begin <= LARGEST_HEAD:
+            begin = at + _END_SIZE  # behind an interim answer follows the one that counts
+            at = received.find(_END, begin)
+        if at < 0:
+            if ended or len(received) > LARGEST_HEAD:
+                raise BrokenAnswerError("half of an answer")
+            self._begin, self._at = begin, max(begin, len(received) - _END_SIZE + 1)
+            return None
+        self._head, self._at = _head(bytes(received[begin : at + _LINE_SIZE])), at + _END_SIZE
+        return self._head
+
+    def _body(self, length: int, *, ended: bool) -> bytes | None:
+        """Return the body, None where more of it has to come."""
+        if length == _CHUNKED:
+            return self._join()
+        received, start = self._received, self._at
+        if length == _UNTIL_CLOSED:
+            return bytes(received[start:]) if ended else None
+        missing = start + length - len(received)
+        if missing < 0:
+            raise BrokenAnswerError("an answer that is longer than it says")
+        return None if missing else bytes(received[start:])
+
+    def _join(self) -> bytes | None:
+        """Take the chunks that have come, and join them with the last one; None where some have to come."""
+        received = self._received
+        while (line := received.find(_LINE, self._at)) >= 0:
+            size = _chunk_size(received[self._at : line])
+            if not size:
+                return self._joined(line)
+            following = line + size + 2 * _LINE_SIZE
+            if following > len(received):
+                return None
+            begin, end = line + _LINE_SIZE, following - _LINE_SIZE
+            if received[end:following] != _LINE:
+                raise BrokenAnswerError("an answer that is no HTTP")
+            self._chunks.append(bytes(received[begin:end]))
+            self._at = following
+        if len(received) - self._at > LARGEST_HEAD:
+            raise BrokenAnswerError("an answer that is no HTTP")
+        return None
+
+    def _joined(self, line: int) -> bytes | None:
+        """Return the body, its last chunk having come, once the fields behind that have.
+
+        Args:
+            line: Where the line of the last chunk ends.
+        """
+        received = self._received
+        end = received.find(_END, line)
+        if end < 0 and len(received) - line <= LARGEST_HEAD:
+            return None
+        if end < 0 or end + _END_SIZE < len(received):
+            raise BrokenAnswerError("an answer that is longer than it says")
+        return b"".join(self._chunks)
+
+
+def _head(head: bytes) -> _Head:
+    """Read a head with the ends of its lines.
 
     Raises:
         BrokenAnswerError: it is none.
         ValueError: a number in it is none.
     """
-    begin, at = 0, received.find(_END)
-    while at >= 0 and received[begin + 9 : begin + 10] == b"1" and begin <= LARGEST_HEAD:
-        begin = at + len(_END)  # behind an interim answer follows the one that counts
-        at = received.find(_END, begin)
-    if len(received) > most + LARGEST_HEAD:
-        raise TooLargeError("an answer that is too large")
-    if at < 0:
-        if ended or len(received) > LARGEST_HEAD:
-            raise BrokenAnswerError("half of an answer")
-        return None
-    head = bytes(received[begin:at])
     version, _, rest = head.partition(_LINE)[0].partition(b" ")
     code, _, reason = rest.partition(b" ")
     if not (version.startswith(b"HTTP/1.") and code.isdigit() and len(code) == CODE_LENGTH and code >= b"200"):
         raise BrokenAnswerError("an answer that is no HTTP")
     fields = head.lower()
-    body = _body(received, at + len(_END), int(code), fields, ended=ended)
-    if body is None:
-        return None
-    if len(body) > most:
-        raise TooLargeError("an answer that is too large")
-    content_type = _field(fields, _TYPE).partition(b";")[0].strip().decode("latin-1")
+    content_type = str(_field(fields, _TYPE).partition(b";")[0].strip(), "latin-1")
+    retry_after = str(_field(fields, _RETRY), "latin-1")
     kept = version == b"HTTP/1.1" and b"close" not in _field(fields, _CONNECTION)
-    retry_after = _field(fields, _RETRY).decode("latin-1")
-    return Answer(int(code), reason.decode("latin-1"), content_type, retry_after, body), kept
+    status = int(code)
+    return status, str(reason, "latin-1"), content_type, retry_after, _length(status, fields), kept
 
 
-def _is_address(host: str) -> bool:
+def is_address(host: str) -> bool:
     """Whether it is an address and no name: then there is no other that might answer sooner."""
     try:
         ipaddress.ip_address(host)
@@ -334,42 +441,32 @@ def _is_address(host: str) -> bool:
 
 def _field(fields: bytes, begin: bytes) -> bytes:
     """Return the value of a field of a head in lower case, empty without one; no other field is looked at."""
-    _, found, rest = fields.partition(begin)
-    return rest.partition(_LINE)[0].strip() if found else b""
-
-
-def _body(received: bytes | bytearray, start: int, code: int, fields: bytes, *, ended: bool) -> bytes | None:
-    """Return the body of an answer, None where more of it has to come."""
-    if code in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+    at = fields.find(begin)
+    if at < 0:
         return b""
+    at += len(begin)
+    return fields[at : fields.find(_LINE, at)].strip()
+
+
+def _length(code: int, fields: bytes) -> int:
+    """Return how long the body is by its head, or how its end shows."""
+    if code in _WITHOUT_BODY:
+        return 0
     if _field(fields, _ENCODING) not in (b"", b"identity"):
         raise BrokenAnswerError("an answer in an encoding that was not asked for")
     if _field(fields, _TRANSFER) == b"chunked":
-        return _joined(received, start) if received.endswith(_END) else None
+        return _CHUNKED
     length = _field(fields, _LENGTH)
     if not length:
-        return bytes(received[start:]) if ended else None
-    end = start + int(length)
-    if end < start or len(received) > end:
-        raise BrokenAnswerError("an answer that is longer than it says")
-    return bytes(received[start:end]) if len(received) == end else None
+        return _UNTIL_CLOSED
+    if not length.isdigit() or fields.count(_LENGTH) > 1:
+        raise BrokenAnswerError("an answer that is no HTTP")
+    return int(length)
 
 
-def _joined(received: bytes | bytearray, at: int) -> bytes | None:
-    """Join the chunks of a body; None where some have to come."""
-    pieces: list[bytes] = []
-    while True:
-        line = received.find(_LINE, at)
-        if line < 0:
-            return None
-        size = int(bytes(received[at:line]).partition(b";")[0], 16)
-        if size < 0:
-            raise BrokenAnswerError("an answer that is no HTTP")
-        if size == 0:
-            if received.find(_END, line) + len(_END) < len(received):
-                raise BrokenAnswerError("an answer that is longer than it says")
-            return b"".join(pieces)
-        at = line + 2 + size + 2
-        if at > len(received):
-            return None
-        pieces.append(bytes(received[line + 2 : at - 2]))
+def _chunk_size(line: bytes | bytearray) -> int:
+    """Read the size of a chunk from its line; what is behind a semicolon is for nobody here."""
+    size = line.partition(b";")[0].strip()
+    if not size or size.strip(_HEX_DIGITS):
+        raise BrokenAnswerError("an answer that is no HTTP")
+    return int(size, 16)

@@ -19,8 +19,8 @@ from yarl import URL
 
 from policysched.connection_errors import LOST, TooLargeError, describe, without_frames
 from policysched.errors import ConnectionProblemError
-from policysched.framework import ApiError
-from policysched.kube.connection import Connection
+from policysched.framework import NO_STATUS, ApiError
+from policysched.kube.connection import Authentication, Connection
 from policysched.kube.rate_limit import UNLIMITED, RateLimit
 from policysched.kube.short_requests import Answer
 
@@ -112,15 +112,16 @@ class Transport:
             ConnectionProblemError: the credentials expired and cannot be renewed.
         """
         await self._limit.wait(last=last)
-        headers = await self._connection.headers()
+        authentication = await self._connection.authentication()
         body = body() if callable(body) else body
         sent = {} if body is None else {"Content-Type": content_type}
         try:
-            return await self._once(method, path, body, {**headers, **sent}, most)
+            return await self._once(method, path, body, {**authentication.headers, **sent}, most)
         except ApiError as error:
-            if error.status != HTTPStatus.UNAUTHORIZED or not await self._connection.renew(headers):
+            if error.status != HTTPStatus.UNAUTHORIZED or not await self._connection.renew(authentication):
                 raise
-        return await self._once(method, path, body, {**await self._connection.headers(), **sent}, most)
+        authentication = await self._connection.authentication()
+        return await self._once(method, path, body, {**authentication.headers, **sent}, most)
 
     async def check(self) -> None:
         """Make sure that the server is there and knows who we are.
@@ -206,18 +207,18 @@ class Transport:
             ConnectionProblemError: the credentials expired and cannot be renewed.
         """
         await self._limit.wait()
-        headers = await self._connection.headers()
+        authentication = await self._connection.authentication()
         url = URL(self._connection.url + path, encoded=True)
         limit = aiohttp.ClientTimeout(total=timeout, sock_connect=self._timeout.total, sock_read=silence)
         began, answered = self._now(), False
         try:
             async with self._connection.session.get(
-                url, headers=headers, timeout=limit, allow_redirects=False, **self._connection.routing
+                url, headers=authentication.headers, timeout=limit, allow_redirects=False, **self._connection.routing
             ) as response:
                 self._ended("GET", response.status, began)
                 answered = True
                 if response.status >= HTTPStatus.MULTIPLE_CHOICES:
-                    raise await self._refused(response, headers)
+                    raise await self._refused(response, authentication)
                 _keep_alive(response)
                 try:
                     yield []
@@ -233,14 +234,14 @@ class Transport:
             if not answered:
                 self._ended("GET", 0, began)
 
-    async def _refused(self, response: aiohttp.ClientResponse, headers: Mapping[str, str]) -> ApiError:
+    async def _refused(self, response: aiohttp.ClientResponse, authentication: Authentication) -> ApiError:
         """Read why a stream was refused; credentials that are not accepted are renewed for the next one."""
         try:
             answer = await _answer_of(response, MAX_LINE)
         except TooLargeError:
             return self._malformed(f"more than {MAX_LINE >> 20} MiB")
         if response.status == HTTPStatus.UNAUTHORIZED:
-            await self._connection.renew(headers)
+            await self._connection.renew(authentication)
         return refusal(answer, self._origin)
 
 
@@ -314,7 +315,7 @@ def refusal(answer: Answer, origin: str) -> ApiError:
     if status.kind != "Status":
         reason, kind = answer.reason or "no reason", answer.content_type
         text = f"{origin} answered {answer.status} {reason} with {kind}, which is no Kubernetes Status"
-        return ApiError(answer.status, reason, text, retry_after)
+        return ApiError(answer.status, NO_STATUS, text, retry_after)
     return ApiError(answer.status, status.reason, status.message, status.retry_after or retry_after)
 
 

@@ -38,6 +38,7 @@ Lists = Iterator[tuple[str, ResourceList]]
 """Resource lists, each with the path of its field."""
 
 _DECODERS: Final[dict[type, msgspec.json.Decoder[Any]]] = {}
+_NO_RESOURCES: Final = ResourceRequirements()
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -79,7 +80,10 @@ def decode_pod(raw: bytes | Mapping[str, Any]) -> Pod:
         ObjectError: it is malformed.
     """
     pod = decode(Pod, "Pod", raw)
-    _check_quantities("Pod", pod.key, _pod_lists(pod))
+    try:
+        _read_quantities(pod)
+    except QuantityError:
+        _check_quantities("Pod", pod.key, _pod_lists(pod))  # which says where it is
     return pod
 
 
@@ -189,6 +193,26 @@ def _check_quantities(kind: str, key: str, lists: Lists) -> None:
                 parse(amount)
             except QuantityError as error:
                 raise ObjectError(kind, key, str(error), f"{path}.{name}".removeprefix(".")) from error
+
+
+def _read_quantities(pod: Pod) -> None:
+    """Read all quantities of a pod, without saying where any of them stands: what each pod takes, all others pay for.
+
+    Raises:
+        QuantityError: one is malformed.
+    """
+    spec, status = pod.spec, pod.status
+    several = [one.resources for one in (*spec.containers, *spec.init_containers)]
+    lists = [spec.overhead, status.allocated_resources]
+    for one in (*status.container_statuses, *status.init_container_statuses):
+        several.append(one.resources or _NO_RESOURCES)
+        lists.append(one.allocated_resources)
+    for requirements in (*several, spec.resources, status.resources):
+        if requirements is not None:
+            lists += requirements.requests, requirements.limits
+    for amounts in filter(None, lists):
+        for amount in amounts.values():
+            parse(amount)
 
 
 def _pod_lists(pod: Pod) -> Lists:

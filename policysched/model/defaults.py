@@ -126,6 +126,13 @@ def fill_controller(controller: Object) -> None:
         spec["selector"] = dict(labels)
 
 
+def fill_claim(claim: Object) -> None:
+    """Give a resource claim without a UID one: what is allocated is counted by it."""
+    metadata = _inside(claim, "metadata")
+    if not metadata.get("uid"):
+        metadata["uid"] = f"{metadata.get('namespace')}/{metadata.get('name')}"
+
+
 def _inside(raw: Any, *path: str) -> Object:
     """Return an object inside another, an empty one where there is none."""
     for name in path:

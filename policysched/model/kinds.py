@@ -18,6 +18,7 @@ from policysched.model.decode import ObjectError, decode, decode_node, decode_po
 from policysched.model.defaults import (
     Object,
     PriorityClasses,
+    fill_claim,
     fill_controller,
     fill_namespace,
     fill_node,
@@ -40,6 +41,9 @@ from policysched.model.objects import (
     PriorityClass,
     ReplicaSet,
     ReplicationController,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
     Service,
     StatefulSet,
     StorageClass,
@@ -65,6 +69,8 @@ class Resource(Enum):
     PENDING_POD = "UnschedulablePod"
     NAMESPACE = "Namespace"
     DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+    RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
     POLICY = "SchedulingPolicy"
     VOLUME = "PersistentVolume"
     CLAIM = "PersistentVolumeClaim"
@@ -172,16 +178,32 @@ NAMESPACES: Final[ApiKind[Namespace]] = ApiKind(
     namespaced=False,
     fill=fill_namespace,
 )
-DEVICE_CLASSES: Final[ApiKind[DeviceClass]] = ApiKind(
-    "resource.k8s.io/v1",
-    "DeviceClass",
-    "deviceclasses",
-    partial(decode, DeviceClass, "DeviceClass"),
-    Resource.DEVICE_CLASS,
-    namespaced=False,
-    read_by=frozenset(("DynamicResources", "NodeResourcesFit")),
-    tolerated=frozenset((403, 404)),
+
+
+def _of_devices(plural: str, shape: type[T], resource: Resource, **more: Any) -> ApiKind[T]:
+    """Declare a kind that pods' devices depend on."""
+    kind, read_by = shape.__name__, frozenset(("DynamicResources", "NodeResourcesFit"))
+    read = partial(decode, shape, kind)
+    return ApiKind("resource.k8s.io/v1", kind, plural, read, resource, read_by=read_by, **more)
+
+
+_NO_DEVICES: Final = frozenset((403, 404))
+DEVICE_CLASSES: Final = _of_devices(
+    "deviceclasses", DeviceClass, Resource.DEVICE_CLASS, namespaced=False, tolerated=_NO_DEVICES
 )
+RESOURCE_SLICES: Final = _of_devices(
+    "resourceslices", ResourceSlice, Resource.RESOURCE_SLICE, namespaced=False, tolerated=_NO_DEVICES
+)
+"""Where classes or slices are forbidden there are no devices."""
+RESOURCE_CLAIMS: Final = _of_devices(
+    "resourceclaims",
+    ResourceClaim,
+    Resource.RESOURCE_CLAIM,
+    malformed_is_gone=False,
+    fill=fill_claim,
+    tolerated=_NOT_SERVED,
+)
+"""Where claims are forbidden devices are taken all the same; so they are by a claim that cannot be read any more."""
 POLICIES: Final[ApiKind[Policy]] = ApiKind(
     API_VERSION,
     KIND,
@@ -205,6 +227,16 @@ PODS: Final[ApiKind[Pod]] = ApiKind(
 """Finished pods hold nothing, so they are not even remembered."""
 
 
+RESOURCE_CLAIM_TEMPLATES: Final[ApiKind[ResourceClaimTemplate]] = ApiKind(
+    "resource.k8s.io/v1",
+    "ResourceClaimTemplate",
+    "resourceclaimtemplates",
+    partial(decode, ResourceClaimTemplate, "ResourceClaimTemplate"),
+    read_by=frozenset(),  # a running scheduler finds the claims that were made of it
+    tolerated=frozenset((403, 404)),
+)
+
+
 def _workload(api_version: str, plural: str, shape: type[T], **more: Any) -> ApiKind[T]:
     """Declare a kind that says which pods belong together, for those that are spread by default."""
     kind = shape.__name__
@@ -224,6 +256,9 @@ KINDS: Final[dict[str, ApiKind[Any]]] = {
         NAMESPACES,
         POLICIES,
         DEVICE_CLASSES,
+        RESOURCE_SLICES,
+        RESOURCE_CLAIMS,
+        RESOURCE_CLAIM_TEMPLATES,
         _workload("v1", "services", Service),
         _workload("v1", "replicationcontrollers", ReplicationController, fill=fill_controller),
         _workload("apps/v1", "replicasets", ReplicaSet),

@@ -33,6 +33,7 @@ PolicyKey = NewType("PolicyKey", str)
 Mode = Literal["Enforce", "Shadow", "Disabled"]
 Normalize = Literal["None", "Max"]
 Weight = Annotated[int, Meta(ge=0, le=100)]
+Tier = Annotated[int, Meta(ge=0, le=100)]
 MOST_STATUS: Final = 512 * 1024
 """The longest status that is read: ours are shorter, and reading one takes longer than leaving it out. Units: bytes."""
 Expression = int | str
@@ -96,6 +97,7 @@ class PolicySpec(Struct, frozen=True):
     applies_to: str | None = None
     priority: int = 0
     weight: Weight = 1
+    tier: Tier = 0
     metrics: list[MetricQuery] = []
     let: list[Let] = []
     filters: list[FilterRule] = []

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from policysched.model import quantity
 from policysched.model.objects import (
+    Amount,
     Container,
     ContainerStatus,
     Node,
@@ -31,6 +33,10 @@ Amounts = dict[str, Quantity]
 """Exact amounts by resource name; rounding happens once, at the end."""
 
 CPU, MEMORY, EPHEMERAL, PODS = "cpu", "memory", "ephemeral-storage", "pods"
+FEW_STATED: Final = 16
+"""How many resources a node may state of which the outcome is remembered."""
+LONGEST_STATED: Final = 100
+"""How long each of them may be, with its amount. Units: characters."""
 DEFAULT_AMOUNTS: Final[Mapping[str, Quantity]] = {
     CPU: Quantity(100, -3),
     MEMORY: Quantity(200 * 1024 * 1024),
@@ -123,8 +129,22 @@ def placed_nonzero(pod: Pod) -> tuple[int, int]:
 
 
 def allocatable(node: Node) -> Allocatable:
-    """Count what a node can give."""
-    amounts = parsed(node.status.allocatable)
+    """Count what a node can give, once for nodes that state the same few short texts."""
+    stated = node.status.allocatable
+    if len(stated) <= FEW_STATED and all(
+        type(amount) is str and len(name) + len(amount) <= LONGEST_STATED for name, amount in stated.items()
+    ):
+        return _allocatable_of(tuple(stated.items()))
+    return _allocatable(stated)
+
+
+@lru_cache(1024)
+def _allocatable_of(stated: tuple[tuple[str, Amount], ...]) -> Allocatable:
+    return _allocatable(dict(stated))
+
+
+def _allocatable(stated: ResourceList) -> Allocatable:
+    amounts = parsed(stated)
     counted = _requests(amounts)
     return Allocatable(
         cpu_millis=counted.cpu_millis,

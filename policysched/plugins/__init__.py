@@ -1,4 +1,4 @@
-"""The default plugins under kube-scheduler's names: they know the framework, not each other.
+"""The in-tree plugins under kube-scheduler's names, one module or folder each.
 
 `registry` is the table of them: their order, extension points, weights and arguments. `arguments` says how an entry of
 `pluginConfig` becomes a plugin's arguments. Plugins of one subject share a folder.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from policysched.framework import Action, Hint, Resource, Status, unresolvable
+from policysched.framework import Action, Cluster, Hint, Resource, Status, unresolvable
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.helper import HintTable, updates_itself
@@ -32,7 +32,7 @@ class SchedulingGates(HintTable):
     name = "SchedulingGates"
     hints = (Hint(Resource.PENDING_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, updates_itself),)
 
-    def pre_enqueue(self, pod: Pod) -> Status | None:
+    def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the protocol's signature
         """Name the gates, if there are any."""
         gates = " ".join(gate.name for gate in pod.spec.scheduling_gates)
         return unresolvable(f"waiting for scheduling gates: [{gates}]") if pod.spec.scheduling_gates else None

@@ -21,7 +21,7 @@ from policysched.framework.registry import PluginRegistry
 from policysched.plugins.arguments import PluginArguments, converted
 from policysched.plugins.default_binder import DefaultBinder
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionArguments
-from policysched.plugins.dynamic_resources import DynamicResources, DynamicResourcesArguments
+from policysched.plugins.dynamic_resources.plugin import DynamicResourcesArguments, dynamic_resources
 from policysched.plugins.inter_pod_affinity.plugin import AffinityArguments, inter_pod_affinity
 from policysched.plugins.node_resources.balanced_allocation import BalanceArguments, balanced_allocation
 from policysched.plugins.node_resources.fit import FitArguments, node_resources_fit
@@ -98,7 +98,7 @@ PLUGINS: Final[Mapping[str, PluginEntry]] = {
     "InterPodAffinity": PluginEntry("filter+ score+", inter_pod_affinity, AffinityArguments, weight=2),
     "DynamicResources": PluginEntry(
         "preEnqueue filter+ postFilter score reserve preBind",
-        lambda _: DynamicResources(),
+        dynamic_resources,
         DynamicResourcesArguments,
         weight=2,
     ),

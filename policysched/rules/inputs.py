@@ -1,4 +1,4 @@
-"""Inputs of rules: columns over nodes, and single values of a pod, each with the change that moves it.
+"""Node columns and pod fields that rules can read, each with the changes of a node that affect it.
 
 Comes in: an input's name, the cluster, the pod that is decided about or a placed one. Goes out: a column over the rows
 that are being evaluated, or one value for all nodes, and the aspects of a node that change it. `PodInputs` stand for a

@@ -29,6 +29,7 @@ from policysched.sandbox.controllers.cluster import (
     NamespaceController,
     NodeLifecycleController,
 )
+from policysched.sandbox.controllers.resource_claims import ReservationController, TemplateController
 from policysched.sandbox.controllers.workloads import DeploymentController, ReplicaSetController
 from policysched.sandbox.objects import Json, decode, encode
 from policysched.sandbox.objects.resources import ApiResource
@@ -43,6 +44,8 @@ _CONTROLLERS = (
     GarbageCollector,
     ReplicaSetController,
     DeploymentController,
+    TemplateController,
+    ReservationController,
 )
 _ORDER = {"CustomResourceDefinition": 0, "Namespace": 1, "PriorityClass": 2, "StorageClass": 3, "Node": 4}
 _ZONES = (b"zone-a", b"zone-b", b"zone-c")

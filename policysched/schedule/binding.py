@@ -1,4 +1,4 @@
-"""From an assumed pod to a bound one: Reserve, Permit, the binding cycle; and the Events of how attempts ended.
+"""Reserve, Permit and the binding cycle; unreserve and failure reporting (condition, Event).
 
 Each binding cycle runs on its own while the next pods are decided; the pod counts on its node from the moment it was
 assumed. Whatever fails frees that at once. Plugins' exceptions are failures of theirs and stop nothing else.
@@ -14,6 +14,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replace_field
 from functools import partial
 from itertools import groupby
 from types import MappingProxyType
@@ -43,6 +44,7 @@ from policysched.framework import (
     WaitingPod,
     pod_condition,
 )
+from policysched.framework.binding import Undo
 from policysched.framework.extender import EXTENDER, Extender, ExtenderError
 from policysched.framework.out_of_tree.answers import error_of
 from policysched.framework.profile import Profile
@@ -92,6 +94,8 @@ class Failure:
     """The node that the pod counted on, where its binding failed."""
     nominated: str | None = ""
     """The node that is kept for the pod from now on: empty for none, None for the one that was."""
+    undo: tuple[Undo, ...] = ()
+    """What is to be taken back outside."""
 
     @classmethod
     def of(cls, status: Status, node: str = "") -> Failure:
@@ -135,19 +139,21 @@ class Binder:
         self._waiting: dict[str, WaitingPod] = {}
         self._in_pre_bind: dict[str, PodInPreBind] = {}
         waiting, in_pre_bind = MappingProxyType(self._waiting), MappingProxyType(self._in_pre_bind)
-        self.handle = Handle(client, clock, asyncio.sleep, waiting, queue.activate, in_pre_bind)
+        self.handle = Handle(
+            client, clock, asyncio.sleep, waiting, queue.activate, in_pre_bind, lambda change: on_change(change, "")
+        )
 
     def admit(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> Failure | None:
         """Run Reserve and Permit for a pod that counts on its node; after a failure it does no longer."""
         status = self._admit(queued, assumed, profile)
         if status is None:
             return None
-        self._unreserve(assumed, profile)
+        undo = self._unreserve(assumed, profile)
         self._cluster.forget(queued.identity)
-        return Failure.at_permit(status)
+        return replace_field(Failure.at_permit(status), undo=undo)
 
     def _admit(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> Status | None:
-        reserving = profile.reserving(assumed.pod)
+        reserving = profile.reserving(assumed.pod, assumed.cluster)
         if reserving and (status := self._at(RESERVE, profile, self._reserve, assumed, reserving)) is not None:
             return status
         if not profile.permits:
@@ -190,9 +196,18 @@ class Binder:
             return _answer(point, plugin, ask, *others)
         return measured(self.timing, plugin.name, point, _answer, point, plugin, ask, *others)
 
-    def _unreserve(self, assumed: AssumedPod, profile: Profile) -> None:
-        if profile.reserving(assumed.pod):
-            self._at(UNRESERVE, profile, unreserve, assumed, profile)
+    def _unreserve(self, assumed: AssumedPod, profile: Profile) -> tuple[Undo, ...]:
+        """Run Unreserve; return what is to be taken back outside."""
+        if not profile.reserving(assumed.pod, assumed.cluster):
+            return ()
+        return self._at(UNRESERVE, profile, unreserve, assumed, profile)
+
+    async def _take_back_outside(self, pod: Pod, undo: Iterable[Undo]) -> None:
+        for one in undo:
+            try:
+                await one(self.handle)
+            except Exception:
+                log.exception("what Unreserve takes back outside failed for pod=%s", pod.key)
 
     def will_wait(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> bool:
         """Return whether the binding waits for plugins before anything is written."""
@@ -222,7 +237,7 @@ class Binder:
             status = await self._bind(assumed, profile)
             failure = Failure.of(status, node) if status is not None else None
         if failure is not None:
-            self._unreserve(assumed, profile)
+            await self._take_back_outside(pod, self._unreserve(assumed, profile))
             await self._binding_failed(queued, assumed, failure)
             return
         self._queue.done(queued)
@@ -367,6 +382,7 @@ class Binder:
             pod: The pod as it is known now.
             failure: Its message is cut in the event where it is too long.
         """
+        await self._take_back_outside(pod, failure.undo)
         message = visible(failure.message)
         self._record(pod, "Warning", "FailedScheduling", "Scheduling", cut_bytes(message, NOTE_LIMIT, CUT))
         told = PodCondition(type="PodScheduled", status="False", reason=REASONS[failure.result], message=message)
@@ -387,13 +403,21 @@ class Binder:
         self._client.record(Event(pod, kind, reason, action, note, self._clock.now()))
 
 
-def unreserve(assumed: AssumedPod, profile: Profile) -> None:
-    """Run Unreserve in reverse order, for plugins that were not asked to reserve, too."""
-    for plugin in reversed(profile.reserving(assumed.pod)):
+def unreserve(assumed: AssumedPod, profile: Profile) -> tuple[Undo, ...]:
+    """Run Unreserve in reverse order, for plugins that were not asked to reserve, too.
+
+    Returns:
+        What is to be taken back outside, in that order.
+    """
+    outside: list[Undo] = []
+    for plugin in reversed(profile.reserving(assumed.pod, assumed.cluster)):
         try:
-            plugin.unreserve(assumed)
+            undo = plugin.unreserve(assumed)
         except Exception:
             log.exception("Unreserve plugin %s failed for pod=%s", plugin.name, assumed.pod.key)
+        else:
+            outside += [undo] if undo is not None else []
+    return tuple(outside)
 
 
 def _pre_binds(assumed: AssumedPod, profile: Profile) -> Sequence[Sequence[PreBindPlugin]] | Status:

@@ -1,4 +1,4 @@
-"""Writes of pods' conditions and nominated nodes to the API server: one at a time for each pod, before its binding.
+"""Pod status writes (conditions, nominatedNodeName), serialised per pod and before its binding.
 
 It knows neither queue nor cluster. kube-scheduler writes a condition before it goes on; here decisions do not wait for
 the network, so the order is kept pod by pod: a binding that overtook a condition would leave a running pod that is

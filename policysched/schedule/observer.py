@@ -9,12 +9,14 @@ Source: pkg/scheduler/metrics/metrics.go (what is counted and measured there).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from policysched.framework import PostFilterResult, Status, WaitingPod
+from policysched.framework.profile import Profile
 from policysched.klog import V2, V3, V4, V5
+from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.queue.queued_pod import QueuedPod
 
@@ -46,6 +48,9 @@ class Attempt:
 
 class Observer:
     """A listener; each method does nothing unless a listener has its own."""
+
+    def on_swap(self, profiles: Mapping[str, Profile], policies: PolicySet) -> None:
+        """Hear which profiles take force now, with the policies in force; before the next cycle."""
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
         """Hear what a cycle decided."""

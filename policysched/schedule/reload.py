@@ -149,9 +149,14 @@ class Reloader:
         before = self.store.get(policy.key)
         changed = await self._work_through(self.store.applying(policy))
         await self._put_in_force(changed)
-        if not _same_generation(before, policy) and policy.status.observed_generation != policy.metadata.generation:
+        known = _same_generation(before, policy)
+        if not known and policy.status.observed_generation != policy.metadata.generation:
             self._say_errors(policy.key)
-        if policy.key not in changed:
+        if policy.key in changed:
+            return
+        if known:  # its status or annotations moved, as after a write of ours
+            self._write_soon(policy.key)
+        else:
             await self._report(policy.key)
 
     async def _put_in_force(self, changed: frozenset[PolicyKey]) -> None:
@@ -179,6 +184,9 @@ class Reloader:
     async def _report(self, key: PolicyKey) -> None:
         """Have a policy's status written where it differs."""
         await self._look(key)
+        self._write_soon(key)
+
+    def _write_soon(self, key: PolicyKey) -> None:
         self._unwritten[key] = 0
         self._due.set()
 
@@ -207,8 +215,7 @@ class Reloader:
             self._early.clear()
             for key in sorted(self.store.listed()):
                 if await self._look(key) or key in self._unkept:
-                    self._unwritten[key] = 0
-                    self._due.set()
+                    self._write_soon(key)
                 await asyncio.sleep(0)
 
     def _say_errors(self, key: PolicyKey) -> None:

@@ -74,7 +74,7 @@ class Scheduler:
     last_words: float = LAST_WORDS
     """How long bindings under way may take to end after the last cycle. Units: seconds."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what is around it comes in
         self,
         profiles: Mapping[str, Profile],
         client: Client,
@@ -82,8 +82,9 @@ class Scheduler:
         rng: random.Random,
         observers: Observers = LOG_LINES,
         timing: Timing | None = None,
+        cluster: Cluster | None = None,
     ) -> None:
-        self.cluster = Cluster()
+        self.cluster = Cluster() if cluster is None else cluster
         self._timing = timing
         self._profiles = dict(profiles)
         self._client = client
@@ -136,7 +137,7 @@ class Scheduler:
             active = yield from self.joining(policies)
         else:
             active = {name: policies.join(profile) for name, profile in self._profiles.items()}
-        return (yield from self._taking_force(active, changed))
+        return (yield from self._taking_force(active, policies, changed))
 
     def using_profiles(
         self, profiles: Mapping[str, Profile], policies: PolicySet, changed: frozenset[str]
@@ -156,14 +157,20 @@ class Scheduler:
             profile.take_over(self._profiles[name])
         self._profiles = {**self._profiles, **profiles}
         self._connect_plugins()
-        return (yield from self._taking_force(active, changed, "ConfigurationUpdate"))
+        return (yield from self._taking_force(active, policies, changed, "ConfigurationUpdate"))
 
     def _taking_force(
-        self, active: Mapping[str, Profile], changed: frozenset[str], event: str = "SchedulingPolicyUpdate"
+        self,
+        active: Mapping[str, Profile],
+        policies: PolicySet,
+        changed: frozenset[str],
+        event: str = "SchedulingPolicyUpdate",
     ) -> Pausing[int]:
         interests = {**self.queue.profiles, **_interests(active)}
         old = [self._engines[name].use(profile) for name, profile in active.items()]
         self.queue.profiles = interests
+        if self._observers:
+            tell(self._observers, lambda one: one.on_swap(active, policies))
         moved = yield from self.queue.moving_rejected_by(changed, event)
         for evaluations in old:
             while evaluations:
@@ -332,6 +339,8 @@ class Scheduler:
         """Try pending pods until cancelled, then let the bindings under way end."""
         self._connect_plugins()
         try:
+            if self.cluster.storage.pods:
+                await self._count_attached()
             while True:
                 try:
                     await self._try_pods()
@@ -340,6 +349,14 @@ class Scheduler:
                     await asyncio.sleep(AFTER_FAILURE)
         finally:
             await self._finish()
+
+    async def _count_attached(self) -> None:
+        """Count the volumes attached to all nodes, which the first pod with volumes would have to wait for."""
+        turn_ends = self._clock.monotonic() + TURN
+        for _ in self.cluster.attachments.refreshing():
+            if self._clock.monotonic() >= turn_ends:
+                await asyncio.sleep(0)
+                turn_ends = self._clock.monotonic() + TURN
 
     async def _try_pods(self) -> None:
         """Try pods for a turn, or wait for one."""
@@ -482,6 +499,8 @@ class Scheduler:
             tell(self._observers, lambda one: one.on_preemption(queued, result))
         if result.act is not None:
             self._start(pod, self._making_room(result.act(self._binder.handle)))
+        for clean_up in result.cleanups:
+            self._start(pod, clean_up(self._binder.handle))
         self._fail(queued, failure)
 
     async def _making_room(self, work: Awaitable[bool | None]) -> None:

@@ -1,4 +1,4 @@
-"""What policies in Shadow mode would have kept from being victims of preemption: counted and logged, never obeyed.
+"""Counts and logs chosen victims that policies in Shadow mode would have protected.
 
 They are asked about the victims that were chosen, and about these alone. Which pods they would keep of all that could
 go says a dry-run.

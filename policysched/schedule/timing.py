@@ -1,4 +1,4 @@
-"""`Timing`: takes what extension points, plugins, hints and changes of the cluster took.
+"""Interface for recording durations of extension points, plugins, queueing hints and events.
 
 Nothing here reads a clock: who measures brings one, and where nobody measures no time is read. A decision's points are
 measured by laps, because plugins answer for all nodes at once and each begins where the one before ended. What single

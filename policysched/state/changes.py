@@ -1,4 +1,4 @@
-"""Cluster changes as small values (kube-scheduler's cluster events): they drive the queue and its hints.
+"""Cluster events (ActionType, EventResource) and the differences of two object versions as such.
 
 The actions are kube-scheduler's event types, because plugins say in its terms which of them can help a pod they
 rejected.
@@ -11,14 +11,14 @@ Source: k8s.io/kube-scheduler/framework/types.go (ActionType, EventResource); pk
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntFlag
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from policysched.model.kinds import CustomResource, Resource
-from policysched.model.objects import Node, Pod, PodCondition
+from policysched.model.objects import Node, Pod, PodCondition, PodStatus
 from policysched.model.policy import MetricKey
 from policysched.model.requests import Requests, placed_requests
 
@@ -42,6 +42,8 @@ class Action(IntFlag):
     UPDATE_POD_TOLERATION = 2048
     UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 4096
     UPDATE_OTHER = 8192
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 16384
+    """A pod's status names claims that were made for it."""
     UPDATE = (
         UPDATE_NODE_ALLOCATABLE
         | UPDATE_NODE_LABEL
@@ -54,13 +56,13 @@ class Action(IntFlag):
         | UPDATE_POD_SCALE_DOWN
         | UPDATE_POD_TOLERATION
         | UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+        | UPDATE_POD_GENERATED_RESOURCE_CLAIM
         | UPDATE_OTHER
     )
     ALL = ADD | DELETE | UPDATE
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One change: `old` is absent for an addition, `new` for a removal."""
 
     resource: Resource | CustomResource
@@ -121,6 +123,8 @@ def pod_difference(old: Pod, new: Pod) -> Action:
         action |= Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
     if _resources_differ(old, new) and _scaled_down(placed_requests(old), placed_requests(new)):
         action |= Action.UPDATE_POD_SCALE_DOWN
+    if _generated_claims_differ(old.status, new.status):
+        action |= Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM
     if not action and _differs_otherwise(old, new):
         action = Action.UPDATE_OTHER
     return action
@@ -146,6 +150,13 @@ def _differs_otherwise(old: Pod, new: Pod) -> bool:
         old.spec != new.spec
         or old.metadata.annotations != new.metadata.annotations
         or old.metadata.owner_references != new.metadata.owner_references
+    )
+
+
+def _generated_claims_differ(old: PodStatus, new: PodStatus) -> bool:
+    return (
+        old.resource_claim_statuses != new.resource_claim_statuses
+        or old.extended_resource_claim_status != new.extended_resource_claim_status
     )
 
 

@@ -14,8 +14,18 @@ from typing import Any, Final, get_args
 
 from msgspec.structs import replace
 
+from policysched.devices import DeviceTables
 from policysched.model.kinds import FINISHED, Resource
-from policysched.model.objects import DeviceClass, Namespace, Node, Pod, Stored, Workload
+from policysched.model.objects import (
+    DeviceClass,
+    Namespace,
+    Node,
+    Pod,
+    ResourceClaim,
+    ResourceSlice,
+    Stored,
+    Workload,
+)
 from policysched.state.changes import (
     Action,
     Change,
@@ -30,6 +40,7 @@ from policysched.state.objects import ObjectTables, Workloads
 from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod, PodSignatures, PodTable, has_another_signature, pod_id
+from policysched.state.resource_claims import ResourceClaims
 from policysched.state.sums import SharedSums
 from policysched.state.tables.ages import AgeTable, ClusterTime
 from policysched.state.tables.amounts import PodResources, PortTable, pod_resources
@@ -43,6 +54,9 @@ from policysched.state.volumes.attachments import Attachments
 from policysched.state.volumes.storage import Storage
 
 _NOTHING: Final = Change(Resource.OTHER, Action.NONE)
+_A_POD: Final = int(Aspect.USAGE | Aspect.PODS)
+"""What a pod that comes or goes changes of its row; with ports, these too."""
+_A_POD_WITH_PORTS: Final = int(Aspect.USAGE | Aspect.PODS | Aspect.PORTS)
 
 
 class Cluster:
@@ -70,8 +84,14 @@ class Cluster:
         self.workloads = Workloads()
         self.attachments = Attachments(columns, self.nodes, self.pods, self.storage)
         self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.devices = DeviceTables()
+        self.resource_claims = ResourceClaims(self.devices.allocated)
         self.mapped_resources: dict[str, str] = {}
         """The device class that each mapped extended resource stands for."""
+        self.mapped_generation = 0
+        """Moves when resources have other device classes."""
+        self.devices_generation = 0
+        """Moves when other devices, or other classes of them, are published."""
         self._device_classes = self.objects.of(DeviceClass)
         self.unknown_namespaces: set[str] = set()
         """Namespaces of placed pods that are not known themselves."""
@@ -94,6 +114,8 @@ class Cluster:
         self.ages.store(row, node)
         if action is Action.NONE:
             return Change(Resource.NODE, action, old, node, row)
+        if old is None or action & Action.UPDATE_NODE_LABEL:
+            self.devices.set_node(row, name, node.metadata.labels)
         self.images.replace(row, _images(old), images)
         if old is None:
             self.images.generation += 1
@@ -112,6 +134,7 @@ class Cluster:
         self.images.replace(row, _images(old), {})
         self.images.generation += 1
         self.nodes.clear(row)
+        self.devices.remove_node(row)
         self.ages.store(row, None)
         self.metrics.store(row, None)
         self.journal.note(row, Aspect.PRESENCE)
@@ -201,16 +224,31 @@ class Cluster:
         return own[1](self, obj) if own is not None else self.objects.drop(obj)
 
     def set_device_class(self, device_class: DeviceClass) -> Change:
-        """Remember which extended resources a device class stands for."""
+        """Remember a device class, and which extended resources it stands for."""
         change = self.objects.put(device_class)
+        self.devices.set_class(device_class)
+        self.devices_generation += 1
         self._map_resources()
         return change
 
     def remove_device_class(self, name: str) -> Change:
         """Forget a device class."""
         change = change_of(Resource.DEVICE_CLASS, self._device_classes.pop(name, None), None)
+        self.devices.remove_class(name)
         self._map_resources()
         return change
+
+    def set_resource_slice(self, one: ResourceSlice) -> Change:
+        """Take the devices of a slice as they are published now."""
+        self.devices.set_slice(one)
+        self.devices_generation += 1
+        return self.objects.put(one)
+
+    def remove_resource_slice(self, one: ResourceSlice) -> Change:
+        """Record that the devices of a slice are published no more."""
+        self.devices.remove_slice(one.metadata.name)
+        self.devices_generation += 1
+        return self.objects.drop(one)
 
     def set_workload(self, workload: Workload) -> Change:
         """Take a service or a controller as it is now; no pod waits for one."""
@@ -241,6 +279,7 @@ class Cluster:
         stated = {one.spec.extended_resource_name or "": one.metadata.name for one in classes}
         stated.pop("", None)
         implied = {f"deviceclass.resource.kubernetes.io/{name}": name for name in sorted(self._device_classes)}
+        self.mapped_generation += self.mapped_resources != stated | implied
         self.mapped_resources = stated | implied
 
     def _update_pod(self, identity: str, placed: PlacedPod, pod: Pod) -> Change:
@@ -316,11 +355,11 @@ class Cluster:
     def _count(self, placed: PlacedPod, count: int) -> None:
         self.nodes.take(placed.row, placed.pod_resources, count)
         self.counters.add(placed, count)
-        aspects = Aspect.USAGE | Aspect.PODS
         if placed.pod_resources.ports:
             self.ports.add(placed.row, placed.pod_resources.ports, count)
-            aspects |= Aspect.PORTS
-        self.journal.note(placed.row, aspects)
+            self.journal.note(placed.row, _A_POD_WITH_PORTS)
+        else:
+            self.journal.note(placed.row, _A_POD)
 
     def _give_rows_back(self) -> None:
         """Return rows back that pods on nodes which never were have left; between two changes nobody holds one."""
@@ -350,6 +389,11 @@ _OWN: Final[Mapping[type, tuple[Callable[[Cluster, Any], Change], Callable[[Clus
     Pod: (Cluster.set_pod, lambda cluster, pod: cluster.remove_pod(pod_id(pod))),
     Namespace: (Cluster.set_namespace, lambda cluster, one: cluster.remove_namespace(one.metadata.name)),
     DeviceClass: (Cluster.set_device_class, lambda cluster, one: cluster.remove_device_class(one.metadata.name)),
+    ResourceSlice: (Cluster.set_resource_slice, Cluster.remove_resource_slice),
+    ResourceClaim: (
+        lambda cluster, claim: cluster.resource_claims.put(claim),
+        lambda cluster, claim: cluster.resource_claims.drop(claim),
+    ),
     **dict.fromkeys(get_args(Stored), (Cluster.set_stored, Cluster.remove_stored)),
     **dict.fromkeys(get_args(Workload), (Cluster.set_workload, Cluster.remove_workload)),
 }

@@ -1,4 +1,4 @@
-"""Objects that need no columns, by name; and the selectors of Services and controllers, by namespace.
+"""Objects stored by key instead of in columns; the selectors of Services and controllers.
 
 Source: client-go/tools/cache/store.go.
 """

@@ -1,4 +1,4 @@
-"""Sums per topology domain: what rows add up to, kept up to date change by change.
+"""Sums per topology domain of per-node values, updated incrementally.
 
 A maintained view: an index of rows by domain (`tables.domains`), what every row added last, and one sum a domain. A
 change of a row moves one sum by the difference; the rows that it affects are those of the domains whose sum moved.

@@ -1,4 +1,4 @@
-"""What-if: rows as they would be with some of their pods taken away and others added; the cluster stays as it is.
+"""What-if: a node's resources and pod counts with pods added or removed; the cluster is not changed.
 
 Preemption asks so: whether a pod fits a node once these pods are gone, pod by pod. Every answer costs what the pods at
 hand cost, however many nodes, placed pods and pod classes there are.

@@ -158,6 +158,31 @@ def claim(name: str) -> Json:
     return {"metadata": _inside(name), "spec": spec | {"storageClassName": "m0"}, "status": {"phase": "Bound"}}
 
 
+def resource_slice(name: str) -> Json:
+    device = {
+        "name": "d0",
+        "attributes": {"model": {"string": "m"}, "index": {"int": 1}},
+        "capacity": {"memory": {"value": "1Gi", "requestPolicy": {"default": "1Gi", "validValues": ["1Gi"]}}},
+        "consumesCounters": [{"counterSet": "c", "counters": {"n": {"value": "1"}}}],
+        "taints": [{"key": "t", "value": "v", "effect": "NoSchedule"}],
+        "allowMultipleAllocations": True,
+    }
+    pool = {"name": "hostile-1", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "d", "nodeName": "hostile-1", "pool": pool, "devices": [device]}
+    counters = {"sharedCounters": [{"name": "c", "counters": {"n": {"value": "2"}}}]}
+    return {"metadata": _metadata(name), "spec": spec if name.endswith("0") else {**spec, "devices": []} | counters}
+
+
+def resource_claim(name: str) -> Json:
+    exactly = {"deviceClassName": "m0", "count": 1, "allocationMode": "ExactCount", "selectors": []}
+    result: Json = {"request": "r", "driver": "d", "pool": "hostile-1", "device": "d0", "shareID": name}
+    result["consumedCapacity"] = {"memory": "1Gi"}
+    allocation = {"devices": {"results": [result]}, "nodeSelector": {"nodeSelectorTerms": [NODE_TERM]}}
+    reserved = [{"resource": "pods", "name": "m0", "uid": "u"}]
+    spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    return {"metadata": _inside(name), "spec": spec, "status": {"allocation": allocation, "reservedFor": reserved}}
+
+
 MAKERS: dict[str, Callable[[str], Json]] = {
     "nodes": lambda name: node(f"hostile-{name[1:]}"),
     "pods": pod,
@@ -165,6 +190,8 @@ MAKERS: dict[str, Callable[[str], Json]] = {
     "namespaces": lambda name: {"metadata": _metadata(name)},
     "schedulingpolicies": policy,
     "deviceclasses": lambda name: {"metadata": _metadata(name), "spec": {"extendedResourceName": "x.io/other"}},
+    "resourceslices": resource_slice,
+    "resourceclaims": resource_claim,
     "services": _workload({"app": "m"}),
     "replicationcontrollers": _workload({"app": "m"}),
     "replicasets": _workload(SELECTOR),

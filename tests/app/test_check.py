@@ -148,6 +148,7 @@ SHAPES: list[tuple[dict[str, Any], str, str, str | None]] = [
         'unknown field "requires"',
         'did you mean "require"?',
     ),
+    (_policy(tier=101), "spec.tier", "invalid value: 101: should be less than or equal to 100", None),
     (_policy(weight=101), "spec.weight", "invalid value: 101: should be less than or equal to 100", None),
     (
         _policy(mode="enforce"),

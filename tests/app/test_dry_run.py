@@ -129,8 +129,8 @@ def test_device_classes_are_seen() -> None:
     mapping = {"kind": "DeviceClass", "metadata": {"name": "c"}, "spec": {"extendedResourceName": "x.io/y"}}
     of = pod()
     of["spec"]["containers"][0]["resources"] = {"requests": {"x.io/y": 1}}
-    assert "preFilter" not in record([node()], of)
-    assert record([node(), mapping], of)["preFilter"]["plugin"] == "DynamicResources"
+    assert [one["plugin"] for one in record([node()], of)["rejected"].values()] == ["NodeResourcesFit"]
+    assert [one["plugin"] for one in record([node(), mapping], of)["rejected"].values()] == ["DynamicResources"]
 
 
 def labelled(name: str, on: str = "") -> Object:

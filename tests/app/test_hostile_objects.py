@@ -31,7 +31,7 @@ from policysched.metric_sources.file import NoSource
 from policysched.model.decode import decode_pod
 from policysched.model.kinds import KINDS, POLICIES
 from policysched.model.lenient_json import identity, shallow
-from policysched.model.objects import Pod
+from policysched.model.objects import Pod, ResourceSlice
 from policysched.schedule.scheduler import Scheduler
 from tests.app import hostile
 from tests.kube.fake_server import Pauses
@@ -214,7 +214,7 @@ class Trial:
         handler = ObjectHandler(made, LeftOutObjects(lambda: 0.0, CollectorRegistry()))
         for reflector in self.process.reflectors:
             if reflector.watched is not POLICIES:
-                objects = list(reflector._cache._known.values())
+                objects = list(reflector.objects())
                 self.chance.shuffle(objects)
                 handler.replace(objects, [])
         for placed in live.cluster.pods.by_id.values():
@@ -277,6 +277,8 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
         },
         "count": (nodes.count, len(cluster.pods)),
         "namespaces": (cluster.namespaces, cluster.unknown_namespaces, cluster.mapped_resources),
+        "claims": (cluster.resource_claims._stored, cluster.devices.allocated._allocated),
+        "slices": cluster.objects.of(ResourceSlice),
         "workloads": (cluster.workloads._services, cluster.workloads._controllers),
         "volumes": (storage.volumes._stored, storage.claims._stored),
         "storage": (storage.classes, storage.csi_nodes, storage.csi_drivers, storage.capacities, storage.attachments),

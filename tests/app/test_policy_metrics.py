@@ -36,9 +36,9 @@ def only(name: str, *nodes: str) -> dict[str, Any]:
     return policy(name, filters=[{"name": "f", "require": f"node.name in [{wanted}]"}])
 
 
-def prefers(name: str, best: str, weight: int) -> dict[str, Any]:
+def prefers(name: str, best: str, weight: int, tier: int = 0) -> dict[str, Any]:
     value = f'if(node.name == "{best}", 100, 0)'
-    return policy(name, weight=weight, scores=[{"name": "s", "value": value}])
+    return policy(name, weight=weight, tier=tier, scores=[{"name": "s", "value": value}])
 
 
 class Deciding:
@@ -112,6 +112,23 @@ def test_a_score_decides_where_another_node_has_more_of_the_others() -> None:
         '{policy="against"}': 2,
     }
     assert stand.said("policysched_policy_decisive_total") == {'{by="score",policy="strong"}': 2}
+
+
+@pytest.mark.parametrize(
+    ("policies", "decisive"),
+    [
+        ((prefers("high", "n1", 1, tier=1), prefers("low", "n2", 9)), {"high"}),
+        ((prefers("high", "n1", 1, tier=1), prefers("low", "n1", 9)), set()),
+        ((prefers("higher", "n1", 1, tier=2), prefers("high", "n1", 1, tier=1), prefers("low", "n2", 9)), set()),
+        ((prefers("tie", "n9", 1, tier=1), prefers("low", "n2", 9), prefers("less", "n1", 1)), {"low"}),
+        ((prefers("one", "n1", 3, tier=1), prefers("two", "n2", 1, tier=1)), {"one"}),
+    ],
+)
+def test_a_score_of_a_tier_decides_where_it_alone_is_in_the_way_of_another_node(policies: Any, decisive: Any) -> None:
+    stand = Deciding(*policies)
+    stand.decide(2 * EXAMINE)
+    found = stand.said("policysched_policy_decisive_total")
+    assert set(found) == {f'{{by="score",policy="{name}"}}' for name in decisive}
 
 
 def test_states_are_those_of_what_is_in_force_and_of_the_newest() -> None:

@@ -34,6 +34,21 @@ def test_draw_among_equals_names_them() -> None:
     assert _lines(record)[1] == "drawn from 2 nodes of the highest score: n1, n2"
 
 
+def test_scores_of_tiers_order_nodes_before_their_totals() -> None:
+    nodes = [f"n{number}" for number in range(1, 23)]
+    record = SCHEDULED | {
+        "scores": {name: {"A": 1, "P": 5} for name in nodes},
+        "total": {name: number for number, name in enumerate(nodes)},
+        "tiers": {name: {"9": 5, "10": 7 if name == "n1" else 2} for name in nodes},
+    }
+    found = _lines(record)
+    assert [line.split() for line in found[2:7:2]] == [
+        ["node", "A", "P", "tier", "10", "tier", "9", "total"], ["n1", "1", "5", "7", "5", "0"],
+        ["n21", "1", "5", "2", "5", "20"],
+    ]  # fmt: skip
+    assert " ".join(map(str.strip, found[-2:])) == "… and 2 nodes that come after these"
+
+
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [

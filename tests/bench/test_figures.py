@@ -41,6 +41,15 @@ def test_rates_count_from_the_first_binding() -> None:
     assert found["first_binding"] == pytest.approx(3)
 
 
+def test_rates_of_a_workload_that_works_before_its_first_binding_count_from_the_start() -> None:
+    found = throughput(seen(101), 7.0, at_rate=False, from_start=True)
+    assert found["pods_per_second"] == pytest.approx(101 / 13)
+    assert found["told_per_second"] == pytest.approx(100 / 14)
+    assert found["cpu_ms"] == pytest.approx(0.5 * 14 / 101 * 1000)
+    assert found["first_binding"] == pytest.approx(3)
+    assert found["start_cpu"] == pytest.approx(5)
+
+
 def test_processor_time_is_that_until_the_last_event_and_the_start_is_apart() -> None:
     found = throughput(seen(101), 7.0, at_rate=False)
     assert found["start_cpu"] == pytest.approx(5)

@@ -38,6 +38,6 @@ def test_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> NoReturn:
         raise LookupError("a bug")
 
-    monkeypatch.setattr(cli, "app", fail)
+    monkeypatch.setattr(cli, "make_app", lambda *_: fail)
     with pytest.raises(LookupError):
         cli.execute(["version"])

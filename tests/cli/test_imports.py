@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -49,3 +50,27 @@ def imported(*arguments: str) -> set[str]:
 def test_a_command_imports_only_what_it_needs(arguments: tuple[str, ...], without: set[str]) -> None:
     found = imported(*arguments) & without
     assert not found
+
+
+NOT_TO_START = {
+    *("aiohttp.web", "cryptography", "dateutil", "lark", "pydantic", "rich"),
+    *("policysched.app.checking", "policysched.app.demo", "policysched.app.dry_run", "policysched.app.plan"),
+    *("policysched.app.policy_tests", "policysched.app.webhook", "policysched.app.why", "policysched.cel"),
+    *("policysched.sandbox", "policysched.language.syntax.parser"),
+}
+"""What is imported once it is needed: by the port, for a policy's text, by other commands."""
+MOST_MODULES = 880
+"""How many modules a scheduler may import before it asks for the first list, those of the interpreter among them."""
+
+
+def test_scheduler_imports_nothing_that_its_first_decision_does_not_need(tmp_path: Path) -> None:
+    found = imported("run", "--write-config-to", str(tmp_path / "configuration.yaml"))
+    assert "policysched.schedule.scheduler" in found
+    assert not found & NOT_TO_START
+    assert len(found) < MOST_MODULES
+
+
+@pytest.mark.parametrize("command", ["run", "check", "plan"])
+def test_a_command_imports_no_other_one(command: str) -> None:
+    found = {one for one in imported(command, "--help") if one.startswith("policysched.cli.commands.")}
+    assert found == {f"policysched.cli.commands.{command}"}

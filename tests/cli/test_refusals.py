@@ -45,7 +45,10 @@ def files(write: Write) -> None:
             ("check", "a.yaml", "-o", "xml"),
             "invalid value for '--output' / '-o': 'xml' is not one of 'table', 'json', 'github'",
         ),
-        ((*ASK, "-o", "yaml"), "invalid value for '--output' / '-o': 'yaml' is not one of 'table', 'json'"),
+        (
+            (*ASK, "-o", "xml"),
+            "invalid value for '--output' / '-o': 'xml' is not one of 'table', 'json', 'yaml', 'markdown', 'github'",
+        ),
         (("check", "both.yaml"), 'both.yaml:6:1: there is another policy "p" at both.yaml:1:1'),
         (("check", "a.yaml", "b.yaml"), 'b.yaml:1:1: there is another policy "p" at a.yaml:1:1'),
     ],

@@ -81,7 +81,7 @@ USAGE = [
     ),
     ((*DRY_RUN, "--policy", "node.yaml"), "error: node.yaml:1:1: expected a SchedulingPolicy, got a Node"),
     ((*DRY_RUN, "--seed", "x"), "error: invalid value for '--seed'"),
-    ((*DRY_RUN, "-o", "yaml"), "error: invalid value for '--output' / '-o'"),
+    ((*DRY_RUN, "-o", "xml"), "error: invalid value for '--output' / '-o'"),
     (
         ("dry-run", "--cluster", "malformed-node.yaml", "--pod", "pod.yaml"),
         'error: malformed-node.yaml:4:42: node "n1": status.allocatable.memory: ',

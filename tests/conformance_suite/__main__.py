@@ -23,8 +23,9 @@ from tests.controlplane.golang import cache_root
 from tests.controlplane.loading import until
 from tests.controlplane.plane import ControlPlane
 
-FOCUS: Final = r"\[sig-scheduling\]"
-SKIPPED: Final = "GenericWorkload"
+SUITES: Final = {"scheduling": r"\[sig-scheduling\]", "devices": r"\[DRA\] control plane"}
+"""Which specs belong together, as regular expressions; those of devices that need no kubelet."""
+SKIPPED: Final = "GenericWorkload|DRAResourcePoolStatus"
 """Specs of features that are not there by default."""
 SCHEDULERS: Final = ("policysched", "kube-scheduler")
 
@@ -42,7 +43,7 @@ def main() -> int:
         plane.start("scheduler", _scheduler(told.scheduler, plane))
         plane.load(cluster.system_pods())
         until(lambda: _all_run(plane), "the pods of the system run")
-        specs = _play(plane, told.focus, told.seed, output)
+        specs = _play(plane, told.focus or SUITES[told.suite], told.seed, output)
         shutil.copytree(plane.logs, output, dirs_exist_ok=True)
     _say(f"\n{table(specs)}")
     return 0 if specs and all(spec.passed for spec in specs) else 1
@@ -51,7 +52,8 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance_suite", description=main.__doc__)
     parser.add_argument("--scheduler", choices=SCHEDULERS, default=SCHEDULERS[0])
-    parser.add_argument("--focus", default=FOCUS, help="a regular expression: the specs to play")
+    parser.add_argument("--suite", choices=SUITES, default="scheduling", help="the specs to play")
+    parser.add_argument("--focus", help="a regular expression: the specs to play instead")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6), help="their order")
     parser.add_argument("--output", type=Path, help="the folder for logs; what is in it goes")
     return parser.parse_args()

@@ -1,5 +1,5 @@
-// Package conformancesuite makes a program of the specs of Kubernetes' SIG Scheduling alone: with all others, as in
-// Kubernetes' own e2e.test, it takes many times as long to build.
+// Package conformancesuite makes a program of the specs of SIG Scheduling and of those of dynamic resource allocation: with
+// all others, as in Kubernetes' own e2e.test, it takes many times as long to build.
 package conformancesuite
 
 import (
@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/kubernetes/test/e2e"
+	_ "k8s.io/kubernetes/test/e2e/dra"
 	"k8s.io/kubernetes/test/e2e/framework"
 	"k8s.io/kubernetes/test/e2e/framework/config"
 	_ "k8s.io/kubernetes/test/e2e/framework/debug/init"

@@ -183,9 +183,10 @@ class ControlPlane:
         self._programs["kube-apiserver"].start()
         self._programs["kube-apiserver"].wait(lambda: self.api.answers("/readyz"))
         if controllers:
-            self._restart_manager()
+            self.restart_controllers()
 
-    def _restart_manager(self) -> None:
+    def restart_controllers(self) -> None:
+        """Start the controllers anew; they know then what the API server tells, and nothing else."""
         self._programs["kube-controller-manager"].stop()
         self._start_manager()
 

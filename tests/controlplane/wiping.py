@@ -17,6 +17,7 @@ _NAMESPACED: Final = (
     "Pod",
     "PodDisruptionBudget",
     "ResourceClaim",
+    "ResourceClaimTemplate",
     "PersistentVolumeClaim",
     "Service",
     "RoleBinding",

@@ -135,9 +135,9 @@ async def test_extender_that_a_changed_file_names_is_told_of_victims_that_were_t
 
 
 def low(node: str, scheduler: str) -> Json:
-    """A pod that fills a node."""
+    """A pod that fills a node, and is ended by its kubelet: the nomination is told of before."""
     more = {"nodeName": node, "hostname": f"on-{node}", "automountServiceAccountToken": False}
-    return pod(f"low-{node}", scheduler=scheduler, requests={"cpu": "4"}, terminationGracePeriodSeconds=0, **more)
+    return pod(f"low-{node}", scheduler=scheduler, requests={"cpu": "4"}, terminationGracePeriodSeconds=1, **more)
 
 
 def high(scheduler: str) -> Json:

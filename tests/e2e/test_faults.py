@@ -48,6 +48,18 @@ ONE_OF_EACH: list[Json] = [
             {"spec": {"attacher": "x", "nodeName": "n1", "source": {"persistentVolumeName": "x"}}},
         ),
         ("resource.k8s.io/v1", "DeviceClass", {"spec": {}}),
+        (
+            "resource.k8s.io/v1",
+            "ResourceSlice",
+            {
+                "spec": {
+                    "driver": "x",
+                    "nodeName": "n1",
+                    "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
+                }
+            },
+        ),
+        ("resource.k8s.io/v1", "ResourceClaim", {"spec": {"devices": {}}}),
         ("policy/v1", "PodDisruptionBudget", {"spec": {"selector": {"matchLabels": {"a": "b"}}}}),
         ("v1", "Pod", {"spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}}),
     )
@@ -81,7 +93,7 @@ def paths(scheduler: Watched) -> dict[str, str]:
 
 
 def versions(reflector: Reflector[Any]) -> dict[Any, str]:
-    return {key: obj.metadata.resource_version for key, obj in reflector._cache._known.items()}
+    return {(one.metadata.namespace, one.metadata.name): one.metadata.resource_version for one in reflector.objects()}
 
 
 def state(scheduler: Watched) -> dict[str, Any]:

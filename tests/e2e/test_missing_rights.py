@@ -60,7 +60,7 @@ async def test_each_kind_that_may_not_be_listed_is_named_with_what_waits(
     control_plane.allow("listless", *without("list"))
     await real_server.load(node("n1"), pod("web"))
     async with in_process(control_plane.certificate_kubeconfig(tmp_path / "c", "listless"), wait=False) as scheduler:
-        for resource in sorted(watched() - {"deviceclasses"}):
+        for resource in sorted(watched() - {"deviceclasses", "resourceslices"}):
             line = await said(scheduler, "listless", "list", resource)
             assert line.startswith(f"WARNING {resource}: ")
             assert line.endswith(f"; {AWAITED}")

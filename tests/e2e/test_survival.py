@@ -10,6 +10,7 @@ import asyncio
 import signal
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -20,14 +21,18 @@ from policysched.model.objects import Pod
 from policysched.sandbox import Sandbox
 from policysched.schedule.scheduler import LAST_WORDS, Scheduler
 from tests.e2e.conftest import Spawning
-from tests.e2e.objects import NAME, Json, node, pod
-from tests.e2e.schedulers import InProcess
+from tests.e2e.objects import NAME, Json, node, pod, unfit
+from tests.e2e.proxy import proxied, quiet
+from tests.e2e.schedulers import InProcess, in_process
 from tests.e2e.server import Server, scheduled_condition
+from tests.e2e.stuttering import network
 from tests.e2e.waiting import DEADLINE, until, until_true
 
 A_NODE = 20
 """How many of the pods fill a node."""
 BINDING = "/binding"
+PODS = "/api/v1/pods"
+PODS_OF_DEFAULT = "/api/v1/namespaces/default/pods"
 
 
 def full_house(nodes: int) -> tuple[list[Json], list[Json]]:
@@ -192,6 +197,47 @@ async def test_trouble_of_the_server_costs_no_pod(
     await server.load(*pods[A_NODE:])
     await all_are_bound(server, 2)
     assert not scheduler.saying("ERROR"), scheduler.lines
+
+
+@pytest.mark.usefixtures("sandbox")
+async def test_network_that_stutters_and_breaks_costs_no_pod(server: Server, tmp_path: Path) -> None:
+    nodes, pods = full_house(3)
+    port = int(server.url.rpartition(":")[2])
+    async with network(port, tmp_path) as (between, kubeconfig), in_process(kubeconfig) as scheduler:
+        between.stutters = True
+        await server.load(*nodes, *pods)
+        await all_are_bound(server, 3)
+        assert between.broken
+        between.stutters = False
+        assert not scheduler.saying("ERROR"), scheduler.lines
+
+
+async def test_place_of_a_lost_binding_is_kept_while_the_server_refuses_to_tell_of_its_pod(
+    server: Server, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("policysched.plugins.default_binder.READ_AGAIN", 0.1)
+    await server.load(node("n1"), *(pod(name, requests={"cpu": "3"}) for name in ("one", "two")))
+    await server.patch("Node", "n1", {"spec": {"unschedulable": True}})
+    async with proxied(server, tmp_path) as (between, kubeconfig), in_process(kubeconfig) as scheduler:
+        for name in ("one", "two"):
+            await until(lambda name=name: server.events(name), bool)
+        # the answer to the binding is lost, the watch tells nothing of it, and the pod may not be read
+        await between.strike(quiet, PODS)
+        await until_true(lambda: between.struck[PODS] > 0)
+        sandbox.faults.reset("POST", BINDING, handled=True)
+        sandbox.faults.fail("GET", f"{PODS_OF_DEFAULT}/(one|two)$", 403, times=None)
+        await server.patch("Node", "n1", {"spec": {"unschedulable": None}})
+        await until_true(lambda: sandbox.faults.seen >= 5)
+        assert scheduler.saying("no verdict on the binding")
+        # both ask for more than half of the node
+        assert sorted((await server.nodes_of()).values()) == ["", "n1"]
+        sandbox.faults.clear()
+        [bound] = [name for name, at in (await server.nodes_of()).items() if at]
+        await until(lambda: server.events(bound), lambda seen: "Scheduled" in {one["reason"] for one in seen})
+        await between.heal()
+        [left] = {"one", "two"} - {bound}
+        await server.turned_away(left, unfit(1, "1 Insufficient cpu"))
+        assert await server.nodes_of() == {bound: "n1", left: ""}
 
 
 async def test_process_ends_with_a_line_where_no_memory_is_left_for_an_object(

@@ -26,6 +26,9 @@ SPECS: tuple[tuple[str, dict[str, Any]], ...] = (
     (EITHER, {"scores": [{"name": "s", "cases": []}]}),
     (EITHER, {"scores": [{"name": "s", "cases": CASES, "value": "3"}]}),
     ("", {"let": [{"name": f"v{number}", "value": "1"} for number in range(256)], "scores": []}),
+    ("", {"tier": 100, "scores": [{"name": "s", "value": "3"}]}),
+    ("spec.tier: Invalid value: 101", {"tier": 101}),
+    ("spec.tier: Invalid value: -1", {"tier": -1}),
     (TWICE, {"let": [{"name": "a", "value": "1"}, {"name": "a", "value": "2"}]}),
 )  # fmt: skip
 
@@ -40,6 +43,11 @@ async def test_rules_refuse_exactly_what_they_say_and_nothing_that_compiles(real
             refused = str(error)
         assert (said in refused) if said else refused == "", (spec, refused)
         assert not (said and compiles(given)), spec
+
+
+async def test_tier_is_0_where_it_is_not_given(real_server: Server) -> None:
+    await real_server.call("POST", POLICIES, policy("plain", scores=[{"name": "s", "value": "3"}]))
+    assert (await real_server.get("SchedulingPolicy", "plain"))["spec"]["tier"] == 0
 
 
 def compiles(given: dict[str, Any]) -> bool:

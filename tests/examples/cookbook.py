@@ -32,6 +32,7 @@ RECIPES = {
     "cheapest": "Cheapest by price label",
     "04-gpu-models": "GPU models allowed by an annotation",
     "keep-builds": "Keep long builds",
+    "zone-first": "One zone first, whatever other scores say",
 }
 INTRODUCTION = """\
 # Cookbook

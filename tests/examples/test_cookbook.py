@@ -9,7 +9,7 @@ from tests.examples.cookbook import PAGE, RECIPES, page
 def test_every_folder_is_a_recipe_or_a_story_of_its_own() -> None:
     stories = {one.parent.name for one in EXAMPLES.glob("*/README.md")}
     assert set(RECIPES) | stories == {*FOLDERS, *PLUGINS}
-    assert len(RECIPES) == 22
+    assert len(RECIPES) == 23
 
 
 def test_the_page_is_up_to_date() -> None:

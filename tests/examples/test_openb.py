@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+import policysched
 from bench import openb
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nv-1,96000,393216,8,V100\nt-1,64000,262144,2,T4\nc-1,64000,262144,0,\n"
@@ -33,6 +35,16 @@ def test_openb_prints_who_is_placed_and_why_others_wait(data: Path, capsys: pyte
     assert "T4 1 2 1 (50%) 1" in lines
     assert "2 placed pods name their models; 0 are wrong" in lines
     assert "1 waiting: Insufficient nvidia.com/gpu, policy gpu-models/allowed-model: GPU model not allowed" in lines
+
+
+def test_openb_writes_a_cluster_that_commands_read(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written = data / "openb.json"
+    assert openb.main(["--data", str(data), "--pods", "5", "--write", str(written)]) == 0
+    assert capsys.readouterr().out.endswith(f"9 objects in {written}\n")
+    objects = json.loads(written.read_text("utf-8"))["items"]
+    told = policysched.plan(objects, without_policies=["gpu-models"])
+    assert (told.pods, told.left_out) == (5, ())
+    assert policysched.why(objects, "p-3").state == "Unschedulable"
 
 
 async def test_openb_finds_a_pod_on_a_wrong_model_and_one_without_a_reason(data: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from policysched.extenders import wire
-from policysched.framework.extender import ExtenderError
+from policysched.framework.extender import ExtenderError, NamedVictims
 from tests.work import calls
 
 ASKED = [f"n{number}" for number in range(20)]
@@ -64,7 +64,7 @@ def test_an_answer_says_the_same_however_its_fields_are_written(given: Any, by_n
 
 def test_an_answer_of_the_usual_form_is_read_in_one_go() -> None:
     usual = answer(10)
-    assert 4 * calls(lambda: read(usual)) < calls(lambda: read(usual.replace(b'"Nodes"', b'"nodes"')))
+    assert 3 * calls(lambda: read(usual)) < calls(lambda: read(usual.replace(b'"Nodes"', b'"nodes"')))
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"Nodes": null}', b'{"Nodes": {}}', b'{"Nodes": {"items": null}}'])
@@ -76,6 +76,55 @@ def test_answer_of_far_too_many_nodes_is_refused_before_they_are_looked_at() -> 
     body = b'{"Nodes": {"items": [' + b",".join([b"{}"] * 100_000) + b"]}}"
     with pytest.raises(ExtenderError, match=r"Nodes\.items: 100000 are more than 80"):
         read(body)
+
+
+@pytest.mark.parametrize("name", ["FailedNodes", "failedAndUnresolvableNodes"])
+def test_reasons_about_far_too_many_nodes_are_refused(name: str) -> None:
+    with pytest.raises(ExtenderError, match=f"(?i){name}: 1000 are more than 80"):
+        read(json.dumps({"NodeNames": ["n1"], name: {f"m{number}": "no" for number in range(1000)}}).encode())
+
+
+def test_fields_that_nobody_asked_for_are_not_read() -> None:
+    def work(fields: int) -> int:
+        body = json.dumps({"nodes": {"items": []}} | {f"f{number}": [[]] * number for number in range(fields)}).encode()
+        return calls(lambda: read(body))
+
+    assert work(200) < work(20) + 2 * 200
+    with pytest.raises(ExtenderError, match="the answer: 300 are more than 256"):
+        work(299)
+
+
+def victims(nodes: int, pods: int) -> bytes:
+    given = {"pods": [{"UID": f"u{number}"} for number in range(pods)], "NumPDBViolations": 1}
+    return json.dumps({"NodeNameToMetaVictims": {f"n{number}": given for number in range(nodes)}}).encode()
+
+
+def test_victims_are_read_whatever_the_case_of_their_fields() -> None:
+    found = wire.read_victims(victims(2, 3), 2, 1)
+    assert found == {f"n{number}": NamedVictims(("u0", "u1", "u2"), 1) for number in range(2)}
+    odd = b'{"nodeNameToMetaVictims": {"n1": null, "n2": {"Pods": null}, "n3": {"PODS": [{}]}}}'
+    found = wire.read_victims(odd, 3, 3)
+    assert found == {"n1": NamedVictims(()), "n2": NamedVictims(()), "n3": NamedVictims(("",))}
+    assert wire.read_victims(b'{"NodeNameToMetaVictims": null}', 1, 1) == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (victims(81, 1), "NodeNameToMetaVictims: 81 are more than 80"),
+        (victims(1, 1105), "Pods: 1105 are more than 1104"),
+        (victims(2, 600), "Pods: 600 are more than 504"),
+        (b'{"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": 7}]}}}', "UID: expected a text, got a number"),
+        (b'{"NodeNameToMetaVictims": {"n1": {"Pods": {}}}}', "Pods: expected a list, got an object"),
+        (b'{"NodeNameToMetaVictims": {"n1": []}}', "victims: expected an object, got a list"),
+        (b'{"NodeNameToMetaVictims": []}', "NodeNameToMetaVictims: expected an object, got a list"),
+        (b"null", "the answer: expected an object, got null"),
+        (b"{", "the answer is no JSON"),
+    ],
+)
+def test_answer_about_victims_that_cannot_be_used_is_refused(body: bytes, why: str) -> None:
+    with pytest.raises(ExtenderError, match=why):
+        wire.read_victims(body, 20, 20)
 
 
 def test_scores_of_far_too_many_nodes_are_refused() -> None:

@@ -1,6 +1,6 @@
 """Plays faults of servers, networks and neighbours against schedulers on a real control plane: `make faults`.
 
-    python -m tests.faults [--scheduler policysched|kube-scheduler|both] [--fault NAME …] [--short] [-o json]
+    python -m tests.faults [--scheduler policysched|kube-scheduler|both] [--devices] [--fault NAME …] [--short] [-o …]
 
 Each fault comes in the middle of pods that fill the nodes exactly, and is followed by the same questions: whether each
 pod is bound exactly once, the state is that of a fresh list, and memory is back. Both schedulers take about 20 minutes.
@@ -16,10 +16,12 @@ from collections.abc import Iterator, Sequence
 from policysched.cli.output import print_parts
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.objects import DEFINITION
+from tests.faults import devices
+from tests.faults.device_faults import DEVICE_FAULTS
 from tests.faults.faults import FAULTS, Fault
 from tests.faults.playing import play
 from tests.faults.report import as_json, table
-from tests.faults.scene import LONG, SHORT, Outcome
+from tests.faults.scene import LONG, SHORT, Outcome, Size
 from tests.faults.schedulers import NAMES
 
 CONTROLLERS = ("serviceaccount-controller", "namespace-controller")
@@ -29,17 +31,19 @@ BOTH = "both"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Play the faults and print what came of them; the exit code is 0 if policysched came well through all."""
     given = _parser().parse_args(arguments)
-    chosen = [one for one in FAULTS if not given.fault or any(text in one.name for text in given.fault)]
+    known = DEVICE_FAULTS if given.devices else FAULTS
+    chosen = [one for one in known if not given.fault or any(text in one.name for text in given.fault)]
     if not chosen:
-        sys.stderr.write(f"no such fault; there are: {', '.join(one.name for one in FAULTS)}\n")
+        sys.stderr.write(f"no such fault; there are: {', '.join(one.name for one in known)}\n")
         return 2
     names = NAMES if given.scheduler == BOTH else (given.scheduler,)
-    outcomes = list(_outcomes(chosen, names, short=given.short))
+    size = SHORT if given.short else devices.ALL if given.devices else LONG
+    outcomes = list(_outcomes(chosen, names, size))
     if given.output == "json":
         sys.stdout.write(as_json(outcomes) + "\n")
     else:
         print_parts([table(outcomes)])
-    shares = {one.name for one in FAULTS if one.shares}
+    shares = {one.name for one in known if one.shares}
     ours = [one for one in outcomes if one.scheduler == NAMES[0]]
     return int(not all(one.holds(shares=one.fault in shares) for one in ours))
 
@@ -47,19 +51,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=main.__doc__)
     parser.add_argument("--scheduler", choices=(*NAMES, BOTH), default=NAMES[0])
+    parser.add_argument("--devices", action="store_true", help="the faults of pods that need devices")
     parser.add_argument("--fault", action="append", metavar="NAME", help="a part of its name; may be repeated")
     parser.add_argument("--short", action="store_true", help=f"{SHORT.pods} pods instead of {LONG.pods}")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     return parser
 
 
-def _outcomes(chosen: Sequence[Fault], names: Sequence[str], *, short: bool) -> Iterator[Outcome]:
+def _outcomes(chosen: Sequence[Fault], names: Sequence[str], size: Size) -> Iterator[Outcome]:
     began = time.monotonic()
-    with ControlPlane(controllers=CONTROLLERS, kubelets=False) as plane:
+    more = devices.CONTROLLERS if any(one.devices for one in chosen) else ()
+    with ControlPlane(controllers=(*CONTROLLERS, *more), kubelets=False) as plane:
         plane.load([DEFINITION])
         for fault in chosen:
             for name in names:
-                outcome = play(fault, name, plane, SHORT if short else LONG)
+                outcome = play(fault, name, plane, size)
                 right = "right" if outcome.holds(shares=fault.shares) else "WRONG"
                 sys.stderr.write(f"{time.monotonic() - began:5.0f} s  {fault.name}: {name}: {right}\n")
                 sys.stderr.flush()

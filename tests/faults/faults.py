@@ -41,6 +41,8 @@ class Fault:
     """Whether nodes are shared with a scheduler that does not know of the other's choices."""
     others: float = 0.0
     """How many of the pods are another scheduler's."""
+    devices: bool = False
+    """Whether each pod needs a device instead of what a node has of cpu."""
     not_tried: tuple[tuple[str, str], ...] = ()
     """The schedulers with which it cannot be made, and why."""
 
@@ -49,7 +51,9 @@ class Fault:
         return dict(self.not_tried).get(scheduler, "")
 
 
-def _stopped(number: signal.Signals) -> Callable[[Scene], str]:
+def stopped(number: signal.Signals) -> Callable[[Scene], str]:
+    """Make the fault of an API server that is away for a while."""
+
     def strike(scene: Scene) -> str:
         scene.go_to_the_middle()
         scene.plane.stop_apiserver(number)
@@ -103,7 +107,8 @@ def bind(api: Api, name: str, node: str) -> bool:
     return True
 
 
-def _requests_fail(scene: Scene) -> str:
+def requests_fail(scene: Scene) -> str:
+    """Let some requests fail while pods come and go."""
     assert scene.proxy is not None
     scene.proxy.use(seed=7)
     scene.resume()
@@ -131,7 +136,7 @@ def _events_late(scene: Scene) -> str:
     return ""
 
 
-def _deleted(scene: Scene) -> str:
+def deleted(scene: Scene) -> str:
     """Delete every third pod and a node while pods are bound."""
     gone = scene.unbound()[::-3]
     scene.go_to_the_middle()
@@ -217,15 +222,15 @@ def _out_of_memory(scene: Scene) -> str:
 
 
 FAULTS: Final = (
-    Fault("API server stopped (SIGTERM)", _stopped(signal.SIGTERM)),
-    Fault("API server killed (SIGKILL)", _stopped(signal.SIGKILL)),
+    Fault("API server stopped (SIGTERM)", stopped(signal.SIGTERM)),
+    Fault("API server killed (SIGKILL)", stopped(signal.SIGKILL)),
     Fault("API server away longer than the renew deadline", _away_for_longer_than_the_lease, elects=True),
     Fault("etcd compacted, watches too old", _compacted),
     Fault("bind conflicts", _conflicts, proxied=True),
-    Fault("5 % of requests fail", _requests_fail, proxied=True),
+    Fault("5 % of requests fail", requests_fail, proxied=True),
     Fault("watches cut every second", _watches_cut, proxied=True),
     Fault("watch events 3 s late", _events_late, proxied=True),
-    Fault("pods and a node deleted", _deleted),
+    Fault("pods and a node deleted", deleted),
     Fault("leader killed, standby takes over", _leader_killed, instances=2, elects=True),
     Fault(
         "clock jumps",

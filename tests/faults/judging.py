@@ -21,6 +21,7 @@ def judge(scene: Scene, outcome: Outcome, memory: float) -> None:
     scene.comes_true(lambda: scene.apart() in {0, None}, 30)
     outcome.right_after = time.monotonic() - began
     outcome.apart = scene.apart()
+    outcome.wrong += scene.wrong()
     outcome.over = -sum(min(room, 0) for room in scene.room().values())
     if not outcome.lost:
         _room_is_used(scene, outcome)

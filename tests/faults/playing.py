@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from tests.controlplane.plane import ControlPlane
+from tests.faults.devices import DeviceScene
 from tests.faults.faults import OTHER, Fault
 from tests.faults.judging import judge
 from tests.faults.proxy import ProxyThread
@@ -49,7 +50,7 @@ def _play(fault: Fault, outcome: Outcome, plane: ControlPlane, size: Size) -> No
 @contextlib.contextmanager
 def scene_for(fault: Fault, scheduler: str, plane: ControlPlane, size: Size) -> Iterator[Scene]:
     """Give nodes, and the schedulers as the fault wants them; all of it goes at the end."""
-    scene = Scene(plane, size, f"f{next(_numbers)}")
+    scene = (DeviceScene if fault.devices else Scene)(plane, size, f"f{next(_numbers)}")
     with contextlib.ExitStack() as stack:
         stack.callback(scene.clear)
         scene.make_nodes()

@@ -10,7 +10,7 @@ import contextlib
 import json
 import random
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -28,6 +28,9 @@ SHARE: Final = 0.05
 _STATUS: Final = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "made to fail"}
 
 
+Before = Callable[["FaultyProxy", web.Request], Awaitable[bool]]
+
+
 class FaultyProxy(Proxy):
     """A way to a server on which requests fail, watches end and what they say comes late.
 
@@ -40,10 +43,16 @@ class FaultyProxy(Proxy):
     """How long a watch lasts at most."""
     late: float = 0.0
     """How late events come."""
+    before: Before | None = None
+    """Is asked before a request is passed on, and may do something else first; where it says no, nobody answers."""
 
     async def _answer_or_strike(self, request: web.Request) -> web.StreamResponse:
         # Clients hang up where they please.
         with contextlib.suppress(ConnectionError):
+            if self.before is not None and not await self.before(self, request):
+                assert request.transport is not None
+                request.transport.abort()
+                return web.Response()
             if self.chance is not None and self.chance.random() < SHARE:
                 return await self._fail(request, self.chance.choice((500, 429, None)))
             return await (self._watch(request) if is_watch(request) else self.forward(request))
@@ -132,18 +141,26 @@ class ProxyThread:
         self._thread.join()
         self._loop.close()
 
-    def use(self, *, seed: int | None = None, lasting: float | None = None, late: float = 0.0) -> None:
+    def use(
+        self,
+        *,
+        seed: int | None = None,
+        lasting: float | None = None,
+        late: float = 0.0,
+        before: Before | None = None,
+    ) -> None:
         """Have requests fail, watches end, or events come late from now on; without arguments all is well again.
 
         Args:
             seed: what the requests that fail are drawn from.
             lasting: how long a watch lasts; those that are open end now.
             late: how late events come.
+            before: what is asked before each request.
         """
 
         async def change() -> None:
             self.proxy.chance = None if seed is None else random.Random(seed)
-            self.proxy.lasting, self.proxy.late = lasting, late
+            self.proxy.lasting, self.proxy.late, self.proxy.before = lasting, late, before
             if lasting is not None:
                 self.proxy.break_all()
 

@@ -234,6 +234,10 @@ class Scene:
         nodes = [one["metadata"]["name"] for one in self.api.objects("Node") if APART not in taints(one)]
         return {name: self.size.a_node - counts[name] for name in nodes}
 
+    def wrong(self) -> list[str]:
+        """Name what else is wrong with what pods have."""
+        return []
+
     def waits(self, name: str) -> bool:
         """Whether a pod is said to fit nowhere."""
         said = self.api.get("Pod", name)["status"].get("conditions", ())

@@ -8,7 +8,9 @@ import pytest
 
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.objects import DEFINITION
+from tests.faults import devices
 from tests.faults.__main__ import CONTROLLERS
+from tests.faults.device_faults import DEVICE_FAULTS, KILLS
 from tests.faults.faults import FAULTS
 from tests.faults.playing import play
 from tests.faults.report import as_json, table
@@ -16,20 +18,23 @@ from tests.faults.scene import SHORT, Outcome
 from tests.faults.schedulers import State, read_dump
 
 pytestmark = pytest.mark.controlplane
-BY_NAME = {one.name: one for one in FAULTS}
+BY_NAME = {one.name: one for one in (*FAULTS, *DEVICE_FAULTS)}
 PLAYED = (
     "API server killed (SIGKILL)",
     "bind conflicts",
     "5 % of requests fail",
     "watches cut every second",
     "pods and a node deleted",
+    "devices: API server killed (SIGKILL)",
+    "devices: claims change before they are written",
+    "devices: scheduler killed between allocation and binding",
 )
 
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
     """A control plane of its own: its API server is killed."""
-    with ControlPlane(controllers=CONTROLLERS, kubelets=False) as made:
+    with ControlPlane(controllers=(*CONTROLLERS, *devices.CONTROLLERS), kubelets=False) as made:
         made.load([DEFINITION])
         yield made
 
@@ -38,7 +43,7 @@ def plane() -> Iterator[ControlPlane]:
 def test_fault_loses_no_pod_and_leaves_the_state_of_a_fresh_list(plane: ControlPlane, name: str) -> None:
     outcome = play(BY_NAME[name], "policysched", plane, SHORT)
     assert outcome.holds(shares=False), outcome
-    assert outcome.restarts == 0
+    assert outcome.restarts == (KILLS if "scheduler killed" in name else 0)
     assert outcome.apart == 0
 
 
@@ -83,3 +88,29 @@ def test_outcome_with_a_loss_is_wrong_and_told() -> None:
         ["1.2", "0.0"],
         ["-2", "0"],
     ]
+
+
+CLAIM = {
+    "metadata": {"name": "c", "finalizers": [devices.FINALIZER]},
+    "status": {
+        "allocation": {"devices": {"results": [{"pool": "n", "device": "d"}]}},
+        "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}],
+    },
+}
+POD = {
+    "metadata": {"name": "p", "uid": "u"},
+    "spec": {"nodeName": "n"},
+    "status": {"resourceClaimStatuses": [{"name": "device", "resourceClaimName": "c"}]},
+}
+
+
+def test_devices_that_are_given_twice_or_for_nobody_are_named() -> None:
+    assert not devices.faults_of([CLAIM], [POD])
+    twin = CLAIM | {"metadata": {"name": "twin"}}
+    assert "device n/d is in 2 claims" in devices.faults_of([CLAIM, twin], [POD])
+    assert devices.faults_of([CLAIM], []) == ["claim c is held for nobody"]
+    assert devices.faults_of([], [POD]) == ["pod p on n has no claim"]
+    elsewhere = POD | {"spec": {"nodeName": "other"}}
+    assert devices.faults_of([CLAIM], [elsewhere]) == ["pod p on other has devices [('n', 'd')]"]
+    bare = CLAIM | {"metadata": {"name": "c"}}
+    assert devices.faults_of([bare], [POD]) == [f"pod p on n has a claim without {devices.FINALIZER}"]

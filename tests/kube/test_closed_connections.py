@@ -52,7 +52,7 @@ def test_answer_given_up_midway_leaves_no_connection_behind(authority: Authority
 
     async def give_up() -> None:
         connection = Connection(f"https://localhost:{deaf}", SystemClock(), tls=tls)
-        response = await connection.session.get(connection.url)
+        response = await connection.session.get(connection.url, **connection.routing)
         await response.content.readany()
         response.close()
         await connection.close()

@@ -163,9 +163,9 @@ async def test_exec_plugin_is_asked_again_when_its_token_expires(kube: Kube, hom
     user = plugin(home, expirationTimestamp="2020-01-01T00:00:00Z")
     clock = Ticking()
     connection = await Connection.open(clock, kubeconfig=write(home, kubeconfig(kube.server.url, user)))
-    before = dict(await connection.headers())
+    before = await connection.authentication()
     clock.at += 61
-    assert before != await connection.headers()
+    assert before != await connection.authentication()
     await connection.close()
 
 
@@ -205,11 +205,11 @@ async def test_token_file_is_read_again(kube: Kube, home: Path) -> None:
     for content, at in (("one\n", 100), ("two\n", 120), ("two\n", 161)):
         token.write_text(content)
         clock.at = at
-        seen.append((await connection.headers())["Authorization"])
+        seen.append((await connection.authentication()).headers["Authorization"])
     token.unlink()
     clock.at = 300
     with pytest.raises(ConnectionProblemError, match="the kubeconfig gives no credentials any more"):
-        await connection.headers()
+        await connection.authentication()
     assert seen == ["Bearer one", "Bearer one", "Bearer two"]
 
 
@@ -245,6 +245,11 @@ async def test_service_account_is_used_inside_a_pod(home: Path, monkeypatch: pyt
     assert connection.url == "http://elsewhere"
 
 
+def way(connection: Connection) -> dict[str, object]:
+    """How requests go, but for TLS, which there is."""
+    return {name: value for name, value in connection.routing.items() if name != "ssl" or not value}
+
+
 @pytest.mark.parametrize("name", ["", "api.example"])
 async def test_way_to_the_server_is_taken_from_the_kubeconfig(home: Path, name: str) -> None:
     cluster = {"proxy-url": "http://proxy:3128", "insecure-skip-tls-verify": True}
@@ -253,7 +258,7 @@ async def test_way_to_the_server_is_taken_from_the_kubeconfig(home: Path, name: 
     connection = await Connection.open(Ticking(), kubeconfig=write(home, kubeconfig("https://x:6443/", **cluster)))
     assert connection.url == "https://x:6443"
     expected = {"proxy": "http://proxy:3128"} | ({"server_hostname": name} if name else {})
-    assert connection.routing == expected
+    assert way(connection) == expected
 
 
 async def test_environment_names_the_proxy_where_the_kubeconfig_names_none(
@@ -261,9 +266,9 @@ async def test_environment_names_the_proxy_where_the_kubeconfig_names_none(
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
     path = write(home, kubeconfig("https://x:6443/"))
-    assert (await Connection.open(Ticking(), kubeconfig=path)).routing == {"proxy": "http://proxy:3128"}
+    assert way(await Connection.open(Ticking(), kubeconfig=path)) == {"proxy": "http://proxy:3128"}
     monkeypatch.setenv("NO_PROXY", "x")
-    assert (await Connection.open(Ticking(), kubeconfig=path)).routing == {}
+    assert way(await Connection.open(Ticking(), kubeconfig=path)) == {}
 
 
 async def test_missing_kubeconfig_is_told_where_it_is_named(home: Path) -> None:
@@ -283,3 +288,21 @@ async def test_check_tells_a_wrong_user_from_a_missing_server(kube: Kube) -> Non
     with pytest.raises(ConnectionProblemError, match=r"http://127\.0\.0\.1:\d+ cannot be reached"):
         await kube.transport.check()
     await kube.server.start()
+
+
+@pytest.mark.parametrize(
+    ("url", "packed"),
+    [
+        ("https://127.0.0.1:6443", False),
+        ("http://localhost:8080", False),
+        ("https://[::1]:6443", False),
+        ("https://10.0.0.1", True),
+        ("https://localhost.example.com", True),
+    ],
+)
+async def test_lists_are_not_packed_where_no_network_lies_between(url: str, packed: bool) -> None:
+    connection = Connection(url, Ticking())
+    try:
+        assert ("Accept-Encoding" not in connection.session.headers) is packed
+    finally:
+        await connection.close()

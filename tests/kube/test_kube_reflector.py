@@ -35,7 +35,7 @@ async def test_reflector_lists_in_pages_then_watches(kube: Kube) -> None:
             then="hang",
         ),
     )
-    run = await heard(kube, "list", "+a@1", "+b@2", "+c@8", "+a@9", "-b@2")
+    run = await heard(kube, "list", "+a@1", "list", "+b@2", "+c@8", "+a@9", "-b@2")
     assert run.reflector.synced.is_set()
     lists = [asked.query for asked in kube.server.asked if "watch" not in asked.query]
     assert [query.get("continue") for query in lists] == [None, "t/1"]
@@ -115,7 +115,7 @@ async def test_expired_page_is_fetched_again_in_one_piece(kube: Kube) -> None:
         answer(page(node("a", 1), node("b", 2))),
     )
     kube.server.on("WATCH", NODE_PATH, HANG)
-    await heard(kube, "list", "+a@1", "+b@2")
+    await heard(kube, "list", "+a@1", "list", "+b@2")
     assert kube.server.asked[2].query == {"limit": "0"}
 
 

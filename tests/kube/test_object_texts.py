@@ -57,6 +57,12 @@ def reading(texts: KeptTexts[Pod]) -> ObjectCache[Pod]:
     return ObjectCache(PODS, lambda *_: None, texts)
 
 
+def replace(cache: ObjectCache[Any], raws: list[msgspec.Raw]) -> None:
+    taking = cache.replacement()
+    taking.take(raws)
+    taking.finish()
+
+
 def change(cache: ObjectCache[Any], obj: dict[str, Any], *, deleted: bool = False) -> None:
     cache.take(raw(obj), deleted=deleted, reach=lambda _: None)
 
@@ -70,23 +76,23 @@ def version(text: bytes | None) -> str:
 def test_nodes_are_kept_as_they_are_listed_and_watched() -> None:
     texts = kept_nodes()
     cache = ObjectCache(NODES, lambda *_: None, texts)
-    list(cache.replacing([raw(node("n1", "1")), raw(node("n2", "1"))]))
+    replace(cache, [raw(node("n1", "1")), raw(node("n2", "1"))])
     assert not cache.lacks_texts
     change(cache, node("n2", "2"))
     assert version(texts.get("n2")) == "2"
     change(cache, node("n1", "3"), deleted=True)
     assert texts.get("n1") is None
-    list(cache.replacing([raw(node("n3", "4"))]))
+    replace(cache, [raw(node("n3", "4"))])
     assert (texts.get("n2"), version(texts.get("n3"))) == (None, "4")
 
 
 def test_object_made_anew_under_its_name_is_the_new_one() -> None:
     texts = kept_nodes()
     cache = ObjectCache(NODES, lambda *_: None, texts)
-    list(cache.replacing([raw(node("n1", "1"))]))
+    replace(cache, [raw(node("n1", "1"))])
     anew = node("n1", "2")
     anew["metadata"]["uid"] = "other"
-    list(cache.replacing([raw(anew)]))
+    replace(cache, [raw(anew)])
     assert version(texts.get("n1")) == "2"
     change(cache, node("n1", "3"))
     assert version(texts.get("n1")) == "3"
@@ -96,7 +102,7 @@ def test_pods_are_told_apart_by_uid_and_kept_without_managed_fields() -> None:
     texts: KeptTexts[Pod] = KeptTexts(pod_id, MANAGED)
     texts.want(WantedTexts.ALL)
     cache = reading(texts)
-    list(cache.replacing([raw(pod("web", hostname="x"))]))
+    replace(cache, [raw(pod("web", hostname="x"))])
     kept = texts.get("u-web")
     assert kept is not None
     assert json.loads(kept)["metadata"].keys() == {"name", "namespace", "uid", "resourceVersion"}
@@ -110,7 +116,7 @@ def test_only_pods_that_are_decided_about_are_kept_where_no_victims_are_told() -
     texts: KeptTexts[Pod] = KeptTexts(pod_id, MANAGED)
     texts.want(WantedTexts.PENDING)
     cache = reading(texts)
-    list(cache.replacing([raw(pod("here", nodeName="n")), raw(pod("web"))]))
+    replace(cache, [raw(pod("here", nodeName="n")), raw(pod("web"))])
     assert (texts.get("u-here"), texts.get("u-web") is None) == (None, False)
     change(cache, pod("web", "2", nodeName="n"))
     assert texts.get("u-web") is None
@@ -119,7 +125,7 @@ def test_only_pods_that_are_decided_about_are_kept_where_no_victims_are_told() -
 def test_nothing_is_kept_while_nobody_wants_it() -> None:
     texts: KeptTexts[Pod] = KeptTexts(pod_id, MANAGED)
     cache = reading(texts)
-    list(cache.replacing([raw(pod("web"))]))
+    replace(cache, [raw(pod("web"))])
     assert texts.get("u-web") is None
     texts.want(WantedTexts.ALL)
     change(cache, pod("web", "2"))
@@ -130,7 +136,7 @@ def test_nothing_is_kept_while_nobody_wants_it() -> None:
 def test_what_was_there_before_it_was_wanted_is_filled_in_and_nothing_else() -> None:
     texts: KeptTexts[Pod] = KeptTexts(pod_id, MANAGED)
     cache = reading(texts)
-    list(cache.replacing([raw(pod(name)) for name in ("old", "new", "gone")]))
+    replace(cache, [raw(pod(name)) for name in ("old", "new", "gone")])
     texts.want(WantedTexts.ALL)
     assert cache.lacks_texts
     change(cache, pod("new", "3"))

@@ -7,11 +7,12 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policysched.connection_errors import BrokenAnswerError, NoAnswerError, TooLargeError, UnreachableError
-from policysched.kube.short_requests import Answer, ShortRequests, read_answer
+from policysched.kube.short_requests import Answer, AnswerReader, ShortRequests
 from tests.controlplane.certificates import Authority
 from tests.leaks import nothing_left_open
 from tests.work import calls
@@ -24,6 +25,7 @@ CREATED = (
     b"Date: Mon, 23 Nov 2026 05:00:00 GMT\r\n"
     b"Content-Length: 2\r\n\r\n{}"
 )
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -66,8 +68,19 @@ async def asked(
         await server.wait_closed()
 
 
+def read_answer(received: bytes, most: int, *, ended: bool = False) -> tuple[Answer, bool] | None:
+    """Read what came in one piece."""
+    reader = AnswerReader(most)
+    found = reader.take(received)
+    return reader.end() if ended else found
+
+
 async def post(requests: ShortRequests, path: str = "/a", timeout: float = 30.0) -> Answer:
     return await requests.request("POST", path, b"{}", {"Authorization": "Bearer x"}, timeout=timeout, most=MOST)
+
+
+def pieces(received: bytes, size: int) -> list[bytes]:
+    return [received[begin : begin + size] for begin in range(0, len(received), size)]
 
 
 @pytest.mark.parametrize(
@@ -83,9 +96,11 @@ async def post(requests: ShortRequests, path: str = "/a", timeout: float = 30.0)
 def test_answer_is_read_once_all_of_it_is_there(received: bytes, body: bytes) -> None:
     for end in range(len(received)):
         assert read_answer(received[:end], MOST) is None
-    found = read_answer(bytearray(received), MOST)
-    assert found is not None
-    assert (found[0].body, found[1]) == (body, True)
+    dripped, *before = reversed([*map(AnswerReader(MOST).take, pieces(received, 1))])
+    assert not any(before)
+    for found in (read_answer(received, MOST), dripped):
+        assert found is not None
+        assert (found[0].body, found[1]) == (body, True)
 
 
 def test_answer_without_a_length_ends_with_its_connection() -> None:
@@ -119,6 +134,13 @@ def test_connection_that_will_close_is_not_used_again(line: bytes) -> None:
         b"HTTP/1.1 100 Continue\r\n\r\n" * 8000,
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + OK + b"\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 204 No Content\r\n\r\n{}",
+        CHUNKED + b"0x3\r\nabc\r\n0\r\n\r\n",
+        CHUNKED + b"3\r\nabc0\r\n\r\n\r\n",
+        CHUNKED + b"3" * (1 << 17),
+        CHUNKED + b"0\r\n" + b"T" * (1 << 17),
         b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nabc",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-3\r\n\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n",
@@ -185,8 +207,9 @@ async def test_connection_that_was_closed_is_not_used_again() -> None:
 
 
 async def test_late_answer_is_for_nobody() -> None:
-    served = Served(b"", OK)
+    served = Served(OK, b"", OK)
     async with asked(served) as requests:
+        await post(requests)  # the time is for the answer alone, not for connecting
         with pytest.raises(TimeoutError):
             await post(requests, timeout=0.01)
         assert (await post(requests)).body == b"{}"
@@ -241,6 +264,43 @@ def test_interim_answers_without_an_end_take_no_more_work_than_a_large_head() ->
         return calls(read)
 
     assert work(32_000) <= work(8_000) + 8
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda number: CHUNKED + b"2\r\nab\r\n" * number + b"0\r\n\r\n",
+        lambda number: CHUNKED + b"4\r\n\r\n\r\n\r\n" * number + b"0\r\n\r\n",
+        lambda number: b"HTTP/1.1 100 Continue\r\n\r\n" * number + OK,
+        lambda number: b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (9 * number) + b"123456789" * number,
+    ],
+)
+def test_answer_in_many_pieces_is_looked_at_once(answer: Callable[[int], bytes]) -> None:
+    def work(number: int) -> int:
+        reader, all_pieces = AnswerReader(1 << 20), pieces(answer(number), 9)
+
+        def read() -> None:
+            *before, last = [reader.take(piece) for piece in all_pieces]
+            assert last is not None
+            assert not any(before)
+
+        return calls(read)
+
+    assert work(800) < 4.2 * work(200)
+
+
+async def test_connection_that_ends_before_it_is_used_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(Served(OK)) as requests:
+        connect = requests._connected
+
+        async def ended(timeout: float) -> Any:
+            channel = await connect(timeout)
+            channel.drop()
+            return channel
+
+        monkeypatch.setattr(requests, "_connected", ended)
+        with pytest.raises(NoAnswerError):
+            await post(requests)
 
 
 def test_answer_of_an_api_server_takes_few_calls_to_read() -> None:

@@ -30,7 +30,7 @@ from policysched.language import (
 from policysched.language.evaluation.columns import run_program
 from policysched.language.functions import FUNCTIONS
 from policysched.language.ir.types import FACTORS, SECONDS
-from policysched.language.syntax.grammar import TERMINALS
+from policysched.language.syntax.terminals import TERMINALS
 from tests.language.frames import TableFrame, at_row
 from tests.language.programs import compile_cases
 
@@ -47,7 +47,7 @@ INPUTS = {"in", "nodes", "pods", "now"}
 KEYS = {"name", "expr", "cases", "place", "type", "value", "values", "missing", "unknown", "error", "at", "column",
         "case", "text", "inputs", "warning", *INPUTS}  # fmt: skip
 # These are about a whole policy, or a text too long for a table.
-ELSEWHERE = {"E0107", "E0207", "E0208", "E0313", "E0601", "W0705", "W0706", "W0709", "W0710", "W0711"}
+ELSEWHERE = {"E0107", "E0207", "E0208", "E0313", "E0601", "W0705", "W0706", "W0709", "W0710", "W0711", "W0712"}
 
 
 def _load() -> list[Any]:

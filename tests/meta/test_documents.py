@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from policysched.cli import app
+from policysched.cli import make_app
 from tests.meta.markdown import DOCUMENTS, LANGUAGE, ROOT, anchors, blocks, codes, links, prose, shown
 
 CODE = sorted(
@@ -17,7 +17,7 @@ CODE = sorted(
     if path.suffix in {".py", ".yaml", ".md", ".lark"}
 )  # fmt: skip
 TARGETS = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = get_command(make_app()).commands  # type: ignore[attr-defined]
 _REFERENCE = re.compile(r"\bdocs/[\w-]+\.md(?:#[\w-]+)?")
 
 

@@ -97,9 +97,8 @@ def test_codes_in_use_are_all_in_the_table() -> None:
     assert _emitted() <= {*code_table(), SHAPE_CODE}
 
 
-def test_codes_of_the_table_are_in_use_or_said_not_to_be() -> None:
-    unused = set(code_table()) - _emitted()
-    assert unused == set(re.findall(r"\b[EW]\d{4}\b", section(LANGUAGE, "Not available yet")))
+def test_codes_of_the_table_are_in_use() -> None:
+    assert set(code_table()) - _emitted() == set()
 
 
 def test_the_code_of_misshapen_objects_is_described() -> None:

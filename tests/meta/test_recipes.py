@@ -178,10 +178,7 @@ def test_command_is_a_module_and_a_name_in_the_list(copy: Copy) -> None:
     edits: dict[str, list[Edit]] = {
         f"{folder}hello.py": [("", hello)],
         commands: [
-            before("from policysched.cli.commands.run import run\n")(
-                "from policysched.cli.commands.hello import hello\n"
-            ),
-            ("explain, sandbox, demo, version)", "explain, sandbox, demo, version, hello)"),
+            ('("sandbox", "demo")', '("sandbox", "demo", "hello")'),
         ],
     }
     copy.change("A command", edits)

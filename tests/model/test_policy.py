@@ -136,6 +136,8 @@ def test_active_spec_that_is_nested_too_deeply_leaves_the_policy_readable() -> N
         ({"mode": "Audit"}, "spec.mode", "invalid enum value 'Audit'"),
         ({"weight": 101}, "spec.weight", "expected `int` <= 100"),
         ({"weight": -1}, "spec.weight", "expected `int` >= 0"),
+        ({"tier": 101}, "spec.tier", "expected `int` <= 100"),
+        ({"tier": -1}, "spec.tier", "expected `int` >= 0"),
         ({"appliesTo": True}, "spec.appliesTo", "expected text, got bool: quote it"),
         ({"filters": {}}, "spec.filters", "expected array, got object"),
         ({"filters": [{"require": "true"}]}, "spec.filters[0]", "object missing required field `name`"),

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -20,8 +21,20 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 )
 
-// emptyClient is handed to plugins that want a client; the informers never list from it.
-var emptyClient = fake.NewClientset()
+// emptyClient is handed to plugins that want a client; the informers never list from it. It keeps what is written of
+// claims, and nothing else.
+var emptyClient = newClient()
+
+func newClient() *fake.Clientset {
+	made := fake.NewClientset()
+	made.PrependReactor("*", "resourceclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if written, ok := action.(clienttesting.UpdateAction); ok {
+			return true, written.GetObject(), nil
+		}
+		return true, &resourcev1.ResourceClaim{}, nil
+	})
+	return made
+}
 
 // environment is one cluster and its profiles, as kube-scheduler holds them: its cache with the snapshot
 // taken from it, the stores of its informers, and the frameworks built on them, one of which decides.
@@ -36,6 +49,8 @@ type environment struct {
 	informers  informers.SharedInformerFactory
 	devices    *devices
 	admission  admission
+	// state is that of the last decision.
+	state fwk.CycleState
 }
 
 func newEnvironment(ctx context.Context, chosen profiles, objects []runtime.Object, pods []*v1.Pod) (*environment, error) {
@@ -67,10 +82,10 @@ func (w *environment) build(ctx context.Context, chosen profiles) error {
 		return err
 	}
 	recorder := func(string) events.EventRecorderLogger { return events.NewFakeRecorder(100) }
-	w.frameworks, err = profile.NewMap(ctx, chosen.all, w.search.watch(plugins.NewInTreeRegistry()), recorder,
+	w.frameworks, err = profile.NewMap(ctx, chosen.all, w.search.watch(w.devices.watch(plugins.NewInTreeRegistry())), recorder,
 		frameworkruntime.WithClientSet(emptyClient),
 		frameworkruntime.WithInformerFactory(w.informers),
-		frameworkruntime.WithSharedDRAManager(w.devices.manager),
+		frameworkruntime.WithSharedDRAManager(w.devices),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(w.informers.Storage().V1().CSINodes().Lister())),
 		frameworkruntime.WithSnapshotSharedLister(w.snapshot),
 		frameworkruntime.WithPodNominator(w.nominated),
@@ -104,10 +119,8 @@ func (w *environment) add(ctx context.Context, object runtime.Object) error {
 		w.cache.AddNode(logger, typed)
 	case *v1.Pod:
 		return w.addPod(logger, typed)
-	case *resourcev1.ResourceClaim:
-		w.devices.addClaim(typed)
-	case *resourcev1.DeviceClass:
-		w.devices.addClass(typed)
+	case *resourcev1.ResourceClaim, *resourcev1.DeviceClass:
+		w.devices.set(nil, typed)
 	}
 	return nil
 }
@@ -127,8 +140,9 @@ func (w *environment) addPod(logger klog.Logger, pod *v1.Pod) error {
 	return nil
 }
 
-// assume places a pod as the scheduler does between its decision and the binding's confirmation.
+// assume places a pod, and what it claims, as the scheduler does between its decision and the binding's confirmation.
 func (w *environment) assume(ctx context.Context, pod *v1.Pod, node string) error {
+	w.devices.assume(ctx, w.framework.ProfileName(), w.state, pod, node)
 	placed := pod.DeepCopy()
 	placed.Spec.NodeName = node
 	return w.cache.AssumePod(klog.FromContext(ctx), placed)

@@ -81,6 +81,17 @@ class Oracle:
         found: dict[str, Lists] = self._ask({"config": config, "profiles": True})["profiles"]
         return found
 
+    def hints(self, case: Case) -> dict[str, Any]:
+        """Ask what DynamicResources says of the case's pod while it waits.
+
+        Returns:
+            `gate`, why it may not be queued, and `hints`, what each of the case's changes means for it.
+
+        Raises: InvalidCaseError.
+        """
+        found: dict[str, Any] = self._ask(case)["hinting"]
+        return found
+
     def completed(self, config: dict[str, Any]) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
         """Complete a configuration with kube-scheduler's defaults.
 

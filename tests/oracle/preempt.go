@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"math"
+	"path"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
@@ -32,6 +35,8 @@ type preempted struct {
 	Deleted []string `json:"deleted,omitempty"`
 	// Cleared are the pods that lost their nomination to that node.
 	Cleared []string `json:"cleared,omitempty"`
+	// Written are the requests that change claims: verb, subresource, and name.
+	Written []string `json:"written,omitempty"`
 }
 
 // candidate is what making room on a node costs.
@@ -112,6 +117,7 @@ func (d *decision) preempt(ctx context.Context) error {
 	if err := store.Add(d.pod); err != nil {
 		return err
 	}
+	emptyClient.ClearActions()
 	*d.search = search{candidates: map[string]*extenderv1.Victims{}, protected: d.search.protected}
 	result, status := d.framework.RunPostFilterPlugins(ctx, d.state, d.pod, d.diagnosis.NodeToStatus)
 	found := &preempted{Code: status.Code().String(), Message: status.Message()}
@@ -119,8 +125,28 @@ func (d *decision) preempt(ctx context.Context) error {
 		found.Nominated = &result.NominatedNodeName
 	}
 	d.search.report(found)
+	found.Written = writtenClaims()
 	d.record.Preemption = found
 	return nil
+}
+
+func writtenClaims() []string {
+	var found []string
+	for _, action := range emptyClient.Actions() {
+		if action.GetResource().Resource != "resourceclaims" {
+			continue
+		}
+		name := ""
+		switch written := action.(type) {
+		case clienttesting.UpdateAction:
+			name = written.GetObject().(*resourcev1.ResourceClaim).Name
+		case clienttesting.DeleteAction:
+			name = written.GetName()
+		}
+		verb := path.Join(action.GetVerb(), action.GetSubresource())
+		found = append(found, verb+" "+name)
+	}
+	return found
 }
 
 func (s *search) report(found *preempted) {

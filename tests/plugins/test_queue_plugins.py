@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policysched.framework import Action, Change, Resource, unresolvable
+from policysched.framework import Action, Change, Cluster, Resource, unresolvable
 from policysched.model.objects import SchedulingGate
 from policysched.plugins.queue_plugins import PrioritySort, SchedulingGates
 from tests.build import node, pod
@@ -19,8 +19,8 @@ def test_priority_sort_puts_higher_priority_first_and_then_who_waits_longer() ->
 
 def test_scheduling_gates_names_all_gates() -> None:
     gated = pod(scheduling_gates=[SchedulingGate(name="a"), SchedulingGate(name="b.c/d")])
-    assert SchedulingGates().pre_enqueue(gated) == unresolvable("waiting for scheduling gates: [a b.c/d]")
-    assert SchedulingGates().pre_enqueue(pod()) is None
+    assert SchedulingGates().pre_enqueue(gated, Cluster()) == unresolvable("waiting for scheduling gates: [a b.c/d]")
+    assert SchedulingGates().pre_enqueue(pod(), Cluster()) is None
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from policysched.model.defaults import priority_classes
 from policysched.model.kinds import fill, kind_of
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.policy import Policy
+from policysched.testing import RecordingClaims
 from tests.recorder.theirs import InvalidScriptError
 
 Thing = dict[str, Any]
@@ -32,6 +33,7 @@ class FakeCluster:
         self.take: Callable[[Any], None] = lambda _: None
         self.drop: Callable[[Any], None] = lambda _: None
         self.writes: list[Thing] = []
+        self.claims = RecordingClaims()
         self.events: list[Thing] = []
 
     def set(self, thing: Thing) -> None:

@@ -36,6 +36,7 @@ from policysched.model.policy import Policy
 from policysched.plugins.default_binder import DefaultBinder
 from policysched.plugins.queue_plugins import PrioritySort
 from policysched.schedule.cycle.engine import Engine
+from policysched.testing import RecordingClaims
 
 
 class Fake:
@@ -129,6 +130,7 @@ class FakeClient:
     """Remembers what was written; `errors` are raised in their order, None lets a request through."""
 
     def __init__(self) -> None:
+        self.claims = RecordingClaims()
         self.bound: list[tuple[str, str]] = []
         self.conditions: list[tuple[str, dict[str, Any]]] = []
         self.nominated: list[tuple[str, str]] = []

@@ -46,7 +46,7 @@ class Gates:
         self.asked = 0
         self.blocks = True
 
-    def pre_enqueue(self, pod: Pod) -> Status | None:
+    def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the protocol's signature
         self.asked += 1
         return unschedulable("gated") if self.blocks and pod.spec.scheduling_gates else None
 

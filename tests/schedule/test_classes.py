@@ -128,7 +128,12 @@ def test_every_field_that_is_read_makes_a_class_of_its_own(name: str) -> None:
 
 FULL = replace(
     PLAIN,
-    spec=replace(PLAIN.spec, volumes=[Volume(image=ImageSource(reference="i"))], init_containers=[Container()]),
+    spec=replace(
+        PLAIN.spec,
+        volumes=[Volume(image=ImageSource(reference="i"))],
+        init_containers=[Container()],
+        resource_claims=[PodResourceClaim()],
+    ),
 )
 """A pod that has one of everything whose fields may be left out of the key."""
 
@@ -217,6 +222,9 @@ def change(of: tuple[Field, Any]) -> Callable[[Pod], Pod]:
             return replace(one, status=replace(one.status, **part))
         if struct is Volume:
             return replace(one, spec=replace(one.spec, volumes=[*one.spec.volumes, Volume(**part)]))
+        if struct is PodResourceClaim:
+            claims = [replace(each, **part) for each in one.spec.resource_claims]
+            return replace(one, spec=replace(one.spec, resource_claims=claims))
         first, *others = one.spec.containers
         return replace(one, spec=replace(one.spec, containers=[replace(first, **part), *others]))
 

@@ -16,7 +16,7 @@ from tests.rules.build import Spec, policy_set
 from tests.work import calls
 
 DECISIONS = 15
-MOST = {0: 140, 10: 460, 100: 540}
+MOST = {0: 140, 10: 425, 100: 425}
 """How many calls a decision may be, of Python and of C, by the number of rules."""
 SHAPES = 8
 """In how many ways the rules of unlike policies are written."""

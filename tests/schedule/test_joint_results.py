@@ -90,6 +90,6 @@ def test_some_of_those_that_answer_together_can_be_kept_without_the_others() -> 
     expected = sum(one.final(np.ones(NODES, np.bool_)) for one in scores)
     [joint] = joint_scores(scores, capacity, np.dtype(np.int64))
     assert joint.update(rows).size == 0
-    assert joint.values[:NODES].tolist() == np.asarray(expected).tolist()
+    assert joint.sums[0].values[:NODES].tolist() == np.asarray(expected).tolist()
     [judging] = joint_filters(filters)
     assert judging.update(rows).size == 0

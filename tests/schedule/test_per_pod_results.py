@@ -27,7 +27,7 @@ SOFT, HARD = unschedulable("soft"), unresolvable("hard")
 class ByPod(FakeFilter):
     """A filter that is asked anew for every pod."""
 
-    def per_pod(self, pod: Pod) -> bool:
+    def per_pod(self, pod: Pod, cluster: Cluster) -> bool:
         return bool(pod.spec.volumes)
 
 
@@ -69,7 +69,7 @@ def test_the_first_filter_of_the_profile_gives_the_status_whichever_it_is(kinds:
 class Named(FakeFilter):
     """A filter that has answers of their own for pods of its answer's names."""
 
-    def per_pod(self, pod: Pod) -> bool:
+    def per_pod(self, pod: Pod, cluster: Cluster) -> bool:
         return pod.metadata.name.startswith(self.name)
 
     def filter(self, state: Any, rows: Any) -> Any:

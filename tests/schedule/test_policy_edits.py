@@ -24,6 +24,7 @@ from tests.schedule.life_policies import SPECS
 from tests.schedule.side import Side
 from tests.schedule.test_truth import CALM
 from tests.schedule.world import World
+from tests.work import calls
 
 EDITS = 40
 
@@ -104,7 +105,8 @@ def test_an_engine_that_lives_through_edits_says_what_a_fresh_one_says(seed: int
             kept, anew = (side.engine.evaluate(one) for side in (live, fresh))
             assert (kept.first == anew.first).all()
             assert kept.feasible_count == anew.feasible_count
-        assert len({id(one.profile) for one in live.engine._evaluations.values()}) <= engines.MOST_EARLIER + 1
+        profiles = {id(one.profile): one.profile for one in live.engine._evaluations.values()}.values()
+        assert len({one._deciding for one in profiles}) <= engines.MOST_EARLIER + 1
 
 
 TEXTS = (
@@ -170,3 +172,63 @@ def test_an_edit_asks_the_rules_that_it_touches(monkeypatch: pytest.MonkeyPatch)
     assert asked([*others, five(5, scores=scores)]) == [*["own"] * len(pods), "s"]
     filters = filtering(f'{TEXTS[0]} or node.name == "5"', "f0")
     assert asked([*others, five(5, scores=scores, filters=filters)]) == []
+
+
+MANY = 20
+SUMS = 100
+"""How many calls adding up the sums of a class may be, after an edit of a weight."""
+SHARE = 0.4
+"""What the first decision of a class after an edit of a rule may take of what it takes where nothing is known."""
+
+
+def crowded() -> tuple[Side, list[Pod], list[CompiledPolicy]]:
+    """An engine with many policies that has decided about some classes."""
+    cluster, pods = crowd()
+    acting = [five(number) for number in range(MANY)]
+    side = Side(cluster, ()).use(acting)
+    for one in (*pods, *pods):
+        side.engine.decide(one)
+    return side, pods, acting
+
+
+def test_another_weight_costs_a_class_its_sums_alone() -> None:
+    side, [first, second, *_], acting = crowded()
+    kept = side.engine.evaluate(first)
+    usual = calls(lambda: side.engine.decide(first))
+    for weight in range(2, 2 * engines.MOST_EARLIER):
+        acting[5] = five(5, generation=weight, weight=weight)
+        side.use(acting)
+    side.engine.decide(second)  # what the profile finds out once is not a class's
+    assert calls(lambda: side.engine.decide(first)) <= usual + SUMS
+    assert side.engine.evaluate(first) is kept
+
+
+def test_another_rule_costs_a_class_little_of_what_is_known() -> None:
+    side, [first, second, *_], acting = crowded()
+    acting[5] = five(5, generation=2, scores=scoring("node.free.cpu / 9m", "s"))
+    side.use(acting)
+    edited = calls(lambda: side.engine.decide(first))
+    assert edited <= SHARE * calls(lambda: Side(side.engine.cluster, ()).use(acting).engine.decide(first))
+    acting[5] = five(5, generation=3, scores=scoring("node.free.cpu / 8m", "s"))
+    side.use(acting)
+    assert calls(lambda: side.engine.decide(second)) <= 1.1 * edited
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_that_change_between_decisions_rank_nodes_as_a_fresh_engine_does(seed: int) -> None:
+    chance, world = random.Random(seed), World(3000 + seed, 30, calm=True)
+    acting = [five(number, weight=number) for number in range(MANY)]
+    live = Side(world.cluster, CALM).use(acting)
+    for number in range(EDITS):
+        chosen = chance.randrange(MANY)
+        weight = chance.choice((0, 1, 7, 100))
+        spec = {"scores": scoring(f"node.free.cpu / {number + 1}m", "s")} if chance.random() < 0.3 else {}
+        acting[chosen] = five(chosen, generation=number + 2, weight=weight, **spec)
+        live.use(acting)
+        if chance.random() < 0.6:
+            world.step()
+        fresh = Side(world.cluster, CALM).use(acting)
+        for like in chance.sample(wanted(), 2):
+            one = replace(like, metadata=replace(like.metadata, uid=f"e{number}"))
+            assert live.record(one) == fresh.record(one), (number, one.key)
+            assert (live.engine.evaluate(one).ranking() == fresh.engine.evaluate(one).ranking()).all()

@@ -203,7 +203,7 @@ def test_gate_that_closes_later_keeps_a_rejected_pod_out() -> None:
 
 def test_gate_that_raises_keeps_the_pod_out(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(Gates):
-        def pre_enqueue(self, pod: Pod) -> None:
+        def pre_enqueue(self, pod: Pod, cluster: Cluster) -> None:  # noqa: ARG002 - as above
             raise RuntimeError(pod.key)
 
     tested = queue(StandingClock(), interests(Broken()))

@@ -10,6 +10,7 @@ import pytest
 
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.framework import (
+    Cluster,
     Code,
     PreFlight,
     Status,
@@ -174,12 +175,13 @@ async def test_without_listeners_nothing_is_made_for_them() -> None:
 def test_binding_plugins_are_those_of_the_configuration() -> None:
     [profile] = configured_profiles(None).values()
     assert [type(one) for one in profile.binds] == [DefaultBinder]
-    assert [one.name for one in profile.pre_binds] == ["VolumeBinding"]
+    assert [one.name for one in profile.pre_binds] == ["VolumeBinding", "DynamicResources"]
     assert (profile.permits, profile.post_binds) == ((), ())
     version = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    off = {"preBind": {"disabled": [{"name": "VolumeBinding"}]}}
+    off = {"preBind": {"disabled": [{"name": "VolumeBinding"}, {"name": "DynamicResources"}]}}
     [without] = configured_profiles(version | {"profiles": [{"plugins": off}]}).values()
-    assert (without.pre_binds, [one.name for one in without.reserves]) == ((), ["VolumeBinding"])
+    assert without.pre_binds == ()
+    assert [one.name for one in without.reserves] == ["VolumeBinding", "DynamicResources"]
 
 
 # Volumes
@@ -187,7 +189,7 @@ def test_binding_plugins_are_those_of_the_configuration() -> None:
 
 async def test_a_plugin_that_names_pods_of_its_own_is_not_asked_to_reserve_for_others() -> None:
     class ForVolumes(Recorder):
-        def per_pod(self, of: Pod) -> bool:
+        def per_pod(self, of: Pod, cluster: Cluster) -> bool:  # noqa: ARG002 - the protocol's signature
             return bool(of.spec.volumes)
 
     log: list[str] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
 
@@ -15,18 +16,24 @@ from policysched.model.objects import ClaimSource, Pod, Volume
 from policysched.model.objects.pods import EphemeralSource
 from policysched.plugins.volumes.reservation import VolumeReservation, bound_to
 from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.scheduler import Scheduler
 from tests.build import node
 from tests.plugins.stored import (
+    attachment,
     claim,
     claiming,
     csi_capacity,
     csi_driver,
+    csi_node,
     owned,
     storage_class,
     volume,
     with_storage,
 )
+from tests.schedule.parts import FakeClient
+from tests.schedule.queue_parts import StandingClock
 from tests.schedule.test_object_costs import MANY, calls, taken
+from tests.work import lines
 
 HOSTS = tuple(f"n{number}" for number in range(20))
 NODES = tuple(node(name, labels={"host": name}) for name in HOSTS)
@@ -56,6 +63,32 @@ def one_claim_and_free_volumes(count: int) -> tuple[Cluster, Pod]:
 def claims_and_free_volumes(count: int) -> tuple[Cluster, Pod]:
     """Claims of different sizes, and free volumes that every node reaches."""
     free = (volume(f"v{number}", of="wait", size="1Ti") for number in range(20))
+    claims = (claim(f"c{number}", size=str(number + 1)) for number in range(count))
+    return with_storage(*NODES, storage_class(), *claims, *free), naming([f"c{number}" for number in range(count)])
+
+
+def claims_and_volumes_that_suit_none(count: int) -> tuple[Cluster, Pod]:
+    """Claims of different sizes and selectors, and as many free volumes of which no claim may take any."""
+    free = (
+        volume(f"v{number}", of="wait", size="1Ti", metadata={"labels": {"v": str(number)}}) for number in range(count)
+    )
+    apart = (
+        {"matchExpressions": [{"key": "v", "operator": "In", "values": [f"x{number}"]}]} for number in range(count)
+    )
+    claims = (claim(f"c{number}", size=str(number + 1), selector=one) for number, one in enumerate(apart))
+    return with_storage(*NODES, storage_class(), *claims, *free), naming([f"c{number}" for number in range(count)])
+
+
+def claims_and_volumes_of_nodes_that_are_gone(count: int) -> tuple[Cluster, Pod]:
+    """Claims, and as many free volumes that suit them, each on a node of its own that is there no more."""
+    free = (volume(f"v{number}", of="wait", size="1Ti", nodes={"host": [f"gone-{number}"]}) for number in range(count))
+    claims = (claim(f"c{number}", size=str(number + 1)) for number in range(count))
+    return with_storage(*NODES, storage_class(), *claims, *free), naming([f"c{number}" for number in range(count)])
+
+
+def claims_and_volumes_of_one_node(count: int) -> tuple[Cluster, Pod]:
+    """Claims, and as many free volumes that suit them and are on one node together."""
+    free = (volume(f"v{number}", of="wait", size="1Ti", nodes={"host": ["n0"]}) for number in range(count))
     claims = (claim(f"c{number}", size=str(number + 1)) for number in range(count))
     return with_storage(*NODES, storage_class(), *claims, *free), naming([f"c{number}" for number in range(count)])
 
@@ -102,6 +135,9 @@ def a_long_selector_and_many_volumes(count: int) -> tuple[Cluster, Pod]:
     [
         one_claim_and_free_volumes,
         claims_and_free_volumes,
+        claims_and_volumes_that_suit_none,
+        claims_and_volumes_of_nodes_that_are_gone,
+        claims_and_volumes_of_one_node,
         claims_and_capacities,
         claims_of_one_pod_made_for_another,
         a_long_selector_and_many_volumes,
@@ -112,6 +148,50 @@ def test_work_grows_no_faster_than_the_volumes_that_a_pod_names(scene: Callable[
     less, more = (decided(*scene(count)) for count in (MANY, 4 * MANY))
     assert less > 10 * MANY  # the volumes were looked at
     assert more < 4.4 * less
+
+
+def test_volumes_of_many_attachments_come_with_work_in_proportion() -> None:
+    def work(count: int) -> int:
+        around = with_storage(*NODES)
+        for number in range(count):
+            around.set_stored(attachment(f"a{number}", f"n{number % len(NODES)}", f"v{number}"))
+        some = [volume(f"v{number}") for number in range(count)]
+        return lines(lambda: [around.set_stored(one) for one in some])
+
+    assert work(4 * MANY) < 4.4 * work(MANY)
+
+
+async def test_what_is_attached_is_counted_before_the_first_pod_a_node_at_a_time() -> None:
+    users = [claiming(f"user-{name}", "c", on=name) for name in HOSTS]
+    around = with_storage(*NODES, storage_class(), claim(), *users)
+    assert sum(1 for _ in around.attachments.refreshing()) == len(NODES)
+    scheduler = Scheduler({"me": default_profile("me")}, FakeClient(), StandingClock(), random.Random(0))
+    for one in (*NODES, storage_class(), claim(), *users):
+        scheduler.take(one)
+    attachments = scheduler.cluster.attachments
+    assert len(attachments._stale) == len(NODES)
+    running = asyncio.create_task(scheduler.run())
+    async with asyncio.timeout(30):
+        while attachments._stale:
+            await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+def test_drivers_that_one_node_names_take_nothing_for_each_node() -> None:
+    around = with_storage(*NODES, storage_class(), claim(), claiming("user", "c", on="n0"))
+    engine = Engine(around, default_profile(), random.Random(0))
+    engine.decide(claiming("p", "c"))
+
+    def named(count: int) -> tuple[int, int]:
+        around.set_stored(csi_node("n1", {f"csi.{number}": 9 for number in range(count)}))
+        renewed = taken(around.attachments.refresh)[0]
+        around.attachments.touch(0)
+        return renewed, lines(around.attachments.refresh)
+
+    (few_bytes, few_lines), (many_bytes, many_lines) = named(100), named(10_000)
+    assert many_bytes - few_bytes < 10_000 * 200
+    assert many_lines == few_lines
 
 
 def test_a_look_for_many_volumes_that_are_still_to_come_does_not_grow_with_nodes() -> None:

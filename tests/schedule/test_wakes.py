@@ -8,8 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.model.objects import (
-    DeviceClass,
-    DeviceClassSpec,
     Metadata,
     Namespace,
     Pod,
@@ -19,6 +17,7 @@ from policysched.model.objects import (
 )
 from policysched.rules.policy_set.policy_set import PolicySet
 from tests.build import node, pod
+from tests.plugins.dynamic_resources.objects import claim, claiming, gpu_class, resource_slice
 from tests.rules.build import filtering, policy_set
 from tests.schedule.stand import BIG, running
 
@@ -83,13 +82,13 @@ async def test_a_change_that_cannot_help_wakes_nobody(change: Any) -> None:
         assert (len(stand.notes), stand.waiting) == (notes, 1)
 
 
-async def test_a_device_class_that_goes_wakes_the_pods_it_had_stopped() -> None:
-    async with running(node("n1", allocatable={"x.io/y": 1})) as stand:
-        spec = DeviceClassSpec(extended_resource_name="x.io/y")
-        stand.scheduler.take(DeviceClass(metadata=Metadata(name="c"), spec=spec))
-        await stand.settled(pod(requests={"x.io/y": 1}))
+async def test_devices_that_are_published_wake_the_pods_that_lack_them() -> None:
+    async with running(node("n1")) as stand:
+        for one in (gpu_class(), claim("c")):
+            stand.scheduler.take(one)
+        await stand.settled(claiming("c"))
         assert (stand.bound, stand.waiting) == ({}, 1)
-        stand.scheduler.drop(DeviceClass(metadata=Metadata(name="c")))
+        stand.scheduler.take(resource_slice("n1", "d1"))
         await stand.settle()
         assert stand.bound == {"p": "n1"}
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _METRIC: Final = "`metrics."
 """How a warning about a metric begins: values come from its source and not with the nodes."""
-WHOLE_POLICY: Final = frozenset({"W0709", "W0710", "W0711"})
+WHOLE_POLICY: Final = frozenset({"W0709", "W0710", "W0711", "W0712"})
 """Warnings that are about the policy as a whole: nothing can be told while parts of it are unknown."""
 Object = Mapping[str, Any]
 

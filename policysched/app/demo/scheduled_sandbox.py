@@ -143,7 +143,7 @@ def with_kubeconfig(config: str, kubeconfig: Path) -> str:
 
 
 @asynccontextmanager
-async def scheduled_sandbox(
+async def scheduled_sandbox(  # noqa: PLR0913 - what may be asked of the process
     objects: Sequence[Object] = (),
     *,
     scheduler_names: Sequence[str] = (DEFAULT_NAME,),
@@ -151,6 +151,7 @@ async def scheduled_sandbox(
     metrics: MetricOptions = NO_METRICS,
     config: Path | None = None,
     plugins: PluginRegistry = NO_PLUGINS,
+    record: Path | None = None,
 ) -> AsyncIterator[ScheduledSandbox]:
     """Start a sandbox with these objects and a scheduler beside it; end both afterwards.
 
@@ -161,6 +162,7 @@ async def scheduled_sandbox(
         metrics: Where metrics of nodes come from.
         config: A KubeSchedulerConfiguration, which is told here which kubeconfig to use.
         plugins: What it may enable beside the default plugins.
+        record: Where its decisions are recorded.
     """
     sandbox = new_sandbox(kubelet_seconds=kubelet_seconds)
     sandbox.load(objects)
@@ -177,6 +179,7 @@ async def scheduled_sandbox(
             plugins=plugins,
             metrics=metrics,
             leader_election=NO_ELECTION,
+            record=record,
         )
         scheduler = asyncio.ensure_future(run_scheduler(options, stop))
         try:

@@ -25,6 +25,7 @@ from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
 from policysched.app.dry_run.extended import GivenTexts, decide
+from policysched.app.dry_run.template_claims import with_template_claims
 from policysched.app.files.new_pods import as_new
 from policysched.app.files.saved_clusters import SavedObject
 from policysched.app.plugins.discovery import find_plugins
@@ -188,6 +189,7 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     filled = fill_pod(pod, classes)
     profile, wanted = _choose_profile(decode_pod(filled), pod, read, plugins)
     cluster = _cluster(given, classes, wanted)
+    wanted = with_template_claims(wanted, cluster)
     cluster.time.move(seconds_at(now or SystemClock().now()))
     compiled, diagnostics, failed = compile_policies(decode_policies(given, policies))
     policy_set = PolicySet.of(compiled)

@@ -1,4 +1,4 @@
-"""A dry-run's decision, with the extenders of its configuration.
+"""A dry-run with the configured extenders: calls Filter, Prioritize and preemption, never Bind.
 
 They are really asked to filter, to score and about preemption, and never to bind; they are sent the objects of the
 dry-run as they were given.

@@ -15,6 +15,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from policysched.schedule.cycle.ranking import ranked, sums_by_tier
 from policysched.visible import visible
 
 LIMIT: Final = 20
@@ -24,10 +25,14 @@ Record = Mapping[str, Any]
 def decision_parts(record: Record) -> Iterator[RenderableType]:
     """Show a decision record part by part."""
     yield from _headline(record)
+    if record.get("devices"):
+        yield _devices(record["devices"])
     if record.get("scores"):
         yield _scores(record)
     if record.get("rejected"):
         yield _rejections(record["rejected"])
+    if record.get("refusedDevices"):
+        yield _refused_devices(record["refusedDevices"])
     yield from _preemption(record)
     if record.get("rules"):
         yield _rules(record["rules"])
@@ -80,14 +85,48 @@ def _headline(record: Record) -> Iterator[Text]:
         yield _line(record.get("fitError", ""))
 
 
+def _devices(devices: Mapping[str, Any]) -> Table:
+    """Show which device each request of a claim gets, or how much of it."""
+    rows = [
+        [claim, one["request"], f"{one['driver']}/{one['pool']}/{one['device']}", _consumed(one)]
+        for claim, results in devices.items()
+        for one in results
+    ]
+    return plain_table("Devices", ["claim", "request", "device", "of its capacity"], rows)
+
+
+def _refused_devices(nodes: Mapping[str, Any]) -> Table:
+    """Show what stands against the devices of nodes that do not have what claims ask for."""
+    rows = [
+        [node, one["claim"], one["request"], f"{one['fitting']} of {one['asked']}", _reasons(one["refused"])]
+        for node, refusals in nodes.items()
+        for one in refusals
+    ]
+    return plain_table("Devices refused", ["node", "claim", "request", "suitable", "the others"], rows)
+
+
+def _reasons(refused: Mapping[str, int]) -> str:
+    return ", ".join(f"{count}: {reason}" for reason, count in refused.items()) or "there are none"
+
+
+def _consumed(result: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {amount}" for name, amount in result.get("consumedCapacity", {}).items()) or "all"
+
+
 def _scores(record: Record) -> Table:
     scores, total = record["scores"], record["total"]
     plugins = list(next(iter(scores.values())))
-    ranked = sorted(scores, key=lambda node: (-total[node], node))
-    rows = [[node, *(str(scores[node][plugin]) for plugin in plugins), str(total[node])] for node in ranked[:LIMIT]]
-    table = plain_table("Scores", ["node", *plugins, "total"], rows, range(1, len(plugins) + 2))
-    if len(ranked) > LIMIT:
-        table.caption = f"… and {len(ranked) - LIMIT} nodes with {total[ranked[LIMIT]]} or less"
+    names = ranked(record)
+    tiers = [tier for tier in sums_by_tier(record, names[0]) if tier]
+    rows = [
+        [node, *(str(scores[node][plugin]) for plugin in plugins), *map(str, sums_by_tier(record, node).values())]
+        for node in names[:LIMIT]
+    ]
+    columns = ["node", *plugins, *(f"tier {tier}" for tier in tiers), "total"]
+    table = plain_table("Scores", columns, rows, range(1, len(columns)))
+    if len(names) > LIMIT:
+        least = "that come after these" if tiers else f"with {total[names[LIMIT]]} or less"
+        table.caption = f"… and {len(names) - LIMIT} nodes {least}"
         table.caption_justify = "left"
     return table
 

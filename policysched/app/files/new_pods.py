@@ -1,4 +1,4 @@
-"""Pods as kubectl prints them, taken for new ones of the same kind."""
+"""Strips node, status and identity from scheduled pods, so that they count as new ones."""
 
 from __future__ import annotations
 

@@ -25,6 +25,8 @@ from policysched.errors import UsageError
 
 STDIN: Final = "-"
 SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
+TESTS: Final = re.compile(r"(?:.*[-_.])?tests\.ya?ml")
+"""Names of files of tests (`policysched test`), which folders have beside the policies."""
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _FIRST: Final = 1 << 20
 LARGEST: Final = 1 << 31
@@ -196,6 +198,8 @@ def as_text(data: bytes, file: str) -> str:
 def expand(name: str) -> list[str]:
     """Return the files that a name stands for: those of a folder (`*.yaml`, `*.yml`, `*.json`, by name), or itself.
 
+    Files of tests in a folder are left out; they have no objects.
+
     Raises:
         UsageError: the folder cannot be read or has no such file.
     """
@@ -203,12 +207,16 @@ def expand(name: str) -> list[str]:
     try:
         if name in ("", STDIN) or not path.is_dir():
             return [name]
-        found = sorted(one for one in path.iterdir() if one.suffix in SUFFIXES and one.is_file())
+        found = sorted(one for one in path.iterdir() if _has_objects(one))
     except OSError as error:
         raise UsageError(f"{name}: {why(error)}") from error
     if not found:
         raise UsageError(f"{name}: the folder has no .yaml, .yml or .json file")
     return [str(one) for one in found]
+
+
+def _has_objects(file: Path) -> bool:
+    return file.suffix in SUFFIXES and not TESTS.fullmatch(file.name) and file.is_file()
 
 
 def shown(name: str) -> str:

@@ -10,9 +10,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from policysched.app.plan.reading import ClusterObjects, ReadPod, workload_of
 from policysched.app.plan.results import Effect, PodEffect
@@ -30,6 +33,8 @@ from policysched.state.placed.pods import pod_id
 
 POLICY: Final = "SchedulingPolicy/"
 TELL_EVERY: Final = 256
+Keys = tuple[Hashable, Hashable]
+"""The keys of a pod's class without and with the change."""
 Progress = Callable[[int, int], None]
 """Takes how many pods were decided about, and of how many."""
 
@@ -57,7 +62,7 @@ class ClusterSide:
     def __init__(
         self, objects: ClusterObjects, profiles: Mapping[str, Profile], policies: PolicySet, cluster: Cluster, seed: int
     ) -> None:
-        self.objects, self.policies, self._seed = objects, policies, seed
+        self.objects, self.profiles, self.policies, self._seed = objects, profiles, policies, seed
         self.cluster = cluster
         rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
         self.engines = {name: Engine(self.cluster, policies.join(profile), rng) for name, profile in profiles.items()}
@@ -72,16 +77,19 @@ class ClusterSide:
         """Return the engine of a pod's profile, None where the pod is another scheduler's."""
         return self.engines.get(pod.spec.scheduler_name)
 
-    def landing(self, one: ReadPod, *prefer: str) -> Landing:
-        """Say where a pod lands that is not on the cluster at the moment.
+    def key(self, pod: Pod) -> Hashable:
+        """Return the key of the class of one of its schedulers' pods, as it is when it waits."""
+        return self._engine(pod).key(pod)
+
+    def landing(self, pod: Pod, key: Hashable, *prefer: str) -> Landing:
+        """Say where a pod lands that waits, and is not on the cluster at the moment.
 
         Args:
-            one: the pod.
+            pod: the pod.
+            key: its class's.
             prefer: which nodes it takes where they are among equally good ones, the first of them that is.
         """
-        pod, engine = as_waiting(one.pod), self._engine(one.pod)
-        key = engine.key(pod)
-        decision = engine.decide(pod, key)
+        decision = self._engine(pod).decide(pod, key)
         self._look(key, decision.evaluation)
         return self._landing(decision, *prefer)
 
@@ -130,14 +138,27 @@ class ClusterSide:
     def _landing(self, decision: Decision, *prefer: str) -> Landing:
         if decision.row < 0:
             return Landing("", 0, decision.error() if decision.failed else decision.fit_error())
-        names, ties = self.cluster.nodes.names, int(decision.tied.size)
+        ties = int(decision.tied.size)
         for name in prefer:
             row = self.cluster.nodes.row_of.get(name, -1)
             if row >= 0 and (decision.tied == row).any():
                 return Landing(name, ties)
         if ties == 1:
             return Landing(decision.node)
-        return Landing(self._rng(decision.pod).choice(sorted(names[row] for row in decision.best)), ties)
+        place = self._rng(decision.pod).randrange(ties)
+        by_name = np.sort(self._places[decision.tied])
+        return Landing(self._names[by_name[place]], ties)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """The names of rows in their order; nodes stay what they are while a side is asked."""
+        return sorted(self.cluster.nodes.names)
+
+    @cached_property
+    def _places(self) -> NDArray[np.intp]:
+        """The place of each row's name in that order. Shapes: (N,)."""
+        places = {name: place for place, name in enumerate(self._names)}
+        return np.array([places[name] for name in self.cluster.nodes.names], np.intp)
 
     def _rng(self, pod: Pod) -> random.Random:
         return random.Random(f"{self._seed}/{pod.key}")  # noqa: S311 - as above
@@ -169,8 +190,9 @@ class Comparing:
 
     before: ClusterSide
     after: ClusterSide
-    touches: Callable[[Pod], bool]
-    """Says whether what a pod's decision depends on differs between the sides, its own place apart."""
+    touches: Callable[[Pod], Keys | None]
+    """Gives the keys of a pod's class where what its decision depends on differs between the sides, its own place
+    apart; None where it does not."""
     make_after: Callable[[], ClusterSide]
     """Makes the side with the change on a cluster of its own: only pods that run can share one."""
     progress: Progress = lambda _done, _all: None
@@ -227,15 +249,17 @@ class Comparing:
         return True
 
     def _running(self, one: ReadPod, two: ReadPod) -> None:
-        if not self.touches(two.pod):
+        pod = as_waiting(two.pod)
+        keys = self.touches(pod)
+        if keys is None:
             return
         identity = pod_id(one.pod)
         clusters = {id(side.cluster): side.cluster for side in (self.before, self.after)}.values()
         for cluster in clusters:
             cluster.remove_pod(identity)
         try:
-            before = self.before.landing(one, one.pod.spec.node_name)
-            after = self.after.landing(two, before.node, one.pod.spec.node_name)
+            before = self.before.landing(pod, keys[0], one.pod.spec.node_name)
+            after = self.after.landing(pod, keys[1], before.node, one.pod.spec.node_name)
         finally:
             for cluster in clusters:
                 cluster.set_pod(one.pod, one.resources)
@@ -245,7 +269,7 @@ class Comparing:
         """Let both queues run, the one without the change first: where nodes tie, the other follows it."""
         both = [self.before.objects.pods, self.after.objects.pods]
         pods = [pods[key].pod for key in keys for pods in both if key in pods]
-        if not any(self.touches(pod) for pod in pods):
+        if all(self.touches(pod) is None for pod in pods):
             return
         if self.after.cluster is self.before.cluster:
             acting, self.after = self.after.acting, self.make_after()

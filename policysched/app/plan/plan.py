@@ -7,19 +7,25 @@ with the same seed. Where only policies differ, pods that none of the changed on
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
-from dataclasses import replace as replace_field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from policysched.app.clock import SystemClock
-from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
-from policysched.app.configuration.reading import ConfigurationInput, load_configuration
-from policysched.app.dry_run.dry_run import Measure, Numbers, compile_policies, decode_policies, measure, seconds_at
-from policysched.app.plan.deciding import POLICY, ClusterSide, Comparing, Progress
-from policysched.app.plan.reading import ClusterObjects, read_objects, scaled
+from policysched.app.configuration.profiles import DEFAULT_NAME
+from policysched.app.configuration.reading import ConfigurationInput
+from policysched.app.dry_run.dry_run import Measure, Numbers, measure, seconds_at
+from policysched.app.plan.change import (
+    InForce,
+    PlannedChange,
+    changed_objects,
+    coming_policies,
+    profiles_of,
+    standing_policies,
+)
+from policysched.app.plan.deciding import POLICY, ClusterSide, Comparing, Keys, Progress
+from policysched.app.plan.reading import read_objects
 from policysched.app.plan.results import Effect, Plan
-from policysched.app.plugins.discovery import find_plugins
-from policysched.errors import UsageError
 from policysched.framework import SKIP, MetricAnswer, Wanted
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
@@ -74,98 +80,70 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
         UsageError: a policy of the change does not compile, a name is not there, or a configuration does not fit.
     """
     read = read_objects(objects)
-    changed = _changed_objects(read, nodes, without_nodes, replicas or {})
-    standing, standing_notes = _compiled(read.policies)
-    tried = _tried(policies)
-    _refuse_unknown("policy", without_policies, (one.key for one in (*standing, *tried)))
-    kept = (one for one in standing if one.key not in {other.key for other in tried})
-    coming = [one for one in (*kept, *tried) if one.key not in without_policies]
-    current = _profiles(current_config, scheduler_name, plugins)
-    future = current if config is None else _profiles(config, scheduler_name, plugins)
-    seconds = seconds_at(now or SystemClock().now())
-    problems: list[str] = []
-    known = _asked_once(metrics)
-
-    def side(
-        of: ClusterObjects, profiles: Mapping[str, Profile], policy_set: PolicySet, cluster: Cluster
-    ) -> ClusterSide:
-        told = measure(cluster, (one.policy for one in policy_set.plugins), known)
-        problems.extend(one for one in told if one not in problems)
-        return ClusterSide(of, profiles, policy_set, cluster, seed)
-
-    before = side(read, current, PolicySet.of(standing), read.cluster(seconds))
-
-    def make_after(cluster: Cluster | None = None) -> ClusterSide:
-        return side(changed, future, PolicySet.of(coming), cluster or changed.cluster(seconds))
-
-    after = make_after(before.cluster if changed is read else None)
-    differing = _differing(standing, coming)
-    same = changed is read and future is current
-    touches = _Touching(before, after, differing) if same else _everything
-    found = Comparing(before, after, touches, make_after, progress or (lambda _done, _all: None))
-    found.run()
-    idle = () if found.unseen else tuple(_idle(found.after, differing, coming))
-    return Plan(
-        found.pods, tuple(sorted(found.effects, key=lambda one: (list(Effect).index(one.effect), one.pod))),
-        idle, found.others, found.gated, tuple(dict.fromkeys((*read.left_out, *changed.left_out))),
-        (*standing_notes, *problems, *_unasked(current, future)), found.unseen,
-    )  # fmt: skip
+    standing, notes = standing_policies(read.policies)
+    current = partial(profiles_of, current_config, scheduler_name, plugins)
+    change = PlannedChange(
+        InForce(read, current, standing),
+        InForce(
+            changed_objects(read, nodes, without_nodes, replicas or {}),
+            current if config is None else partial(profiles_of, config, scheduler_name, plugins),
+            coming_policies(standing, policies, without_policies),
+        ),
+        notes,
+    )
+    sides = _Sides(seconds_at(now or SystemClock().now()), seed, _asked_once(metrics))
+    return _told(change, sides, progress or (lambda _done, _all: None))
 
 
-def _everything(_: Pod) -> bool:
-    return True
+class _Sides:
+    """Makes the sides of a plan, at one time.
 
-
-def _changed_objects(
-    read: ClusterObjects, nodes: Iterable[Object], without: Collection[str], replicas: Mapping[str, int]
-) -> ClusterObjects:
-    """Return the objects with the change; the same ones where they do not change."""
-    coming = read_objects(nodes)
-    if coming.left_out:
-        raise UsageError(coming.left_out[0])
-    if coming.pods or coming.others or coming.policies:
-        raise UsageError("--nodes: expected nodes alone")
-    _refuse_unknown("node", without, read.nodes)
-    if not (coming.nodes or without or replicas):
-        return read
-    kept = {name: node for name, node in {**read.nodes, **coming.nodes}.items() if name not in without}
-    pods = read.pods
-    for workload, count in replicas.items():
-        pods = scaled(pods, workload, count)
-    return replace_field(read, nodes=kept, pods=pods)
-
-
-def _refuse_unknown(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
-    there = set(known)
-    for name in names:
-        if name not in there:
-            raise UsageError(f"{kind} {name} is not in the cluster")
-
-
-def _compiled(policies: Iterable[Object]) -> tuple[list[CompiledPolicy], list[str]]:
-    """Compile policies as they are in force; name those that do nothing."""
-    compiled, _, failed = compile_policies(decode_policies(policies, ()))
-    return compiled, [f"policy {key} does nothing today: {why}" for key, why in sorted(failed.items())]
-
-
-def _tried(policies: Iterable[Object]) -> list[CompiledPolicy]:
-    """Compile the policies of the change.
-
-    Raises:
-        UsageError: one does not compile.
+    Args:
+        seconds: The time. Units: seconds since 1970.
+        seed: What draws among equals.
+        metrics: What gives metrics.
     """
-    compiled, _, failed = compile_policies(decode_policies((), policies))
-    for key, why in sorted(failed.items()):
-        raise UsageError(f"policy {key} would take no force: {why}")
-    return compiled
+
+    def __init__(self, seconds: float, seed: int, metrics: Measure | None) -> None:
+        self._seconds, self._seed, self._metrics = seconds, seed, metrics
+        self.problems: list[str] = []
+        """What is wrong with metrics."""
+
+    def make(
+        self, of: InForce, *, cluster: Cluster | None = None, profiles: Mapping[str, Profile] | None = None
+    ) -> ClusterSide:
+        """Make a side, on a cluster and with profiles that are there already or on its own."""
+        cluster = of.objects.cluster(self._seconds) if cluster is None else cluster
+        policies = PolicySet.of(of.policies)
+        told = measure(cluster, (one.policy for one in policies.plugins), self._metrics)
+        self.problems += [one for one in told if one not in self.problems]
+        return ClusterSide(of.objects, of.profiles() if profiles is None else profiles, policies, cluster, self._seed)
 
 
-def _profiles(
-    config: ConfigurationInput | None, scheduler_name: str, plugins: PluginRegistry | None
-) -> dict[str, Profile]:
-    if config is None:
-        return {scheduler_name: default_profile(scheduler_name)}
-    return configured_profiles(load_configuration(config), find_plugins().registry if plugins is None else plugins)
+def _told(change: PlannedChange, sides: _Sides, progress: Progress) -> Plan:
+    """Decide on both sides, and tell what differs."""
+    before = sides.make(change.before)
+    after = sides.make(
+        change.after,
+        cluster=before.cluster if change.keeps_objects else None,
+        profiles=before.profiles if change.is_of_policies_alone else None,
+    )
+    differing = change.differing()
+    touching = _Touching(before, after, differing if change.is_of_policies_alone else None)
+    found = Comparing(before, after, touching, partial(sides.make, change.after), progress)
+    found.run()
+    order = list(Effect)
+    return Plan(
+        found.pods,
+        tuple(sorted(found.effects, key=lambda one: (order.index(one.effect), one.pod))),
+        () if found.unseen else tuple(_idle(found.after, differing, change.after.policies)),
+        found.others,
+        found.gated,
+        tuple(dict.fromkeys((*change.before.objects.left_out, *change.after.objects.left_out))),
+        (*change.notes, *sides.problems, *_unasked(before.profiles, after.profiles)),
+        interrupted=found.unseen > 0,
+        unseen=found.unseen,
+    )
 
 
 def _asked_once(metrics: Numbers | Measure | None) -> Measure | None:
@@ -184,30 +162,37 @@ def _asked_once(metrics: Numbers | Measure | None) -> Measure | None:
     return once
 
 
-def _differing(standing: Iterable[CompiledPolicy], coming: Iterable[CompiledPolicy]) -> set[PolicyKey]:
-    """Return which policies are not the same on both sides."""
-    before, after = ({one.key: one.spec for one in side} for side in (standing, coming))
-    return {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-
-
 class _Touching:
-    """Says whether a policy that differs speaks for pods; pods of a class are asked about once."""
+    """Says whether a policy that differs speaks for pods; pods of a class are asked about once.
 
-    def __init__(self, before: ClusterSide, after: ClusterSide, differing: Collection[PolicyKey]) -> None:
-        self._sides = [
-            (side, [one for one in side.policies.plugins if one.policy.key in differing]) for side in (before, after)
+    Args:
+        before: The side without the change.
+        after: The one with it.
+        differing: The policies that differ; None where more does, which is about every pod.
+    """
+
+    def __init__(self, before: ClusterSide, after: ClusterSide, differing: Collection[PolicyKey] | None) -> None:
+        self._before, self._after = before, after
+        self._plugins = [
+            (side, [one for one in side.policies.plugins if differing is not None and one.policy.key in differing])
+            for side in (before, after)
         ]
+        self._is_all, self._is_none = differing is None, differing is not None and not differing
         self._known: dict[Hashable, bool] = {}
 
-    def __call__(self, pod: Pod) -> bool:
-        if not any(plugins for _, plugins in self._sides):
-            return False
-        keys = [engine.key(pod) for side, _ in self._sides if (engine := side.engine(pod)) is not None]
+    def __call__(self, pod: Pod) -> Keys | None:
+        """Return the keys of the pod's class where one does, None elsewhere."""
+        if self._is_none:
+            return None
+        keys = self._before.key(pod), self._after.key(pod)
+        return keys if self._is_all or self._is_touched(pod, keys) else None
+
+    def _is_touched(self, pod: Pod, keys: Keys) -> bool:
         key = (pod.spec.scheduler_name, pod.spec.priority, *keys)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = any(
-                _speaks(plugin, pod, side.cluster) for side, plugins in self._sides for plugin in plugins
+                _speaks(plugin, pod, side.cluster) for side, plugins in self._plugins for plugin in plugins
             )
         return found
 

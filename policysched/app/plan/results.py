@@ -57,6 +57,16 @@ class PodEffect:
     reason: str = ""
     """Why it gets none."""
 
+    @property
+    def namespace(self) -> str:
+        """The pod's."""
+        return self.pod.partition("/")[0]
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nothing controls the pod."""
+        return self.workload == f"{self.pod} (Pod)"
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
         told = {
@@ -100,8 +110,9 @@ class Plan:
     left_out: tuple[str, ...] = ()
     """The objects that cannot be read, each with what is wrong: they are on neither side."""
     notes: tuple[str, ...] = ()
+    interrupted: bool = False
     unseen: int = 0
-    """How many pods were not looked at because it was interrupted."""
+    """How many pods were not looked at because it was interrupted, where that is known."""
 
     @property
     def changes(self) -> bool:
@@ -128,14 +139,19 @@ class Plan:
             if hurt:
                 text += f": {', '.join(f'{one.workload} ({one.pods:,})' for one in hurt[:EXAMPLES])}"
                 text += " …" if len(hurt) > EXAMPLES else ""
-        return text + (f"; interrupted, {self.unseen:,} pods were not looked at" if self.unseen else "")
+        if self.interrupted:
+            text += "; interrupted" + (f", {self.unseen:,} pods were not looked at" if self.unseen else "")
+        return text
 
     @property
     def workloads(self) -> Sequence[WorkloadEffect]:
-        """The effects by workload, the gravest and largest first."""
+        """The effects by workload, the gravest and largest first; many pods without one are told together."""
+        alone = Counter((one.effect, one.namespace) for one in self.effects if one.is_alone)
         found: dict[tuple[Effect, str], list[PodEffect]] = {}
         for one in self.effects:
-            found.setdefault((one.effect, one.workload), []).append(one)
+            many = one.is_alone and alone[one.effect, one.namespace] > EXAMPLES
+            name = f"{one.namespace}/* (Pod)" if many else one.workload
+            found.setdefault((one.effect, name), []).append(one)
         order = list(Effect)
         ranked = sorted(found.items(), key=lambda item: (order.index(item[0][0]), -len(item[1]), item[0][1]))
         return [WorkloadEffect(name, effect, len(pods), tuple(pods[:EXAMPLES])) for (effect, name), pods in ranked]
@@ -165,5 +181,6 @@ class Plan:
             "gatedPods": self.gated,
             "leftOut": list(self.left_out),
             "notes": list(self.notes),
+            "interrupted": self.interrupted,
             "unseenPods": self.unseen,
         }

@@ -178,6 +178,14 @@ class _Comparison:
         if self._expected.total:
             numbers = self._spread(self._expected.total, "total")
             yield from self._numbers("total", "total", numbers, self._record.get("total", {}))
+        tiers = self._record.get("tiers", {})
+        known = sorted({tier for of_node in tiers.values() for tier in of_node}, key=int)
+        for tier, wanted in self._expected.tiers.items():
+            if self._record.get("total"):
+                self._match([tier], known, f"tiers.{tier}", "tier", patterns=False)
+            got = {node: of_node.get(tier) for node, of_node in tiers.items()}
+            numbers = self._spread(wanted, f"tiers.{tier}")
+            yield from self._numbers(f"tiers.{tier}", f"sum of tier {tier}", numbers, got)
 
     def _spread(self, wanted: Numbers, path: str) -> dict[str, float | None]:
         """Give each node its number; a node's own name goes before patterns."""
@@ -307,7 +315,9 @@ class _Comparison:
         if total is None:
             return ""
         parts = ", ".join(f"{plugin} {value}" for plugin, value in self._record.get("scores", {}).get(node, {}).items())
-        return f"{node} has {total}: {parts}" if parts else f"{node} has {total}"
+        tiers = self._record.get("tiers", {}).get(node, {})
+        has = f"{node} has " + "".join(f"{value} in tier {tier}, " for tier, value in tiers.items()) + str(total)
+        return f"{has}: {parts}" if parts else has
 
 
 def _is_pattern(name: str) -> bool:

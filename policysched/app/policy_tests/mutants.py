@@ -88,7 +88,7 @@ def _graphs(policy: Object) -> object:
     ]
     guard = None if made.preemption is None else made.preemption.written.root
     selected = (made.spec.pod_selector, made.spec.namespace_selector, made.spec.scheduler_names)
-    return selected, _root(made.applies_to), filters, scores, guard
+    return selected, _root(made.applies_to), filters, scores, made.spec.tier if scores else 0, guard
 
 
 def _root(program: Program | None) -> Typed | None:
@@ -226,7 +226,7 @@ _CHANGES: Final[Mapping[type, Callable[[Any], Iterator[Expr]]]] = {
 def _of_structure(policy: Object) -> Iterator[tuple[str, Object]]:
     """Return changes of rules, cases and of what says which pods the policy is for."""
     spec = policy["spec"]
-    for name in ("appliesTo", "podSelector", "namespaceSelector", "schedulerNames", "preemption"):
+    for name in ("appliesTo", "podSelector", "namespaceSelector", "schedulerNames", "tier", "preemption"):
         if name in spec:
             yield f"without {name}", _edited(policy, lambda made, name=name: made.pop(name))  # type: ignore[misc]
     for kind in ("filters", "scores"):

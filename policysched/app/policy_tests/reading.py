@@ -15,15 +15,13 @@ from typing import Any, Final
 import msgspec
 
 from policysched.app.files import positions
-from policysched.app.files.objects import Document, Source, read_text, why
+from policysched.app.files.objects import TESTS, Document, Source, read_text, why
 from policysched.app.files.positions import SourcePosition
 from policysched.app.files.yaml_nodes import read_yaml
 from policysched.app.policy_tests.file_format import PolicyTest, PolicyTestFile, PolicyTestStep, json_schema
 from policysched.errors import UsageError
 from policysched.language.messages.suggestions import did_you_mean
 
-NAMES: Final = re.compile(r"(?:.*[-_.])?tests\.ya?ml")
-"""What files of tests are called; one that is named to the command may be called anything."""
 _AT: Final = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 _ANY: Final = "[...]"
@@ -54,7 +52,7 @@ class PolicyTestSource:
 
 
 def find_files(names: Iterable[str]) -> list[Path]:
-    """Return the files of tests that names stand for: files as they are, and those under folders, by name.
+    """Return the files of tests that names stand for: files as they are, whatever their names, and those under folders.
 
     Raises:
         UsageError: there is no such file, or a folder has none.
@@ -66,7 +64,7 @@ def find_files(names: Iterable[str]) -> list[Path]:
             if not path.is_dir():
                 found[path] = None
                 continue
-            under = sorted(one for one in path.rglob("*") if NAMES.fullmatch(one.name) and one.is_file())
+            under = sorted(one for one in path.rglob("*") if TESTS.fullmatch(one.name) and one.is_file())
         except OSError as error:
             raise UsageError(f"{name}: {why(error)}") from error
         if not under:

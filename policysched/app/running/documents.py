@@ -46,6 +46,7 @@ def _policy(entry: StoredPolicy) -> dict[str, Any]:
             "schedulerNames": list(active.spec.scheduler_names),
             "priority": active.spec.priority,
             "weight": active.spec.weight,
+            "tier": active.spec.tier,
             "filters": [rule.name for rule in active.spec.filters],
             "scores": [rule.name for rule in active.spec.scores],
             "cost": active.units,

@@ -1,4 +1,4 @@
-"""Metrics of nodes, which policies read: make the source that flags ask for, and put its answers in columns.
+"""Creates the configured source of node metrics and writes its values into the state's columns.
 
 Here is added what neither a source nor the state can know: that values are for nodes of this cluster, and that a policy
 wants them younger than they are asked for.

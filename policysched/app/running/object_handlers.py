@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -66,6 +67,8 @@ class PolicyHandler:
         self._reloader = reloader
         self._listed: dict[PolicyKey, Policy] | None = {}
         self._in_force = False
+        self.heard = asyncio.Event()
+        """Set once there is a policy."""
 
     async def start(self) -> None:
         """Put what was listed in force; what changes meanwhile waits for the reloader's turn."""
@@ -87,6 +90,7 @@ class PolicyHandler:
 
     def upsert(self, policy: Policy) -> None:
         """Take a policy as it is now."""
+        self.heard.set()
         if self._listed is not None:
             self._listed[policy.key] = policy
         else:

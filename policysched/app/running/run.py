@@ -11,11 +11,12 @@ import asyncio
 import logging
 import random
 import socket
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from prometheus_client import CollectorRegistry, Gauge
 
@@ -23,7 +24,7 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.command_line import ConfigurationFlags, configuration_without_file, ignored_flags
 from policysched.app.configuration.election import ElectionFlags, lease_of
 from policysched.app.configuration.model import Configuration, LeaderElection
-from policysched.app.configuration.printing import to_yaml
+from policysched.app.configuration.printing import to_dict, to_yaml
 from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS, default_profile
 from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded, without_secrets
 from policysched.app.running.documents import configuration_document, policies_document
@@ -68,13 +69,19 @@ from policysched.schedule.observer import LOG_LINES
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
 
+if TYPE_CHECKING:
+    from policysched.app.recording.recorder import Recorder
+
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 LISTED_WITHIN = 60.0
 """How long a changed configuration waits for kinds that were not watched before. Units: seconds."""
+GRAMMAR_AFTER = 2.0
+"""How long it is before the grammar is loaded where there is no policy. Units: seconds."""
 PLACE_LEFT_WITHIN = 2.0
 """How long the end waits until this process is shown no more. Units: seconds."""
 NOT_SERVED = ServingOptions(port=0)
+RECORD_LIMIT = 256 * 1024 * 1024
 EVENTS_DEADLINE = 5.0
 """How long events may be written after the end. Units: seconds."""
 
@@ -103,6 +110,10 @@ class RunOptions:
     """Changes how much is logged."""
     metrics: MetricOptions = NO_METRICS
     serving: ServingOptions = NOT_SERVED
+    record: Path | None = None
+    """The folder in which every decision is recorded."""
+    record_limit: int = RECORD_LIMIT
+    """How long the files there may be together. Units: bytes."""
 
 
 class Process:
@@ -132,8 +143,15 @@ class Process:
         self._profiles = profiles = with_extenders(_profiles(options, configuration), self._extenders.present)
         self.metrics = metrics = ProcessMetrics(clock, registry)
         metrics.requests.count(connection)
-        rng = random.Random()  # noqa: S311 - draws among equals
-        self.scheduler = Scheduler(profiles, client, clock, rng, (*LOG_LINES, *metrics.observers), metrics.timing)
+        self.recorder = recorder = _recorder(options, completed, profiles)
+        observers = (*LOG_LINES, *metrics.observers)
+        if recorder is None:
+            rng = random.Random()  # noqa: S311 - draws among equals
+            self.scheduler = Scheduler(profiles, client, clock, rng, observers, metrics.timing)
+        else:
+            self.scheduler = Scheduler(
+                profiles, client, clock, recorder.rng, (*observers, recorder), metrics.timing, recorder.cluster
+            )
         if configuration is not None:
             self.scheduler.queue.use_backoff(configuration.backoff)
         if options.max_unschedulable is not None:
@@ -151,9 +169,7 @@ class Process:
         self._acting = asyncio.Event()
         self.reflectors: list[Reflector[Any]] = []
         self._watch_more()
-        self.dry_runs = LiveDryRuns(
-            self.scheduler, self.reloader, self._extenders, self._not_ready, self._acting.is_set
-        )
+        self.dry_runs = LiveDryRuns(self.scheduler, self.reloader, self._extenders, self.not_ready, self._acting.is_set)
         self.health = Health()
         self.health.add("informer-sync", self._unlisted, READYZ)
         self.health.add("policies-sync", self._policies.problem, READYZ)
@@ -195,8 +211,8 @@ class Process:
         missing = sum(not one.synced.is_set() for one in reflectors)
         return f"{missing} of {len(reflectors)} kinds of objects are not listed yet" if missing else ""
 
-    def _not_ready(self) -> str:
-        """Say why nothing can be decided yet."""
+    def not_ready(self) -> str:
+        """Say why nothing can be decided yet; it may be asked from any thread."""
         return self._unlisted() or self._policies.problem()
 
     def pods(self) -> Iterable[Pod]:
@@ -219,8 +235,12 @@ class Process:
         if self.leadership is None:
             self.events.start()
         self.watchdog.start()
-        with short_collections(MemoryPerObject(self.scheduler)) as collection:
-            await self._work(collection)
+        try:
+            with short_collections(MemoryPerObject(self.scheduler)) as collection:
+                await self._work(collection)
+        finally:
+            if self.recorder is not None:
+                await asyncio.to_thread(self.recorder.close)
 
     async def _work(self, collection: GarbageCollection) -> None:
         try:
@@ -229,8 +249,7 @@ class Process:
                 await self._lead()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(collection.run())
-                # While lists are waited for, because later a decision would wait for it.
-                tasks.create_task(asyncio.to_thread(load_grammar))
+                tasks.create_task(self._load_grammar())
                 with taking_lists():
                     for reflector in self.reflectors:
                         tasks.create_task(reflector.run())
@@ -252,6 +271,16 @@ class Process:
             await self._extenders.close()
             if self.leadership is None or self._acting.is_set():
                 await self.events.close(EVENTS_DEADLINE)
+
+    async def _load_grammar(self) -> None:
+        """Load the grammar while lists are waited for where there are policies, else once the start is over.
+
+        Decisions would wait for it when the first policy is written.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRAMMAR_AFTER):
+                await self._policies.heard.wait()
+        await asyncio.to_thread(load_grammar)
 
     @property
     def _is_delayed(self) -> bool:
@@ -275,6 +304,7 @@ class Process:
         async with self._extenders.changed_to(reloaded.configuration) as extenders:
             profiles = with_extenders(reloaded.profiles, extenders)
             before, self._profiles = self._profiles, {**self._profiles, **profiles}
+            recorded = self._record_configuration(reloaded.configuration)
             try:
                 await self._list_more(tasks)
                 moved = await self.reloader.use_profiles(
@@ -282,9 +312,18 @@ class Process:
                 )
             except BaseException:
                 self._profiles = before
+                if self.recorder is not None:
+                    self.recorder.configuration = recorded
                 raise
         self.scheduler.queue.use_backoff(reloaded.backoff)
         return moved
+
+    def _record_configuration(self, configuration: Configuration) -> dict[str, Any]:
+        """Have the next swap recorded with a configuration; return the one before."""
+        if self.recorder is None:
+            return {}
+        before, self.recorder.configuration = self.recorder.configuration, _recorded(configuration)
+        return before
 
     async def _list_more(self, tasks: asyncio.TaskGroup) -> None:
         """List what plugins and extenders read now and did not before."""
@@ -361,6 +400,7 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
             process.dry_runs.decide,
             process.pods,
             options.set_verbosity,
+            process.not_ready,
         )
         presence = _presence(names, election, process, Transport(connection))
         text = "Processes that schedule for the same scheduler names with no leader election between them and this one."
@@ -424,6 +464,24 @@ def _profiles(options: RunOptions, configuration: ConfigurationFile | None) -> d
     if configuration is not None:
         return configuration.profiles
     return {name: default_profile(name) for name in options.scheduler_names}
+
+
+def _recorder(options: RunOptions, completed: Configuration, profiles: Mapping[str, Profile]) -> Recorder | None:
+    """Make what records decisions, where that is asked for.
+
+    Raises:
+        UsageError: nothing can be recorded there.
+    """
+    if options.record is None:
+        return None
+    from policysched.app.recording.recorder import Recorder  # noqa: PLC0415 - only who records waits for it
+    from policysched.app.recording.writer import RecordWriter  # noqa: PLC0415 - as above
+
+    return Recorder(RecordWriter(options.record, options.record_limit), _recorded(completed), profiles)
+
+
+def _recorded(configuration: Configuration) -> dict[str, Any]:
+    return to_dict(without_secrets(configuration))
 
 
 def _limit(completed: Configuration) -> RateLimit:

@@ -1,4 +1,4 @@
-"""`ShadowVictims`: what policies in Shadow mode would have kept, for the process's own /metrics."""
+"""Prometheus collector of victims that policies in Shadow mode would have protected."""
 
 from __future__ import annotations
 

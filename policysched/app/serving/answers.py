@@ -1,13 +1,18 @@
-"""Answers of the port: texts, JSON, and refusals in the API server's form (`metav1.Status`)."""
+"""Answers of the port: texts, JSON, and refusals in the API server's form (`metav1.Status`).
+
+Who only refuses imports no server.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from aiohttp import web
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 PLAIN: Final = "text/plain; charset=utf-8"
 JSON: Final = "application/json"
@@ -43,11 +48,15 @@ class RefusedError(Exception):
 
 def text_answer(text: str, code: int = 200, media: str = PLAIN) -> web.Response:
     """Answer with a text."""
+    from aiohttp import web  # noqa: PLC0415 - see above
+
     return web.Response(body=text.encode(), status=code, headers={**HEADERS, "Content-Type": media})
 
 
 def json_answer(value: Any, code: int = 200) -> web.Response:
     """Answer with JSON that people can read, too."""
+    from aiohttp import web  # noqa: PLC0415 - see above
+
     body = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
     return web.Response(body=body, status=code, headers={**HEADERS, "Content-Type": JSON})
 

@@ -1,4 +1,4 @@
-"""`Bodies`: reads what is sent with requests of one kind, so many at a time.
+"""Reads request bodies with a concurrency limit; the one read longest gives way when all are taken.
 
 Where all places are taken, the body that has been awaited longest gives way: who sends slowly keeps nobody out.
 """

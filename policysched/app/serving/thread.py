@@ -14,7 +14,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import CollectorRegistry
 
@@ -23,11 +23,13 @@ from policysched.app.daemon_threads import run_in_loop
 from policysched.app.serving.dry_run.asked import Decide
 from policysched.app.serving.health import HEALTHZ, LIVEZ, Health, Heartbeat
 from policysched.app.serving.options import ReviewOptions, ServingOptions
-from policysched.app.serving.tls.certificates import ServingCertificate
 from policysched.errors import UsageError
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
 from policysched.model.objects import Pod
+
+if TYPE_CHECKING:
+    from policysched.app.serving.tls.certificates import ServingCertificate
 
 log = logging.getLogger(__name__)
 BACKLOG: Final = 512
@@ -36,6 +38,10 @@ END_WITHIN: Final = 5.0
 """How long the thread may take to end. Units: seconds."""
 AGAIN: Final = 1.0
 """How long the port is not served after it failed. Units: seconds."""
+START_FIRST: Final = 2.0
+"""How long the port leaves the processor to the start of the process; who connects meanwhile waits. Units: seconds."""
+LOOK: Final = 0.02
+"""How often it looks whether that is over. Units: seconds."""
 REVIEW_TIMEOUT: Final = 10.0
 """How long the API server may take to answer a review. Units: seconds."""
 
@@ -54,6 +60,8 @@ class Served:
     """The pods of the cluster that are not finished; asked in the port's thread."""
     set_verbosity: Callable[[int], None]
     """Changes how much is logged; called in the port's thread."""
+    not_ready: Callable[[], str]
+    """Says why nothing can be decided yet, nothing where it can; asked in the port's thread."""
 
 
 @contextlib.asynccontextmanager
@@ -81,7 +89,7 @@ async def secure_port(
         if options.needs_lookup:
             await _look_up(options.reviews, connect)
         is_given = options.certificate is not None or options.certificate_folder is not None
-        certificate = ServingCertificate(options, SystemClock().now()) if is_given else None
+        certificate = _certificate(options) if is_given else None
         loop = asyncio.get_running_loop()
         beating = asyncio.create_task(heart.run())
         try:
@@ -93,6 +101,20 @@ async def secure_port(
                 yield
         finally:
             beating.cancel()
+
+
+def _certificate(options: ServingOptions) -> ServingCertificate:
+    from policysched.app.serving.tls.certificates import ServingCertificate  # noqa: PLC0415 - see above
+
+    return ServingCertificate(options, SystemClock().now())
+
+
+async def _let_start(not_ready: Callable[[], str]) -> None:
+    """Wait until the process has started, but not for long: all threads share one processor, and pods wait."""
+    clock = asyncio.get_running_loop().time
+    end = clock() + START_FIRST
+    while clock() < end and not_ready():
+        await asyncio.sleep(LOOK)
 
 
 async def _opened(connect: Callable[[], Awaitable[Connection]], kubeconfig: Path | None, flag: str) -> Connection:
@@ -128,6 +150,7 @@ async def _serve(
     connect: Callable[[], Awaitable[Connection]],
 ) -> None:
     """Serve until cancelled, in the thread."""
+    await _let_start(shown[0].not_ready)
     from policysched.app.serving.access import DelegatedAccess  # noqa: PLC0415 - see above
     from policysched.app.serving.dry_run.dry_runs import DryRunEndpoint  # noqa: PLC0415
     from policysched.app.serving.endpoints import Endpoints  # noqa: PLC0415
@@ -150,7 +173,7 @@ async def _serve(
         rights = tokens
         if reviews.authentication_kubeconfig != reviews.authorization_kubeconfig:
             rights = await transport_of(reviews.authorization_kubeconfig, "--authorization-kubeconfig")
-        certificate = certificate or ServingCertificate(options, clock.now())
+        certificate = certificate or _certificate(options)
         access = DelegatedAccess(options, tokens, clock, rights, lambda: certificate.users)
         endpoints = Endpoints(
             access,

@@ -27,15 +27,26 @@ MOST_WARNINGS: Final = 16
 """The API server cuts all of them together at 4 KiB."""
 LONGEST_MESSAGE: Final = 16 << 10
 """Units: bytes."""
+LARGEST_POLICY: Final = 1 << 20
+"""How large a policy may be without its metadata and status: a larger one takes long to say what is wrong with it, and
+hardly compiles. Units: bytes."""
 _CHECKED: Final = frozenset(("CREATE", "UPDATE"))
+_UNCHECKED_FIELDS: Final = frozenset(("metadata", "status"))
+_NULL: Final = msgspec.Raw(b"null")
 Object = Mapping[str, Any]
+Members = Mapping[str, msgspec.Raw]
+"""The fields of an object, not read yet."""
 
 
 class _Request(msgspec.Struct, rename="camel"):
     uid: str
     operation: str = ""
-    object: Any = None
-    old_object: Any = None
+    object: msgspec.Raw = _NULL
+    old_object: msgspec.Raw = _NULL
+
+
+class _Metadata(msgspec.Struct):
+    name: Any = None
 
 
 class _Review(msgspec.Struct, rename="camel"):
@@ -45,6 +56,8 @@ class _Review(msgspec.Struct, rename="camel"):
 
 
 _DECODER: Final = msgspec.json.Decoder(_Review)
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_METADATA: Final = msgspec.json.Decoder(_Metadata)
 
 
 def answer(raw: bytes) -> bytes:
@@ -70,18 +83,18 @@ def answer(raw: bytes) -> bytes:
     return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
 
 
-def _is_same(old: Any, new: Any) -> bool:
-    """Compare as JSON, in which 1 is not true."""
-    return old == new and msgspec.json.encode(old, order="sorted") == msgspec.json.encode(new, order="sorted")
-
-
 def _verdict(request: _Request) -> Object:
-    policy = request.object
-    if request.operation not in _CHECKED or not isinstance(policy, Mapping) or not is_meant(policy):
+    if request.operation not in _CHECKED:
         return {"allowed": True}
-    old = request.old_object
-    if isinstance(old, Mapping) and _is_same(old.get("spec"), policy.get("spec")):
+    new, old = _members(request.object), _members(request.old_object)
+    if new is None or not is_meant({name: _decoded(new, name) for name in ("kind", "apiVersion")}):
         return {"allowed": True}
+    if old is not None and _is_same(old, new):
+        return {"allowed": True}
+    size = _size(new)
+    if size > LARGEST_POLICY:
+        return _refused(f"the policy has {size >> 10} KiB, and may have {LARGEST_POLICY >> 10}")
+    policy = {name: _decoded(new, name) for name in new if name not in _UNCHECKED_FIELDS} | _named(new)
     found = list(findings(policy))
     errors = [one for one in found if one.is_error]
     warnings = [_line(one) for one in found if not one.is_error][:MOST_WARNINGS]
@@ -89,6 +102,40 @@ def _verdict(request: _Request) -> Object:
     if not errors:
         return {"allowed": True, **said}
     return {**_refused(_message(errors, policy)), **said}
+
+
+def _members(raw: msgspec.Raw) -> Members | None:
+    """Read the fields of an object without what is in them; None where it is none."""
+    try:
+        return _MEMBERS.decode(raw)
+    except msgspec.ValidationError:
+        return None
+
+
+def _decoded(members: Members, name: str) -> Any:
+    return msgspec.json.decode(members.get(name, _NULL))
+
+
+def _named(members: Members) -> dict[str, Any]:
+    """Read of metadata what is checked: managed fields are large."""
+    try:
+        return {"metadata": {"name": _METADATA.decode(members["metadata"]).name}} if "metadata" in members else {}
+    except msgspec.ValidationError:
+        return {"metadata": _decoded(members, "metadata")}
+
+
+def _size(members: Members) -> int:
+    return sum(len(memoryview(raw)) for name, raw in members.items() if name not in _UNCHECKED_FIELDS)
+
+
+def _is_same(old: Members, new: Members) -> bool:
+    """Compare specs as JSON, in which 1 is not true."""
+    if bytes(old.get("spec", _NULL)) == bytes(new.get("spec", _NULL)):
+        return True
+    if max(_size(old), _size(new)) > LARGEST_POLICY:
+        return False
+    texts = (msgspec.json.encode(_decoded(one, "spec"), order="sorted") for one in (old, new))
+    return next(texts) == next(texts)
 
 
 def _refused(why: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace as replace_field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.state.placed.pods import pod_id
 
+T = TypeVar("T")
 Object = Mapping[str, Any]
 Reason = Callable[[int], tuple[str, ...]]
 """Translates a code of one plugin."""
@@ -39,6 +40,17 @@ class Asking:
         self.made = made
         self.cluster = made.cluster
         self.engine, self.rng = made.engine(seed)
+        self.interrupted = False
+        """Whether Ctrl-C ended the asking: what is known by then is told."""
+
+    def until_interrupted(self, found: Iterable[T]) -> Iterator[T]:
+        """Give what is found, until Ctrl-C ends all that is asked here."""
+        if self.interrupted:
+            return
+        try:
+            yield from found
+        except KeyboardInterrupt:
+            self.interrupted = True
 
     @property
     def size(self) -> int:

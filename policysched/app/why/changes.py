@@ -1,4 +1,4 @@
-"""Changes of pods and nodes as plain objects: what a repair makes of them. Nothing given is changed.
+"""Edits of pod and node objects for a proposed repair, on copies.
 
 Amounts are in the engine's units: cpu in thousandths, others whole.
 """

@@ -6,11 +6,14 @@ It reads a decision record. A weight is named only after the engine has decided 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from policysched.app.why.asking import Asking
 from policysched.app.why.results import NodeComparison, ScoreDifference, Turn
+from policysched.framework import tier_of
 from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.ranking import deciding_tier, ranked, sums_by_tier
 
 Record = Mapping[str, Any]
 POLICY: Final = "SchedulingPolicy/"
@@ -19,9 +22,8 @@ MOST_WEIGHT: Final = 100
 
 
 def runner_up(record: Record, node: str) -> str:
-    """Return the best of the other feasible nodes by total, and by name among equals; empty where there is none."""
-    others = [(-total, name) for name, total in record.get("total", {}).items() if name != node]
-    return min(others)[1] if others else ""
+    """Return the best of the other feasible nodes, the first by name among equals; empty where there is none."""
+    return next((name for name in ranked(record) if name != node), "")
 
 
 def compare(asking: Asking, decision: Decision, record: Record, here: str, there: str) -> NodeComparison:
@@ -34,24 +36,27 @@ def compare(asking: Asking, decision: Decision, record: Record, here: str, there
         here: The better node.
         there: The other one.
     """
-    weights = {plugin.name: weight for plugin, weight in asking.engine.profile.scores}
+    own = {plugin.name: (weight, tier_of(plugin)) for plugin, weight in asking.engine.profile.scores}
     scores = record.get("scores", {})
     plugins = list(scores.get(here, {}))
     found = [
-        ScoreDifference(
-            name, weights.get(name, 1), scores[here][name], scores[there][name], _rules(record, name, here, there)
-        )
+        ScoreDifference(name, weight, scores[here][name], scores[there][name], _rules(record, name, here, there), tier)
         for name in plugins
+        for weight, tier in (own.get(name, (1, 0)),)
     ]
-    differences = tuple(sorted(found, key=lambda one: (one.lead == 0, -abs(one.lead), one.plugin)))
-    totals = record["total"]
-    margin = totals[here] - totals[there]
-    decisive = _decisive(differences, margin)
-    turns = tuple(_turns(asking, decision, differences, margin, there))
-    name = decisive.plugin if decisive else ""
-    return NodeComparison(
-        here, there, totals[here], totals[there], differences, name, _decisive_rule(asking, decisive), turns
+    differences = tuple(sorted(found, key=lambda one: (-one.tier, one.lead == 0, -abs(one.lead), one.plugin)))
+    tier, sums, others = deciding_tier(record, here, there), sums_by_tier(record, here), sums_by_tier(record, there)
+    decisive = _decisive([one for one in differences if one.tier == tier], sums[tier] - others[tier])
+    compared = NodeComparison(
+        here,
+        there,
+        differences,
+        sums=tuple((one, sums[one], others[one]) for one in sums),
+        tier=tier,
+        decisive=decisive.plugin if decisive else "",
+        decisive_rule=_decisive_rule(asking, decisive),
     )
+    return replace(compared, turns=tuple(asking.until_interrupted(_turns(asking, decision, compared))))
 
 
 def _rules(record: Record, plugin: str, here: str, there: str) -> dict[str, tuple[float | None, float | None]]:
@@ -84,16 +89,19 @@ def _decisive_rule(asking: Asking, decisive: ScoreDifference | None) -> str:
     return max(decisive.rules.items(), key=lead)[0]
 
 
-def _turns(
-    asking: Asking, decision: Decision, differences: Sequence[ScoreDifference], margin: int, there: str
-) -> Iterator[Turn]:
-    """Give for each plugin the weight nearest to its own with which the other node gets more, as the engine says."""
-    if margin < 0 or asking.engine.profile.extenders:
+def _turns(asking: Asking, decision: Decision, compared: NodeComparison) -> Iterator[Turn]:
+    """Give for each plugin the weight nearest to its own with which the other node gets more, as the engine says.
+
+    Plugins of tiers below the one that decides turn nothing.
+    """
+    if compared.margin < 0 or asking.engine.profile.extenders:
         return
-    row = asking.cluster.nodes.row_of[there]
+    row = asking.cluster.nodes.row_of[compared.there]
     own = {plugin.name for plugin, _ in asking.engine.profile.scores}
-    for one in differences:
-        weight = _turning(one, margin)
+    for one in compared.differences:
+        if one.tier < compared.tier:
+            break
+        weight = _turning(one, compared.margin if one.tier == compared.tier else 0)
         if weight is None or one.plugin not in own:
             continue
         found = asking.weighing(one.plugin, weight).decide(decision.pod)

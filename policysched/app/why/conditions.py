@@ -1,4 +1,4 @@
-"""Find what stands against each node: a list of conditions, each with the rows on which it does.
+"""Break filter rejections into single causes, each with the nodes that it rules out.
 
 The engine's filters say which nodes are out. A filter that reads several parts of a pod, several taints or several
 rules is taken apart; what its parts do not account for stays under the filter's own reason: nothing is lost or made up.

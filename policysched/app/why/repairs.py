@@ -63,7 +63,8 @@ def grouped(asking: Asking, raw: Object, found: Sequence[Against], only: str = "
     groups = []
     for which, rows in classes[:MOST_GROUPS]:
         members = [found[place] for place in which]
-        repairs = sorted(_repairs(asking, raw, members, rows), key=lambda one: -one.nodes)
+        tried = asking.until_interrupted(_repairs(asking, raw, members, rows))
+        repairs = sorted(tried, key=lambda one: -one.nodes)
         examples = tuple(sorted(names[row] for row in rows.tolist())[:EXAMPLES])
         groups.append(Group(int(rows.size), examples, tuple(one.said(rows) for one in members), tuple(repairs)))
     rest = classes[MOST_GROUPS:]

@@ -99,6 +99,7 @@ class ScoreDifference:
     there: int
     rules: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
     """Of a policy, what each rule gives both, before weights."""
+    tier: int = 0
 
     @property
     def lead(self) -> int:
@@ -114,7 +115,7 @@ class Turn:
     weight: int
     now: int
     selected: tuple[str, ...]
-    """The nodes that would have the highest total then."""
+    """The nodes that would be the best then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,25 +124,38 @@ class NodeComparison:
 
     here: str
     there: str
-    here_total: int
-    there_total: int
     differences: tuple[ScoreDifference, ...]
-    """The plugins that give the nodes not the same come first, the largest difference first."""
+    """The highest tier comes first; in each the plugins that give the nodes not the same, the largest one first."""
+    sums: tuple[tuple[int, int, int], ...]
+    """The tiers, the highest first, each with both nodes' sums of scores."""
+    tier: int
+    """The highest tier in which the sums differ, 0 where all are the same: it decides."""
     decisive: str
     """The plugin without which the order would be another, or the one that adds most; empty where both get the same."""
     decisive_rule: str
     """Of a policy, the rule that adds most."""
-    turns: tuple[Turn, ...]
+    turns: tuple[Turn, ...] = ()
+
+    @property
+    def here_total(self) -> int:
+        """The first node's sum of scores in the tier that decides."""
+        return next(here for tier, here, _ in self.sums if tier == self.tier)
+
+    @property
+    def there_total(self) -> int:
+        """The other node's."""
+        return next(there for tier, _, there in self.sums if tier == self.tier)
 
     @property
     def margin(self) -> int:
-        """By how much the first node is ahead."""
+        """By how much the first node is ahead in that tier."""
         return self.here_total - self.there_total
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
         differences = {
             one.plugin: {"weight": one.weight, "scores": [one.here, one.there], "lead": one.lead}
+            | ({"tier": one.tier} if one.tier else {})
             | ({"rules": {name: list(both) for name, both in one.rules.items()}} if one.rules else {})
             for one in self.differences
         }
@@ -153,11 +167,15 @@ class NodeComparison:
             "nodes": [self.here, self.there],
             "totals": [self.here_total, self.there_total],
             "margin": self.margin,
+            **({"tier": self.tier, "tiers": self._sums()} if len(self.sums) > 1 else {}),
             "decisive": self.decisive,
             **({"decisiveRule": self.decisive_rule} if self.decisive_rule else {}),
             "differences": differences,
             "turns": turns,
         }
+
+    def _sums(self) -> dict[str, list[int]]:
+        return {str(tier): [here, there] for tier, here, there in self.sums}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +192,7 @@ class Explanation:
     selected: str = ""
     """Where it would go now; for a pod on a node, if it came again."""
     best: tuple[str, ...] = ()
-    """The nodes of the highest total."""
+    """The nodes that are equally good, and better than all others."""
     nodes: int = 0
     """How many nodes there are."""
     feasible: int = 0
@@ -191,6 +209,8 @@ class Explanation:
     """What is to know of the answer, one line each."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """Errors and warnings of the policies that take part."""
+    interrupted: bool = False
+    """Whether Ctrl-C ended it before every repair and weight was tried."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values; empty ones are left out."""
@@ -214,6 +234,7 @@ class Explanation:
             "preemption": self.preemption.to_dict() if self.preemption else {},
             "comparison": self.comparison.to_dict() if self.comparison else {},
             "notes": list(self.notes),
+            "interrupted": self.interrupted,
         }  # fmt: skip
         kept = {"nodes", "feasible"} if self.state in {State.PLACEABLE, State.UNSCHEDULABLE} else set()
         return {key: value for key, value in told.items() if value not in ("", [], {}, 0) or key in kept}

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from policysched.app.dry_run.tables import plain_table
-from policysched.app.why.results import Explanation, NodeComparison
+from policysched.app.why.results import Explanation, NodeComparison, ScoreDifference
 from policysched.visible import visible
 
 LIMIT: Final = 20
@@ -33,10 +33,11 @@ def explanation_parts(told: Explanation) -> Iterator[RenderableType]:
 
 def _comparison(found: NodeComparison) -> Iterator[Table]:
     rows = []
-    for one in found.differences:
-        rows.append([one.plugin, str(one.weight), str(one.here), str(one.there), f"{one.lead:+d}"])
-        rows += [[f"  rule {name}", "", _number(here), _number(there), ""] for name, (here, there) in one.rules.items()]
-    rows.append(["total", "", str(found.here_total), str(found.there_total), f"{found.margin:+d}"])
+    for tier, here, there in found.sums:
+        for one in found.differences:
+            if one.tier == tier:
+                rows += _difference(one)
+        rows.append([f"tier {tier}" if tier else "total", "", str(here), str(there), f"{here - there:+d}"])
     yield plain_table("Scores", ["plugin", "weight", found.here, found.there, "lead"], rows, range(1, 5))
     turned = [[one.plugin, str(one.now), str(one.weight), ", ".join(one.selected[:3])] for one in found.turns]
     if turned:
@@ -46,6 +47,11 @@ def _comparison(found: NodeComparison) -> Iterator[Table]:
             turned,
             range(1, 3),
         )
+
+
+def _difference(one: ScoreDifference) -> list[list[str]]:
+    rules = ([f"  rule {name}", "", _number(here), _number(there), ""] for name, (here, there) in one.rules.items())
+    return [[one.plugin, str(one.weight), str(one.here), str(one.there), f"{one.lead:+d}"], *rules]
 
 
 def _number(value: float | None) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles
 from policysched.app.configuration.reading import ConfigurationInput
-from policysched.app.dry_run.dry_run import Measure, Numbers, Simulation, simulate, unlisted
+from policysched.app.dry_run.dry_run import Measure, Numbers, simulate, unlisted
 from policysched.app.dry_run.extended import GivenTexts, decide
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.why.asking import Asking
@@ -27,6 +27,7 @@ from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.suggestions import did_you_mean
 from policysched.model.kinds import FINISHED
 from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.ranking import sums_by_tier
 from policysched.schedule.cycle.record import make_record
 from policysched.schedule.dry_runs import drawn
 
@@ -70,9 +71,12 @@ def why(  # noqa: PLR0913 - what a decision depends on
     if sentence is not None:
         return sentence
     made = simulate(given, _taken_out(found), policies, config=config, now=now, metrics=metrics, plugins=plugins)
-    explained = _Explaining(made, _spec(found).get("nodeName") or "", node, seed).explained()
+    asking = Asking(made, seed)
+    explained = _Explaining(asking, _spec(found).get("nodeName") or "", node).explained()
     silent = tuple(f"policy {key} takes no part: {reason}" for key, reason in sorted(made.silent.items()))
-    return replace(explained, notes=(*explained.notes, *made.problems, *silent), diagnostics=made.diagnostics)
+    stopped = ("interrupted: not every repair and weight was tried",) if asking.interrupted else ()
+    notes = (*explained.notes, *made.problems, *silent, *stopped)
+    return replace(explained, notes=notes, diagnostics=made.diagnostics, interrupted=asking.interrupted)
 
 
 def _find(objects: Sequence[Object], key: str) -> Object:
@@ -155,15 +159,14 @@ class _Explaining:
     """Explains one decision.
 
     Args:
-        made: The cluster without the pod.
+        asking: The cluster without the pod, and what decides.
         node: Where the pod is; empty where it waits.
         asked: The node that is asked about; empty where there is none.
-        seed: What draws among equals.
     """
 
-    def __init__(self, made: Simulation, node: str, asked: str, seed: int | None) -> None:
-        self._made, self._node, self._asked_about = made, node, asked
-        self._asking = Asking(made, seed)
+    def __init__(self, asking: Asking, node: str, asked: str) -> None:
+        self._made, self._node, self._asked_about = asking.made, node, asked
+        self._asking = asking
 
     def explained(self) -> Explanation:
         """Explain it."""
@@ -220,13 +223,19 @@ class _Explaining:
         begun = _with(begun, found)
         if refused:
             return replace(begun, summary=_refused(begun, refused, found.groups))
-        there = self._asked_about if self._asked_about not in {"", at} else runner_up(answer.record, at)
+        there = self._asked_about if self._asked_about not in {"", at} else self._other(answer.record, at)
         if not there:
             return replace(begun, summary=_only(begun, answer.decision))
-        better, worse = (at, there) if total[at] >= total[there] else (there, at)
+        here, other = ([*sums_by_tier(answer.record, one).values()] for one in (at, there))
+        better, worse = (at, there) if here >= other else (there, at)
         compared = compare(self._asking, answer.decision, answer.record, better, worse)
         told = replace(begun, comparison=compared)
         return replace(told, summary=_compared(told))
+
+    def _other(self, record: Mapping[str, Any], at: str) -> str:
+        """Return what a node is set against: where the pod would go, if that is better, else the runner-up."""
+        selected: str = record["selected"]
+        return runner_up(record, at) if at in record["best"] else selected
 
 
 def _with(begun: Explanation, found: Grouped) -> Explanation:
@@ -285,4 +294,5 @@ def _compared(told: Explanation) -> str:
         return f"{where}: {found.here} and {found.there} have the same total of {found.here_total}"
     rule = f" (rule {found.decisive_rule})" if found.decisive_rule else ""
     by = f", by {found.decisive}{rule}" if found.decisive else ""
-    return f"{where}: {found.here} is {found.margin} points ahead of {found.there}{by}"
+    tier = f" in tier {found.tier}" if found.tier else ""
+    return f"{where}: {found.here} is {found.margin} points ahead of {found.there}{tier}{by}"

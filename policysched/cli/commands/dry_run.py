@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from policysched.cli.formats import OutputFormat
 from policysched.cli.options import (
     Context,
     Kubeconfig,
@@ -15,9 +16,8 @@ from policysched.cli.options import (
     PrometheusCa,
     PrometheusToken,
     PrometheusUrl,
-    TableFormat,
 )
-from policysched.cli.output import print_parts, say_beside, say_json, working
+from policysched.cli.output import say_beside, working
 
 if TYPE_CHECKING:
     from policysched.app.dry_run.dry_run import Report
@@ -43,7 +43,7 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     prometheus_ca_file: PrometheusCa = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    output: Annotated[TableFormat, typer.Option("--output", "-o", help="How to print it.")] = TableFormat.TABLE,
+    output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print it.")] = OutputFormat.TABLE,
 ) -> int:
     """Say where a pod would go and why; nothing is changed.
 
@@ -67,10 +67,9 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     return int(any(one.is_error for one in found))
 
 
-def _print(report: Report, output: TableFormat) -> None:
+def _print(report: Report, output: OutputFormat) -> None:
     from policysched.app.dry_run.tables import decision_parts  # noqa: PLC0415 - as above
+    from policysched.cli.reports import say_report  # noqa: PLC0415
 
-    if output is TableFormat.JSON:
-        say_json(report.to_dict())
-    else:
-        print_parts(decision_parts(report.to_dict()))
+    told = report.to_dict()
+    say_report(told, decision_parts(told), output, f"dry-run {told['pod']}")

@@ -18,14 +18,12 @@ from policysched.cli.options import (
     PrometheusToken,
     PrometheusUrl,
 )
-from policysched.cli.output import console, print_finding, say
+from policysched.cli.output import INTERRUPTED, console, print_finding, say
 from policysched.errors import UsageError
 
 if TYPE_CHECKING:
     from policysched.app.dry_run.inputs import ClusterInputs
     from policysched.app.plan.deciding import Progress
-
-INTERRUPTED = 130
 
 
 def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
@@ -109,7 +107,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     for note in (*known.problems, *told.notes):
         say(f"note: {note}", stderr=True)
     say_report(told.to_dict(), plan_parts(told), output, "plan")
-    return INTERRUPTED if told.unseen else int(told.changes)
+    return INTERRUPTED if told.interrupted else int(told.changes)
 
 
 def _one(file: str) -> Any:

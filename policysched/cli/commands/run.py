@@ -63,7 +63,7 @@ def _options(flags: RunFlags) -> RunOptions:
         UsageError: the flags do not go together.
     """
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415 - as above
-    from policysched.app.running.run import RunOptions  # noqa: PLC0415
+    from policysched.app.running.run import RECORD_LIMIT, RunOptions  # noqa: PLC0415
 
     known = configurable_plugins(flags.own.plugin, flags.misc.config)
     for problem in known.problems:
@@ -82,6 +82,8 @@ def _options(flags: RunFlags) -> RunOptions:
         leader_election=_election(flags.election),
         configuration_flags=deprecated,
         max_unschedulable=None if late is None else _seconds(late, 0),
+        record=flags.own.record,
+        record_limit=RECORD_LIMIT if flags.own.record_limit is None else flags.own.record_limit,
     )
 
 

@@ -13,13 +13,12 @@ import typer
 
 from policysched.cli.formats import OutputFormat, markdown_table, markdown_text, say_value, workflow_command
 from policysched.cli.options import Plugin
-from policysched.cli.output import count, say, say_error, say_json, working
+from policysched.cli.output import INTERRUPTED, count, say, say_error, say_json, working
 from policysched.errors import UsageError
 from policysched.visible import visible
 
 PAUSE: Final = 0.3
 """How long files are left alone between two looks at them. Units: seconds."""
-INTERRUPTED: Final = 130
 
 if TYPE_CHECKING:
     from collections.abc import Callable

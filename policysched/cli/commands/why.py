@@ -16,7 +16,7 @@ from policysched.cli.options import (
     PrometheusToken,
     PrometheusUrl,
 )
-from policysched.cli.output import say_beside, working
+from policysched.cli.output import INTERRUPTED, say_beside, working
 
 if TYPE_CHECKING:
     from policysched.app.why.results import Explanation
@@ -51,7 +51,7 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
     """Say why a pod is where it is, or nowhere, and what would change that; nothing is changed.
 
     Exit codes: 0 there is an answer, whatever it is; 1 a policy has errors and took no part; 2 the pod, the node, a
-    file or a flag cannot be used.
+    file or a flag cannot be used; 130 it was interrupted, and what was known is printed.
     """
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415
@@ -70,7 +70,7 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
         told = explain(inputs, found, asked, node, seed=seed, metrics=measured, plugins=known.registry)
     say_beside((*known.problems, *told.notes), (one.text() for one in found))
     _print(told, output)
-    return int(any(one.is_error for one in found))
+    return INTERRUPTED if told.interrupted else int(any(one.is_error for one in found))
 
 
 def _print(told: Explanation, output: OutputFormat) -> None:

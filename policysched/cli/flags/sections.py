@@ -69,6 +69,12 @@ class OwnFlags:
     prometheus_ca_file: Path | None = flag(FILE, "The authority of its certificate, in PEM form.")
     metrics_file: Path | None = flag(FILE, "Metrics from a file instead: NAME: {NODE: NUMBER}.")
     metrics_interval: str | None = flag(Form("DURATION", str), "How often metrics are asked for.", default="15s")
+    record: Path | None = flag(FOLDER, "Records every decision there with what it read, for `policysched replay`.")
+    record_limit: int | None = flag(
+        Form("BYTES", whole(1024 * 1024, 1 << 62)),
+        "How long the files there may be together; the oldest go.",
+        default="268435456",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Plugins of others, written one pod and one node at a time in the shape of kube-scheduler's framework.
+"""The API of out-of-tree plugins (one pod, one node, as in kube-scheduler), and its adapter.
 
 `methods` has the methods of such a plugin and what each is given and may answer, `handle` what it reaches the scheduler
 with, `node_info` the nodes as it sees them. `adapter` makes of it what a profile takes, `answers` checks what it says,

@@ -133,11 +133,11 @@ class OutOfTreePlugin:
         """Return whether the plugin has a method, wherever it is enabled."""
         return hasattr(self.plugin, method)
 
-    def per_pod(self, pod: Pod) -> bool:  # noqa: ARG002 - the protocol's signature
+    def per_pod(self, pod: Pod, cluster: Cluster) -> bool:  # noqa: ARG002 - the protocol's signature
         """Say that it is asked about each pod anew."""
         return True
 
-    def pre_enqueue(self, pod: Pod) -> Status | None:
+    def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the protocol's signature
         """Ask whether the pod may enter the active queue."""
         answer = self._asked("PreEnqueue", lambda: self.plugin.pre_enqueue(pod))
         return self._status("PreEnqueue", answer)

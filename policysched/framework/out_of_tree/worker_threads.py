@@ -1,4 +1,4 @@
-"""`WorkerThreads`: threads in which plugins may wait without anybody waiting for them.
+"""A daemon thread pool per out-of-tree plugin: one that hangs blocks neither others nor the exit.
 
 A thread that hangs in a plugin must not keep the process from ending, so these are daemons, which the threads of
 `concurrent.futures` are not. Each plugin has its own ones, so that one that hangs keeps no other waiting; they end once

@@ -1,4 +1,4 @@
-"""`PresenceWatch`: processes of one scheduler name see each other, whether or not they take part in an election.
+"""Detects other processes of the same scheduler name through Leases; reports, never elects.
 
 Each process holds one of a few Leases, its place, renews it, and reads the others'. A place is given up at the end,
 and emptied by the others when its holder is silent; so there are never more Leases than places, and nobody needs the

@@ -1,4 +1,4 @@
-"""Stacks: graphs of one shape as one graph, whose values have a row for each of them.
+"""Evaluates expressions that differ only in their leaves together, in one array.
 
 Policies say the same with other constants: twenty conditions `node.free.memory >= X` are one comparison of a column of
 memory with a column of constants. A stack is made of graphs that differ in nothing but leaves: constants, inputs, what

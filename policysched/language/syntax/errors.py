@@ -10,9 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
-from typing import Final
-
-from lark import Token
+from typing import TYPE_CHECKING, Final
 
 from policysched.language.functions import FUNCTIONS
 from policysched.language.ir.tree import Span
@@ -21,7 +19,7 @@ from policysched.language.messages import foreign_syntax
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.foreign_syntax import LISTS, snake
 from policysched.language.messages.suggestions import shown, table
-from policysched.language.syntax.grammar import (
+from policysched.language.syntax.terminals import (
     CLOSING,
     COMPARISONS,
     KEYWORDS,
@@ -33,6 +31,9 @@ from policysched.language.syntax.grammar import (
     expectation,
     span_of,
 )
+
+if TYPE_CHECKING:
+    from lark import Token
 
 _MEMBER: Final = re.compile(r"\.\s*+(\w++)\s*+(\(([^()]*+)\))?")
 _NAMES: Final = frozenset({"NAME", "DOT"})

@@ -39,7 +39,9 @@ from policysched.language.ir.tree import (
 )
 from policysched.language.messages.diagnostics import Diagnostic, diagnose, message_table
 from policysched.language.syntax.errors import unexpected_character, unexpected_end, unexpected_token
-from policysched.language.syntax.grammar import CLOSING, OPENING, OPERAND_ENDS, STARTS, make_parser, span_of
+from policysched.language.syntax.grammar import STARTS, make_parser
+from policysched.language.syntax.parsing import Parsed
+from policysched.language.syntax.terminals import CLOSING, OPENING, OPERAND_ENDS, span_of
 
 MAX_CHARACTERS = 4096
 MAX_TOKENS = 1024
@@ -48,7 +50,6 @@ MAX_DEPTH = 32
 _NOT = frozenset({"NOT", "NOT_SIGN"})
 _ENDS_NOT = frozenset({"OR", "OR_SIGN", "AND", "AND_SIGN", "COMMA", "ARROW", "ARROW_SIGN"})
 _ESCAPE = re.compile(r"\\(.)")
-Parsed: TypeAlias = Expr | Case | Diagnostic
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 """Every object that scheduling reads, under one import.
 
-`meta` has what all kinds share, `pods`, `cluster` and `storage` the kinds. Quantities stay the texts they were
-(`Amount`), and nothing here knows arrays or the network.
+`meta` has what all kinds share, `pods`, `cluster`, `storage` and `devices` the kinds. Quantities stay the texts they
+were (`Amount`), and nothing here knows arrays or the network.
 
 Source: k8s.io/api/core/v1/types.go, k8s.io/api/resource/v1, k8s.io/api/scheduling/v1, k8s.io/api/storage/v1, v0.36.
 """
@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from policysched.model.objects.cluster import (
     ContainerImage,
-    DeviceClass,
-    DeviceClassSpec,
     LabelsSpec,
     Namespace,
     Node,
@@ -29,6 +27,46 @@ from policysched.model.objects.cluster import (
     Workload,
     workload_owner,
 )
+from policysched.model.objects.devices import (
+    AllocatedConfiguration,
+    AllocatedDeviceStatus,
+    AllocationResult,
+    CapacityRange,
+    CapacityRequestPolicy,
+    CapacityRequirements,
+    CELDeviceSelector,
+    ClaimConfiguration,
+    ClaimMetadata,
+    ClassConfiguration,
+    ConsumerReference,
+    Counter,
+    CounterConsumption,
+    CounterSet,
+    DeviceAllocation,
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceClaim,
+    DeviceClass,
+    DeviceClassSpec,
+    DeviceCondition,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceResult,
+    DeviceSelector,
+    DeviceSubRequest,
+    DeviceTaint,
+    DeviceToleration,
+    ExactDeviceRequest,
+    OpaqueConfiguration,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimStatus,
+    ResourceClaimTemplate,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+    SliceDevice,
+)
 from policysched.model.objects.meta import (
     Amount,
     Int32,
@@ -43,6 +81,7 @@ from policysched.model.objects.pods import (
     Affinity,
     ClaimSource,
     Container,
+    ContainerExtendedRequest,
     ContainerPort,
     ContainerResourceClaim,
     ContainerStatus,
@@ -53,7 +92,9 @@ from policysched.model.objects.pods import (
     Pod,
     PodAffinity,
     PodAffinityTerm,
+    PodClaimStatus,
     PodCondition,
+    PodExtendedClaimStatus,
     PodResourceClaim,
     PodSpec,
     PodStatus,
@@ -78,15 +119,20 @@ from policysched.model.objects.storage import (
 )
 
 __all__ = [
-    "Affinity", "Amount", "CSIDriver", "CSINode", "CSIStorageCapacity", "ClaimSource", "Container",
-    "ContainerImage", "ContainerPort", "ContainerResourceClaim", "ContainerStatus", "DeviceClass",
-    "DeviceClassSpec", "ImageSource", "Int32", "LabelSelector", "LabelsSpec", "Metadata", "Namespace", "Node",
-    "NodeAffinitySpec", "NodeCondition", "NodeSelector", "NodeSelectorTerm", "NodeSpec", "NodeStatus", "OwnerReference",
-    "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodAffinity", "PodAffinityTerm", "PodCondition",
-    "PodDisruptionBudget", "PodResourceClaim", "PodSpec", "PodStatus", "PreferredSchedulingTerm", "PriorityClass",
-    "ReplicaSet",
-    "ReplicationController", "Requirement", "ResourceList", "ResourceRequirements", "RestartRule", "SchedulingGate",
-    "SelectorSpec", "Service", "StatefulSet", "StorageClass", "Stored", "Struct", "Taint", "Toleration",
-    "TopologySpreadConstraint", "Volume", "VolumeAttachment", "WeightedPodAffinityTerm", "Workload",
-    "workload_owner",
+    "Affinity", "AllocatedConfiguration", "AllocatedDeviceStatus", "AllocationResult", "Amount", "CELDeviceSelector",
+    "CSIDriver", "CSINode", "CSIStorageCapacity", "CapacityRange", "CapacityRequestPolicy", "CapacityRequirements",
+    "ClaimConfiguration", "ClaimMetadata", "ClaimSource", "ClassConfiguration", "ConsumerReference", "Container",
+    "ContainerExtendedRequest", "ContainerImage", "ContainerPort", "ContainerResourceClaim", "ContainerStatus",
+    "Counter", "CounterConsumption", "CounterSet", "DeviceAllocation", "DeviceAttribute", "DeviceCapacity",
+    "DeviceClaim", "DeviceClass", "DeviceClassSpec", "DeviceCondition", "DeviceConstraint", "DeviceRequest",
+    "DeviceResult", "DeviceSelector", "DeviceSubRequest", "DeviceTaint", "DeviceToleration", "ExactDeviceRequest",
+    "ImageSource", "Int32", "LabelSelector", "LabelsSpec", "Metadata", "Namespace", "Node", "NodeAffinitySpec",
+    "NodeCondition", "NodeSelector", "NodeSelectorTerm", "NodeSpec", "NodeStatus", "OpaqueConfiguration",
+    "OwnerReference", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodAffinity", "PodAffinityTerm",
+    "PodClaimStatus", "PodCondition", "PodDisruptionBudget", "PodExtendedClaimStatus", "PodResourceClaim", "PodSpec",
+    "PodStatus", "PreferredSchedulingTerm", "PriorityClass", "ReplicaSet", "ReplicationController", "Requirement",
+    "ResourceClaim", "ResourceClaimSpec", "ResourceClaimStatus", "ResourceClaimTemplate", "ResourceList",
+    "ResourcePool", "ResourceRequirements", "ResourceSlice", "ResourceSliceSpec", "RestartRule", "SchedulingGate",
+    "SelectorSpec", "Service", "SliceDevice", "StatefulSet", "StorageClass", "Stored", "Struct", "Taint", "Toleration",
+    "TopologySpreadConstraint", "Volume", "VolumeAttachment", "WeightedPodAffinityTerm", "Workload", "workload_owner",
 ]  # fmt: skip

@@ -1,10 +1,10 @@
-"""Nodes, namespaces, priority and device classes, Services and the controllers of pods, as scheduling reads them.
+"""Nodes, namespaces, priority classes, Services and the controllers of pods, as scheduling reads them.
 
 Only the shapes. Amounts stay the texts that they were (`ResourceList`), because most are compared with earlier ones far
 more often than they are parsed; whose selectors count for a pod that spreads by default is worked out in
 `policysched.plugins.pod_topology_spread.constraints`.
 
-Source: k8s.io/api/core/v1/types.go, k8s.io/api/apps/v1, k8s.io/api/resource/v1, k8s.io/api/scheduling/v1, v0.36.
+Source: k8s.io/api/core/v1/types.go, k8s.io/api/apps/v1, k8s.io/api/scheduling/v1, v0.36.
 """
 
 from __future__ import annotations
@@ -133,19 +133,6 @@ class Namespace(Struct, frozen=True):
     """A namespace, for its labels."""
 
     metadata: Metadata = Metadata()
-
-
-class DeviceClassSpec(Struct, frozen=True):
-    """What a device class stands for."""
-
-    extended_resource_name: str | None = None
-
-
-class DeviceClass(Struct, frozen=True):
-    """A class of devices, for the extended resource that it maps."""
-
-    metadata: Metadata = Metadata()
-    spec: DeviceClassSpec = DeviceClassSpec()
 
 
 class PodDisruptionBudgetSpec(Struct, frozen=True):

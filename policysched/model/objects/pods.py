@@ -310,6 +310,28 @@ class ContainerStatus(Struct, frozen=True):
     allocated_resources: ResourceList = {}
 
 
+class PodClaimStatus(Struct, frozen=True):
+    """The claim that was made from a template for a pod; without a name none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ContainerExtendedRequest(Struct, frozen=True):
+    """The request of the special claim that stands for an extended resource of a container."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedClaimStatus(Struct, frozen=True):
+    """The claim that was made for a pod's extended resources."""
+
+    request_mappings: tuple[ContainerExtendedRequest, ...] = ()
+    resource_claim_name: str = ""
+
+
 class PodStatus(Struct, frozen=True):
     """Where the pod stands."""
 
@@ -322,6 +344,8 @@ class PodStatus(Struct, frozen=True):
     init_container_statuses: list[ContainerStatus] = []
     resources: ResourceRequirements | None = None
     allocated_resources: ResourceList = {}
+    resource_claim_statuses: list[PodClaimStatus] = []
+    extended_resource_claim_status: PodExtendedClaimStatus | None = None
 
 
 class Pod(Struct, frozen=True, weakref=True, gc=True):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple, assert_never
 
@@ -39,7 +39,7 @@ class Operator(StrEnum):
 _OF_LABELS: Final = frozenset((Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST))
 """What label selectors know; the others are for node selectors."""
 FEW: Final = 8
-"""How many values are looked through one behind the other."""
+"""How many values, or requirements, are looked through one behind the other."""
 
 
 class LabelRequirement(NamedTuple):
@@ -80,6 +80,52 @@ class LabelRequirement(NamedTuple):
         return number > self.bound if self.operator is Operator.GREATER else number < self.bound
 
 
+class _OfLabel:
+    """What several requirements say about one label that an object has."""
+
+    __slots__ = ("_allowed", "_banned", "_others")
+
+    def __init__(self, requirements: Iterable[LabelRequirement]) -> None:
+        self._allowed: frozenset[str] | None = None
+        """None where any value is."""
+        self._banned: set[str] = set()
+        self._others: list[LabelRequirement] = []
+        for one in requirements:
+            if one.operator is Operator.IN:
+                self._allowed = frozenset(
+                    one.values if self._allowed is None else self._allowed.intersection(one.values)
+                )
+            elif one.operator is Operator.NOT_IN:
+                self._banned.update(one.values)
+            else:
+                self._others.append(one)
+
+    def admits(self, value: str) -> bool:
+        """Whether the label may have this value."""
+        if value in self._banned or (self._allowed is not None and value not in self._allowed):
+            return False
+        return all(one.admits(value) for one in self._others)
+
+
+class _ByLabel:
+    """Many requirements, which an object is asked about by the labels that it has: each of a selector's may hold."""
+
+    __slots__ = ("_demanded", "_of")
+
+    def __init__(self, requirements: Iterable[LabelRequirement]) -> None:
+        of: dict[str, list[LabelRequirement]] = {}
+        for one in requirements:
+            of.setdefault(one.key, []).append(one)
+        self._of = {key: said[0] if len(said) == 1 else _OfLabel(said) for key, said in of.items()}
+        self._demanded = [key for key, said in of.items() if not all(one.admits(None) for one in said)]
+
+    def admit(self, labels: Mapping[str, str]) -> bool:
+        """Whether all of them hold for an object with these labels."""
+        if len(self._demanded) > len(labels) or not all(key in labels for key in self._demanded):
+            return False
+        return all(self._of[key].admits(labels[key]) for key in self._of.keys() & labels.keys())
+
+
 @dataclass(frozen=True, slots=True)
 class LabelMatcher:
     """Requirements that must all hold, sorted, so that selectors of the same meaning are equal.
@@ -88,11 +134,25 @@ class LabelMatcher:
     """
 
     requirements: tuple[LabelRequirement, ...] | None = ()
+    _by_label: _ByLabel | None = field(default=None, init=False, repr=False, compare=False)
+    _hash: int | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            object.__setattr__(self, "_hash", hash(self.requirements))
+        return self._hash or 0
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is selected."""
+        """Whether an object with these labels is selected.
+
+        Cost: of many requirements O(labels of the object), and once O(requirements).
+        """
         if self.requirements is None:
             return False
+        if len(self.requirements) > FEW:
+            if self._by_label is None:
+                object.__setattr__(self, "_by_label", _ByLabel(self.requirements))
+            return self._by_label is not None and self._by_label.admit(labels)
         return all(one.admits(labels.get(one.key)) for one in self.requirements)
 
     @property

@@ -1,4 +1,4 @@
-"""Extenders in preemption: they leave out candidates, or name other victims on them, before one is chosen.
+"""Calls extenders in preemption (ProcessPreemption): they drop candidates or replace their victims.
 
 Source: pkg/scheduler/framework/preemption/preemption.go (callExtenders, pickOneNodeForPreemption), extender.go
 (convertToVictims), v1.36.

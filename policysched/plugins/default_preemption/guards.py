@@ -1,4 +1,4 @@
-"""Guards of victims: which pods of lower priority have to stay whatever preemption would gain, and why.
+"""Asks VictimGuards which lower-priority pods may not become victims, and records why.
 
 Guards are asked once about all pods that the search may take away, and again about what extenders hand back. A pod that
 is being deleted needs no guard: it goes anyway, and choosing it deletes nobody.

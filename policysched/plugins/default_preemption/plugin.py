@@ -145,7 +145,7 @@ class DefaultPreemption:
         self._evictions = Evictions(self.name)
         self._budgets: Budgets | None = None
 
-    def pre_enqueue(self, pod: Pod) -> Status | None:
+    def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the protocol's signature
         """Keep a pod out whose victims are being deleted just now."""
         return HELD_BACK if self._evictions.holds_back(pod) else None
 

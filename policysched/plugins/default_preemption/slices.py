@@ -1,4 +1,4 @@
-"""The search for victims in slices, so that others get their turn: where asking about all nodes takes long.
+"""Victim search over chunks of nodes, yielding between them: for per-node filters and costly guards.
 
 Volumes, some policies that read pods and out-of-tree filters answer for one node at a time, and guards may ask much of
 each pod. The cluster goes on between two slices, between the steps in a slice and between the verdicts of a node: each

@@ -1,4 +1,4 @@
-"""The search for victims on all nodes together with pauses, so that others get their turn: where policies take long.
+"""Victim search on all nodes at once, yielding between reprieve steps: for many pods and costly filters.
 
 It costs what filters take in each step, however few the nodes: looking at some of them after others would take longer.
 Where nothing changes it finds what a search without pauses finds. Each answer holds for a node as it was when it was

@@ -172,6 +172,10 @@ class SharedScores:
         key = (wanted.resources, wanted.amounts.tobytes())
         return self._shared.of(cluster, key, lambda: self._make(wanted, cluster))
 
+    def apart(self, wanted: ScoredAmounts, cluster: Cluster) -> CachedAnswers:
+        """Return the scores for what a pod wants that hold for its class alone."""
+        return CachedAnswers(cluster, partial(_score_rows, wanted, self._of_rows), None, np.int16)
+
     def _make(self, wanted: ScoredAmounts, cluster: Cluster) -> CachedAnswers:
         of_row = None if self._of_row is None or not wanted.ordinary else partial(_score_row, wanted, self._of_row)
         return CachedAnswers(cluster, partial(_score_rows, wanted, self._of_rows), of_row, np.int16)

@@ -66,6 +66,7 @@ from policysched.plugins.node_resources.allocation import (
     weighted,
 )
 from policysched.plugins.node_resources.answer_cache import CachedAnswers
+from policysched.plugins.node_resources.device_amounts import with_devices
 from policysched.plugins.node_resources.shortages import Shortage, ShortageTest, shortage_test
 from policysched.state.tables.columns import RowNumbers, part_of
 
@@ -222,7 +223,10 @@ class NodeResourcesFit(FinalScores, HintTable):
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
         """Work out the pod's amounts of the scored resources."""
-        return self._scores.of(prepare_allocation(pod, cluster, self._resources, nonzero=True), cluster)
+        wanted = prepare_allocation(pod, cluster, self._resources, nonzero=True)
+        if any(name in cluster.mapped_resources for name in wanted.resources):
+            return self._scores.apart(with_devices(wanted, cluster), cluster)
+        return self._scores.of(wanted, cluster)
 
     score_alone = prepare_score
 
@@ -235,8 +239,10 @@ class NodeResourcesFit(FinalScores, HintTable):
         return state.of(rows).astype(np.int64)
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Return the resources with a device class: whether one is delegated is decided when preparing."""
-        return tuple(cluster.mapped_resources)
+        """Return what moves when other resources have device classes, or devices that are scored change."""
+        if any(one.name in cluster.mapped_resources for one in self._resources):
+            return cluster.mapped_generation, cluster.devices_generation, cluster.devices.allocated.revision
+        return cluster.mapped_generation
 
     def _ignores(self, resource: str) -> bool:
         if not (self._ignored or self._ignored_groups) or not is_extended_resource_name(resource):

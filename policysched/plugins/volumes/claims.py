@@ -15,7 +15,12 @@ from dataclasses import dataclass
 from policysched.framework import Change, Cluster, Code, Status, unresolvable
 from policysched.model.objects import PersistentVolumeClaim, Pod, Volume
 from policysched.model.objects.storage import WAIT_FOR_FIRST_CONSUMER, claim_name, class_of, is_fully_bound, is_made_for
-from policysched.state.volumes.storage import Storage
+from policysched.state.volumes.storage import Storage, has_volumes
+
+
+def uses_volumes(pod: Pod, cluster: Cluster) -> bool:  # noqa: ARG001 - every per-pod plugin is asked so
+    """Return whether a pod has volumes of a kind that scheduling looks at."""
+    return has_volumes(pod)
 
 
 def claim_missing(name: str) -> str:

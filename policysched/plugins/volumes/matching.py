@@ -9,7 +9,9 @@ Source: component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume), v0.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +21,16 @@ from policysched.model.objects import PersistentVolume, PersistentVolumeClaim
 from policysched.model.objects.storage import class_of
 from policysched.model.quantity import ZERO, Quantity, parse
 from policysched.model.selection.selectors import EVERYTHING, LabelMatcher, SelectorError, compile_selector
+from policysched.plugins.volumes.volume_table import FILESYSTEM, VolumeTable
 from policysched.plugins.volumes.volume_topology import VolumeTopology
 from policysched.state.volumes.storage import FreeVolume, capacity
 
 Choice = NDArray[np.int32]
 NONE = -1
+FEW_CLAIMS: Final = 8
+"""For so many claims volumes are looked at one by one: to look at all of them takes longer."""
+Usable: TypeAlias = Callable[[Collection[str], Collection[bytes]], Iterator[FreeVolume]]
+"""Gives the volumes that a claim may take, the smallest first, of those that are not used up or reach other nodes."""
 
 
 class Match:
@@ -107,7 +114,7 @@ class Candidates:
         note = self._found.append
         for one in self._more:
             note(one)
-            if one.affinity not in reached and self._is_suited(one.volume):
+            if one.name not in used_up and one.affinity not in reached and self._is_suited(one.volume):
                 yield one
 
     def _is_suited(self, volume: PersistentVolume) -> bool:
@@ -128,39 +135,51 @@ class Candidates:
 
 
 class Matcher:
-    """Chooses volumes for the claims of one pod, one claim after another: none takes what an earlier one has.
+    """Chooses volumes for the claims of one pod, the smallest claim first: none takes what an earlier one has.
 
     A pod may name very many claims, and one claim very often. So a volume that is chosen on every row that reaches it
-    is not looked at again, and what a claim may take is found out once.
+    is not looked at again, what a claim may take is found out once, and for many claims from a table of all volumes.
 
     Args:
         cluster: The rows.
         reach: What was found out about nodes that reach volumes.
-        several: Whether there are several claims, so that it counts what each takes.
+        claims: How many claims there are, each as often as it is named.
     """
 
-    __slots__ = ("_candidates", "_cluster", "_reach", "_several", "_taken", "_used_up")
+    __slots__ = ("_cluster", "_many", "_reach", "_several", "_tables", "_taken", "_usable", "_used_up")
 
-    def __init__(self, cluster: Cluster, reach: VolumeTopology, *, several: bool) -> None:
-        self._cluster, self._reach, self._several = cluster, reach, several
-        self._candidates: dict[str, Candidates] = {}
+    def __init__(self, cluster: Cluster, reach: VolumeTopology, claims: int) -> None:
+        self._cluster, self._reach, self._several, self._many = cluster, reach, claims > 1, claims > FEW_CLAIMS
+        self._usable: dict[str, Usable] = {}
+        """By claim."""
+        self._tables: dict[str, VolumeTable] = {}
+        """By class."""
         self._taken: dict[str, Mask] = {}
         """The rows on which volumes are chosen, by their names."""
         self._used_up: set[str] = set()
 
     def match(self, claim: PersistentVolumeClaim) -> Match | str:
         """Choose a volume on each row, or say what is wrong with the claim's selector."""
-        found = self._candidates.get(claim.key)
-        if found is None:
+        usable = self._usable.get(claim.key)
+        if usable is None:
             selector = selector_of(claim)
             if not isinstance(selector, LabelMatcher):
                 return selector
-            found = self._candidates[claim.key] = Candidates(claim, selector, self._cluster)
+            usable = self._usable[claim.key] = self._usable_by(claim, selector)
         made = Match(claim, self._cluster.nodes.size)
         undecided = self._choose_meant(made)
         if np.count_nonzero(undecided):
-            self._choose_free(made, undecided, found)
+            self._choose_free(made, undecided, usable)
         return made
+
+    def _usable_by(self, claim: PersistentVolumeClaim, selector: LabelMatcher) -> Usable:
+        if not self._many:
+            return Candidates(claim, selector, self._cluster).usable
+        name, size = class_of(claim), requested(claim)
+        table = self._tables.get(name)
+        if table is None:  # no claim after this one is smaller
+            table = self._tables[name] = VolumeTable(list(self._cluster.storage.pool.free(name, size)))
+        return partial(table.usable, table.suiting(claim, selector, size))
 
     def _choose_meant(self, made: Match) -> Mask:
         """Choose volumes that name the claim; give the rows for which any other will do.
@@ -177,10 +196,10 @@ class Matcher:
                 undecided = undecided & ~rows
         return undecided
 
-    def _choose_free(self, made: Match, undecided: Mask, found: Candidates) -> None:
+    def _choose_free(self, made: Match, undecided: Mask, usable: Usable) -> None:
         """Choose the smallest volume that is free, on each of some rows; the mask is used up."""
         reached: set[bytes] = set()
-        for _, name, volume, affinity in found.usable(self._used_up, reached):
+        for _, name, volume, affinity in usable(self._used_up, reached):
             taken = self._taken.get(name)
             rows = undecided if taken is None else undecided & ~taken
             undecided ^= self._take(made, volume, rows, self._reach.holds(volume.spec.node_affinity, affinity))
@@ -197,6 +216,8 @@ class Matcher:
             made.take(volume, rows)
             if self._several:
                 self._note(volume.metadata.name, rows, reached)
+        elif self._several and not np.count_nonzero(reached):
+            self._used_up.add(volume.metadata.name)
         return rows
 
     def _note(self, name: str, rows: Mask, reached: Mask) -> None:
@@ -224,7 +245,7 @@ def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool
 def _is_alike(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
     spec = volume.spec
     return (
-        (claim.spec.volume_mode or "Filesystem") == (spec.volume_mode or "Filesystem")
+        (claim.spec.volume_mode or FILESYSTEM) == (spec.volume_mode or FILESYSTEM)
         and (claim.spec.volume_attributes_class_name or "") == (spec.volume_attributes_class_name or "")
         and volume.metadata.deletion_timestamp is None
     )

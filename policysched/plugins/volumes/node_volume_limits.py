@@ -36,9 +36,8 @@ from policysched.framework import (
 from policysched.model.csi_translation import TranslationError, inline_migration_of, translate_inline
 from policysched.model.objects import CSINode, Pod, VolumeAttachment
 from policysched.plugins.helper import HintTable, OwnRowOnly, codes_where, leaves_a_place, pods_of, row_count
-from policysched.plugins.volumes.claims import uses_claim
+from policysched.plugins.volumes.claims import uses_claim, uses_volumes
 from policysched.state.volumes.attachments import CountingError, CSIVolumeName, csi_volumes
-from policysched.state.volumes.storage import has_volumes
 
 REASON: Final = "node(s) exceed max volume count"
 EXCEEDED, WITHOUT_NODE, WITH_NODE, PLACED = 1, 2, 3, 4
@@ -144,7 +143,7 @@ class NodeVolumeLimits(OwnRowOnly, HintTable):
         Hint(Resource.CLAIM, Action.ADD, uses_claim),
         Hint(Resource.ATTACHMENT, Action.DELETE, _detaching_helps),
     )
-    per_pod = staticmethod(has_volumes)
+    per_pod = staticmethod(uses_volumes)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Name the volumes that the pod brings."""

@@ -47,11 +47,10 @@ from policysched.model.objects.storage import MIGRATED_PLUGINS, NO_PROVISIONER, 
 from policysched.model.quantity import value
 from policysched.plugins.arguments import Fault, Int64, PluginArguments
 from policysched.plugins.helper import FinalScores, HintTable, OwnRowOnly, codes_where
-from policysched.plugins.volumes.claims import Claims, claims_of, uses_claim
+from policysched.plugins.volumes.claims import Claims, claims_of, uses_claim, uses_volumes
 from policysched.plugins.volumes.matching import Match, Matcher, smallest_first
 from policysched.plugins.volumes.reservation import VolumeReservation
 from policysched.plugins.volumes.volume_topology import VolumeTopology
-from policysched.state.volumes.storage import has_volumes
 
 BIND_TIMEOUT: Final = 600.0
 """Units: seconds."""
@@ -143,7 +142,7 @@ class VolumeRows:
         """
         unmatched = []
         left_over: set[str] = set()
-        matcher = Matcher(self._cluster, self._reach, several=len(claims) > 1)
+        matcher = Matcher(self._cluster, self._reach, len(claims))
         for claim in claims:
             if claim.key in left_over:
                 continue
@@ -251,7 +250,7 @@ class VolumeBinding(OwnRowOnly, FinalScores, HintTable):
     name = "VolumeBinding"
     filter_reads = Aspect.LABELS
     score_reads = Aspect.NONE
-    per_pod = staticmethod(has_volumes)
+    per_pod = staticmethod(uses_volumes)
 
     hints = (
         Hint(Resource.STORAGE_CLASS, Action.ADD | Action.UPDATE, _class_helps),

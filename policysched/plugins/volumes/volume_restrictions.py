@@ -32,8 +32,7 @@ from policysched.framework import (
 from policysched.model.objects import Pod, Volume
 from policysched.model.objects.storage import READ_WRITE_ONCE_POD
 from policysched.plugins.helper import HintTable, OwnRowOnly, pods_of, row_count
-from policysched.plugins.volumes.claims import claim_missing, stated_claims, states_claim, stored_claim
-from policysched.state.volumes.storage import has_volumes
+from policysched.plugins.volumes.claims import claim_missing, stated_claims, states_claim, stored_claim, uses_volumes
 
 DISK_REASON: Final = "node(s) had no available disk"
 CLAIM_REASON: Final = (
@@ -129,7 +128,7 @@ class VolumeRestrictions(OwnRowOnly, HintTable):
         Hint(Resource.NODE, Action.ADD),
         Hint(Resource.CLAIM, Action.ADD, states_claim),
     )
-    per_pod = staticmethod(has_volumes)
+    per_pod = staticmethod(uses_volumes)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Find the rows that hold a pod with one of these disks, and claims in use.

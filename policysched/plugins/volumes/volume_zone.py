@@ -37,11 +37,12 @@ from policysched.plugins.volumes.claims import (
     stated_claims,
     states_claim,
     stored_claim,
+    uses_volumes,
     volume_missing,
 )
 from policysched.state.tables.interner import MISSING
 from policysched.state.tables.nodes import NodeTable
-from policysched.state.volumes.storage import Storage, has_volumes
+from policysched.state.volumes.storage import Storage
 
 REASON: Final = "node(s) had no available volume zone"
 LABELS: Final = (BETA_ZONE, BETA_REGION, ZONE, REGION)
@@ -130,7 +131,7 @@ class VolumeZone(OneReasonFilter):
         Hint(Resource.CLAIM, Action.ADD | Action.UPDATE, states_claim),
         Hint(Resource.VOLUME, Action.ADD | Action.UPDATE, _topology_changed),
     )
-    per_pod = staticmethod(has_volumes)
+    per_pod = staticmethod(uses_volumes)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Gather the topologies of the volumes that the pod's claims are bound to."""

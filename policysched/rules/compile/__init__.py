@@ -1,4 +1,4 @@
-"""From the texts of a SchedulingPolicy to compiled rules, without any cluster.
+"""Compile a SchedulingPolicy object, field by field, with the expression compiler of the language.
 
 Comes in: the object. Goes out: a `CompiledPolicy` or diagnostics. `compiler` works through the fields, `policy` is what
 comes of it with the metrics that it declares; `graphs` says what a compiled expression reads and which parts of

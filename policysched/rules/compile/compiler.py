@@ -9,9 +9,10 @@ Source: docs/language.md#the-object.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from policysched.language.checking.compile import (
     Compiled,
@@ -55,6 +56,23 @@ MAX_VALUES = 8192
 _OPERATORS = "operators are `In`, `NotIn`, `Exists` and `DoesNotExist`"
 
 
+class CompiledText(NamedTuple):
+    """What compiling a text gave, and the names of `let` that it uses."""
+
+    compiled: Compiled
+    used: AbstractSet[str]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledTexts:
+    """What the texts of a policy's rules were compiled to, for another generation that has the same ones."""
+
+    around: Hashable = None
+    """What all of them may name: lines of `let`, and metrics."""
+    by_text: Mapping[Hashable, CompiledText] = field(default_factory=dict)
+    """By text and what it is for."""
+
+
 @dataclass(frozen=True, slots=True)
 class CompilationResult:
     """What compiling a policy gave: a policy, or errors; warnings come with either."""
@@ -62,6 +80,8 @@ class CompilationResult:
     policy: CompiledPolicy | None
     diagnostics: tuple[Diagnostic, ...]
     cost: Cost
+    texts: CompiledTexts = field(default_factory=CompiledTexts, compare=False, repr=False)
+    """What an edit need not compile again."""
 
     @property
     def errors(self) -> int:
@@ -81,19 +101,31 @@ def compile_policy(policy: Policy, spec: PolicySpec | None = None, generation: i
 
 
 def compiling(
-    policy: Policy, spec: PolicySpec | None = None, generation: int | None = None
+    policy: Policy,
+    spec: PolicySpec | None = None,
+    generation: int | None = None,
+    before: CompilationResult | None = None,
 ) -> Pausing[CompilationResult]:
-    """Compile a policy, pausing after each field; returns the CompilationResult."""
-    return (yield from _Compilation(policy, spec, generation).run())
+    """Compile a policy, pausing after each field; returns the CompilationResult.
+
+    Texts that another generation has, too, are not compiled again.
+    """
+    return (yield from _Compilation(policy, spec, generation, before).run())
 
 
 class _Compilation:
     """The compilation of one policy: what was found so far."""
 
-    def __init__(self, policy: Policy, spec: PolicySpec | None, generation: int | None) -> None:
+    def __init__(
+        self, policy: Policy, spec: PolicySpec | None, generation: int | None, before: CompilationResult | None
+    ) -> None:
         self._policy = policy
         self._spec = spec if spec is not None else policy.spec
         self._generation = policy.metadata.generation if generation is None else generation
+        self._around = tuple(self._spec.let), tuple(self._spec.metrics)
+        texts = CompiledTexts() if before is None else before.texts
+        self._known = texts.by_text if texts.around == self._around else {}
+        self._texts: dict[Hashable, CompiledText] = {}
         self._found: list[Diagnostic] = []
         self._metrics = declare((), self._report)
         self._lets = Environment()
@@ -140,7 +172,8 @@ class _Compilation:
         if over is not None:
             self._report("spec", over)
         broken = any(one.severity == "error" for one in self._found)
-        return CompilationResult(None if broken else replace(made, units=units_of(made)), tuple(self._found), cost)
+        policy = None if broken else replace(made, units=units_of(made))
+        return CompilationResult(policy, tuple(self._found), cost, CompiledTexts(self._around, self._texts))
 
     def _warn_of_idleness(self) -> None:
         """Report what does nothing: names that no text uses, a policy without rules."""
@@ -155,8 +188,10 @@ class _Compilation:
         self._warn_of_weights()
 
     def _warn_of_weights(self) -> None:
-        """Report scores that count nothing."""
+        """Report scores that count nothing, and a tier without any."""
         spec = self._spec
+        if spec.tier and not spec.scores:
+            self._report("spec.tier", diagnose("W0712", "", Span(0, 0)))
         if spec.scores and not spec.weight:
             self._report("spec.weight", diagnose("W0711", "0", Span(0, 1), "policy"))
         for index, score in enumerate(spec.scores):
@@ -245,8 +280,8 @@ class _Compilation:
             self._report(f"spec.{field}", finding("E0501", text))
             return None
         if rule.value is not None:
-            return self._take(f"spec.{field}.value", compile_expression(str(rule.value), environment, Want.NUMBER))
-        compiled = yield from compiling_cases(rule.cases, environment)
+            return self._take(f"spec.{field}.value", self._expression(str(rule.value), environment, Want.NUMBER))
+        compiled = yield from self._cases(tuple(rule.cases), environment)
         for one in compiled.diagnostics:
             self._report(f"spec.{field}.cases" + (f"[{one.case}]" if one.case is not None else ""), one)
         return self._bind(compiled.program)
@@ -255,7 +290,33 @@ class _Compilation:
         if text is None:
             return None
         environment = replace(self._lets, phase=phase)
-        return self._take(f"spec.{field}", compile_expression(text, environment, Want.CONDITION))
+        return self._take(f"spec.{field}", self._expression(text, environment, Want.CONDITION))
+
+    def _expression(self, text: str, environment: Environment, want: Want) -> Compiled:
+        key = (text, want, environment.phase, environment.normalized)
+        compiled = self._recalled(key)
+        if compiled is None:
+            around = replace(environment, used=set())
+            compiled = self._kept(key, compile_expression(text, around, want), around.used)
+        return compiled
+
+    def _cases(self, lines: tuple[str, ...], environment: Environment) -> Pausing[Compiled]:
+        key = (lines, environment.normalized)
+        compiled = self._recalled(key)
+        if compiled is None:
+            around = replace(environment, used=set())
+            compiled = self._kept(key, (yield from compiling_cases(lines, around)), around.used)
+        return compiled
+
+    def _recalled(self, key: Hashable) -> Compiled | None:
+        """Return what compiling a text gave for another generation."""
+        known = self._known.get(key)
+        return None if known is None else self._kept(key, *known)
+
+    def _kept(self, key: Hashable, compiled: Compiled, used: AbstractSet[str]) -> Compiled:
+        self._texts[key] = CompiledText(compiled, used)
+        self._lets.used.update(used)
+        return compiled
 
     def _take(self, field: str, compiled: Compiled) -> Program | None:
         self._report(field, *compiled.diagnostics)

@@ -1,4 +1,4 @@
-"""Values that many nodes share, kept up to date: pod counters, aggregates, domains and what is made of them.
+"""Pod counts, aggregates and derived values that rules read beside fields of nodes, updated incrementally.
 
 Comes in: graphs and the inputs that they read. Goes out: values on rows, and the rows that a change of them affects.
 `context` evaluates graphs on rows, `counters` counts the pods of a node and says whether something read moved,

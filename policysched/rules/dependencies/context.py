@@ -1,4 +1,4 @@
-"""Evaluation context: frames of rows that programs run on, and what all policies share on one cluster.
+"""Evaluation context shared by all policies: memoised inputs and sub-expressions per pod class.
 
 One frame serves all programs for the same rows and pod class; its memo makes equal sub-expressions run once. The
 context lasts as long as policies do; what belongs to a pod class goes with the last state that holds it. What is made
@@ -217,6 +217,9 @@ def _selected(entries: tuple[RowNumbers, NDArray[np.int32]] | None, reads: int) 
     if entries is None:
         return None, reads
     rows, aspects = entries
+    if rows.size == 1:  # as after a placement
+        touched = aspects.item() & reads
+        return (rows.copy() if touched else NO_ROWS), touched
     relevant = aspects & reads
     chosen = rows[relevant != 0]
     return np.unique(chosen) if chosen.size > 1 else chosen, int(np.bitwise_or.reduce(relevant))

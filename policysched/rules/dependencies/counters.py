@@ -1,4 +1,4 @@
-"""Pod counters: counts and sums over the placed pods of each row, `node.pods.*`.
+"""The aggregates `node.pods.*`: from the state's pod counters, else computed over the pods when read.
 
 Most depend on the placed pod alone, or on it and the pod that is decided about: those are counters of the state, which
 a placement moves in one element. What else is asked (the pod's node, its name, the time) is counted over the pods when

@@ -1,4 +1,4 @@
-"""What-if: what rules would read of a row with other pods on it: amounts, pod counts, its share in aggregates.
+"""What-if: inputs and aggregates that rules would read if pods were added to or removed from nodes.
 
 Source: docs/language.md#names.
 """

@@ -1,4 +1,4 @@
-"""A policy's condition on victims (`spec.preemption`) as a guard of preemption.
+"""A policy's condition on victims (`spec.preemption`) as a VictimGuard.
 
 It is asked about the pods of lower priority on nodes where preemption may help, all at once, and again about those that
 an extender names. What it says of a pod says nothing about the pods beside it: `node.` is as it is before anybody goes.

@@ -188,6 +188,8 @@ class PolicyPlugin:
         self.policy = policy
         self.selection = Selection(policy, policy.filters)
         self.name = plugin_name(policy.key)
+        self.tier = policy.spec.tier
+        """Before the scores of which lower tiers its score decides."""
         self.units = policy.units
         """What it takes of a decision. Units: operations over all nodes."""
         self.filter_reads = aspects_read(item for rule in policy.filters for item in rule.require.inputs)
@@ -210,13 +212,22 @@ class PolicyPlugin:
         )
         # Not itself: who holds itself is only freed when garbage is looked for.
         alone = copy(self)
-        self._group = PolicyGroup((alone,), (alone,))
+        self.group = PolicyGroup((alone,), (alone,))
+        """The policies that are evaluated together with this one."""
 
     def joined(self, group: PolicyGroup) -> PolicyPlugin:
         """Return this policy as one of a group; what it remembers is the same."""
         made = copy(self)
-        made._group = group
+        made.group = group
         return made
+
+    def acts_as(self, other: PolicyPlugin) -> bool:
+        """Return whether another generation's plugin says the same of all pods and nodes; weights are the profile's.
+
+        It does so with rules that are the same objects, so that their results are.
+        """
+        rows = self.filter_rows == other.filter_rows and self.score_rows == other.score_rows
+        return rows and _speaks_for(self.policy) == _speaks_for(other.policy)
 
     def context(self, cluster: Cluster) -> EvaluationContext:
         """Return what the policies of a set share on a cluster."""
@@ -241,7 +252,7 @@ class PolicyPlugin:
         waiting = self.selection.awaits(pod, context)
         if waiting is not None:
             return waiting
-        found = self._group.on(context).filters(pod, self.name)
+        found = self.group.on(context).filters(pod, self.name)
         return SKIP if found is None else found
 
     def filter_affected(self, state: PolicySlice[FilterRow], rows: RowNumbers) -> Rows:
@@ -274,14 +285,14 @@ class PolicyPlugin:
         if self.normalizes:
             found: Slice | None = self.normalized_scores(pod, cluster)
         else:
-            found = self._group.on(self.context(cluster)).scores(pod, self.name)
+            found = self.group.on(self.context(cluster)).scores(pod, self.name)
         return SKIP if found is None else found
 
     def normalized_scores(self, pod: Pod, cluster: Cluster) -> NormalizedScores | None:
         """Return the scores that speak for the pod with each rule's values; None where there are none."""
         context = self.context(cluster)
         rules = self.scores_for(pod, context)
-        independent = self._group.on(context).independent
+        independent = self.group.on(context).independent
         return NormalizedScores(independent, context.inputs(pod), rules) if rules else None
 
     def score_affected(self, state: Slice, rows: RowNumbers) -> Rows:
@@ -357,12 +368,28 @@ class PolicyPlugin:
         return known.of(pod, version, prepare)
 
 
+def _speaks_for(policy: CompiledPolicy) -> tuple[object, ...]:
+    """Return what decides about which pods a policy says what its rules say; the condition on victims names hints."""
+    spec = policy.spec
+    own = (policy.key, policy.pods, policy.namespaces, policy.applies_to, policy.preemption)
+    return (*own, spec.scheduler_names, spec.include_system_pods, spec.tier)
+
+
 class PolicyGroup:
     """The policies that decide together in a profile: those that filter and those that score, in their order."""
 
     def __init__(self, filters: Sequence[PolicyPlugin], scores: Sequence[PolicyPlugin]) -> None:
         self.filters, self.scores = filters, scores
         self._results: WeakKeyDictionary[EvaluationContext, GroupResults] = WeakKeyDictionary()
+
+    def __len__(self) -> int:
+        """Return how many policies there are."""
+        return len({plugin.name for plugin in (*self.filters, *self.scores)})
+
+    def seed(self) -> None:
+        """Find out again what the rules make of no pod, after contexts have begun anew."""
+        for results in self._results.values():
+            results.independent.seed()
 
     def preparing(self, cluster: Cluster) -> Pausing[None]:
         """Work out what the policies say of nodes without a pod, pausing after each column and each group of rules.

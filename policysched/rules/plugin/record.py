@@ -1,4 +1,4 @@
-"""A policy's part of the decision record, or in words why it does not apply to a pod."""
+"""A policy's part of the decision record (rule by rule), or why it does not apply."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ from policysched.rules.compile.graphs import time_keys
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.inputs import beyond_class, value_beyond_class
 from policysched.rules.plugin.guard import PolicyGuard, guard_of
-from policysched.rules.plugin.policy_plugin import Contexts, PolicyGroup, PolicyPlugin
+from policysched.rules.plugin.policy_plugin import Contexts, PolicyPlugin
+from policysched.rules.policy_set.joined import JoinedPolicies
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class PolicySet:
     """All policies that are not disabled, Shadow ones too."""
     contexts: Contexts = field(default_factory=WeakKeyDictionary, compare=False, repr=False)
     """What they share, by cluster."""
+    _joined_at: dict[tuple[bool, bool], JoinedPolicies] = field(default_factory=dict, compare=False, repr=False)
+    """How they, or those of the set before, joined profiles in which policies filter, score or both."""
 
     @classmethod
     def of(cls, policies: Iterable[CompiledPolicy], before: PolicySet | None = None) -> PolicySet:
@@ -48,31 +51,35 @@ class PolicySet:
         plugins = (
             _following(known.get(policy.key), policy, contexts) for policy in ordered if policy.spec.mode != "Disabled"
         )
-        return cls(tuple(plugins), contexts)
+        return cls(tuple(plugins), contexts, {} if before is None else dict(before._joined_at))
 
     def join(self, profile: Profile) -> Profile:
         """Return a profile with the enforced policies behind its own plugins."""
-        return self._joined(profile)[0]
+        return self._with(profile, self._joined(profile))
 
     def joining(self, profile: Profile, cluster: Cluster) -> Pausing[Profile]:
         """Do what `join` does, and work out before what the policies say of nodes without a pod, piece by piece."""
-        joined, group = self._joined(profile)
-        yield from group.preparing(cluster)
-        return joined
+        joined = self._joined(profile)
+        yield from joined.preparing(cluster)
+        return self._with(profile, joined)
 
-    def _joined(self, profile: Profile) -> tuple[Profile, PolicyGroup]:
+    def _joined(self, profile: Profile) -> JoinedPolicies:
         enforced = [plugin for plugin in self.plugins if plugin.policy.spec.mode == "Enforce"]
-        filters = tuple(plugin for plugin in enforced if plugin.policy.filters and profile.policies_filter)
-        scores = tuple(plugin for plugin in enforced if plugin.policy.scores and profile.policies_score)
-        group = PolicyGroup(filters, scores)
-        joined = {plugin: plugin.joined(group) for plugin in (*filters, *scores)}
-        with_policies = profile.with_policies(
-            tuple(joined[plugin] for plugin in filters),
-            tuple((joined[plugin], plugin.policy.spec.weight) for plugin in scores),
-            _extra_key([*filters, *(one for one in scores if one not in filters)]),
-            *(_guards(self.plugins, mode) if profile.policies_filter else () for mode in ("Enforce", "Shadow")),
+        filters = [plugin for plugin in enforced if plugin.policy.filters and profile.policies_filter]
+        scores = [plugin for plugin in enforced if plugin.policy.scores and profile.policies_score]
+        return JoinedPolicies.of(filters, scores, self._joined_at.get(_points(profile)))
+
+    def _with(self, profile: Profile, joined: JoinedPolicies) -> Profile:
+        """Return a profile with policies that are worked out as far as they are to be; the next set follows them."""
+        self._joined_at[_points(profile)] = joined
+        own = [(joined.plugins[plugin.name], plugin) for plugin in self.plugins if plugin.name in joined.plugins]
+        filters = tuple(one for one, _ in own if one.policy.filters and profile.policies_filter)
+        scores = tuple(
+            (one, plugin.policy.spec.weight) for one, plugin in own if one.policy.scores and profile.policies_score
         )
-        return with_policies, group
+        guards = [_guards(self.plugins, mode) if profile.policies_filter else () for mode in ("Enforce", "Shadow")]
+        reading = dict.fromkeys((*filters, *(one for one, _ in scores)))
+        return profile.with_policies(filters, scores, _extra_key([*reading]), *guards)
 
     def acting(self, profile: Profile) -> tuple[PolicyPlugin, ...]:
         """Return the policies that decision records of a profile tell about, without what it takes away."""
@@ -84,6 +91,11 @@ class PolicySet:
         if profile.policies_filter:
             return tuple(PolicyPlugin(replace(policy, scores=()), self.contexts) for policy in policies)
         return tuple(PolicyPlugin(replace(policy, filters=(), preemption=None), self.contexts) for policy in policies)
+
+
+def _points(profile: Profile) -> tuple[bool, bool]:
+    """Return at which points policies act in a profile."""
+    return profile.policies_filter, profile.policies_score
 
 
 def _following(before: PolicyPlugin | None, policy: CompiledPolicy, contexts: Contexts) -> PolicyPlugin:

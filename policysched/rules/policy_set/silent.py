@@ -1,4 +1,4 @@
-"""Why policies have no say about a pod, one line each."""
+"""One-line reasons why policies do not apply to a pod or do not compile."""
 
 from __future__ import annotations
 

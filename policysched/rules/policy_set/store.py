@@ -130,7 +130,8 @@ class PolicyStore:
         if known is not None and policy.spec == known.policy.spec and not unreadable:
             self._entries[policy.key] = _same_spec(known, policy)
             return
-        result = yield from self._compiling(policy)
+        newest = None if known is None else known.waiting or known.result
+        result = yield from self._compiling(policy, before=newest)
         if known is not None:
             active, refused = known.active, known.refused
         else:
@@ -168,15 +169,19 @@ class PolicyStore:
             acting, refused = finished(self._remembered(policy, None))
         self._entries[key] = StoredPolicy(policy, failed(error), acting, refused)
 
-    def _compiling(self, policy: Policy, kept: LastGood | None = None) -> Pausing[CompilationResult]:
-        """Compile a policy, or what its annotation keeps.
+    def _compiling(
+        self, policy: Policy, kept: LastGood | None = None, before: CompilationResult | None = None
+    ) -> Pausing[CompilationResult]:
+        """Compile a policy, or what its annotation keeps, but for texts that were compiled before.
 
         One that cannot be read, or at which the compiler itself fails, is one with an error.
         """
         if isinstance(policy, UnreadablePolicy) and kept is None:
             return CompilationResult(None, (replace(finding("E0001", policy.reason), field=policy.field),), Cost())
         try:
-            return (yield from (compiling(policy, kept.spec, kept.generation) if kept else compiling(policy)))
+            if kept is not None:
+                return (yield from compiling(policy, kept.spec, kept.generation))
+            return (yield from compiling(policy, before=before))
         except Exception as error:
             self._on_failure(policy, error)
             return failed(error)

@@ -1,4 +1,4 @@
-"""Rules × rows, kept: every rule's result on every node, worked out again only on affected rows.
+"""Cached results per rule of a policy and node; only affected nodes are evaluated again.
 
 Comes in: compiled rules, their inputs and dependencies. Goes out: codes of filters and scores by policy and row.
 `rule_results` is what one rule says, and what is the same for all pod classes; `matrix` the policies of a profile for

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property
 from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import ChangedRow, ChangedRows, Codes, Mask, Rows, Scores
-from policysched.language.evaluation.columns import Batch
 from policysched.pausing import Pausing
 from policysched.rules.dependencies.aggregates import hold
 from policysched.rules.dependencies.context import RuleFrame
@@ -35,36 +34,19 @@ from policysched.rules.results.rule_results import (
     FEW,
     FINE,
     FilterRow,
-    FilterStack,
-    Places,
+    MixedStacks,
     PodIndependentResults,
     RowT,
     ScoreRow,
-    ScoreStack,
     plugin_codes,
-    stacks_of,
 )
 from policysched.state.tables.columns import part_of
 
-_NUMBERS = np.arange(FEW)
 BYTES_PER_RULE = 256
 """What a rule takes of a matrix. Units: bytes."""
 BYTES_PER_SLICE = 512
 """What a policy takes beside its part of the matrix. Units: bytes."""
 Array = NDArray[Any]
-
-
-batch_of = lru_cache(maxsize=256)(Batch)
-"""What evaluates some graphs together; pod classes for which the same rules speak have the same."""
-
-
-@lru_cache(maxsize=256)
-def own_stacks(rules: tuple[FilterRow | ScoreRow, ...]) -> tuple[list[tuple[FilterStack | ScoreStack, Places]], Batch]:
-    """Put rules of one shape together, with their places among all, and what evaluates all of them."""
-    filters = [(place, rule) for place, rule in enumerate(rules) if isinstance(rule, FilterRow)]
-    scores = [(place, rule) for place, rule in enumerate(rules) if isinstance(rule, ScoreRow)]
-    filtering, scoring, batch = stacks_of(filters, scores)
-    return [*filtering, *scoring], batch
 
 
 class PolicyMatrix(ABC, Generic[RowT]):
@@ -89,14 +71,14 @@ class PolicyMatrix(ABC, Generic[RowT]):
         """The policy of each rule."""
         self._is_kept: Mask = np.array([kept for _, _, kept in rules], np.bool_)
         """Whether a rule is one of the pod-independent ones."""
-        stacked, self._steps = _stacked([len(own) for own in self._speaking])
-        self._kept_at, self._own_at = stacked[self._is_kept], stacked[~self._is_kept]
         self._own: tuple[RowT, ...] = tuple(rule for _, rule, kept in rules if not kept)
         self._kept: NDArray[np.int64] = np.array([independent.index[rule] for _, rule, kept in rules if kept], np.int64)
+        self._split([rule for _, rule, _ in rules])
         roots = [rule.root for rule in self._own]
         context.seed(pod, roots)
-        self._held = hold(context, roots, pod)
-        self._batch: Batch = batch_of(tuple(roots))
+        direct = [rule.root for rule in self._anew if rule in independent.direct]
+        self._held: tuple[object, ...] = hold(context, roots, pod) + hold(context, direct, context.no_pod)
+        self._batch = independent.batch_of(tuple(roots))
         self._of_policies = [self._dependencies_of(own) for own in self._speaking]
         self._dependencies: list[Dependency] = list(dict.fromkeys(one for own in self._of_policies for one in own))
         self._stamps: list[int] = []
@@ -106,6 +88,17 @@ class PolicyMatrix(ABC, Generic[RowT]):
         """Whether results of some policies were taken over: who is asked about all rows then is asked by itself."""
         self._known: tuple[object, Rows, Array] | None = None
         """What was last worked out for few rows, and when."""
+
+    def _split(self, rules: Sequence[RowT]) -> None:
+        """Tell apart, for few rows, the rules whose results are read and those that are evaluated anew."""
+        direct = self._independent.direct
+        still: Mask = self._is_kept & np.array([rule not in direct for rule in rules], np.bool_)
+        stacked, self._steps = _stacked([len(own) for own in self._speaking])
+        self._still_at: NDArray[np.int64] = stacked[still]
+        self._anew_at: NDArray[np.int64] = stacked[~still]
+        self._still: NDArray[np.int64] = self._kept[still[self._is_kept]]
+        self._anew: tuple[RowT, ...] = tuple(rule for rule, is_still in zip(rules, still, strict=True) if not is_still)
+        self._stacks: MixedStacks | None = None
 
     @property
     def nbytes(self) -> int:
@@ -145,8 +138,10 @@ class PolicyMatrix(ABC, Generic[RowT]):
         return AffectedRows(self._of_policies[policy])
 
     def _dependencies_of(self, rules: Sequence[RowT]) -> list[Dependency]:
-        kept = self._independent.index
-        found: list[Dependency] = self._independent.dependencies([rule for rule in rules if rule in kept])
+        kept, direct = self._independent.index, self._independent.direct
+        found: list[Dependency] = self._independent.dependencies(
+            rule for rule in rules if rule in kept and rule not in direct
+        )
         return found + dependencies_of(self._context, [rule.root for rule in rules if rule not in kept], self.pod)
 
     def answers(self, rows: Rows) -> Array:
@@ -160,7 +155,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
         frame = self._context.frame(self.pod, rows)
         known: Array | None = frame.memo.get(self)
         if known is None:
-            self._independent.refresh()
+            self._independent.refresh(whole=not is_few(rows))
             known = frame.memo[self] = self._work_out(rows, frame)
         if is_few(rows):
             self._known = (version, rows, known)
@@ -230,11 +225,13 @@ class PolicyMatrix(ABC, Generic[RowT]):
         matrix = self._independent_results
         if is_few(rows):
             results = np.empty((self._is_kept.size, frame.rows), into.dtype)
-            results[self._kept_at] = matrix[self._kept[:, None], rows]
-            stacks, batch = own_stacks(self._own)
+            results[self._still_at] = matrix[self._still[:, None], rows]
+            if self._stacks is None:
+                self._stacks = self._find_stacks()
+            stacks, batch = self._stacks
             batch.evaluate(frame)
             for stack, places in stacks:
-                results[self._own_at[places], _NUMBERS[: frame.rows]] = stack.result(frame)
+                results[places] = stack.result(frame)
             for step in self._steps:
                 longer = into[: step.stop - step.start]
                 combine(longer, results[step], out=longer)
@@ -250,6 +247,11 @@ class PolicyMatrix(ABC, Generic[RowT]):
         for policy, is_kept in zip(self._policy_of, self._is_kept, strict=True):
             combine(into[policy], matrix[next(kept), rows] if is_kept else next(rest), out=into[policy])
         return into
+
+    def _find_stacks(self) -> MixedStacks:
+        """Put the rules of one shape together, with where their results stand."""
+        stacks, batch = self._independent.own_stacks(self._anew)
+        return [(stack, self._anew_at[places[:, 0]]) for stack, places in stacks], batch
 
     @property
     @abstractmethod
@@ -297,10 +299,15 @@ class ScoreMatrix(PolicyMatrix[ScoreRow]):
     def _independent_results(self) -> Array:
         return self._independent.parts
 
+    @cached_property
+    def _weights(self) -> Array:
+        """What the rules of each policy weigh together, 1 where that is nothing. Shapes: (P, 1)."""
+        weights = [sum(rule.rule.weight for rule in rules) for rules in self._speaking]
+        return np.maximum(np.array(weights, np.float64), 1.0)[:, None]
+
     def _work_out(self, rows: Rows, frame: RuleFrame) -> Scores:
         total = self._combine(np.add, np.zeros((len(self._speaking), frame.rows)), rows, frame)
-        weights = [sum(rule.rule.weight for rule in rules) for rules in self._speaking]
-        total /= np.maximum(np.array(weights, np.float64), 1.0)[:, None]
+        total /= self._weights
         total += 0.5
         return np.floor(total, out=total).astype(np.int64)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,10 +27,10 @@ from policysched.framework import NO_ROWS, Aspect, Codes, Mask, Rows, Status, un
 from policysched.language.evaluation.columns import Batch, evaluate_columns, missing_inputs
 from policysched.language.evaluation.frames import Frame
 from policysched.language.evaluation.stacks import alike, stack
-from policysched.language.ir.graph import ANY_KEY, Input, Typed
+from policysched.language.ir.graph import ANY_KEY, Input, Typed, per_graph
 from policysched.language.ir.types import Shape
 from policysched.pausing import Pausing, finished
-from policysched.rules.compile.graphs import is_pod_independent, reads_namespaces, shared_parts
+from policysched.rules.compile.graphs import is_pod_independent, reads_image_sizes, reads_namespaces, shared_parts
 from policysched.rules.compile.policy import CompiledFilter, CompiledScore
 from policysched.rules.dependencies.aggregates import hold
 from policysched.rules.dependencies.context import EvaluationContext, RuleFrame, number
@@ -56,6 +57,15 @@ LIVELY = Aspect.USAGE | Aspect.PODS | Aspect.AGE | Aspect.METRICS
 Lack = tuple[Input, bool]
 """A missing input, and whether the condition is false for it and not unknown."""
 Values = NDArray[np.float64]
+
+
+@per_graph
+def is_direct(root: Typed) -> bool:
+    """Return whether placements change what a graph says that reads nothing of the pod, and on their rows alone."""
+    if not aspects_read(root.inputs) & (Aspect.USAGE | Aspect.PODS):
+        return False
+    elsewhere = any(True for _ in shared_parts([root], timed=True))
+    return not (elsewhere or reads_image_sizes([root]) or reads_namespaces(root))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,6 +217,7 @@ class ScoreStack:
 
 Places = NDArray[np.intp]
 Stacks = tuple[list[tuple[FilterStack, Places]], list[tuple[ScoreStack, Places]], Batch]
+MixedStacks = tuple[list[tuple[FilterStack | ScoreStack, Places]], Batch]
 
 
 def stacks_of(filters: Sequence[tuple[int, FilterRow]], scores: Sequence[tuple[int, ScoreRow]]) -> Stacks:
@@ -223,6 +234,14 @@ def stacks_of(filters: Sequence[tuple[int, FilterRow]], scores: Sequence[tuple[i
     scoring = [(ScoreStack([rule for _, rule in found]), _places(found)) for found in _alike(scores)]
     roots = [*(one.root for one, _ in filtering), *(one.root for one, _ in scoring)]
     return filtering, scoring, Batch(roots)
+
+
+def mixed_stacks(rules: tuple[RuleRow, ...]) -> MixedStacks:
+    """Put rules of one shape together, with their places among all, and what evaluates all of them."""
+    filters = [(place, rule) for place, rule in enumerate(rules) if isinstance(rule, FilterRow)]
+    scores = [(place, rule) for place, rule in enumerate(rules) if isinstance(rule, ScoreRow)]
+    filtering, scoring, batch = stacks_of(filters, scores)
+    return [*filtering, *scoring], batch
 
 
 def _alike(rules: Sequence[tuple[int, RowT]]) -> list[list[tuple[int, RowT]]]:
@@ -295,11 +314,14 @@ class RefreshGroup:
     """Rules that are written at the same time. It is a dependency: what it reaches, its readers have to read again."""
 
     __slots__ = ("_affected", "_context", "_generation", "_held", "_position", "_reads", "_reads_namespaces",
-                 "_results", "_roots", "_stacks", "_stamps", "batch", "rules", "scoring", "stamp")  # fmt: skip
+                 "_results", "_roots", "_stacks", "_stamps", "batch", "is_direct", "rules", "scoring",
+                 "stamp")  # fmt: skip
 
     def __init__(self, results: PodIndependentResults, rules: Sequence[tuple[int, RuleRow]]) -> None:
         self._roots = [rule.root for _, rule in rules]
         self.rules = rules
+        self.is_direct: bool = all(is_direct(root) for root in self._roots)
+        """Whether the rules are evaluated anew by who asks about few rows."""
         self.scoring = [index for index, rule in rules if isinstance(rule, ScoreRow)]
         """The places of those that score."""
         self.batch = Batch(self._roots)
@@ -314,7 +336,7 @@ class RefreshGroup:
     def refresh(self) -> None:
         """Bring the results up to date."""
         if (results := self._results()) is not None:
-            results.refresh()
+            results.refresh(whole=self.is_direct)
 
     @property
     def stacks(self) -> Stacks:
@@ -375,11 +397,15 @@ class PodIndependentResults:
     ) -> None:
         self.context = context
         self._version: object = None
+        """When the results were last brought up to date, but perhaps those of direct rules."""
+        self._whole_version: object = None
         own_filters = [rule for rule in filters if is_pod_independent(rule.root)]
         own_scores = [rule for rule in scores if is_pod_independent(rule.root)]
         placed: list[tuple[int, RuleRow]] = [*enumerate(own_filters), *enumerate(own_scores)]
         self.index = {rule: index for index, rule in placed}
         """The place of each rule among those of its kind."""
+        self.direct: frozenset[RuleRow] = frozenset(rule for rule in self.index if is_direct(rule.root))
+        """Rules that whoever asks about few rows evaluates: placements change what they say, on their rows alone."""
         self.codes: NDArray[np.int32] = np.zeros((len(own_filters), 0), np.int32)
         """Codes of filter rules, FINE where they hold. Shapes: (F, C)."""
         self.values: NDArray[np.float64] = np.zeros((len(own_scores), 0))
@@ -388,12 +414,20 @@ class PodIndependentResults:
         """Values of score rules, clipped and weighted. Shapes: (S, C)."""
         self.stamps = [0] * len(own_scores)
         """How often each score rule was written."""
-        context.seed(context.no_pod, [rule.root for _, rule in placed])
         self._rules = placed
+        self.seed()
         # Those were written before this one was made: nobody ever waits for who waits for him.
         self._earlier = {rule: weakref.ref(context.results[rule]) for _, rule in placed if rule in context.results}
         self._groups: list[RefreshGroup] | None = None
         """None until they are first needed."""
+        self.batch_of = lru_cache(maxsize=256)(Batch)
+        """What evaluates some graphs together; pod classes for which the same rules speak have the same."""
+        self.own_stacks = lru_cache(maxsize=256)(mixed_stacks)
+        """The same of some rules for few rows: those of one shape together."""
+
+    def seed(self) -> None:
+        """Find out what the rules make of no pod and no node, for all frames."""
+        self.context.seed(self.context.no_pod, [rule.root for _, rule in self._rules])
 
     def dependencies(self, rules: Iterable[RuleRow]) -> list[Dependency]:
         """Return what tells when results of some of the rules have to be read again on rows that did not change."""
@@ -401,14 +435,23 @@ class PodIndependentResults:
             finished(self._grouping())
         return list(dict.fromkeys(self._group_of[rule] for rule in rules))
 
-    def refresh(self) -> None:
-        """Write the results again where something changed."""
+    def refresh(self, *, whole: bool = True) -> None:
+        """Write the results again where something changed; those of direct rules if all are wanted."""
         version = self.context.version
-        if version != self._version:
-            self._version = version
-            finished(self.refreshing())
+        if version == (self._whole_version if whole else self._version):
+            return
+        try:
+            finished(self.refreshing(whole=whole))
+        except BaseException:  # half of it is written
+            self._version = self._whole_version = None
+            for group in self._groups or ():
+                group.forget()
+            raise
+        self._version = version
+        if whole:
+            self._whole_version = version
 
-    def refreshing(self) -> Pausing[None]:
+    def refreshing(self, *, whole: bool = True) -> Pausing[None]:
         """Write the results again where something changed, pausing after each rule or group of rules.
 
         What changes meanwhile is written when the results are refreshed next.
@@ -417,6 +460,8 @@ class PodIndependentResults:
             yield from self._grouping()
         columns = self.context.cluster.nodes.columns
         for group in self._groups or ():
+            if group.is_direct and not whole:
+                continue
             capacity = columns.capacity
             if self.codes.shape[1] != capacity:
                 self.codes = np.full((len(self.codes), capacity), FINE, np.int32)
@@ -495,7 +540,7 @@ class PodIndependentResults:
         for index, rule in self._rules:
             reads = Reads([rule.root], self.context.no_pod, self.context)
             held.append(reads)
-            key: Hashable = (reads.aspects, reads.counts)
+            key: Hashable = (reads.aspects, reads.counts, is_direct(rule.root))
             if any(_is_lively(node) for node in shared_parts([rule.root], timed=True)):
                 key = rule
             together.setdefault(key, []).append((index, rule))

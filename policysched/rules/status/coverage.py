@@ -1,4 +1,4 @@
-"""Input coverage: on how many nodes a policy's inputs are present, and warnings about what is on none.
+"""On how many nodes each input of a policy is present, with warnings for inputs on none.
 
 A label that no node has is most often a misspelt one, so the warning names the nearest that some node has. It never
 keeps a policy from compiling: the nodes may come later. Counts change with every node; they are told anew only where
@@ -37,7 +37,7 @@ from policysched.language.ir.tree import (
 )
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.suggestions import did_you_mean, shown
-from policysched.language.syntax.parser import parse
+from policysched.language.syntax.parsing import parse
 from policysched.model.objects import Node
 from policysched.model.policy import PolicyKey, PolicySpec
 from policysched.model.requests import allocatable
@@ -49,6 +49,8 @@ from policysched.rules.policy_set.store import StoredPolicy
 MOST_INPUTS = 100
 """How many inputs of a policy a status tells."""
 MOST_COMPARED = 300
+MOST_TEXTS = 1024
+"""Of how many texts the references are remembered."""
 _LOOKS_LIKE = str.maketrans("OolIS", "00115")
 """Characters that are read as others: H1OO for H100."""
 _ALWAYS = frozenset(("cpu", "memory", "pods", "ephemeral-storage"))
@@ -79,7 +81,7 @@ class Reference:
 
 def references_by_text(spec: PolicySpec) -> Iterator[tuple[Reference, ...]]:
     """Find the references of a spec that compiles, one text at a time."""
-    return (tuple(_in_text(field, text, start)) for field, text, start in _texts(spec))
+    return (_in_text(field, text, start) for field, text, start in _texts(spec))
 
 
 def _texts(spec: PolicySpec) -> Iterator[tuple[str, str, str]]:
@@ -97,7 +99,13 @@ def _texts(spec: PolicySpec) -> Iterator[tuple[str, str, str]]:
             yield f"spec.scores[{index}].cases[{line}]", case, "case"
 
 
-def _in_text(field: str, text: str, start: str) -> Iterator[Reference]:
+@lru_cache(maxsize=MOST_TEXTS)
+def _in_text(field: str, text: str, start: str) -> tuple[Reference, ...]:
+    """Find the references of a text; statuses are looked at again and again, and parsing takes longest."""
+    return tuple(_found_in(field, text, start))
+
+
+def _found_in(field: str, text: str, start: str) -> Iterator[Reference]:
     tree = parse(text, start)
     if isinstance(tree, Diagnostic):
         return

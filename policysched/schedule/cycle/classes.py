@@ -1,4 +1,4 @@
-"""Pod classes (equivalence classes): pods that scheduling cannot tell apart share one evaluation.
+"""Keys of pod classes: pods equal in all that scheduling reads share one cached evaluation.
 
 The key of a class holds every field of a pod, as bytes of its encoded parts, but those that `LEFT_OUT` names: in these
 siblings differ for no reason that matters. Of owners only the workload counts by which a pod is spread. What policies
@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from policysched.model.objects import Container, Metadata, Pod, PodStatus, Volume, workload_owner
+from policysched.model.objects import Container, Metadata, Pod, PodResourceClaim, PodStatus, Volume, workload_owner
 
 _NO_RULE: Final = "no plugin reads it, and policies that do add it"
 _PER_POD: Final = "the filters that read it have answers of a pod's own"
@@ -36,6 +36,13 @@ LEFT_OUT: Final[Mapping[type[msgspec.Struct], Mapping[str, str]]] = {
         "nominated_node_name": "it is looked at for each pod when a node is chosen",
         "qos_class": _NO_RULE,
         "start_time": "only placed pods have one",
+        "resource_claim_statuses": _PER_POD,
+        "extended_resource_claim_status": "only placed pods have one",
+    },
+    PodResourceClaim: {
+        "name": "it names no more than a place in the pod",
+        "resource_claim_name": _PER_POD,
+        "resource_claim_template_name": _PER_POD,
     },
     Container: {"name": "it leads to the container's status alone, and is there where a pod has any"},
     Volume: {
@@ -77,6 +84,8 @@ def class_key(pod: Pod, extra: Hashable = None) -> Hashable:
     told: dict[str, Any] = {}
     if spec.volumes:
         told["volumes"] = [one for one in _told(spec.volumes) if one != _NO_VOLUME]
+    if spec.resource_claims:
+        told["resource_claims"] = _told(spec.resource_claims)
     if status == _NO_STATUS:
         status = ()
         told["containers"] = _told(spec.containers)

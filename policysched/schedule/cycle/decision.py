@@ -38,7 +38,7 @@ class Decision:
     row: int = -1
     """The selected node's row, −1 where no node was feasible."""
     tied: RowNumbers = field(default_factory=lambda: NO_ROWS)
-    """The rows of the highest total, often many: they are listed only on request."""
+    """The rows that are equally good, and better than all others, often many: they are listed only on request."""
     feasible_count: int = 0
     nominated: bool = False
     """True where the pod's nominated node fits, which is then the only one looked at."""
@@ -50,7 +50,7 @@ class Decision:
 
     @property
     def best(self) -> list[int]:
-        """The rows of the highest total."""
+        """The rows that are equally good, and better than all others."""
         rows: list[int] = self.tied.tolist()
         return rows
 

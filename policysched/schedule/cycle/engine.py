@@ -48,7 +48,7 @@ BYTES_PER_KEY_BYTE = 6
 
 MOST_EARLIER = 4
 """Of how many earlier sets of policies evaluations are kept, to go on with what they found. Each keeps the results of
-its rules, too."""
+its rules, too; those that differ in weights alone have the same ones, and count as one."""
 
 
 class Engine:
@@ -76,7 +76,14 @@ class Engine:
         """
         before = [one for kept in self._earlier if (one := kept()) is not None]
         used = {id(one.profile) for one in self._evaluations.values()}
-        kept = [one for one in (self.profile, *before) if id(one) in used and one is not profile][:MOST_EARLIER]
+        kept, others = list[Profile](), list[Profile]()
+        for one in (self.profile, *before):
+            if id(one) not in used or one is profile:
+                continue
+            if not any(one.has_plugins_of(other) for other in (profile, *others)):
+                others.append(one)
+            if len(others) <= MOST_EARLIER:
+                kept.append(one)
         self.profile, self._earlier = profile, [ref(one) for one in kept]
         known = {id(one) for one in (profile, *kept)}
         return [self._evaluations.pop(key) for key, one in [*self._evaluations.items()] if id(one.profile) not in known]
@@ -109,6 +116,8 @@ class Engine:
         key = self.key(pod) if key is None else key
         generations = self._generations()
         evaluation = self._evaluations.get(key)
+        if evaluation is not None and evaluation.profile is not self.profile:
+            evaluation.reweigh(self.profile)
         if evaluation is None or evaluation.profile is not self.profile or evaluation.generations != generations:
             earlier = self._earlier_results(pod, key)
             evaluation = Evaluation(self.cluster, self.profile, pod, generations, times, earlier)
@@ -175,7 +184,7 @@ class Engine:
         Before one is chosen, others may lay answers of theirs over it: see `laid_over` in `per_pod_results`.
         """
         of_class = evaluation = self.evaluate(pod, key)
-        if (plugins := self.profile.per_pod_plugins(pod)) is not None:
+        if (plugins := self.profile.per_pod_plugins(pod, self.cluster)) is not None:
             evaluation = with_per_pod_results(evaluation, self.profile, pod, plugins)
         evaluation = self._with_nominations(pod, evaluation)
         if evaluation is not of_class and self.times is not None:
@@ -215,12 +224,11 @@ class Engine:
         return self._choose_best(pod, evaluation)
 
     def _choose_best(self, pod: Pod, evaluation: Evaluation) -> Decision:
-        """Draw among the feasible nodes with the highest total."""
+        """Draw among the best of the feasible nodes."""
         feasible_count, part = evaluation.feasible_count, evaluation.out_of_tree
         if part is not None and feasible_count > 1 and evaluation.score_failure is None:
             evaluation = with_out_of_tree_scores(evaluation, part)
-        ranking = evaluation.ranking()
-        [tied] = (ranking == ranking[ranking.argmax()]).nonzero()
+        tied = evaluation.best()
         if self.times is not None:
             self.times.lap(SCORED)
         if feasible_count > 1 and (failure := evaluation.failed_score()) is not None:

@@ -37,7 +37,14 @@ from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing, finished
 from policysched.schedule.cycle.results.earlier import EarlierResults
-from policysched.schedule.cycle.results.joint_results import JointFilters, JointScores, joint_filters, joint_scores
+from policysched.schedule.cycle.results.joint_results import (
+    JointFilters,
+    JointScores,
+    TierSums,
+    adding_by_tier,
+    joint_filters,
+    joint_scores,
+)
 from policysched.schedule.cycle.results.out_of_tree_results import KnownAnswers, OutOfTreePart
 from policysched.schedule.cycle.results.plugin_results import (
     PRESENCE,
@@ -199,7 +206,9 @@ class Evaluation:
     filter_failure: Status | None
     """The status of a filter that failed on some node."""
     ranked: NDArray[np.signedinteger]
-    """Each row's sum of scores that need no normalising, `infeasible` for rows that are not feasible."""
+    """Each row's sum of tier 0's scores that need no normalising, `infeasible` for rows that are not feasible."""
+    higher: dict[int, NDArray[np.signedinteger]]
+    """The same of each higher tier in which something scores, the highest first."""
     scored: bool
     """Whether any plugin scores; without one every node's total is 1."""
     score_failure: Status | None
@@ -254,12 +263,15 @@ class Evaluation:
         self.filter_failure = None
         self.ranked = np.zeros(0, _width(profile))
         self.infeasible = int(np.iinfo(self.ranked.dtype).min)
+        self.higher = {}
         self.scored = bool(profile.scores or profile.extenders)
         self.scores: list[ScoreResults] = []
         """The score plugins that have something to say; up to date where a row is feasible, and after `score`."""
         self._filtering: Sequence[FilterResults | JointFilters] = ()
         self._ranking: Sequence[ScoreResults | JointScores] = ()
         """The same filters and scores, those that answer together as one; known once all rows were asked about."""
+        self._adding: Mapping[int, Sequence[ScoreResults | TierSums]] = {}
+        """The scores that need no normalising, by tier."""
         self.score_failure = None
         self.known = {}
         self._scored: int | None = None
@@ -277,12 +289,30 @@ class Evaluation:
         results = sum(one.nbytes for one in self.filters) + sum(one.nbytes for one in self.scores)
         results += sum(one.nbytes for one in self.known.values())
         results += sum(one.nbytes for one in self._ranking if isinstance(one, JointScores))
-        self.nbytes = BYTES + results + self.first.nbytes + self.ranked.nbytes
+        sums = self.ranked.nbytes + sum(one.nbytes for one in self.higher.values())
+        self.nbytes = BYTES + results + self.first.nbytes + sums
 
     @property
     def to_be_measured(self) -> bool:
         """Whether it was refreshed so often that it may have grown since it was measured."""
         return self._refreshes % MEASURED_EVERY == 1
+
+    def reweigh(self, profile: Profile) -> None:
+        """Go on under a profile that has the same plugins by other weights, where these change sums alone."""
+        if not profile.has_plugins_of(self.profile) or _width(profile) != self.ranked.dtype:
+            return
+        weights = {plugin.name: weight for plugin, weight in profile.scores}
+        changed = [one for one in self.scores if one.weight != weights[one.plugin.name]]
+        if any(not one.is_raw for one in changed):
+            return
+        for one in changed:
+            one.weight = weights[one.plugin.name]
+        for group in self._ranking:
+            if isinstance(group, JointScores):
+                group.reweigh()
+        self.profile = profile
+        if changed:
+            self._rank(slice(0, self.cluster.nodes.size))
 
     def handed_over(self) -> EarlierResults | None:
         """Return what an evaluation under other policies can go on with, brought up to date; this one ends with that.
@@ -351,6 +381,8 @@ class Evaluation:
             asked(self.times, one.plugin.name, SCORE, one.recompute, nodes.columns.capacity, nodes.size)
             yield
         self._ranking = joint_scores(self.scores, nodes.columns.capacity, self.ranked.dtype)
+        self._adding = adding_by_tier(self._ranking)
+        self.higher = {tier: np.full_like(self.ranked, self.infeasible) for tier in self._adding if tier}
         self._rank(slice(0, nodes.size))
 
     def _update_scores(self, changes: RowChanges, judged: RowNumbers | None) -> None:
@@ -399,15 +431,31 @@ class Evaluation:
         feasible: Mask = self.first[: self.cluster.nodes.size] == FEASIBLE
         return feasible
 
-    def ranking(self) -> NDArray[np.signedinteger]:
-        """Return the totals that order the rows, `infeasible` for rows that are not feasible.
+    def best(self) -> RowNumbers:
+        """Return the feasible rows of the highest total; some row is feasible.
+
+        Of the rows that have the highest total of a tier those of the next lower tier decide, down to tier 0.
+        """
+        first, *lower = (*self.higher, 0)
+        ranking = self.ranking(first)
+        best: RowNumbers
+        [best] = (ranking == ranking[ranking.argmax()]).nonzero()
+        for tier in lower:
+            if best.size == 1:
+                break
+            totals = self.ranking(tier).take(best)
+            best = best.take((totals == totals[totals.argmax()]).nonzero()[0])
+        return best
+
+    def ranking(self, tier: int = 0) -> NDArray[np.signedinteger]:
+        """Return the totals of a tier that order the rows, `infeasible` for rows that are not feasible.
 
         Plugins that give every row the same are left out, so these are no decision record's totals.
         Shapes: (N,).
         """
         size = self.cluster.nodes.size
-        ranked = self.ranked[:size]
-        uneven = [one for one in self.scores if one.normalizes and not one.flat]
+        ranked = (self.higher[tier] if tier else self.ranked)[:size]
+        uneven = [one for one in self.scores if one.normalizes and not one.flat and one.tier == tier]
         if not uneven:
             return ranked
         feasible = self.feasible()
@@ -528,14 +576,15 @@ class Evaluation:
             self.filter_failure = self.failure_of(self._failing)
 
     def _rank(self, rows: Rows) -> None:
-        """Add up rows' scores that need no normalising."""
-        first = self.first[rows]
-        ranked = np.zeros(first.size, self.ranked.dtype)
-        for score in self._ranking:
-            if not score.normalizes and not score.flat:
-                ranked += score.values[rows]
-        np.putmask(ranked, first != FEASIBLE, self.infeasible)
-        self.ranked[rows] = ranked
+        """Add up rows' scores that need no normalising, tier by tier."""
+        left_out = self.first[rows] != FEASIBLE
+        for tier, adding in self._adding.items():
+            ranked = np.zeros(left_out.size, self.ranked.dtype)
+            for score in adding:
+                if not score.flat:
+                    ranked += score.values[rows]
+            np.putmask(ranked, left_out, self.infeasible)
+            (self.higher[tier] if tier else self.ranked)[rows] = ranked
 
     def failure_of(self, filters: Iterable[FilterResults]) -> Status | None:
         """Return the status of one of these filters that failed on a node where it was the first to object."""

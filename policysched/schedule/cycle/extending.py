@@ -1,4 +1,4 @@
-"""A decision that HTTP extenders take part in: the only one that waits, between finding nodes and choosing one.
+"""A scheduling cycle with HTTP extenders: Filter and Prioritize calls; the only cycle that awaits.
 
 Extenders are asked about the nodes that every filter lets pass, one after another, and those that score about what is
 left, all at once. Meanwhile the cluster goes on: where it has changed, filters are asked again, and the answers are

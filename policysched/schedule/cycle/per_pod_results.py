@@ -1,4 +1,4 @@
-"""Results that belong to one pod, of volume and out-of-tree plugins, laid over the evaluation of its class.
+"""Answers of volume and out-of-tree plugins to one pod, laid over the evaluation of its class.
 
 Siblings of a StatefulSet are equal but for their claims. Their class is evaluated without these; the plugins that read
 them are asked about the pod at hand, on all rows, and what they say is laid over what the class's plugins say, in the
@@ -42,7 +42,7 @@ def with_per_pod_results(evaluation: Evaluation, profile: Profile, pod: Pod, plu
     """
     if not evaluation.cluster.nodes.count:
         return evaluation
-    cycle = PodCycle(pod, evaluation.cluster) if profile.has_out_of_tree_cycle else None
+    cycle = PodCycle(pod, evaluation.cluster) if profile.out_of_tree_cycle else None
     prepared = _PodPreFilter(evaluation, profile, cycle)
     prepared.run(pod, plugins.filters)
     if cycle is None and prepared.changes_nothing:
@@ -230,12 +230,20 @@ def _lay_filters(made: Evaluation, filters: Sequence[FilterResults], again: Sequ
 def _count(made: Evaluation, size: int) -> None:
     """Bring the number of nodes that are left, and their sums of scores, up to the verdicts."""
     made.feasible_count = size - int(np.count_nonzero(made.first))
-    made.ranked = made.ranked[:size].copy()
-    np.putmask(made.ranked, made.first != FEASIBLE, made.infeasible)
+    made.ranked = _left(made, made.ranked[:size])
+    if made.higher:
+        made.higher = {tier: _left(made, sums[:size]) for tier, sums in made.higher.items()}
+
+
+def _left(made: Evaluation, sums: NDArray[np.signedinteger]) -> NDArray[np.signedinteger]:
+    """Return sums without those of nodes that are not left."""
+    sums = sums.copy()
+    np.putmask(sums, made.first != FEASIBLE, made.infeasible)
+    return sums
 
 
 def _lay_scores(made: Evaluation, scores: Sequence[ScoreResults]) -> None:
-    """Add scores that need no normalising to the sums; the others are added when nodes are ranked."""
+    """Add scores that need no normalising to tier 0's sums; the others are added when nodes are ranked."""
     capacity, size = made.cluster.nodes.columns.capacity, made.cluster.nodes.size
     for one in scores:
         times = None if isinstance(one.plugin, GivenScores) else made.times  # these were measured when they were asked

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -175,16 +176,19 @@ async def run_post_filters(
     for plugin in plugins:
         result = await awaited(timing, plugin.name, POST_FILTER, _answer(plugin, pod, failed))
         status = result.status
+        if found.cleanups:
+            result = replace(result, cleanups=found.cleanups + result.cleanups)
         if status is None or status.code in (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
             return result
         if not status.rejects:
-            return PostFilterResult(Status(Code.ERROR, status.reasons, plugin.name))
+            return PostFilterResult(Status(Code.ERROR, status.reasons, plugin.name), cleanups=result.cleanups)
         reasons += status.reasons
         found = PostFilterResult(
             unschedulable(*reasons),
             found.nominated_node if result.nominated_node is None else result.nominated_node,
             details=result.details or found.details,
             rejectors=found.rejectors | result.rejectors,
+            cleanups=result.cleanups,
         )
     return found
 

@@ -6,16 +6,20 @@ three shapes. Empty keys are left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
+from policysched.devices import Refusals
 from policysched.framework import Cluster, Mask, PostFilterResult, Status
+from policysched.model.objects import DeviceResult, ResourceClaim
 from policysched.pausing import Pausing, finished
 from policysched.plugins.default_preemption.guards import Guarded
 from policysched.plugins.default_preemption.plugin import PreemptionDetails
+from policysched.plugins.dynamic_resources.claim_rows import NO_DEVICES
+from policysched.plugins.dynamic_resources.plugin import DynamicResources
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.plugin.record import describing
 from policysched.schedule.cycle.decision import Decision
@@ -25,6 +29,8 @@ from policysched.schedule.cycle.per_pod_results import with_out_of_tree_scores
 Record = dict[str, Any]
 AT_ONCE: Final = 512
 """How many nodes are told of between two pauses."""
+MOST_EXPLAINED: Final = 20
+"""Of how many nodes it is told what stands against their devices."""
 
 
 def make_record(
@@ -61,10 +67,12 @@ def making_record(
         record["preFilter"] = _status(decision.rejection)
     else:
         record["rejected"] = _rejected(decision)
+        record["refusedDevices"] = _refused_devices(decision, record["rejected"])
         columns = _columns(decision, feasible)
     if decision.row < 0:
         record["fitError"] = decision.fit_error()
         record |= _preemption(outcome) if outcome is not None else {}
+    record["devices"] = _devices(decision)
     yield
     if columns is not None:
         record |= yield from _scores(columns, [names[row] for row in np.flatnonzero(feasible).tolist()])
@@ -88,6 +96,43 @@ def _preemption(outcome: PostFilterResult) -> Record:
 def _details(outcome: PostFilterResult) -> Record:
     details = outcome.details
     return details.describe() if isinstance(details, PreemptionDetails | Guarded) else {}
+
+
+def _devices(decision: Decision) -> Record:
+    """Say which devices the pod's claims have, or would get, on the selected node."""
+    plugin = _plugin_of_devices(decision)
+    if plugin is None or decision.row < 0:
+        return {}
+    taken = plugin.devices_on(decision.pod, decision.node, decision.cluster)
+    return {claim.metadata.name: [_device(one) for one in got.devices.results] for claim, got in taken}
+
+
+def _refused_devices(decision: Decision, rejected: Mapping[str, Any]) -> Record:
+    """Say of the first nodes without the devices that claims need what stands against those that they have."""
+    plugin = _plugin_of_devices(decision)
+    if plugin is None:
+        return {}
+    reasons = list(NO_DEVICES.reasons)
+    nodes = [node for node, why in rejected.items() if why["plugin"] == plugin.name and why["reasons"] == reasons]
+    told = {node: plugin.refusals_on(decision.pod, node, decision.cluster) for node in sorted(nodes)[:MOST_EXPLAINED]}
+    return {node: [_refusal(*one) for one in refusals] for node, refusals in told.items()}
+
+
+def _refusal(claim: ResourceClaim, refusals: Refusals) -> Record:
+    told: Record = {"claim": claim.metadata.name, "request": refusals.request, "fitting": refusals.fitting}
+    return told | {"asked": refusals.asked or "all", "refused": dict(sorted(refusals.reasons.items()))}
+
+
+def _plugin_of_devices(decision: Decision) -> DynamicResources | None:
+    plugins = decision.evaluation.profile.reserves
+    return next((one for one in plugins if isinstance(one, DynamicResources)), None)
+
+
+def _device(result: DeviceResult) -> Record:
+    told: Record = {
+        "request": result.request, "driver": result.driver, "pool": result.pool, "device": result.device,
+    }  # fmt: skip
+    return told | ({"consumedCapacity": dict(result.consumed_capacity)} if result.consumed_capacity else {})
 
 
 def _result(decision: Decision) -> str:
@@ -136,6 +181,8 @@ class Columns:
     """The final scores of the feasible nodes, by plugin."""
 
     by_plugin: dict[str, list[int]]
+    tiers: tuple[int, ...]
+    """The tiers of these plugins."""
     scored: bool
     """Whether the profile scores at all."""
 
@@ -150,20 +197,29 @@ def _columns(decision: Decision, feasible: Mask) -> Columns | None:
     if not some or evaluation.failed_score() is not None:
         return None
     shown = [one for one in evaluation.scores if not one.left_out]
-    return Columns({one.plugin.name: one.final(feasible)[feasible].tolist() for one in shown}, evaluation.scored)
+    by_plugin = {one.plugin.name: one.final(feasible)[feasible].tolist() for one in shown}
+    return Columns(by_plugin, tuple(one.tier for one in shown), evaluation.scored)
 
 
 def _scores(columns: Columns, nodes: Sequence[str]) -> Pausing[Record]:
     plugins, by_node = tuple(columns.by_plugin), zip(*columns.by_plugin.values(), strict=True)
     if not plugins:
         return {"scores": {}, "total": dict.fromkeys(nodes, 0 if columns.scored else 1)}
-    scores, total = {}, {}
+    scores, total, tiers = {}, {}, {}
+    higher = sorted({*columns.tiers} - {0}, reverse=True)
     for node, parts in zip(nodes, by_node, strict=True):
         scores[node] = dict(zip(plugins, parts, strict=True))
         total[node] = sum(parts) if columns.scored else 1
+        if higher:
+            tiers[node] = {str(tier): _sum(tier, columns.tiers, parts) for tier in higher}
+            total[node] -= sum(tiers[node].values())
         if not len(total) % AT_ONCE:
             yield
-    return {"scores": scores, "total": total}
+    return {"scores": scores, "total": total, "tiers": tiers}
+
+
+def _sum(tier: int, tiers: Sequence[int], parts: Sequence[int]) -> int:
+    return sum(part for part, one in zip(parts, tiers, strict=True) if one == tier)
 
 
 def _rules(

@@ -1,4 +1,4 @@
-"""What-if: the verdict of a pod class on nodes with some pods taken away or added.
+"""What-if: filter verdicts with pods added to or removed from nodes (PreFilterExtensions AddPod/RemovePod).
 
 Preemption and simulations ask it. Nothing is changed by asking, neither the cluster nor what is kept of any class, and
 it costs what the pods at hand and the filters cost, however many nodes and classes there are. `Trial` is about one

@@ -64,7 +64,7 @@ class Queue:
         self._clock, self._cluster = clock, cluster
         self.max_unschedulable = max_unschedulable
         self._pods: dict[str, QueuedPod] = {}
-        self._queues = PodQueues(clock, sort, profiles, backoff or Backoff())
+        self._queues = PodQueues(clock, sort, cluster, profiles, backoff or Backoff())
         self._in_flight = InFlight()
         self._timing: Timing | None = None
         self._timers = Timers(clock, cluster)

@@ -9,8 +9,9 @@ Source: pkg/scheduler/framework/types.go (QueuedPodInfo).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from policysched.model.objects import Pod
 
@@ -29,8 +30,7 @@ class Stage(Enum):
     IN_FLIGHT = "in flight"
 
 
-@dataclass(slots=True, eq=False)
-class QueuedPod:
+class QueuedPod(msgspec.Struct, eq=False):
     """A pending pod and the history of its attempts.
 
     Units: times are seconds of the monotonic clock.

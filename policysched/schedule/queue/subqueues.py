@@ -20,7 +20,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
 
-from policysched.framework import Clock, Code, PreEnqueuePlugin, QueueSortPlugin
+import msgspec
+
+from policysched.framework import Clock, Cluster, Code, PreEnqueuePlugin, QueueSortPlugin
 from policysched.schedule.queue.hints import NO_INTERESTS, Interests, QueueingStrategy
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.queue.unschedulable import UnschedulablePods
@@ -70,8 +72,7 @@ class Backoff:
         return self.last_window(queued) >= math.floor(now)
 
 
-@dataclass(slots=True, eq=False)
-class _Entry:
+class _Entry(msgspec.Struct, eq=False):
     key: Key
     queued: QueuedPod | None
 
@@ -147,7 +148,12 @@ class PodQueues:
     """The active queue, backoff, backoff after errors, and the unschedulable pods."""
 
     def __init__(
-        self, clock: Clock, sort: QueueSortPlugin, profiles: Mapping[str, Interests], backoff: Backoff
+        self,
+        clock: Clock,
+        sort: QueueSortPlugin,
+        cluster: Cluster,
+        profiles: Mapping[str, Interests],
+        backoff: Backoff,
     ) -> None:
         self.profiles = profiles
         self.backoff = backoff
@@ -157,7 +163,7 @@ class PodQueues:
         self._admissions = 0
         """How often plugins were asked while somebody measured."""
         self.waiting = UnschedulablePods()
-        self._clock, self._sort = clock, sort
+        self._clock, self._sort, self._cluster = clock, sort, cluster
         self._active, self._backing_off, self._failed = PodHeap(), PodHeap(), PodHeap()
 
     def take_first(self) -> QueuedPod | None:
@@ -304,7 +310,7 @@ class PodQueues:
         last = gates.get(queued.gated_by)
         order = (last, *(gate for gate in gates.values() if gate is not last)) if last else gates.values()
         for gate in order:
-            if not _passes(gate, queued, timing):
+            if not _passes(gate, queued, self._cluster, timing):
                 queued.gated_by = gate.name
                 queued.rejectors |= {gate.name}
                 return False
@@ -312,12 +318,12 @@ class PodQueues:
         return True
 
 
-def _passes(gate: PreEnqueuePlugin, queued: QueuedPod, timing: Timing | None) -> bool:
+def _passes(gate: PreEnqueuePlugin, queued: QueuedPod, cluster: Cluster, timing: Timing | None) -> bool:
     try:
         if timing is None:
-            status = gate.pre_enqueue(queued.pod)
+            status = gate.pre_enqueue(queued.pod, cluster)
         else:
-            status = measured(timing, gate.name, PRE_ENQUEUE, gate.pre_enqueue, queued.pod)
+            status = measured(timing, gate.name, PRE_ENQUEUE, gate.pre_enqueue, queued.pod, cluster)
     except Exception:
         log.exception("PreEnqueue plugin %s failed for pod %s: keeping the pod out", gate.name, queued.pod.key)
         return False

@@ -1,4 +1,4 @@
-"""Pod counters: for each row a weighted count of the pods there, kept up to date by every placement and removal.
+"""Pod counters: weighted counts of matching pods per node, updated on every placement and removal.
 
 "How many pods with app=web are on this node" is asked for every pod that spreads or repels; here the answer is a column
 that a placement changes in one element. A pod's weight depends on its signature alone, so a counter weighs each

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Hashable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -28,8 +27,7 @@ FIRST_SLOTS = 64
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
-@dataclass(slots=True)
-class PlacedPod:
+class PlacedPod(msgspec.Struct, gc=False):
     """A pod on a row."""
 
     pod: Pod

@@ -38,6 +38,7 @@ from policysched.model.objects import (
     VolumeAttachment,
 )
 from policysched.model.objects.storage import MIGRATED_PLUGINS, claim_name, class_of, is_made_for
+from policysched.pausing import Pausing
 from policysched.state.changes import Change
 from policysched.state.placed.pods import PlacedPod, PodTable
 from policysched.state.tables.columns import Column, ColumnSet
@@ -46,6 +47,50 @@ from policysched.state.volumes.storage import Storage
 
 NO_LIMIT: Final = 2**63 - 1
 """More than can ever be attached."""
+MOST_DRIVERS: Final = 256
+"""Of how many drivers there are columns."""
+
+
+class DriverNumbers:
+    """A number for each row and CSI driver, kept as it is said of rows; drivers that are asked about have a column.
+
+    A node may name any number of drivers, and a column takes memory for all nodes.
+
+    Args:
+        columns: Where columns are made.
+        absent: The number where nothing is said.
+    """
+
+    __slots__ = ("_absent", "_asked", "_columns", "_said")
+
+    def __init__(self, columns: ColumnSet, absent: int) -> None:
+        self._columns, self._absent = columns, absent
+        self._said: dict[int, Mapping[str, int]] = {}
+        self._asked: dict[str, Column] = {}
+
+    def store(self, row: int, numbers: Mapping[str, int]) -> None:
+        """Take what is said of a row."""
+        if numbers:
+            self._said[row] = numbers
+        else:
+            self._said.pop(row, None)
+        for driver, column in self._asked.items():
+            column.data[row] = numbers.get(driver, self._absent)
+
+    def of(self, driver: str) -> NDArray[np.int64]:
+        """Return the numbers of a driver.
+
+        Shapes: (capacity,).
+        """
+        column = self._asked.get(driver)
+        if column is None:
+            if len(self._asked) >= MOST_DRIVERS:
+                self._asked.clear()
+            column = self._asked[driver] = self._columns.new(np.int64, self._absent)
+            for row, numbers in self._said.items():
+                column.data[row] = numbers.get(driver, self._absent)
+        data: NDArray[np.int64] = column.data
+        return data
 
 
 class Attachments:
@@ -56,8 +101,7 @@ class Attachments:
 
     def __init__(self, columns: ColumnSet, nodes: NodeTable, pods: PodTable, storage: Storage) -> None:
         self._columns, self._nodes, self._pods, self._storage = columns, nodes, pods, storage
-        self._counts: dict[str, Column] = {}
-        self._limits: dict[str, Column] = {}
+        self._counts, self._limits = DriverNumbers(columns, 0), DriverNumbers(columns, NO_LIMIT)
         self._limited = columns.new(np.bool_)
         self._has_csi_node = columns.new(np.bool_)
         self._migrated: dict[str, Column] = {}
@@ -93,6 +137,14 @@ class Attachments:
             self._count(row)
         self._stale.clear()
 
+    def refreshing(self) -> Pausing[None]:
+        """Count what is stale, and what becomes so meanwhile, pausing after each row."""
+        while self._stale:
+            while self._renewed:
+                self._renew(self._renewed.pop())
+            self._count(self._stale.pop())
+            yield
+
     def migrated(self, in_tree: str) -> NDArray[np.bool_]:
         """Tell which rows have moved from an in-tree plugin to the driver that took its place."""
         column = self._migrated.get(in_tree)
@@ -119,11 +171,11 @@ class Attachments:
 
     def counts(self, driver: str) -> NDArray[np.int64]:
         """Return how many volumes of a driver are attached."""
-        return self._data(self._counts, driver, 0)
+        return self._counts.of(driver)
 
     def limits(self, driver: str) -> NDArray[np.int64]:
         """Return how many volumes of a driver may be attached, NO_LIMIT where any number may."""
-        return self._data(self._limits, driver, NO_LIMIT)
+        return self._limits.of(driver)
 
     def rows_with(self, volume: CSIVolumeName) -> Collection[int]:
         """Return the rows with a pod that uses a volume."""
@@ -142,7 +194,7 @@ class Attachments:
             elif isinstance(obj, PersistentVolume):
                 self._touch_volume(obj.metadata.name)
             elif isinstance(obj, StorageClass):
-                self._stale.update(range(self._nodes.size))
+                self._touch_class(obj.metadata.name)
             elif isinstance(obj, CSINode):
                 self._touch_node(obj.metadata.name)
             elif isinstance(obj, VolumeAttachment):
@@ -151,9 +203,14 @@ class Attachments:
     def _touch_volume(self, name: str) -> None:
         for key in self._storage.claims_of(name):
             self._touch_users(key)
-        for one in self._storage.attachments.values():
-            if one.spec.source.persistent_volume_name == name:
-                self._touch_node(one.spec.node_name)
+        for one in self._storage.attachments_of(name):
+            self._touch_node(one.spec.node_name)
+
+    def _touch_class(self, name: str) -> None:
+        """Touch the rows with claims of a class that have no volume yet: for them its provisioner counts."""
+        for claim in self._storage.claims.all_stored():
+            if class_of(claim) == name and self._storage.volumes.stored(claim.spec.volume_name) is None:
+                self._touch_users(claim.key)
 
     def _touch_users(self, claim: str) -> None:
         self._stale.update(self._storage.pods[identity].row for identity in self._storage.users(claim))
@@ -193,7 +250,7 @@ class Attachments:
         counts: dict[str, int] = {}
         for one in self.attached(row, used):
             counts[one.driver] = counts.get(one.driver, 0) + 1
-        self._store(self._counts, row, counts, 0)
+        self._counts.store(row, counts)
 
     def _renew(self, row: int) -> None:
         node = self._storage.csi_nodes.get(self._nodes.names[row])
@@ -207,7 +264,7 @@ class Attachments:
             if one.allocatable is not None and one.allocatable.count is not None
         }
         self._limited.data[row] = bool(limits)
-        self._store(self._limits, row, limits, NO_LIMIT)
+        self._limits.store(row, limits)
 
     def _note_used(self, row: int, used: set[CSIVolumeName]) -> None:
         before = self._by_row.pop(row, set())
@@ -220,20 +277,6 @@ class Attachments:
             self._rows_of.setdefault(come, set()).add(row)
         if used:
             self._by_row[row] = used
-
-    def _store(self, columns: dict[str, Column], row: int, values: Mapping[str, int], absent: int) -> None:
-        for driver in columns.keys() | values.keys():
-            column = columns.get(driver)
-            if column is None:
-                column = columns[driver] = self._columns.new(np.int64, absent)
-            column.data[row] = values.get(driver, absent)
-
-    def _data(self, columns: dict[str, Column], driver: str, absent: int) -> NDArray[np.int64]:
-        column = columns.get(driver)
-        if column is None:
-            column = columns[driver] = self._columns.new(np.int64, absent)
-        data: NDArray[np.int64] = column.data
-        return data
 
 
 def _moved(node: CSINode | None) -> list[str]:

@@ -97,6 +97,10 @@ class Assumable(Generic[S]):
         """Return an object as the API server has it."""
         return self._stored.get(key)
 
+    def all_stored(self) -> Iterable[S]:
+        """Return the objects as the API server has them."""
+        return self._stored.values()
+
     def assume(self, obj: S) -> None:
         """Let an object stand before the stored one of the same version.
 
@@ -149,6 +153,9 @@ class Storage:
         """Placed pods with volumes that scheduling looks at, by identity."""
         self._users: dict[str, set[str]] = {}
         self._attached: dict[str, dict[str, VolumeAttachment]] = {}
+        """By node, then by their own names."""
+        self._attachments_of: dict[str, dict[str, VolumeAttachment]] = {}
+        """By volume, then by their own names."""
         self._claims_of: dict[str, set[str]] = {}
 
     def users(self, claim: str) -> Iterable[str]:
@@ -158,6 +165,10 @@ class Storage:
     def attached_to(self, node: str) -> Iterable[VolumeAttachment]:
         """Return the attachments of a node."""
         return self._attached.get(node, {}).values()
+
+    def attachments_of(self, volume: str) -> Iterable[VolumeAttachment]:
+        """Return the attachments of a volume."""
+        return self._attachments_of.get(volume, {}).values()
 
     def claims_of(self, volume: str) -> Iterable[str]:
         """Return the claims that name a volume, by `namespace/name`."""
@@ -196,12 +207,8 @@ class Storage:
                 if not claims:
                     del self._claims_of[obj.spec.volume_name]
             elif isinstance(obj, VolumeAttachment):
-                attached = self._attached.setdefault(obj.spec.node_name, {})
-                attached.pop(obj.metadata.name, None)
-                if come:
-                    attached[obj.metadata.name] = obj
-                if not attached:
-                    del self._attached[obj.spec.node_name]
+                _file(self._attached, obj.spec.node_name, obj, come=come)
+                _file(self._attachments_of, obj.spec.source.persistent_volume_name or "", obj, come=come)
 
     def place(self, placed: PlacedPod) -> bool:
         """Record a pod that came to a node; tell whether it has volumes that matter."""
@@ -225,6 +232,16 @@ class Storage:
             if not users:
                 self._users.pop(key, None)
         return True
+
+
+def _file(table: dict[str, dict[str, VolumeAttachment]], key: str, attachment: VolumeAttachment, *, come: bool) -> None:
+    """Put an attachment under a key, or take it away."""
+    filed = table.setdefault(key, {})
+    filed.pop(attachment.metadata.name, None)
+    if come:
+        filed[attachment.metadata.name] = attachment
+    if not filed:
+        del table[key]
 
 
 def has_volumes(pod: Pod) -> bool:

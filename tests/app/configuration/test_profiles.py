@@ -76,12 +76,12 @@ SCORES = {
 def test_the_default_profile_has_kube_schedulers_plugins_in_their_order() -> None:
     profile = default_profile("me")
     assert (profile.scheduler_name, named(profile.filters), scores(profile)) == ("me", FILTERS, SCORES)
-    assert named(profile.pre_enqueue) == ["SchedulingGates", "DefaultPreemption"]
+    assert named(profile.pre_enqueue) == ["SchedulingGates", "DynamicResources", "DefaultPreemption"]
     assert named(profile.post_filters) == ["DynamicResources", "DefaultPreemption"]
     assert profile.queue_sort.key is not None
     assert profile.prepared is profile.filters
     assert profile.pre_scores == ()
-    assert named(profile.reserves) == ["VolumeBinding"]
+    assert named(profile.reserves) == ["VolumeBinding", "DynamicResources"]
     assert profile.policies_filter
     assert profile.policies_score
 

@@ -110,6 +110,37 @@ def test_pod_that_has_to_leave_a_better_node_lands_where_it_runs_if_that_is_as_g
     assert told(objects, policies=[KEEP]) == {("a", "moves", "n0", place)}
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "moved"),
+    [
+        (0, 0, set()),
+        (0, 1, {("a", "moves", "n2", "n1")}),
+        (1, 0, {("a", "moves", "n1", "n2")}),
+        (1, 7, set()),
+    ],
+)
+def test_plan_follows_the_tier_of_a_policy(before: int, after: int, moved: set[tuple[str, ...]]) -> None:
+    def zone(tier: int) -> Object:
+        rule = {"name": "west", "cases": ['node.labels["zone"] == "west" → 1', "else → 0"]}
+        return policy("zone", tier=tier, scores=[rule])
+
+    objects = [
+        node("n1", labels={"zone": "west"}), node("n2"), bound("fixed", "n1", 3, nodeSelector={"zone": "west"}),
+        bound("a", "n2", 1),
+    ]  # fmt: skip
+    assert told([*objects, zone(before)], policies=[zone(after)]) == moved
+
+
+def test_plan_tells_many_pods_without_a_controller_together() -> None:
+    objects = ours([node("n1"), *(bound(f"p{number}", "n1") for number in range(5)), owned(bound("a", "n1"))])
+    found = policysched.plan(objects, policies=[policy("off", **requiring("false"))])
+    assert [(one.workload, one.pods) for one in found.workloads] == [
+        ("default/* (Pod)", 5),
+        ("default/web (Deployment)", 1),
+    ]
+    assert found.summary.endswith(": default/* (Pod) (5), default/web (Deployment) (1)")
+
+
 def test_plan_names_policies_that_decide_nothing() -> None:
     objects = ours([node("n1"), node("n2"), bound("a", "n1")])
     rules = [policy("all", **requiring("node.free.cpu >= 0")), policy("off", mode="Disabled", **requiring("true"))]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.policy_tests.folders import result_of, results
+from tests.app.policy_tests.folders import SPEC, result_of, results
 
 BOTH = "rejected: {big: [n1]}"
 GOOD = [
@@ -58,6 +58,7 @@ UNKNOWN = [
     ("{notApplied: {polcy: a}}", "there is no policy `polcy`; did you mean `policy`?"),
     ("{protected: [web]}", "there is no pod `web`; there are default/new"),
     ("{nominated: {n9: []}}", "there is no node `n9`"),
+    ("{tiers: {'2': {n2: 1}}}", "there is no tier `2`; there is none"),
 ]
 
 
@@ -82,6 +83,17 @@ def test_a_name_that_is_not_there_is_an_error_with_its_place(tmp_path: Path, exp
     place, _, text = found.problem.partition(": ")
     assert place.startswith(f"{tmp_path}/tests.yaml:8:")
     assert text.startswith(problem)
+
+
+def test_sums_of_tiers_are_expected_by_tier(tmp_path: Path) -> None:
+    spec = f"tier: 3\n{SPEC}"
+    good = result_of(tmp_path, f"{{{BOTH}, tiers: {{'3': {{'*': 50}}}}, total: {{n2: 397}}}}", spec)
+    assert good.passed, (good.problem, good.differences)
+    [one] = result_of(tmp_path, f"{{{BOTH}, tiers: {{'3': {{n2: 5}}}}}}", spec).differences
+    assert (one.field, one.expected, one.got) == ("tests[0].expect.tiers.3", "n2 5", "n2 50")
+    assert one.reasons[0].startswith("n2 has 50 in tier 3, 397: ")
+    problem = result_of(tmp_path, f"{{{BOTH}, tiers: {{'2': {{n2: 1}}}}}}", spec).problem
+    assert problem.endswith("there is no tier `2`; there are 3")
 
 
 def test_a_rule_of_two_policies_is_named_with_its_policy(tmp_path: Path) -> None:

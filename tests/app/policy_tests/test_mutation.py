@@ -42,6 +42,7 @@ def test_operators_bounds_and_units_are_changed_one_at_a_time(text: str, parts: 
 def test_rules_cases_and_what_says_which_pods_are_meant_are_changed() -> None:
     spec = """\
 appliesTo: pod.priority > 0
+tier: 2
 podSelector: {matchLabels: {a: b}}
 filters:
 - {name: f, when: pod.priority > 1, require: node.ready}
@@ -50,8 +51,8 @@ scores:
 """
     found = changes(spec)
     for change in (
-        "without appliesTo", "without podSelector", "without f", "f without when", "without s", "s without normalize",
-        "s without case 1", "s without case 3", "s with cases 1 and 2 swapped",
+        "without appliesTo", "without podSelector", "without tier", "without f", "f without when", "without s",
+        "s without normalize", "s without case 1", "s without case 3", "s with cases 1 and 2 swapped",
     ):  # fmt: skip
         assert change in found
     assert "s with cases 2 and 3 swapped" not in found, "else has to be the last one"

@@ -290,6 +290,9 @@ def test_shortened_record_keeps_the_best_nodes_and_counts_the_others() -> None:
         "leftOut": {"rejected": 1, "scores": 2, "total": 2, "best": 1},
     }
     assert json.loads(encoded(record)) == record
+    tiers = {"a": {"10": 2, "9": 1}, "c": {"10": 1, "9": 9}, "d": {"10": 1, "9": 9}}
+    short = shortened(record | {"tiers": tiers}, (), 1)
+    assert (short["total"], short["tiers"]) == ({"a": 1}, {"a": {"10": 2, "9": 1}})
 
 
 Decided = Callable[[AskedPod], Any]

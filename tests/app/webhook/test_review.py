@@ -13,6 +13,7 @@ from policysched.model.decode import ObjectError
 from policysched.model.policy import decode_policy
 from policysched.rules.compile.compiler import compile_policy
 from tests.app.dry_runs import Object, policy, requiring
+from tests.work import calls
 
 
 def reviewed(new: Any, old: Any = None, operation: str = "CREATE") -> Object:
@@ -109,6 +110,24 @@ def test_policy_passes_exactly_if_it_compiles_in_the_scheduler(text: str, field:
     except ObjectError:
         compiles = False
     assert reviewed(given)["allowed"] is compiles
+
+
+@pytest.mark.parametrize("spec", [{"filters": [{}] * 400_000}, {"let": [{"name": "a", "value": "x" * (1 << 20)}]}])
+def test_policy_that_is_too_large_is_refused_unread(spec: Object) -> None:
+    large = policy() | {"spec": spec}
+    assert calls(lambda: reviewed(large)) < 200 + calls(lambda: reviewed(policy(filters=[])))
+    assert not reviewed(large)["allowed"]
+    [message] = {reviewed(large, old, "UPDATE")["status"]["message"] for old in (policy(), large | {"spec": {}})}
+    assert message.endswith("KiB, and may have 1024")
+    assert reviewed(large | {"metadata": {"name": "p", "labels": {"a": "b"}}}, large, "UPDATE") == {"allowed": True}
+
+
+def test_large_metadata_and_status_of_a_policy_are_nothing_to_check() -> None:
+    fine = policy(**requiring("node.ready"))
+    fields = {"managedFields": [{"f": number} for number in range(200_000)]}
+    large = fine | {"metadata": fine["metadata"] | fields, "status": fields}
+    assert reviewed(large) == {"allowed": True}
+    assert reviewed(large | {"metadata": {"name": 3} | fields})["status"]["message"].count("metadata.name") == 1
 
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])

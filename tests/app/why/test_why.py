@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import policysched
+from policysched.app.why.asking import Asking
 from policysched.app.why.results import RepairKind, State
 from policysched.errors import UsageError
 from tests.app.dry_runs import Object, node, pod, policy, requiring
@@ -105,6 +106,41 @@ def test_why_compares_the_place_of_a_pod_with_the_runner_up() -> None:
     ]
 
 
+def test_why_names_the_tier_that_decides_and_what_would_turn_it() -> None:
+    def preferring(name: str, best: str, points: int, **spec: Any) -> Object:
+        return policy(
+            name, **spec, scores=[{"name": "s", "cases": [f'node.name == "{best}" -> {points}', "else -> 0"]}]
+        )
+
+    objects = [
+        node("n1"), node("n2"), bound("one", "n1", 1), pod(),
+        preferring("zone", "n1", 50, tier=2, weight=2), preferring("other", "n2", 60, tier=2),
+        preferring("low", "n2", 100, weight=100),
+    ]  # fmt: skip
+    told = policysched.why(objects, "web")
+    compared = told.comparison
+    assert compared is not None
+    assert told.summary == (
+        "pod default/web would go to n1: n1 is 40 points ahead of n2 in tier 2, by SchedulingPolicy/zone (rule s)"
+    )
+    assert (compared.here, compared.tier, compared.margin) == ("n1", 2, 40)
+    assert [one.tier for one in compared.differences][:3] == [2, 2, 0]
+    assert [(one.plugin, one.now, one.weight) for one in compared.turns] == [
+        ("SchedulingPolicy/zone", 2, 1), ("SchedulingPolicy/other", 1, 2),
+    ]  # fmt: skip
+    said = compared.to_dict()
+    assert (said["tier"], said["tiers"]["2"], said["totals"]) == (2, [100, 60], [100, 60])
+    assert said["differences"]["SchedulingPolicy/zone"]["tier"] == 2
+
+
+def test_why_says_that_a_tie_of_a_tier_is_decided_below_it() -> None:
+    scores = [{"name": "s", "value": 50}]
+    objects = [node("n1"), node("n2"), bound("one", "n1", 1), pod(), policy("even", tier=1, scores=scores)]
+    compared = policysched.why(objects, "web").comparison
+    assert compared is not None
+    assert (compared.here, compared.tier, [tier for tier, _, _ in compared.sums]) == ("n2", 0, [1, 0])
+
+
 def test_why_says_that_a_pod_would_not_be_let_stay() -> None:
     told = policysched.why([node("n1"), node("n2"), bound("web", "n1", nodeSelector=SSD)], "web")
     assert told.state is State.UNSCHEDULABLE
@@ -179,3 +215,34 @@ def test_effort_for_a_pod_that_states_much_grows_no_faster_than_what_it_states(s
 
     effort(10)
     assert effort(400) < 5 * effort(100)
+
+
+def test_why_that_is_interrupted_tells_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = [
+        node("a", labels={"disk": "hdd"}), node("b", labels=SSD, spec={"taints": [TAINT]}), pod("web", nodeSelector=SSD)
+    ]  # fmt: skip
+    feasible, asked = Asking.feasible, []
+
+    def interrupted(self: Asking, *given: Any) -> Any:
+        asked.append(given)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return feasible(self, *given)
+
+    monkeypatch.setattr(Asking, "feasible", interrupted)
+    told = policysched.why(objects, "web")
+    assert (told.interrupted, told.to_dict()["interrupted"]) == (True, True)
+    assert [len(one.repairs) for one in told.groups] == [1, 0]
+    assert told.notes[-1] == "interrupted: not every repair and weight was tried"
+
+
+def test_place_of_a_pod_is_set_against_where_it_would_go() -> None:
+    objects = [
+        node("n1"), node("n2"), node("n3"), bound("web", "n1", 1), bound("other", "n1", 2),
+    ]  # fmt: skip
+    told = [policysched.why(objects, "web", seed=seed) for seed in range(8)]
+    assert {one.selected for one in told} == {"n2", "n3"}
+    for one in told:
+        assert one.comparison is not None
+        assert (one.comparison.here, one.comparison.there) == (one.selected, "n1")
+        assert f"would go to {one.selected} if it came again: {one.selected} is " in one.summary

@@ -79,6 +79,15 @@ def test_check_reads_folders(command: Command, write: Write) -> None:
     assert command("check", ".").code == 1
 
 
+def test_files_of_tests_in_a_folder_are_left_alone(command: Command, write: Write) -> None:
+    write("a.yaml", GOOD)
+    write("a-tests.yaml", "tests: []")
+    write("tests.yaml", "tests: []")
+    outcome = command("check", ".")
+    assert (outcome.code, outcome.problem) == (0, "")
+    assert command("check", "tests.yaml").code == 2
+
+
 @pytest.mark.parametrize("output", ["table", "json", "github"])
 @pytest.mark.parametrize("flag", ["-W", "--warnings-as-errors"])
 def test_warnings_can_count_as_errors(command: Command, write: Write, flag: str, output: str) -> None:

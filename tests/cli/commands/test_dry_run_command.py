@@ -59,6 +59,17 @@ def test_dry_run_prints_the_record_as_json(command: Command) -> None:
 
 
 @pytest.mark.usefixtures("cluster")
+def test_dry_run_prints_what_pull_requests_show(command: Command) -> None:
+    told = command(*ASK, "-o", "markdown").out
+    assert "**Scores**" in told
+    assert "| n3 | SchedulingPolicy/ssd | policy ssd/only: no SSD | UnschedulableAndUnresolvable |" in told
+    assert command(*ASK, "-o", "github").out == (
+        "::notice title=dry-run default/web::pod default/web → node n1 (profile policysched)\n"
+    )
+    assert yaml.safe_load(command(*ASK, "-o", "yaml").out)["selected"] == "n1"
+
+
+@pytest.mark.usefixtures("cluster")
 def test_dry_run_prints_tables(command: Command) -> None:
     done = command(*ASK)
     lines = [" ".join(line.split()) for line in done.out.splitlines()]

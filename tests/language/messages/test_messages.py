@@ -320,7 +320,7 @@ def test_messages_are_these(code: str) -> None:
         shown = [render(one, "node.zone", "policy") for one in texts]
     if code == "W0711":
         shown = [render(diagnose(code, "0", Span(0, 1), variant), "0", "policy") for variant in ("", "policy")]
-    if code in {"W0706", "W0709", "W0710"}:
+    if code in {"W0706", "W0709", "W0710", "W0712"}:
         shown = [render(diagnose(code, "a", Span(0, 1), name="a", character="U+200B, zero width space"), "a", "policy")]
     if code == "E0100":
         shown += [render(item, "", "cases") for item in compile_cases([], Environment("score")).diagnostics]

@@ -4,10 +4,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from policysched.model.objects import LabelSelector, Requirement
 from policysched.model.selection.selectors import (
     EVERYTHING,
+    FEW,
     NOTHING,
     SelectorCompiler,
     SelectorError,
@@ -15,6 +18,7 @@ from policysched.model.selection.selectors import (
     match_labels,
     requirement,
 )
+from tests import work
 
 
 def selector(*expressions: tuple[str, str, list[str]], **labels: str) -> LabelSelector:
@@ -149,3 +153,39 @@ def test_comparison_needs_one_integer(operator: str, values: tuple[str, ...]) ->
 
 def _requirement(operator: str, *values: str) -> Any:
     return requirement(Requirement(key="a", operator=operator, values=values))
+
+
+KEYS, VALUES = st.sampled_from("abcde"), st.sampled_from(("", "1", "2", "3"))
+SAID = st.one_of(
+    st.tuples(KEYS, st.sampled_from(("In", "NotIn")), st.lists(VALUES, min_size=1, max_size=3)),
+    st.tuples(KEYS, st.sampled_from(("Exists", "DoesNotExist")), st.just([])),
+    st.tuples(st.sampled_from(("x", "y", "z", "u", "v", "w")), st.just("NotIn"), st.lists(VALUES, min_size=1)),
+)
+
+
+@given(st.lists(SAID, min_size=FEW, max_size=3 * FEW), st.dictionaries(KEYS, VALUES))
+def test_many_requirements_say_what_each_of_them_says(
+    said: list[tuple[str, str, list[str]]], labels: dict[str, str]
+) -> None:
+    alone = (compile_selector(selector(one)) for one in said)
+    assert compile_selector(selector(*said)).matches(labels) is all(one.matches(labels) for one in alone)
+
+
+def test_object_is_asked_about_the_labels_that_it_has() -> None:
+    def lines(size: int) -> int:
+        absent = [(f"absent-{number}", "NotIn", ["x"]) for number in range(size)]
+        own = [("app", "NotIn", [f"v{number}"]) for number in range(size)]
+        matcher = compile_selector(selector(*absent, *own, ("app", "Exists", [])))
+        assert matcher.matches({"app": "web"})
+        return work.lines(lambda: [matcher.matches({"app": "web", "pod": str(number)}) for number in range(20)])
+
+    assert lines(400) == lines(100)
+
+
+def test_hash_of_many_requirements_is_found_once() -> None:
+    def calls(size: int) -> int:
+        matcher = compile_selector(selector(*((f"k{number}", "In", ["x"]) for number in range(size))))
+        assert hash(matcher) == hash(compile_selector(selector(*((f"k{n}", "In", ["x"]) for n in range(size)))))
+        return work.calls(lambda: [hash(matcher) for _ in range(20)])
+
+    assert calls(400) == calls(100)

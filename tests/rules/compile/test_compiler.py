@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from policysched.pausing import finished
+from policysched.rules.compile import compiler
 from policysched.rules.compile.compiler import (
     MAX_CHARACTERS,
     MAX_LETS,
@@ -283,9 +285,57 @@ WEIGHTLESS = [{"name": "none", "weight": 0, "value": "node.allocatable.pods"}]
         ({"let": [{"name": "a", "value": "pod.priority"}], "appliesTo": "a > 1", "filters": CHEAP}, []),
         ({"let": [USED], "filters": filtering("nod")}, [("E0201", "spec.filters[0].require")]),
         ({"weight": 0, "filters": CHEAP}, []),
+        ({"tier": 1, "filters": CHEAP}, [("W0712", "spec.tier")]),
+        ({"tier": 1, "scores": scoring(["node.ready → 5"])}, []),
         ({"weight": 0, "scores": WEIGHTLESS}, [("W0711", "spec.weight")]),
         ({"scores": [*scoring(["node.ready → 5"]), *WEIGHTLESS]}, [("W0711", "spec.scores[1].weight")]),
     ],
 )
 def test_what_does_nothing_is_warned_of(spec: Spec, wanted: list[tuple[str, str]]) -> None:
     assert found(**spec) == wanted
+
+
+GENERATIONS: list[Spec] = [
+    {"let": [USED], "filters": filtering("a > 1"), "scores": scoring(["node.ready → 5", "else → 90"], weight=2)},
+    {"let": [USED], "filters": filtering("a > 1"), "scores": scoring(["node.ready → 5", "else → 90"], weight=7)},
+    {"let": [USED], "filters": filtering("node.ready"), "scores": scoring(["node.ready → 5", "else → 90"])},
+    {"let": [USED | {"value": "node.free.pods"}], "filters": filtering("a > 1"), "appliesTo": "true", "weight": 0},
+    {"filters": filtering("a > 1"), "scores": scoring("node.free.cpu", normalize="Max")},
+    {"filters": filtering("metrics.a > 1"), "scores": scoring("node.free.cpu")},
+    {"metrics": [{"name": "a", "query": "up"}], "filters": filtering("metrics.a > 1"), "scores": scoring("metrics.a")},
+    {"metrics": [{"name": "a", "query": "down"}], "filters": filtering("metrics.a > 1"), "scores": scoring("1 +")},
+    {"filters": filtering("node.ready", when="node.ready"), "preemption": {"require": "victim.priority < 5"}},
+    {"filters": filtering("node.ready"), "preemption": {"require": "victim.priority < 6"}},
+]
+
+
+@pytest.mark.parametrize("first", range(len(GENERATIONS)))
+def test_a_generation_after_another_compiles_as_it_would_by_itself(first: int) -> None:
+    before = compile_policy(policy(**GENERATIONS[first]))
+    for spec in GENERATIONS:
+        newest = policy(generation=2, **spec)
+        assert finished(compiling(newest, before=before)) == compile_policy(newest)
+
+
+def test_an_edit_compiles_the_texts_that_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec: Spec = {"filters": [*CHEAP, *filtering("node.free.cpu > 1")], "scores": scoring(["else → 90"])}
+    before = compile_policy(policy(**spec))
+    asked: list[object] = []
+    for name in ("compile_expression", "compiling_cases"):
+        compile_text = getattr(compiler, name)
+
+        def counted(text: object, *given: Any, compile_text: Any = compile_text) -> Any:
+            asked.append(text)
+            return compile_text(text, *given)
+
+        monkeypatch.setattr(compiler, name, counted)
+
+    def texts(**edit: Any) -> list[object]:
+        asked.clear()
+        assert finished(compiling(policy(**spec | edit), before=before)).policy is not None
+        return [*asked]
+
+    assert texts(weight=7) == texts(priority=3, mode="Shadow", podSelector={}) == []
+    assert texts(filters=[*filtering("node.free.cpu > 2"), *CHEAP]) == ["node.free.cpu > 2"]
+    assert texts(scores=scoring(["else → 80"])) == [("else → 80",)]
+    assert len(texts(let=[{"name": "b", "value": "1"}])) == 3

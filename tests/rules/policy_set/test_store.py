@@ -86,7 +86,7 @@ def test_after_a_restart_a_broken_policy_acts_as_its_annotation_keeps(
 
 
 def test_compiler_that_fails_at_an_annotation_leaves_the_policy_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(given: Policy, *kept: Any) -> Any:
+    def failing(given: Policy, *kept: Any, **_: Any) -> Any:
         if kept:
             raise RecursionError
         return compiling(given)
@@ -146,7 +146,7 @@ def test_what_a_status_tells_is_never_in_force(kept: Spec | None, status: Spec) 
 
 
 def test_policy_at_which_the_compiler_fails_keeps_its_last_good_generation(monkeypatch: pytest.MonkeyPatch) -> None:
-    def compiling(*_: Any) -> Any:
+    def compiling(*_: Any, **named: Any) -> Any:
         yield
         raise RecursionError("deep")
 

@@ -5,6 +5,7 @@ And of many rules no more is worked out at once than there is room for.
 
 from __future__ import annotations
 
+import gc
 import random
 import tracemalloc
 
@@ -12,13 +13,16 @@ import pytest
 
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Codes, Rows
+from policysched.language.evaluation.columns import Batch
 from policysched.rules.dependencies import context
 from policysched.rules.dependencies.context import RuleFrame
+from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.results.matrix import FilterMatrix
+from policysched.rules.results.rule_results import FilterStack
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record
 from tests.build import cluster, node, pod
-from tests.rules.build import Spec, filtering, policy_set, scoring
+from tests.rules.build import Spec, compiled, filtering, policy_set, scoring
 
 MEANS = (("58.6", "50.8", "90.1", 67), ("30.3", "12.1", "82.1", 42))
 """Values whose mean is a whole number and a half, but for what is lost when they are added in another order."""
@@ -83,6 +87,25 @@ def test_many_rules_take_no_more_memory_at_once_than_there_is_room_for(
         records.append(make_record(decision))
     assert records[0] == records[1]
     assert peaks[1] < peaks[0] / 2, peaks
+
+
+def test_what_evaluates_rules_of_earlier_generations_is_gone() -> None:
+    around = cluster(*(node(f"n{index}", labels={"a": "1"}) for index in range(3)))
+    engine, active = Engine(around, default_profile(), random.Random(0)), PolicySet.of([])
+
+    def alive() -> int:
+        gc.collect()
+        return sum(isinstance(one, FilterStack | Batch) for one in gc.get_objects())
+
+    before = alive()
+    for edit in range(10):
+        rules = filtering(f'node.labels["a"] != pod.labels["q"] and node.labels["a"] != "{edit}x"')
+        active = PolicySet.of([compiled("p", generation=edit + 1, filters=rules)], active)
+        engine.use(active.join(default_profile()))
+        for value in "12":
+            around.set_node(node("n1", labels={"a": f"{edit}{value}"}))
+            engine.decide(pod("x", labels={"q": "1"}))
+        assert before < alive() <= before + 8
 
 
 def test_all_policies_are_worked_out_once_however_much_they_make_of_the_pod_alone(

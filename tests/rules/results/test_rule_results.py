@@ -11,11 +11,12 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Aspect, Cluster
 from policysched.model.objects import Metadata, Namespace
 from policysched.rules.dependencies.aggregates import evaluation_context, hold
+from policysched.rules.results.rule_results import PodIndependentResults
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record
 from policysched.state.tables import journal
 from tests.build import cluster, node, pod
-from tests.rules.build import Spec, compiled, filtering, policy_set
+from tests.rules.build import Spec, compiled, filtering, policy_set, scoring
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -76,3 +77,40 @@ def test_what_reads_no_namespace_stays_kept_when_namespaces_change() -> None:
     around.set_namespace(Namespace(metadata=Metadata(name="n", labels={"tier": "gold"})))
     again = hold(context, [rule.require.root], context.no_pod)
     assert [id(one) for one in again] == [id(one) for one in held]
+
+
+USED: Spec = {
+    "filters": filtering('node.requested.cpu < 300m and node.pods.count(peer.labels["app"] == "a") < 9'),
+    "scores": scoring("100 - node.requested.cpu / 10m"),
+}
+
+
+@pytest.mark.parametrize("ring", [16, 4096])
+def test_a_class_asked_late_sees_what_placements_did_before(ring: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "RING", ring)
+    chance, around = random.Random(ring), cluster(*(node(f"n{number}") for number in range(6)))
+    live = engine(around, USED)
+    for number in range(40):
+        for place in range(chance.choice((1, 1, 20))):
+            one = pod(
+                f"p{number}-{place % 3}", on=f"n{chance.randrange(6)}", requests={"cpu": "20m"}, labels={"app": "a"}
+            )
+            around.set_pod(one)
+        for one in (pod(), pod(labels={"class": f"{number // 3}"})):
+            records = [make_record(of.decide(one)) for of in (live, engine(around, USED))]
+            for record in records:
+                record.pop("selected", None)
+            assert records[0] == records[1], number
+
+
+def test_what_placements_change_on_their_row_alone_is_not_written_for_all_classes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    around = cluster(*(node(f"n{number}") for number in range(6)))
+    live, written = engine(around, USED), []
+    live.decide(pod())
+    monkeypatch.setattr(PodIndependentResults, "_write_group", lambda *given: written.append(given))
+    for number in range(5):
+        around.set_pod(pod(f"p{number}", on=f"n{number}", requests={"cpu": "20m"}))
+        live.decide(pod())
+    assert written == []

@@ -117,6 +117,8 @@ RULE = {"name": "r", "require": "true"}
         ({"mode": "Loud"}, "spec.mode", 'supported values: "Enforce", "Shadow", "Disabled"'),
         ({"weight": 101}, "spec.weight", "should be less than or equal to 100"),
         ({"weight": -1}, "spec.weight", "should be greater than or equal to 0"),
+        ({"tier": 101}, "spec.tier", "should be less than or equal to 100"),
+        ({"tier": -1}, "spec.tier", "should be greater than or equal to 0"),
         ({"weight": "1"}, "spec.weight", 'must be of type integer: "string"'),
         ({"includeSystemPods": "yes"}, "spec.includeSystemPods", 'must be of type boolean: "string"'),
         ({"filters": [RULE, RULE]}, "spec.filters[1]", 'Duplicate value: {"name":"r"}'),

@@ -1,4 +1,4 @@
-"""`PluginTimes`: what out-of-tree plugins take, for the process's own /metrics.
+"""Prometheus collector of call counts and durations of out-of-tree plugins.
 
 Plugins note it themselves as they are asked; here it is only read, when somebody asks for the metrics.
 """

@@ -195,9 +195,17 @@ def deciding_filters(evaluation: Evaluation) -> list[str]:
 
 
 def decides(score: ScoreResults, decision: Decision) -> bool:
-    """Return whether another node would have been chosen without a score: one has a higher sum of the others."""
+    """Return whether another node would have been chosen without a score: one has higher sums of the others."""
     evaluation = decision.evaluation.copy()
     evaluation.times = None
     feasible = evaluation.feasible()
-    others = evaluation.ranking().astype(np.int64) - score.final(feasible)
-    return bool(others[decision.row] < others[feasible].max())
+    rows = feasible.nonzero()[0]
+    for tier in (*evaluation.higher, 0):
+        sums = evaluation.ranking(tier).astype(np.int64)
+        if tier == score.tier:
+            sums -= score.final(feasible)
+        highest = sums[rows].max()
+        if sums[decision.row] < highest:
+            return True
+        rows = rows[sums[rows] == highest]
+    return False

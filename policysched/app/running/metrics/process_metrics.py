@@ -33,6 +33,8 @@ class ProcessMetrics:
         self.timing, self._attempts = TimingMetrics(clock), SchedulerMetrics(clock)
         self._policies = PolicyMetrics(self._attempts.evaluations, self.timing.policy_seconds)
         self.requests = RequestMetrics()
+        self._kept = frozenset[str]()
+        """The policies of which something may have been counted."""
         for one in (self._attempts, self.timing, self.requests):
             registry.register(one)
         ProcessCollector(registry=registry)
@@ -57,6 +59,9 @@ class ProcessMetrics:
 
     def keep_policies(self, names: frozenset[str]) -> None:
         """Forget what was counted of policies but these."""
+        gone, self._kept = self._kept - names, names
+        if not gone:
+            return
         self.timing.keep_policies(names)
         self._attempts.keep_policies(names)
         self._policies.keep_policies(names)

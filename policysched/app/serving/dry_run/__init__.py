@@ -1,4 +1,4 @@
-"""POST /dry-run: what a pod would get on the live state.
+"""POST /dry-run: reads pods, asks the scheduler's loop, writes decision records.
 
 Comes in: pods as YAML or JSON. Goes out: their decision records, written in pieces. The scheduler's loop decides,
 between its own cycles; the port's thread reads and writes.

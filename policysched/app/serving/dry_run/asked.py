@@ -1,4 +1,4 @@
-"""What is handed from the secure port to the scheduler's loop for a dry-run, and what comes back."""
+"""Request and result types between the HTTPS thread and the scheduler's loop for a dry-run."""
 
 from __future__ import annotations
 

@@ -7,8 +7,10 @@ from typing import Any, Final
 
 import msgspec
 
+from policysched.schedule.cycle.ranking import ranked
+
 Record = dict[str, Any]
-_BY_NODE: Final = ("rejected", "scores", "total")
+_BY_NODE: Final = ("rejected", "scores", "total", "tiers")
 _ENCODER: Final = msgspec.json.Encoder()
 
 
@@ -18,16 +20,16 @@ def shortened(record: Record, nodes: Collection[str], limit: int | None) -> Reco
     Args:
         record: The record.
         nodes: The nodes; empty for all.
-        limit: How many of them in each part: those of the highest totals, of others the first by name. None for all.
+        limit: How many of them in each part: the best, of those that are not feasible the first by name. None for all.
     """
     if not nodes and limit is None:
         return record
-    total: Mapping[str, int] = record.get("total", {})
+    places = {name: place for place, name in enumerate(ranked(record))}
     left_out: dict[str, int] = {}
 
     def some(part: Mapping[str, Any]) -> dict[str, Any]:
         chosen: Iterable[str] = (name for name in part if not nodes or name in nodes)
-        ordered = sorted(chosen, key=lambda name: (-total.get(name, 0), name))
+        ordered = sorted(chosen, key=lambda name: (places.get(name, len(places)), name))
         return {name: part[name] for name in ordered[:limit]}
 
     made = dict(record)

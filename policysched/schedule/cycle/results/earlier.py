@@ -1,4 +1,4 @@
-"""What an evaluation of a pod class under an earlier set of policies found, for the one under the set in force.
+"""Carries results of a pod class over when the policies change; only changed plugins run again.
 
 An edit of a policy changes few answers: plugins of the profile stay the same objects, and so do most rules of policies.
 The earlier evaluation is brought up to date once more; then the new one goes on with the states of the plugins that

@@ -1,4 +1,4 @@
-"""Results of plugins that answer together: one array for all, and one question about the rows that changed.
+"""Results of plugins evaluated as one batch (all policies), updated with one call per change.
 
 Twenty policies are one matrix of rules; what each of them says of a row that changed is one row of its answer. Here
 these answers are kept and compared all at once. Each plugin's own results stay what they are (a view of one row each),
@@ -74,17 +74,63 @@ class JointFilters:
                 one.codes = codes
 
 
+class TierSums:
+    """The weighted sums of those members whose scores count in one tier.
+
+    Args:
+        members: All members, in the order of their answers.
+        tier: The tier.
+        scores: Their scores. Shapes: (P, C).
+        dtype: What holds the sums.
+    """
+
+    __slots__ = ("_members", "_places", "_weights", "values")
+
+    flat = False
+
+    def __init__(
+        self,
+        members: Sequence[ScoreResults],
+        tier: int,
+        scores: NDArray[np.integer],
+        dtype: np.dtype[np.signedinteger],
+    ) -> None:
+        places = [place for place, one in enumerate(members) if one.tier == tier]
+        self._places = None if len(places) == len(members) else np.array(places, np.intp)
+        self._members = [members[place] for place in places]
+        self._weights = np.array([one.weight for one in self._members], np.int64)
+        self.values: NDArray[np.signedinteger] = np.zeros(scores.shape[1], dtype)
+        """The weighted sums. Shapes: (C,)."""
+        for place in places:
+            if not members[place].flat:
+                self.values += members[place].weight * scores[place].astype(dtype)
+
+    def reweigh(self, scores: NDArray[np.integer]) -> None:
+        """Add what the members that got other weights add to the sums. Shapes: (P, C)."""
+        weights = np.array([one.weight for one in self._members], np.int64)
+        [changed] = (weights != self._weights).nonzero()
+        rows = changed if self._places is None else self._places[changed]
+        self.values += ((weights - self._weights)[changed] @ scores[rows]).astype(self.values.dtype)
+        self._weights = weights
+
+    def update(self, rows: RowNumbers, scores: NDArray[np.integer]) -> RowNumbers:
+        """Add up the scores of rows; return those with another sum. Shapes: (P, R)."""
+        sums = self._weights @ (scores if self._places is None else scores[self._places])
+        differs = sums != self.values[rows]
+        self.values[rows] = sums
+        changed: RowNumbers = rows[differs]
+        return changed
+
+
 class JointScores:
-    """The scores of plugins that answer together, and their weighted sum.
+    """The scores of plugins that answer together, and their weighted sums by tier.
 
     Args:
         members: Their results, in the order of their answers.
         dtype: What holds the sums.
     """
 
-    __slots__ = ("_answers", "_members", "_scores", "_weights", "names", "reads", "values")
-
-    flat = normalizes = False
+    __slots__ = ("_answers", "_members", "_scores", "names", "reads", "sums")
 
     def __init__(
         self, members: Sequence[ScoreResults], together: Together, capacity: int, dtype: np.dtype[np.signedinteger]
@@ -93,40 +139,37 @@ class JointScores:
         self.names = tuple(one.plugin.name for one in members)
         """The names of the plugins."""
         self.reads = _reads(members)
-        self._weights = np.array([one.weight for one in members], np.int64)
         self._scores = np.zeros((len(members), capacity), np.int8)
         """Shapes: (P, C)."""
-        self.values: NDArray[np.signedinteger] = np.zeros(capacity, dtype)
-        """The weighted sums. Shapes: (C,)."""
         for scores, one in zip(self._scores, members, strict=True):
             if not one.flat:
                 scores[:] = one.values
-                self.values += one.weight * scores.astype(dtype)
+        tiers = {one.tier for one in members}
+        self.sums = {tier: TierSums(members, tier, self._scores, dtype) for tier in tiers}
+        """By tier, the sums of its members."""
+        for scores, one in zip(self._scores, members, strict=True):
             one.values, one.flat = scores, False
 
     @property
     def nbytes(self) -> int:
         """The memory of the sums; that of scores belongs to the members. Units: bytes."""
-        return self.values.nbytes
+        return sum(one.values.nbytes for one in self.sums.values())
+
+    def reweigh(self) -> None:
+        """Add up again after members got other weights."""
+        for sums in self.sums.values():
+            sums.reweigh(self._scores)
 
     def update(self, rows: RowNumbers) -> RowNumbers:
         """Ask all about the rows that changed, and each about those that it sees affected; return what differs."""
         found = []
         if self._answers.have_moved():
             moved = [one for member in self._members if (one := member.update_affected(rows)).size]
-            found = [self._sum(one, self._scores[:, one]) for one in moved]
+            found = [sums.update(one, self._scores[:, one]) for one in moved for sums in self.sums.values()]
         answers = self._answers.of(rows)
         self._scores[:, rows] = answers
-        found.append(self._sum(rows, answers))
+        found += [sums.update(rows, answers) for sums in self.sums.values()]
         return _joined(found)
-
-    def _sum(self, rows: RowNumbers, scores: NDArray[np.integer]) -> RowNumbers:
-        """Add up the scores of rows; return those with another sum. Shapes: (P, R)."""
-        sums = self._weights @ scores
-        differs = sums != self.values[rows]
-        self.values[rows] = sums
-        changed: RowNumbers = rows[differs]
-        return changed
 
 
 def joint_filters(results: Iterable[FilterResults]) -> list[FilterResults | JointFilters]:
@@ -141,6 +184,23 @@ def joint_scores(
     """Put plugins together whose scores come together; what is asked about all rows was asked before."""
     alone, groups = _grouped(results)
     return [*alone, *(JointScores(members, together, capacity, dtype) for together, members in groups)]
+
+
+def adding_by_tier(results: Iterable[ScoreResults | JointScores]) -> dict[int, list[ScoreResults | TierSums]]:
+    """Return what needs no normalising and is added up, by tier, the highest first; tier 0 is always there.
+
+    A tier whose plugins all normalise has an empty list.
+    """
+    found: dict[int, list[ScoreResults | TierSums]] = {0: []}
+    for one in results:
+        if isinstance(one, JointScores):
+            for tier, sums in one.sums.items():
+                found.setdefault(tier, []).append(sums)
+        else:
+            added = found.setdefault(one.tier, [])
+            if not one.normalizes:
+                added.append(one)
+    return dict(sorted(found.items(), reverse=True))
 
 
 def _grouped(results: Iterable[ResultsT]) -> tuple[list[ResultsT], list[tuple[Together, list[ResultsT]]]]:

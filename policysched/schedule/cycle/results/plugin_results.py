@@ -34,6 +34,7 @@ from policysched.framework import (
     ScorePlugin,
     Scores,
     Status,
+    tier_of,
     together_of,
     unresolvable,
 )
@@ -173,17 +174,20 @@ class ScoreResults:
 
     __slots__ = (
         *("_affected", "_capacity", "_stays", "flat", "may_leave_range", "normalizes", "plugin", "reads", "state"),
-        *("_is_raw", "values", "weight"),
+        *("is_raw", "tier", "values", "weight"),
     )
 
     def __init__(self, plugin: ScorePlugin, weight: int, state: Any) -> None:
         self.plugin = plugin
         self.weight = weight
+        self.tier = tier_of(plugin)
+        """The scores of a higher tier decide before the sum of those of lower ones."""
         self.state = state
         self.normalizes = plugin.normalizes
         self.reads = int(plugin.score_reads) | PRESENCE
         self._affected: Affected | None = getattr(plugin, "score_affected", None)
-        self._is_raw = self.normalizes or together_of(state) is not None
+        self.is_raw = self.normalizes or together_of(state) is not None
+        """Whether the values are those before the weight."""
         self._capacity = 0
         self.values: NDArray[np.signedinteger] = np.zeros(0, np.int64)
         self.flat = True
@@ -198,11 +202,11 @@ class ScoreResults:
         Returns:
             Whether they tell the scores by this weight: all are 0 by none.
         """
-        if before._is_raw != self._is_raw or not (before._is_raw or before.weight or before.flat):
+        if before.is_raw != self.is_raw or not (before.is_raw or before.weight or before.flat):
             return False
         self._capacity, self.flat, self.may_leave_range = before._capacity, before.flat, before.may_leave_range
         self.values = before.values
-        if before.weight != self.weight and not (self._is_raw or self.flat):
+        if before.weight != self.weight and not (self.is_raw or self.flat):
             self.values = (before.values // before.weight).astype(self._width) * self.weight
         return True
 
@@ -241,7 +245,7 @@ class ScoreResults:
         """
         if not self.normalizes:
             scores = self._raw(feasible.size)
-            return scores * self.weight if self._is_raw else scores
+            return scores * self.weight if self.is_raw else scores
         found = self.added(feasible)
         return np.zeros(feasible.size, np.int64) if found is None else found
 
@@ -268,7 +272,7 @@ class ScoreResults:
     @property
     def _width(self) -> type[np.signedinteger]:
         """The width of the values: final scores are at most 100 times a weight, half is nearly always enough."""
-        if self._is_raw:
+        if self.is_raw:
             return np.int64 if self.normalizes else np.int8
         return np.int64 if abs(self.weight) > WIDEST_NARROW_WEIGHT else np.int32
 
@@ -294,7 +298,7 @@ class ScoreResults:
         if self.normalizes:
             self.values[rows] = scores
             return NO_ROWS
-        weighted = scores if self._is_raw or self.weight == 1 else scores * self.weight
+        weighted = scores if self.is_raw or self.weight == 1 else scores * self.weight
         values = weighted.astype(self.values.dtype, copy=False)
         differs = values != self.values[rows]
         self.values[rows] = values

@@ -1,0 +1,141 @@
+"""What the null scheduler knows of devices and claims, and the requests that giving a pod its devices takes.
+
+It gives any device that nobody has, of the pod's node or of those that are for all nodes: no selector, constraint or
+counter is looked at. The requests are those of any scheduler: a claim gets its finalizer and then its allocation with
+the pod it is reserved for; for extended resources a claim is made first, and the pod's status names it in the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import defaultdict
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from bench.cluster.client import MERGE_PATCH, Client
+
+Json = dict[str, Any]
+Device = tuple[str, str, bool]
+"""Pool, name, and whether it is shared."""
+Key = tuple[str, str]
+"""Namespace and name of a claim."""
+GROUP: Final = "/apis/resource.k8s.io/v1"
+SLICES: Final = f"{GROUP}/resourceslices"
+CLAIMS: Final = f"{GROUP}/resourceclaims"
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+ANNOTATION: Final = {"resource.kubernetes.io/extended-resource-claim": "true"}
+EXTENDED: Final = "example.com/gpu-"
+SHARES: Final = 2
+"""How many claims' requests a shared device serves."""
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Json).decode
+
+
+class Named(Protocol):
+    """What is read of a pod's metadata."""
+
+    name: str
+    uid: str
+    namespace: str
+
+
+class Devices:
+    """The devices that nobody has, and the claims as the API server last told them."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._free: dict[str, list[Device]] = defaultdict(list)
+        """By node; the empty name has those for all nodes."""
+        self._claims: dict[Key, Json] = {}
+        self._turns: dict[Key, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._homes: dict[Key, str] = {}
+        self.driver = ""
+
+    async def list(self) -> None:
+        """Learn what there is; nothing of it is watched, as nobody else changes it while the scheduler is measured."""
+        slices = _decode(await self._client.send("GET", f"{SLICES}?resourceVersion=0"))["items"]
+        for one in slices:
+            spec = one["spec"]
+            self.driver = spec["driver"]
+            for device in spec.get("devices", ()):
+                shared = device.get("allowMultipleAllocations", False)
+                found = (spec["pool"]["name"], device["name"], shared)
+                self._free[spec.get("nodeName", "")] += [found] * (SHARES if shared else 1)
+        for one in _decode(await self._client.send("GET", f"{CLAIMS}?resourceVersion=0"))["items"]:
+            self._claims[one["metadata"]["namespace"], one["metadata"]["name"]] = one
+            for result in _results(one):
+                self._free[result["pool"]].remove((result["pool"], result["device"], False))
+
+    def home(self, key: Key) -> str:
+        """Give the node where a claim's devices are; empty where it has none yet."""
+        return self._homes.get(key, "")
+
+    def wanted(self, key: Key) -> int:
+        """Say how many devices a claim asks for."""
+        return sum(one["exactly"].get("count", 1) for one in self._requests(key))
+
+    def _requests(self, key: Key) -> list[Json]:
+        found: list[Json] = self._claims[key]["spec"]["devices"]["requests"]
+        return found
+
+    def has(self, node: str, count: int) -> bool:
+        """Whether there are so many devices for a node."""
+        return len(self._free.get(node, ())) >= count or len(self._free[""]) >= count
+
+    def take(self, node: str, count: int, key: Key | None = None) -> list[Device]:
+        """Take devices; a claim's are its own from now on, and only on this node."""
+        if key is not None:
+            self._homes[key] = node
+        free = self._free[node] if len(self._free.get(node, ())) >= count else self._free[""]
+        taken = free[:count]
+        del free[:count]
+        return taken
+
+    async def allocate(self, key: Key, pod: Named, node: str, taken: list[Device]) -> None:
+        """Write what a claim has, or that another pod uses it, too."""
+        path = f"{GROUP}/namespaces/{key[0]}/resourceclaims/{key[1]}"
+        async with self._turns[key]:
+            claim = self._claims[key]
+            if taken:
+                claim["metadata"]["finalizers"] = [FINALIZER]
+                claim = _decode(await self._client.send("PUT", path, _encode(claim)))
+                claim["status"] = {"allocation": self._allocation(self._requests(key), node, taken)}
+            consumer = {"resource": "pods", "name": pod.name, "uid": pod.uid}
+            claim["status"].setdefault("reservedFor", []).append(consumer)
+            self._claims[key] = _decode(await self._client.send("PUT", f"{path}/status", _encode(claim)))
+
+    def _allocation(self, requests: list[Json], node: str, taken: list[Device]) -> Json:
+        names = [one["name"] for one in requests for _ in range(one["exactly"].get("count", 1))]
+        results = [self._result(name, *device) for name, device in zip(names, taken, strict=True)]
+        term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        return {"devices": {"results": results}, "nodeSelector": {"nodeSelectorTerms": [term]}}
+
+    def _result(self, request: str, pool: str, name: str, shared: bool) -> Json:
+        made = {"request": request, "driver": self.driver, "pool": pool, "device": name}
+        more = {"shareID": str(uuid.uuid4()), "consumedCapacity": {"memory": "40Gi"}} if shared else {}
+        return made | more
+
+    async def extend(self, pod: Named, resource: str, node: str, taken: list[Device]) -> None:
+        """Make a claim for an extended resource, allocate it, and name it in the pod's status."""
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid, "controller": True}
+        name = f"{pod.name}-extended-resources-"
+        metadata = {"generateName": name, "annotations": ANNOTATION, "ownerReferences": [owner]}
+        wanted = {"deviceClassName": f"test-class-{resource.removeprefix(EXTENDED)}", "count": 1}
+        spec = {"devices": {"requests": [{"name": "container-0-request-0", "exactly": wanted}]}}
+        body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata, "spec": spec}
+        path = f"{GROUP}/namespaces/{pod.namespace}/resourceclaims"
+        claim = _decode(await self._client.send("POST", path, _encode(body)))
+        key = (pod.namespace, claim["metadata"]["name"])
+        self._claims[key] = claim
+        await self.allocate(key, pod, node, taken)
+        mapping = {"containerName": "pause", "resourceName": resource, "requestName": "container-0-request-0"}
+        status = {"extendedResourceClaimStatus": {"resourceClaimName": key[1], "requestMappings": [mapping]}}
+        pod_path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        await self._client.send("PATCH", pod_path, _encode({"status": status}), MERGE_PATCH)
+
+
+def _results(claim: Json) -> list[Json]:
+    found: list[Json] = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])
+    return found

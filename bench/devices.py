@@ -1,0 +1,200 @@
+"""How long the allocator takes, without network, queue and other plugins: claims placed one by one on all nodes.
+
+Every node has a slice of ten devices, each with a serial number of its own; all nodes are evaluated every time. The
+times are those of the processor. Prints a table, or JSON with `--json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import time
+import tracemalloc
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from policysched.devices import AllocationAnswer, Allocator, DeviceTables
+from policysched.model.decode import decode
+from policysched.model.objects import DeviceClass, ResourceClaim, ResourceSlice
+
+DRIVER = "gpu.example.com"
+DEVICES = 10
+LARGE = f'device.attributes["{DRIVER}"].model == "large"'
+SELECTOR = f'{LARGE} && device.capacity["{DRIVER}"].memory.isGreaterThan(quantity("8Gi"))'
+FIGURES = ("first", "median", "worst", "bytes")
+Request = Mapping[str, Any]
+
+
+def device(node: int, place: int) -> dict[str, Any]:
+    """Make a device: of ten attributes one is its own."""
+    attributes: dict[str, Any] = {f"a{one}": {"string": f"value-{one}"} for one in range(5)}
+    attributes |= {
+        "serial": {"string": f"{node:08x}-{place:08x}"},
+        "model": {"string": "large" if place % 2 else "small"},
+        "numa": {"int": place // 5},
+        "driverVersion": {"version": "1.2.3"},
+        "ecc": {"bool": True},
+    }
+    return {"name": f"gpu-{place}", "attributes": attributes, "capacity": {"memory": {"value": "16Gi"}}}
+
+
+def partitions(node: int) -> list[dict[str, Any]]:
+    """Make the partitions of a node: eight of different sizes that share ten counters' worth."""
+    return [
+        device(node, place) | {"consumesCounters": [{"counterSet": "set", "counters": {"c": {"value": str(size)}}}]}
+        for place, size in enumerate((6, 5, 4, 4, 3, 3, 2, 2))
+    ]
+
+
+def slices(node: int, *, partitioned: bool) -> list[ResourceSlice]:
+    """Make the slices of a node."""
+    parts = partitions(node) if partitioned else [device(node, place) for place in range(DEVICES)]
+    made = [{"devices": parts}]
+    if partitioned:
+        made.append({"sharedCounters": [{"name": "set", "counters": {"c": {"value": "10"}}}]})
+    pool = {"name": f"node-{node}", "generation": 1, "resourceSliceCount": len(made)}
+    head = {"driver": DRIVER, "nodeName": f"node-{node}", "pool": pool}
+    return [
+        decode(ResourceSlice, "ResourceSlice", {"metadata": {"name": f"s{node}-{place}"}, "spec": head | one})
+        for place, one in enumerate(made)
+    ]
+
+
+def cluster(nodes: int, *, partitioned: bool = False) -> DeviceTables:
+    """Make a cluster with one class of all devices."""
+    tables = DeviceTables()
+    spec = {"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]}
+    tables.set_class(decode(DeviceClass, "DeviceClass", {"metadata": {"name": "gpu"}, "spec": spec}))
+    for node in range(nodes):
+        tables.set_node(node, f"node-{node}", {"kubernetes.io/hostname": f"node-{node}"})
+        for one in slices(node, partitioned=partitioned):
+            tables.set_slice(one)
+    return tables
+
+
+def claim(name: str, *requests: Request, **devices: Any) -> ResourceClaim:
+    """Make a claim."""
+    asked = [{"name": f"r{place}", "exactly": {"deviceClassName": "gpu"} | one} for place, one in enumerate(requests)]
+    spec = {"devices": {"requests": asked} | devices}
+    return decode(ResourceClaim, "ResourceClaim", {"metadata": {"name": name, "uid": name}, "spec": spec})
+
+
+def timed(action: Callable[..., object], *arguments: Any) -> float:
+    """Return how long a call takes. Units: microseconds."""
+    started = time.process_time()
+    action(*arguments)
+    return (time.process_time() - started) * 1e6
+
+
+def place(tables: DeviceTables, make: Callable[[int], ResourceClaim], number: int) -> None:
+    """Decide for a claim, and have it take its devices on a node that can give them."""
+    one = make(number)
+    allocator = Allocator(tables, [one])
+    codes = allocator.answers().codes
+    row = int(np.argmax(codes[: tables.row_count] == AllocationAnswer.YES))
+    found = allocator.allocate(row, lambda: "share")
+    if found is None:
+        raise SystemExit("a claim of the benchmark found no node")
+    tables.allocated.assume(one.metadata.uid, found[0])
+
+
+def selected(count: int = 1) -> Request:
+    """Return a request for devices that a selector chooses."""
+    return {"count": count, "selectors": [{"cel": {"expression": SELECTOR}}]}
+
+
+MAKERS: dict[str, Callable[[int], ResourceClaim]] = {
+    "one device": lambda number: claim(f"c{number}", {}),
+    "one selected device": lambda number: claim(f"c{number}", selected()),
+    "two of one NUMA node": lambda number: claim(
+        f"c{number}", {}, {}, constraints=[{"matchAttribute": f"{DRIVER}/numa"}]
+    ),
+    "partitions, with backtracking": lambda number: claim(f"c{number}", {"count": 2}, {"count": 2}),
+}
+
+
+def measure(nodes: int, decisions: int) -> dict[str, dict[str, float]]:
+    """Measure all workloads. Units: microseconds; bytes."""
+    figures: dict[str, dict[str, float]] = {}
+    for name, make in MAKERS.items():
+        tables = cluster(nodes, partitioned="partitions" in name)
+        tables.refresh()
+        gc.collect()
+        first = timed(place, tables, make, 0)
+        each = [timed(place, tables, make, number) for number in range(1, decisions)]
+        figures[name] = {"first": first, "median": statistics.median(each), "worst": max(each)}
+    figures["a new slice"] = new_slices(nodes, decisions)
+    figures["32 of 31 devices of a node"] = refused(nodes)
+    figures["memory of a device"] = {"bytes": memory(nodes)}
+    return figures
+
+
+def new_slices(nodes: int, changes: int) -> dict[str, float]:
+    """Measure slices that change, together with the decision that comes after."""
+    tables = cluster(nodes)
+    asked = Allocator(tables, [claim("c", selected())])
+    asked.answers()
+
+    def change(one: ResourceSlice) -> None:
+        tables.set_slice(one)
+        asked.answers()
+
+    made = [slices((number * 7) % nodes, partitioned=False)[0] for number in range(changes)]
+    each = [timed(change, one) for one in made]
+    return {"median": statistics.median(each), "worst": max(each)}
+
+
+def refused(nodes: int) -> dict[str, float]:
+    """Measure a claim that asks each node for one device more than it has."""
+    tables = cluster(0)
+    for node in range(nodes):
+        parts = [device(node, 1) | {"name": f"gpu-{place}"} for place in range(31)]
+        spec = {"driver": DRIVER, "nodeName": f"node-{node}", "devices": parts}
+        spec["pool"] = {"name": f"node-{node}", "generation": 1, "resourceSliceCount": 1}
+        tables.set_node(node, f"node-{node}", {})
+        tables.set_slice(decode(ResourceSlice, "ResourceSlice", {"metadata": {"name": f"s{node}"}, "spec": spec}))
+    tables.refresh()
+    constrained = claim("c", {"count": 16}, {"count": 16}, constraints=[{"matchAttribute": f"{DRIVER}/numa"}])
+    return {"first": timed(Allocator(tables, [constrained]).answers)}
+
+
+def memory(nodes: int) -> float:
+    """Return what tables take of memory for each device, once a claim was asked about."""
+    tracemalloc.start()
+    tables = cluster(nodes)
+    Allocator(tables, [claim("c", selected())]).answers()
+    gc.collect()
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return taken / (nodes * DEVICES)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--decisions", type=int, default=300)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    figures = measure(options.nodes, options.decisions)
+    if options.json:
+        print(msgspec.json.encode(figures).decode())
+        return
+    table = Table(title=f"{options.nodes} nodes, µs")
+    for column in ("", *FIGURES):
+        table.add_column(column, justify="left" if not column else "right")
+    for name, values in figures.items():
+        table.add_row(
+            name, *(f"{values[one]:,.0f}" if one in values else "" for one in ("first", "median", "worst", "bytes"))
+        )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

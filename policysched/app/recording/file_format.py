@@ -1,0 +1,175 @@
+"""Files of a record: a head with the version, then blocks, each with its length, its number and a checksum.
+
+The checksum of a block covers the one before, so a block that is missing, exchanged or altered is noticed. What the
+blocks hold are entries, compressed together: lists whose first item says what they are. The last entry of a file says
+that it is the last; a file without one was cut.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from policysched.errors import UsageError
+
+VERSION: Final = 1
+HEAD: Final = b"policysched record %d\n"
+_HEAD: Final = re.compile(rb"policysched record (\d{1,9})\n")
+_BLOCK: Final = struct.Struct(">II16sI")
+"""Its length, its number, its checksum, and a checksum of these three."""
+SUFFIX: Final = ".record"
+END: Final = "end"
+"""The last entry of a file."""
+MOST_BLOCK: Final = 1024 * 1024 * 1024
+"""How long a block may be once it is not compressed any more. Units: bytes."""
+LEVEL: Final = 3
+"""How much is done to make blocks small: twice as much saves a seventh."""
+ENCODER: Final = msgspec.msgpack.Encoder()
+
+
+class BrokenRecordError(UsageError):
+    """A file of a record that holds no more than was read so far: the text says why."""
+
+    def __init__(self, message: str, *, cut: bool) -> None:
+        super().__init__(message)
+        self.cut = cut
+        """Whether it merely ends too early; else it was altered."""
+
+
+class BlockWriter:
+    """Writes the blocks of one file.
+
+    Args:
+        file: A new file.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._number = file, 0
+        self._before = head = HEAD % VERSION
+        file.write(head)
+        self.size = len(head)
+        """Units: bytes."""
+
+    def write(self, entries: list[bytes]) -> None:
+        """Write a block of encoded entries.
+
+        Raises:
+            OSError: it cannot be written; the file is as long as before where it can be shortened.
+        """
+        data = zlib.compress(b"".join(entries), LEVEL)
+        self._number += 1
+        checksum = _checksum(self._before, self._number, data)
+        try:
+            self._file.write(_head_of(len(data), self._number, checksum) + data)
+            self._file.flush()
+        except OSError:
+            self._file.truncate(self.size)
+            raise
+        self._before = checksum
+        self.size += _BLOCK.size + len(data)
+
+
+def read_entries(path: Path) -> Iterator[list[Any]]:
+    """Give the entries of a file in order.
+
+    Raises:
+        UsageError: it is no record, or one of another version.
+        BrokenRecordError: it was cut or altered; the entries before were given.
+    """
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    with file:
+        before, number = _read_head(path, file), 0
+        decoder = msgspec.msgpack.Decoder()
+        entry: list[Any] = []
+        while True:
+            number += 1
+            head = file.read(_BLOCK.size)
+            if not head:
+                break
+            data, before = _read_block(path, file, head, before, number)
+            for entry in _entries(path, data, number, decoder):
+                yield entry
+        if entry[:1] != [END]:
+            raise BrokenRecordError(f"{path}: the file ends before its end was written", cut=True)
+
+
+def _read_head(path: Path, file: BinaryIO) -> bytes:
+    head = file.readline(64)
+    found = _HEAD.fullmatch(head)
+    if found is None:
+        raise UsageError(f"{path} is no record of policysched")
+    if int(found[1]) != VERSION:
+        raise UsageError(f"{path} is a record of version {int(found[1])}, and version {VERSION} is read here")
+    return head
+
+
+def _read_block(path: Path, file: BinaryIO, head: bytes, before: bytes, number: int) -> tuple[bytes, bytes]:
+    in_the_middle = BrokenRecordError(f"{path}: the file ends in the middle of a block", cut=True)
+    if len(head) < _BLOCK.size:
+        raise in_the_middle
+    length, stated, checksum, _ = _BLOCK.unpack(head)
+    altered = BrokenRecordError(f"{path}: block {number} is not as it was written", cut=False)
+    if stated != number or head != _head_of(length, stated, checksum):
+        raise altered
+    data = file.read(length)
+    if len(data) < length:
+        raise in_the_middle
+    if _checksum(before, number, data) != checksum:
+        raise altered
+    return data, checksum
+
+
+def _entries(path: Path, data: bytes, number: int, decoder: msgspec.msgpack.Decoder[Any]) -> Iterator[list[Any]]:
+    unpacking = zlib.decompressobj()
+    try:
+        plain = unpacking.decompress(data, MOST_BLOCK)
+        if unpacking.unconsumed_tail:
+            raise BrokenRecordError(f"{path}: block {number} is too large", cut=False)
+        begin = 0
+        while begin < len(plain):
+            end = begin + 4 + int.from_bytes(plain[begin : begin + 4])
+            yield decoder.decode(plain[begin + 4 : end])
+            begin = end
+    except (zlib.error, msgspec.MsgspecError) as error:
+        raise BrokenRecordError(f"{path}: block {number} cannot be read: {error}", cut=False) from error
+
+
+def encoded(entry: list[Any]) -> bytes:
+    """Encode an entry, behind its length."""
+    data = ENCODER.encode(entry)
+    return len(data).to_bytes(4) + data
+
+
+def _head_of(length: int, number: int, checksum: bytes) -> bytes:
+    return _BLOCK.pack(length, number, checksum, zlib.crc32(b"%d %d %s" % (length, number, checksum)))
+
+
+def _checksum(before: bytes, number: int, data: bytes) -> bytes:
+    made = hashlib.blake2b(before, digest_size=16)
+    made.update(number.to_bytes(4))
+    made.update(data)
+    return made.digest()
+
+
+def files_of(given: Path) -> list[Path]:
+    """Return the files of a record in their order: a file itself, those of a folder.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if not given.is_dir():
+        return [given]
+    found = sorted(given.glob(f"*{SUFFIX}"))
+    if not found:
+        raise UsageError(f"{given} has no files of a record (*{SUFFIX})")
+    return found

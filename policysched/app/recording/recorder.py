@@ -1,0 +1,255 @@
+"""`Recorder`: hears what a scheduler decides and what its cluster takes, and has it written.
+
+On the loop an entry costs a few references and, for a decision, a digest of the totals; encoding and writing is done
+by a thread. Objects are immutable, so they may wait as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import random
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+import policysched
+from policysched.app.recording import entries
+from policysched.app.recording.entries import Begin, Decided, RecordedOutcome, Searched
+from policysched.app.recording.recorded_cluster import RecordedCluster
+from policysched.app.recording.writer import RecordWriter
+from policysched.framework import MetricAnswer, PostFilterResult
+from policysched.framework.profile import Profile
+from policysched.model.objects import Node, Pod
+from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.evaluation import ABSENT, FEASIBLE
+from policysched.schedule.observer import Observer
+from policysched.schedule.queue.queued_pod import QueuedPod
+
+log = logging.getLogger(__name__)
+DIGEST_BYTES: Final = 8
+
+
+class RecordedRandom(random.Random):
+    """Draws that are remembered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.draws: list[float | int] = []
+
+    def random(self) -> float:
+        """Draw a number from 0 to 1."""
+        made = super().random()
+        self.draws.append(made)
+        return made
+
+    def getrandbits(self, k: int, /) -> int:
+        """Draw a whole number of so many bits."""
+        made = super().getrandbits(k)
+        self.draws.append(made)
+        return made
+
+
+def outcome_of(decision: Decision) -> RecordedOutcome:
+    """Return what came of a decision, before the cluster changes."""
+    text = ""
+    if decision.row < 0:
+        text = decision.error() if decision.failed else decision.fit_error()
+    return RecordedOutcome(
+        decision.node, decision.nominated, decision.feasible_count, int(decision.tied.size), text, _digest(decision)
+    )
+
+
+def _digest(decision: Decision) -> bytes:
+    """Digest the first rejecting filter of each node and the totals of feasible ones, in the order of the rows."""
+    evaluation, size = decision.evaluation, decision.cluster.nodes.size
+    made = hashlib.sha256()  # which processors have instructions for
+    if decision.rejection is None and evaluation.first.size:
+        first = evaluation.first[:size]
+        # which filters have anything to say, and so their numbers, depends on what went before
+        names = [b"", *(one.plugin_name.encode() for one in evaluation.filters)]
+        for number in (np.bincount(first - ABSENT).nonzero()[0] + ABSENT).tolist():
+            made.update(b"?" if number == ABSENT else names[number])
+            made.update(np.packbits(first == number).tobytes())
+        if decision.row >= 0 and not decision.nominated:
+            for tier in (*evaluation.higher, 0):
+                totals = evaluation.ranking(tier)[first == FEASIBLE]  # their width follows from the weights
+                made.update(totals.astype(totals.dtype.newbyteorder("<"), copy=False).tobytes())
+    return made.digest()[:DIGEST_BYTES]
+
+
+class Recorder(Observer):
+    """Records one scheduler.
+
+    Attributes:
+        cluster: What the scheduler has to work on.
+        rng: What it has to draw from.
+        configuration: What is in force, as a dict that reads as the same configuration.
+        decisions: How many were made.
+
+    Args:
+        writer: Who writes.
+        configuration: The configuration at the start.
+        profiles: The profiles at the start, without policies.
+    """
+
+    def __init__(self, writer: RecordWriter, configuration: dict[str, Any], profiles: Mapping[str, Profile]) -> None:
+        self.cluster = RecordedCluster(self._changed)
+        self.rng = RecordedRandom()
+        self.configuration = configuration
+        self._profiles = dict(profiles)
+        self._policies = PolicySet()
+        self._annotations = entries.annotations_read((), self._profiles.values())
+        self._writer = writer
+        self._others: dict[tuple[str, str, str], Any] = {}
+        """The objects that are neither nodes nor pods, as they were taken last."""
+        self._seconds = 0.0
+        self.decisions = 0
+        self._last: Pod | None = None
+        """The pod of the last decision."""
+        self._victims: PostFilterResult | None = None
+        self._searching = ""
+        """The identity of a pod for which a way is looked for."""
+        self._snapshot("the start")
+
+    def close(self) -> None:
+        """Write what waits, and the end."""
+        self._writer.close()
+
+    def on_swap(self, profiles: Mapping[str, Profile], policies: PolicySet) -> None:
+        """Record what is in force from now on."""
+        self._policies, self._profiles = policies, {**self._profiles, **profiles}
+        read = entries.annotations_read((one.policy for one in policies.plugins), self._profiles.values())
+        kept = self._annotations
+        if kept is not None and (read is None or not read <= kept):
+            self._annotations = None if read is None else kept | read
+            self._snapshot("policies read other annotations")
+            return
+        configuration = self.configuration
+        self._put(entries.SWAP, lambda: [entries.SWAP, configuration, entries.written_policies(policies)])
+
+    def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
+        """Record a decision."""
+        try:
+            self._record_decision(queued, decision)
+        except Exception:  # whoever listens after it goes on, and what follows is no continuation
+            log.exception("record: a decision could not be recorded")
+            self._writer.skip()
+
+    def _record_decision(self, queued: QueuedPod, decision: Decision) -> None:
+        self._begin_anew_if_wanted()
+        self._tell_time()
+        self.decisions += 1
+        self._last = pod = queued.pod
+        extended = bool(self._profiles[queued.profile].extending(pod))
+        drawn = self.rng.draws[-1:] if decision.tied.size > 1 else []
+        self.rng.draws.clear()
+        self._searching = "" if decision.row >= 0 or decision.failed or extended else queued.identity
+        self._victims = None
+        told = Decided(
+            self.decisions, queued.profile, pod, self.cluster.time.seconds, drawn, extended, outcome_of(decision)
+        )
+        self._put(entries.DECIDED, partial(_decided, told, self._annotations))
+
+    def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:
+        """Keep who is to make room, until the search ends."""
+        if queued.identity == self._searching:
+            self._victims = result
+
+    def _changed(self, name: str, *given: Any) -> None:
+        """Record a change that the cluster is about to make; what fails here stops nobody."""
+        try:
+            self._record_change(name, *given)
+        except Exception:
+            log.exception("record: a change could not be recorded")
+            self._writer.skip()
+
+    def _record_change(self, name: str, *given: Any) -> None:
+        self._begin_anew_if_wanted()
+        self._tell_time()
+        kept = self._annotations
+        match name:
+            case "take" | "drop" | "reserve" | "unreserve":
+                self._remember(name, given[0])
+                self._put(name, lambda: [name, entries.written(given[0], kept)])
+            case "assume" if given[0] is self._last:
+                self._put(entries.PLACED, lambda: [entries.PLACED, given[1]])
+            case "assume" | "nominate" | "renominate":
+                if name == "nominate":
+                    self._search_ended(*given)
+                self._put(name, lambda: [name, entries.written(given[0], kept)[1], *given[1:]])
+            case "answer":
+                self._put(name, lambda: [name, entries.written_answer(given[0])])
+            case "keep":
+                keys = [list(one) for one in given[0]]
+                self._put(name, lambda: [name, keys])
+            case _:
+                self._put(name, lambda: [name, *given])
+
+    def _search_ended(self, pod: Pod, node: str) -> None:
+        """Record what PostFilter came to, where it is this pod's attempt that ends."""
+        if not self._searching or self._last is None or pod.metadata.uid != self._last.metadata.uid:
+            return
+        victims = [] if self._victims is None else [one.key for one in self._victims.victims]
+        told = Searched(node, victims, [*self.rng.draws])
+        self.rng.draws.clear()
+        self._searching = ""
+        self._put(entries.SEARCHED, lambda: [entries.SEARCHED, told])
+
+    def _remember(self, name: str, obj: Any) -> None:
+        if isinstance(obj, Node | Pod):
+            return
+        metadata = obj.metadata
+        key = (entries.kind_name(obj), metadata.namespace, metadata.name)
+        if name == "take":
+            self._others[key] = obj
+        elif name == "drop":
+            self._others.pop(key, None)
+
+    def _tell_time(self) -> None:
+        seconds = self.cluster.time.seconds
+        if seconds != self._seconds:
+            self._seconds = seconds
+            self._put(entries.TIME, lambda: [entries.TIME, seconds])
+
+    def _put(self, name: str, entry: Any) -> None:
+        self._writer.put(name, entry)
+
+    def _begin_anew_if_wanted(self) -> None:
+        if self._writer.wants_snapshot:
+            lost = self._writer.lost
+            self._snapshot("a gap" if lost else "the file before was full", lost)
+
+    def _snapshot(self, why: str, lost: int = 0) -> None:
+        """Begin a file with the state as it is: references now, everything else in the thread."""
+        cluster, kept, names = self.cluster, self._annotations, self.cluster.nodes.names
+        self._seconds, self._searching, self._last = cluster.time.seconds, "", None
+        nodes = [one for one in cluster.nodes.nodes if one is not None]
+        reserved = cluster.reserved()
+        others = [*self._others.values()]
+        placed = [(one.pod, one.row if one.assumed else -1) for one in cluster.pods.by_id.values()]
+        nominated = cluster.nominations.listed()
+        answers: list[MetricAnswer] = cluster.metrics.answers()
+        rows, policies, configuration = names[: cluster.nodes.size], self._policies, self.configuration
+        seconds, decisions = self._seconds, self.decisions
+
+        def make() -> list[Any]:
+            return [entries.BEGIN, Begin(
+                policysched.__version__, why, lost, decisions, seconds, configuration,
+                entries.written_policies(policies), None if kept is None else sorted(kept), rows,
+                [entries.written(one, kept) for one in (*others, *nodes)],
+                [entries.written(one, kept) for one in reserved],
+                [[entries.written(pod, kept)[1], row] for pod, row in placed],
+                [[entries.written(one.pod, kept)[1], one.node] for one in nominated],
+                [entries.written_answer(one) for one in answers],
+            )]  # fmt: skip
+
+        self._put(entries.BEGIN, make)
+
+
+def _decided(told: Decided, kept: frozenset[str] | None) -> list[Any]:
+    told.pod = entries.written(told.pod, kept)[1]
+    return [entries.DECIDED, told]

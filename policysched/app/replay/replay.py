@@ -1,0 +1,201 @@
+"""Decide what a record holds again, and compare; or decide it with other policies, and tell what would differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from policysched.app.plugins.discovery import find_plugins
+from policysched.app.recording import entries
+from policysched.app.recording.entries import Begin, Decided, RecordedOutcome, Searched
+from policysched.app.recording.file_format import END, BrokenRecordError, files_of, read_entries
+from policysched.app.recording.recorder import outcome_of
+from policysched.app.replay.replayed_state import ReplayedState
+from policysched.app.replay.results import ReplayDifference, Replayed
+from policysched.errors import UsageError
+from policysched.framework.registry import PluginRegistry
+from policysched.model.objects import Pod
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.post_filter import FailedCycle, at_once, run_post_filters
+
+TELL_EVERY: Final = 64
+Progress = Callable[[int], None]
+"""Takes how many decisions were looked at."""
+
+
+class Walk:
+    """Goes through the files of a record; whoever looks at decisions is asked at each.
+
+    Args:
+        state: What entries are applied to.
+        found: What is told of the files themselves.
+    """
+
+    def __init__(self, state: ReplayedState, found: Replayed) -> None:
+        self.state, self.found = state, found
+        self._number = 0
+        """The last decision that was come across."""
+
+    def entries(self, given: Iterable[Path]) -> Iterator[Decided | Searched | None]:
+        """Apply the entries of all files; give each decision before what follows from it, and None for a change.
+
+        Raises:
+            UsageError: the first file is no record, or none of this version.
+        """
+        for path in [file for one in given for file in files_of(one)]:
+            try:
+                for entry in read_entries(path):
+                    yield from self._entry(path, entry)
+            except BrokenRecordError as error:
+                self.found.remainder.append(str(error))
+                self.found.damaged |= not error.cut
+            except (msgspec.ValidationError, LookupError, TypeError, ValueError) as error:
+                self.found.remainder.append(f"{path}: an entry after decision {self._number:,} is malformed: {error}")
+                self.found.damaged = True
+
+    def _entry(self, path: Path, entry: list[Any]) -> Iterator[Decided | Searched | None]:
+        name, *given = entry
+        match name:
+            case entries.BEGIN:
+                self._begin(path, msgspec.convert(given[0], Begin))
+                yield None
+            case entries.DECIDED:
+                told = msgspec.convert(given[0], Decided)
+                told.pod = pod = entries.read_pod(told.pod)
+                self._number = told.number
+                self.state.cluster.time.move(told.seconds)
+                yield told
+                self.state.decided_about(pod)
+            case entries.SEARCHED:
+                yield msgspec.convert(given[0], Searched)
+            case entries.SWAP:
+                self.state.swap(given[0], given[1])
+                yield None
+            case _ if name == END:
+                if given[0]:
+                    self.found.remainder.append(f"{path}: {given[0]:,} entries were given up before its end")
+            case _:
+                self.state.change(name, given)
+                if name != entries.TIME:
+                    yield None
+
+    def _begin(self, path: Path, given: Begin) -> None:
+        missing = given.decisions - self._number if self._number else 0
+        if missing or given.lost:
+            self.found.remainder.append(
+                f"incomplete after decision {self._number:,}: {missing:,} decisions are missing before {path.name}"
+                + (f", {given.lost:,} entries were given up" if given.lost else "")
+            )
+        self._number = given.decisions
+        self.state.begin(given)
+
+
+class _Comparing:
+    """Decides each decision again."""
+
+    def __init__(self, state: ReplayedState, found: Replayed) -> None:
+        self._state, self._found = state, found
+        self._open: tuple[Engine, Decision, int] | None = None
+        """A decision without a node of which the search for one comes next."""
+
+    def look(self, told: Decided | Searched | None) -> None:
+        """Look at the next entry."""
+        match told:
+            case Decided():
+                self._open = None
+                self._decide(told)
+            case Searched():
+                self._search(told)
+            case None:
+                self._open = None
+
+    def _decide(self, told: Decided) -> None:
+        found, pod = self._found, told.pod
+        if told.extended:
+            found.extended += 1
+            return
+        found.first = found.first or told.number
+        found.last = told.number
+        found.decisions += 1
+        engine = self._state.engines.get(told.profile)
+        if engine is None:
+            raise msgspec.ValidationError(f"the record has no profile {told.profile}")
+        found.plugins |= engine.profile.out_of_tree_cycle
+        self._state.rng.use(told.draws)
+        try:
+            decision = engine.decide(pod)
+        except Exception as error:  # it did not fail then
+            found.found([ReplayDifference(told.number, pod.key, "failed", told.outcome.node, repr(error))])
+            return
+        outcome = outcome_of(decision)
+        found.placed += decision.row >= 0
+        if outcome != told.outcome:
+            found.found(_differing(told.number, pod, told.outcome, outcome))
+        if decision.row < 0 and not decision.failed:
+            self._open = engine, decision, told.number
+
+    def _search(self, told: Searched) -> None:
+        if self._open is None:
+            self._found.moved_on += 1
+            return
+        (engine, decision, number), self._open = self._open, None
+        self._state.rng.use(told.draws)
+        failed = FailedCycle(decision, self._state.rng, (), lambda: engine.profile.victim_guards)
+        result = at_once(run_post_filters(engine.profile.post_filters, decision.pod, failed))
+        self._found.searches += 1
+        kept = decision.pod.status.nominated_node_name
+        node = kept if result.nominated_node is None else result.nominated_node
+        victims = [one.key for one in result.victims]
+        both = (("nominated node", told.node, node), ("victims", told.victims, victims))
+        self._found.found(
+            ReplayDifference(number, decision.pod.key, what, str(one), str(two))
+            for what, one, two in both
+            if one != two
+        )
+
+
+def _differing(
+    number: int, pod: Pod, recorded: RecordedOutcome, replayed: RecordedOutcome
+) -> Iterator[ReplayDifference]:
+    for field in msgspec.structs.fields(RecordedOutcome):
+        one, two = getattr(recorded, field.name), getattr(replayed, field.name)
+        if one != two:
+            what = "totals" if field.name == "digest" else field.name
+            yield ReplayDifference(
+                number, pod.key, what, *(v.hex() if isinstance(v, bytes) else str(v) for v in (one, two))
+            )
+
+
+def replay(
+    files: Iterable[Path], *, plugins: PluginRegistry | None = None, progress: Progress = lambda _: None
+) -> Replayed:
+    """Decide all decisions of a record again, and compare them bit for bit.
+
+    Args:
+        files: Its files, or folders of them, in the order in which they were written.
+        plugins: The plugins that its configuration may enable beside the default ones.
+        progress: Takes how many decisions were looked at.
+
+    Returns:
+        What was found; an interruption leaves what was found so far.
+
+    Raises:
+        UsageError: a file is no record, or one of another version, or its policies do not compile here.
+    """
+    found = Replayed()
+    state = ReplayedState(find_plugins().registry if plugins is None else plugins)
+    comparing = _Comparing(state, found)
+    try:
+        for told in Walk(state, found).entries(files):
+            comparing.look(told)
+            if not found.decisions % TELL_EVERY:
+                progress(found.decisions)
+    except KeyboardInterrupt:
+        found.interrupted = True
+    if not found.decisions and not found.extended and found.remainder:
+        raise UsageError(found.remainder[0])
+    return found

@@ -1,0 +1,219 @@
+"""`ReplayedState`: the cluster and the engines of a record at one of its decisions.
+
+It is made of a snapshot and brought from entry to entry by the same methods that the scheduler called.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from policysched.app.configuration.profiles import configured_profiles
+from policysched.app.configuration.reading import load_configuration
+from policysched.app.dry_run.dry_run import compile_policies
+from policysched.app.recording import entries
+from policysched.app.recording.entries import Begin
+from policysched.errors import UsageError
+from policysched.framework import MetricKey
+from policysched.framework.profile import Profile
+from policysched.framework.registry import PluginRegistry
+from policysched.model.objects import PersistentVolume, Pod
+from policysched.model.policy import Policy
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.schedule.cycle.engine import Engine
+from policysched.state.cluster import Cluster
+from policysched.state.volumes.storage import Assumable
+
+Draws = list[float | int]
+
+
+class ReplayedRandom(random.Random):
+    """Gives the draws of a record, then others."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self._draws: Draws = []
+
+    def use(self, draws: Iterable[float | int]) -> None:
+        """Give these next."""
+        self._draws = [*draws]
+
+    def random(self) -> float:
+        """Give the next number from 0 to 1."""
+        return float(self._draws.pop(0)) if self._draws else super().random()
+
+    def getrandbits(self, k: int, /) -> int:
+        """Give the next whole number."""
+        return int(self._draws.pop(0)) if self._draws else super().getrandbits(k)
+
+
+def compiled(policies: Iterable[Policy]) -> list[CompiledPolicy]:
+    """Compile policies that were in force.
+
+    Raises:
+        UsageError: one does not compile here.
+    """
+    made, _, failed = compile_policies({one.key: one for one in policies})
+    for key, why in sorted(failed.items()):
+        raise UsageError(f"policy {key} of the record does not compile here: {why}")
+    return made
+
+
+class ReplayedState:
+    """The state at one place of a record.
+
+    Args:
+        plugins: The plugins that its configuration may enable.
+    """
+
+    def __init__(self, plugins: PluginRegistry) -> None:
+        self._plugins = plugins
+        self.rng = ReplayedRandom()
+        self.cluster = Cluster()
+        self.policies: list[CompiledPolicy] = []
+        self.annotations: list[str] | None = None
+        self.engines: dict[str, Engine] = {}
+        self.has_extenders = False
+        self._configuration: dict[str, Any] = {}
+        self._profiles: Mapping[str, Profile] = {}
+        self._last: Pod | None = None
+
+    def begin(self, given: Begin) -> None:
+        """Take a snapshot in place of what was."""
+        self.cluster = made = Cluster()
+        _lay_out(made, given.rows)
+        made.time.move(given.seconds)
+        for obj in given.objects:
+            made.take(entries.read_object(obj))
+        for obj in given.reserved:
+            _reserve(made, obj)
+        for pod, row in given.pods:
+            read = entries.read_pod(pod)
+            if row >= 0:
+                made.assume(read, row)
+            else:
+                made.set_pod(read)
+        for pod, node in given.nominations:
+            made.nominations.set(entries.read_pod(pod), node)
+        for answer in given.answers:
+            made.metrics.take(entries.read_answer(answer))
+        self.annotations = given.annotations
+        self.engines, self._profiles = {}, {}  # what plugins keep is kept of one cluster
+        self.swap(given.configuration, given.policies)
+
+    def swap(self, configuration: dict[str, Any], policies: list[Any]) -> None:
+        """Put a configuration and policies in force.
+
+        Raises:
+            UsageError: the configuration enables plugins that are not here, or a policy does not compile.
+        """
+        if configuration != self._configuration or not self._profiles:
+            self.has_extenders = bool(configuration.get("extenders"))
+            without = {key: value for key, value in configuration.items() if key != "extenders"}
+            try:
+                self._profiles = configured_profiles(load_configuration(without), self._plugins)
+            except UsageError as error:
+                raise UsageError(f"the configuration of the record cannot be used here: {error}") from error
+            self._configuration = configuration
+        self.policies = compiled(entries.read_policies(policies))
+        joined = PolicySet.of(self.policies)
+        for name, profile in self._profiles.items():
+            own = self.engines.get(name)
+            if own is None:
+                self.engines[name] = Engine(self.cluster, joined.join(profile), self.rng)
+            else:
+                own.use(joined.join(profile))
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        """The profiles in force, without policies."""
+        return self._profiles
+
+    def decided_about(self, pod: Pod) -> None:
+        """Record that the decision about a pod was the last one."""
+        self._last = pod
+
+    def change(self, name: str, given: list[Any]) -> None:
+        """Make a change as the scheduler made it, which may have failed."""
+        act = _CHANGES.get(name)
+        if act is None:
+            raise msgspec.ValidationError(f"{name} is no entry")
+        if name == entries.PLACED:
+            given = [self._last, *given]
+        try:
+            act(self.cluster, *given)
+        except msgspec.ValidationError:
+            raise
+        except Exception:  # noqa: S110 - it failed then, too, and the scheduler went on
+            pass
+
+
+def _lay_out(made: Cluster, rows: list[str]) -> None:
+    """Give nodes the rows that they had: draws among equals go by them."""
+    free = [made.nodes.row_for(name or f"\0{row}") for row, name in enumerate(rows)]
+    for row in free:
+        if not rows[row]:
+            made.nodes.release(row)
+
+
+def _take(cluster: Cluster, given: list[Any]) -> None:
+    cluster.take(entries.read_object(given))
+
+
+def _drop(cluster: Cluster, given: list[Any]) -> None:
+    cluster.drop(entries.read_object(given))
+
+
+def _assume(cluster: Cluster, pod: Any, row: int) -> None:
+    cluster.assume(entries.read_pod(pod), row)
+
+
+def _place(cluster: Cluster, pod: Pod | None, row: int) -> None:
+    if pod is None:
+        raise msgspec.ValidationError("a pod is placed before any was decided about")
+    cluster.assume(pod, row)
+
+
+def _reserve(cluster: Cluster, given: list[Any]) -> None:
+    obj = entries.read_object(given)
+    _assumable(cluster, obj).assume(obj)
+
+
+def _unreserve(cluster: Cluster, given: list[Any]) -> None:
+    obj = entries.read_object(given)
+    _assumable(cluster, obj).restore(obj)
+
+
+def _assumable(cluster: Cluster, obj: Any) -> Assumable[Any]:
+    return cluster.storage.volumes if isinstance(obj, PersistentVolume) else cluster.storage.claims
+
+
+def _nominate(cluster: Cluster, pod: Any, node: str) -> None:
+    cluster.nominations.set(entries.read_pod(pod), node)
+
+
+def _renominate(cluster: Cluster, pod: Any) -> None:
+    cluster.nominations.update(entries.read_pod(pod))
+
+
+_CHANGES: Final[Mapping[str, Callable[..., Any]]] = {
+    "take": _take,
+    "drop": _drop,
+    "remove_node": Cluster.remove_node,
+    "remove_pod": Cluster.remove_pod,
+    "assume": _assume,
+    entries.PLACED: _place,
+    "forget": Cluster.forget,
+    "reserve": _reserve,
+    "unreserve": _unreserve,
+    "nominate": _nominate,
+    "renominate": _renominate,
+    "denominate": lambda cluster, identity: cluster.nominations.discard(identity),
+    "answer": lambda cluster, given: cluster.metrics.take(entries.read_answer(given)),
+    "keep": lambda cluster, keys: cluster.metrics.keep({MetricKey(*one) for one in keys}),
+    entries.TIME: lambda cluster, seconds: cluster.time.move(seconds),
+}

@@ -1,0 +1,103 @@
+"""What replaying a record found, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayDifference:
+    """A decision that came out otherwise."""
+
+    number: int
+    """Which decision of the process, counted from 1."""
+    pod: str
+    what: str
+    """What differs: node, text, totals …"""
+    recorded: str
+    replayed: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "decision": self.number, "pod": self.pod, "what": self.what, "recorded": self.recorded,
+            "replayed": self.replayed,
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class Replayed:
+    """What was found."""
+
+    first: int = 0
+    """The number of the first decision."""
+    last: int = 0
+    decisions: int = 0
+    """How many were decided again."""
+    placed: int = 0
+    searches: int = 0
+    """How many searches of PostFilter were made again."""
+    extended: int = 0
+    """Decisions in which extenders took part, whose answers are not recorded."""
+    moved_on: int = 0
+    """Searches during which the cluster changed."""
+    plugins: set[str] = field(default_factory=set)
+    """The out-of-tree plugins that were asked again."""
+    differences: list[ReplayDifference] = field(default_factory=list)
+    remainder: list[str] = field(default_factory=list)
+    """What of the record could not be replayed, and why."""
+    damaged: bool = False
+    """Whether a file was altered."""
+    interrupted: bool = False
+
+    def found(self, differences: Iterable[ReplayDifference]) -> None:
+        """Take differences."""
+        self.differences.extend(differences)
+
+    @property
+    def exit_code(self) -> int:
+        """0 where all are equal, 1 where some differ, 2 where a file cannot be used."""
+        if self.differences:
+            return 1
+        return 2 if self.damaged or not self.decisions + self.extended else 0
+
+    @property
+    def summary(self) -> str:
+        """All of it in one sentence."""
+        if not self.decisions:
+            said = "no decision could be replayed"
+        else:
+            differ = len({one.number for one in self.differences})
+            numbers = f"decisions {self.first:,}–{self.last:,}"
+            missing = self.last - self.first + 1 - self.decisions
+            named = numbers if not missing else f"{self.decisions:,} of {numbers}"
+            said = f"{named} equal" if not differ else f"{named}: {differ:,} of {self.decisions:,} differ"
+        rest = [f"{self.extended:,} not replayed because extenders took part"] if self.extended else []
+        if self.moved_on:
+            rest.append(f"{self.moved_on:,} searches for victims not compared, the cluster changed meanwhile")
+        if self.plugins and self.differences:
+            names = ", ".join(sorted(self.plugins))
+            rest.append(f"what out-of-tree plugins read outside of the cluster is not recorded: {names}")
+        rest += ["interrupted"] if self.interrupted else []
+        return "; ".join([said, *rest, *self.remainder])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "summary": self.summary,
+            "equal": not self.differences,
+            "first": self.first,
+            "last": self.last,
+            "decisions": self.decisions,
+            "placed": self.placed,
+            "searches": self.searches,
+            "extended": self.extended,
+            "searchesNotCompared": self.moved_on,
+            "outOfTreePlugins": sorted(self.plugins),
+            "differences": [one.to_dict() for one in self.differences],
+            "remainder": list(self.remainder),
+            "damaged": self.damaged,
+            "interrupted": self.interrupted,
+        }

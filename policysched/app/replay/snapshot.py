@@ -1,0 +1,52 @@
+"""Write a running cluster as a file that all commands read in place of the cluster.
+
+Objects keep the fields that scheduling reads. Annotations may hold copies of anything, so of these only those are kept
+that the default plugins or a policy of the cluster reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from policysched.app.dry_run.dry_run import compile_policies, decode_policies
+from policysched.app.recording import entries
+from policysched.model.decode import ObjectError
+from policysched.model.defaults import priority_classes
+from policysched.model.kinds import POLICIES, fill, kind_of
+from policysched.model.policy import LAST_GOOD, Policy
+
+Object = Mapping[str, Any]
+
+
+def snapshot(objects: Iterable[Object]) -> tuple[dict[str, Any], list[str]]:
+    """Return a List of what scheduling reads of objects, and what of them cannot be read.
+
+    Args:
+        objects: The objects of a cluster, as its API server gives them.
+    """
+    given = [*objects]
+    policies = [one for one in given if kind_of(one) is POLICIES]
+    compiled, _, _ = compile_policies(decode_policies(policies, ()))
+    kept = entries.annotations_read(compiled, ())
+    items, broken, classes = [], [], priority_classes(given)
+    for raw in given:
+        kind = kind_of(raw)
+        if kind is None:
+            continue
+        try:
+            read = kind.decode(fill(raw, classes))
+        except ObjectError as error:
+            broken.append(str(error))
+            continue
+        if not kind.keep(read):
+            continue
+        if isinstance(read, Policy):
+            own = {key: text for key, text in read.metadata.annotations.items() if key == LAST_GOOD}
+            read = Policy(metadata=msgspec.structs.replace(read.metadata, annotations=own), spec=read.spec)
+        else:
+            read = entries.written(read, kept)[1]
+        items.append({"apiVersion": kind.api_version, "kind": kind.kind, **msgspec.to_builtins(read)})
+    return {"apiVersion": "v1", "kind": "List", "items": items}, broken

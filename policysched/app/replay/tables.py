@@ -1,0 +1,32 @@
+"""What replaying found as lines and tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from policysched.app.dry_run.tables import plain_table
+from policysched.app.replay.results import Replayed
+from policysched.visible import visible
+
+LIMIT: Final = 20
+
+
+def replayed_parts(told: Replayed) -> Iterator[RenderableType]:
+    """Show what was found part by part."""
+    yield Text(visible(told.summary), "bold")
+    if told.differences:
+        rows = [
+            [f"{one.number:,}", one.pod, one.what, visible(one.recorded), visible(one.replayed)]
+            for one in told.differences[:LIMIT]
+        ]
+        table = plain_table("Differences", ["decision", "pod", "what", "recorded", "replayed"], rows, range(1))
+        if len(told.differences) > LIMIT:
+            table.caption = Text(f"… and {len(told.differences) - LIMIT:,} more")
+            table.caption_justify = "left"
+        yield table
+    counted = ((told.placed, "placed"), (told.searches, "with a search for victims"))
+    yield Text("of these " + ", ".join(f"{count:,} {what}" for count, what in counted))

@@ -1,0 +1,195 @@
+"""Tell what a recorded day would have been with other policies or another configuration, as a plan tells it.
+
+Each decision is made once more in the cluster as it was then, with what would be in force; pods that land elsewhere do
+not change what later ones find. A pod's last attempt counts. Where several nodes are as good, a pod lands where it
+was: what a tie could change is no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from policysched.app.configuration.profiles import configured_profiles
+from policysched.app.configuration.reading import ConfigurationInput, load_configuration
+from policysched.app.dry_run.dry_run import compile_policies, decode_policies
+from policysched.app.plan.deciding import Landing
+from policysched.app.plan.reading import workload_of
+from policysched.app.plan.results import Effect, Plan, PodEffect
+from policysched.app.plugins.discovery import find_plugins
+from policysched.app.recording import entries
+from policysched.app.recording.entries import Decided
+from policysched.app.replay.replay import TELL_EVERY, Progress, Walk
+from policysched.app.replay.replayed_state import ReplayedState
+from policysched.app.replay.results import Replayed
+from policysched.errors import UsageError
+from policysched.framework.profile import Profile
+from policysched.framework.registry import PluginRegistry
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.engine import Engine
+
+Object = Mapping[str, Any]
+
+
+class _Side:
+    """The engines with the change, on the cluster of the record.
+
+    Args:
+        state: The record at its place.
+        tried: Policies that are new, or replace those of their names.
+        without: The names of policies that go.
+        profiles: The profiles with the change; None where they are the recorded ones.
+    """
+
+    def __init__(
+        self,
+        state: ReplayedState,
+        tried: Collection[CompiledPolicy],
+        without: Collection[str],
+        profiles: Mapping[str, Profile] | None,
+    ) -> None:
+        self._state, self._tried, self._without, self._changed = state, tried, without, profiles
+        self._engines: dict[str, Engine] = {}
+        self._of: tuple[object, ...] = ()
+        self.known: set[str] = set()
+        """The names of all policies that were in force."""
+
+    def engine(self, name: str) -> Engine | None:
+        """Return the engine of a profile, as it would be at this place of the record."""
+        state = self._state
+        now = (state.cluster, state.policies, state.profiles)
+        if len(self._of) != len(now) or any(one is not two for one, two in zip(now, self._of, strict=True)):
+            self._of = now
+            self._make()
+        return self._engines.get(name)
+
+    def _make(self) -> None:
+        state, replaced = self._state, {one.key for one in self._tried}
+        self.known |= {one.key for one in state.policies}
+        kept = [one for one in state.policies if one.key not in replaced]
+        coming = [one for one in (*kept, *self._tried) if one.key not in self._without]
+        missing = [*entries.misses(state.annotations, coming)]
+        if missing:
+            raise UsageError(f"the record does not keep what the policies read: the annotation {', '.join(missing)}")
+        joined = PolicySet.of(coming)
+        profiles = state.profiles if self._changed is None else self._changed
+        self._engines = {
+            name: Engine(state.cluster, joined.join(profile), state.rng) for name, profile in profiles.items()
+        }
+
+
+def what_if(
+    files: Iterable[Path],
+    *,
+    policies: Iterable[Object] = (),
+    without_policies: Collection[str] = (),
+    config: ConfigurationInput | None = None,
+    plugins: PluginRegistry | None = None,
+    progress: Progress = lambda _: None,
+) -> Plan:
+    """Say what would have been different with a change.
+
+    Args:
+        files: The files of a record, or folders of them.
+        policies: SchedulingPolicy objects that are new, or replace those of their names.
+        without_policies: The names of policies that go.
+        config: The KubeSchedulerConfiguration that would have been in force; absent, the recorded one.
+        plugins: The plugins that configurations may enable beside the default ones.
+        progress: Takes how many decisions were looked at.
+
+    Raises:
+        UsageError: a file is no record, a policy of the change does not compile, or reads what is not recorded.
+    """
+    registry = find_plugins().registry if plugins is None else plugins
+    tried, _, failed = compile_policies(decode_policies((), policies))
+    for key, why in sorted(failed.items()):
+        raise UsageError(f"policy {key} would take no force: {why}")
+    profiles = None if config is None else configured_profiles(load_configuration(config), registry)
+    day = _Day(ReplayedState(registry), tried, without_policies, profiles)
+    interrupted = False
+    try:
+        day.run(files, progress)
+    except KeyboardInterrupt:
+        interrupted = True
+    if not interrupted:
+        day.check(without_policies)
+    return day.told(interrupted=interrupted)
+
+
+class _Day:
+    """The decisions of a record with a change; the arguments are those of `_Side`."""
+
+    def __init__(
+        self,
+        state: ReplayedState,
+        tried: Collection[CompiledPolicy],
+        without: Collection[str],
+        profiles: Mapping[str, Profile] | None,
+    ) -> None:
+        self._found, self._state = Replayed(), state
+        self._side = _Side(state, tried, without, profiles)
+        self._effects: dict[str, PodEffect | None] = {}
+        self._decisions = self._extended = 0
+
+    def run(self, files: Iterable[Path], progress: Progress) -> None:
+        """Decide everything once more."""
+        for told in Walk(self._state, self._found).entries(files):
+            if isinstance(told, Decided):
+                self._decide(told)
+                if not self._decisions % TELL_EVERY:
+                    progress(self._decisions)
+
+    def _decide(self, told: Decided) -> None:
+        self._decisions += 1
+        self._extended += told.extended
+        engine = None if told.extended else self._side.engine(told.profile)
+        if engine is not None:
+            self._effects[told.pod.key] = _effect(told, engine)
+
+    def check(self, without: Iterable[str]) -> None:
+        """Make sure that there was something to change.
+
+        Raises:
+            UsageError: there is no decision, or a policy that was to go was never there.
+        """
+        if not self._decisions:
+            raise UsageError(next(iter(self._found.remainder), "the record holds no decision"))
+        for key in sorted(without):
+            if key not in self._side.known:
+                raise UsageError(f"policy {key} was never in force in the record")
+
+    def told(self, *, interrupted: bool) -> Plan:
+        """Return what was found."""
+        order = list(Effect)
+        changed = [one for one in self._effects.values() if one is not None]
+        changed.sort(key=lambda one: (order.index(one.effect), one.pod))
+        notes = [*self._found.remainder]
+        if self._extended:
+            notes.append(f"extenders took part in {self._extended:,} of {self._decisions:,} decisions: left out")
+        return Plan(len(self._effects), tuple(changed), notes=tuple(notes), interrupted=interrupted)
+
+
+def _effect(told: Decided, engine: Engine) -> PodEffect | None:
+    """Decide once more; return what would be different, None where nothing would."""
+    before, pod = told.outcome, told.pod
+    decision = engine.decide(pod)
+    after = _landing(decision, before.node)
+    if before.node == after.node:
+        return None
+    effect = Effect.MOVES
+    if not after.node:
+        effect = Effect.UNSCHEDULABLE
+    elif not before.node:
+        effect = Effect.SCHEDULABLE
+    return PodEffect(pod.key, workload_of(pod), effect, before.node, after.node, after.ties, after.reason)
+
+
+def _landing(decision: Decision, prefer: str) -> Landing:
+    if decision.row < 0:
+        return Landing("", 0, decision.error() if decision.failed else decision.fit_error())
+    row = decision.cluster.nodes.row_of.get(prefer, -1)
+    tied = row >= 0 and bool((decision.tied == row).any())
+    return Landing(prefer if tied else decision.node, int(decision.tied.size))

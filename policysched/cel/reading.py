@@ -1,0 +1,59 @@
+"""Which attributes of a device an expression reads: devices that are alike in those get the same verdict.
+
+Source: k8s.io/dynamic-resource-allocation v0.36 cel/compile.go (the variable `device`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from policysched.cel.declarations import VARIABLE
+from policysched.cel.syntax.tree import CallNode, CelNode, ConstantNode, Name, Select, children
+
+Attribute = tuple[str, str]
+"""The domain and the identifier of an attribute."""
+_ELEMENTS: Final = frozenset({"_[_]", "_[?_]", "_?._"})
+_ATTRIBUTES: Final = "attributes"
+
+
+def attributes_read(node: CelNode) -> frozenset[Attribute] | None:
+    """Return the attributes that an expression can read, None where that may be any of them."""
+    found = set()
+    for path in _paths(node):
+        if not path:
+            return None
+        if path[0] == _ATTRIBUTES:
+            if len(path) < 3:
+                return None
+            found.add((path[1], path[2]))
+    return frozenset(found)
+
+
+def _paths(node: CelNode) -> Iterator[tuple[str, ...]]:
+    """Go through all uses of the device, each with the longest path of constant fields that begins there."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        path = _path(one)
+        if path is None:
+            waiting.extend(children(one))
+        else:
+            yield path
+
+
+def _path(node: CelNode) -> tuple[str, ...] | None:
+    """Return the fields that lead from the device to what a node reads, None where it does not begin there."""
+    fields: list[str] = []
+    while not isinstance(node, Name):
+        if isinstance(node, Select):
+            fields.append(node.field_name)
+            node = node.operand
+        elif isinstance(node, CallNode) and node.function in _ELEMENTS and node.target is None:
+            node, key = node.arguments
+            if not isinstance(key, ConstantNode) or not isinstance(key.value, str):
+                return None
+            fields.append(key.value)
+        else:
+            return None
+    return tuple(reversed(fields)) if node.name.removeprefix(".") == VARIABLE else None

@@ -1,0 +1,71 @@
+"""`policysched record`: a cluster as a file that all commands read in place of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from policysched.cli.options import Context, Kubeconfig
+from policysched.cli.output import say, working
+from policysched.errors import UsageError
+
+
+def record(
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Where it goes: .json or YAML; - is the output.")
+    ],
+    cluster: Annotated[
+        list[str] | None,
+        typer.Option("--cluster", metavar="FILE|DIR|live", help="The cluster's objects; absent, live. Repeatable."),
+    ] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> int:
+    """Write what scheduling reads of a cluster to a file, for --cluster of other commands; no Secret is read.
+
+    The file is readable by its owner alone. Exit codes: 0 it is written; 1 an object could not be read, and is left
+    out; 2 the cluster, a file or a flag cannot be used.
+    """
+    from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415 - not needed for --help
+    from policysched.app.replay.snapshot import snapshot  # noqa: PLC0415
+    from policysched.cli.event_loop import uncollected, wait_for  # noqa: PLC0415
+
+    with uncollected(), working("reading the cluster"):
+        inputs = wait_for(gather_cluster(cluster or [LIVE], kubeconfig=kubeconfig, context=context))
+        made, broken = snapshot(inputs.objects)
+        _write(made, output)
+    for one in broken:
+        say(f"left out: {one}", stderr=True)
+    say(f"{len(made['items']):,} objects in {'the output' if output == '-' else output}", stderr=True)
+    return int(bool(broken))
+
+
+def _write(made: dict[str, Any], output: str) -> None:
+    from policysched.cli.formats import OutputFormat, say_value  # noqa: PLC0415 - as above
+
+    if output == "-":
+        say_value(made, OutputFormat.YAML)
+        return
+    path = Path(output)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(_encoded(made, path))
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise UsageError(f"--output {output}: {error.strerror}") from error
+
+
+def _encoded(made: dict[str, Any], path: Path) -> bytes:
+    if path.suffix == ".json":
+        import msgspec  # noqa: PLC0415
+
+        return msgspec.json.encode(made) + b"\n"
+    import yaml  # noqa: PLC0415 - only who asks for YAML waits for it
+
+    return yaml.safe_dump(made, sort_keys=False, width=120).encode()

@@ -1,0 +1,94 @@
+"""`policysched replay`: every decision of a record again, or what would have been different that day."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from policysched.cli.formats import OutputFormat
+from policysched.cli.options import Plugin
+from policysched.cli.output import INTERRUPTED, say, working
+from policysched.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from policysched.framework.registry import PluginRegistry
+
+
+def replay(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE|DIR…", help="The files of a record, or their folder.")],
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", metavar="FILE|DIR", help="Policies to try; may be repeated.")
+    ] = None,
+    without_policy: Annotated[
+        list[str] | None, typer.Option("--without-policy", metavar="NAME", help="A policy to go; may be repeated.")
+    ] = None,
+    config: Annotated[
+        str | None, typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration to try.")
+    ] = None,
+    plugin: Plugin = None,
+    output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print it.")] = OutputFormat.TABLE,
+) -> int:
+    """Decide what `run --record` recorded again and compare, or say what would have been different.
+
+    Exit codes: 0 all decisions are equal, or nothing would have been different; 1 some differ; 2 a file, the change or
+    a flag cannot be used; 130 it was interrupted, and what was known is printed.
+    """
+    from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415 - not needed for --help
+    from policysched.cli.event_loop import uncollected  # noqa: PLC0415
+
+    known = configurable_plugins(plugin, config)
+    for problem in known.problems:
+        say(f"note: {problem}", stderr=True)
+    with uncollected(), working("replaying") as tell:
+
+        def progress(done: int) -> None:
+            tell(f"{done:,} decisions")
+
+        if policy or without_policy or config:
+            return _what_if(files, policy or [], without_policy or [], config, known.registry, progress, output)
+        return _compared(files, known.registry, progress, output)
+
+
+def _compared(files: list[Path], plugins: PluginRegistry, progress: Callable[[int], None], output: OutputFormat) -> int:
+    from policysched.app.replay.replay import replay as replayed  # noqa: PLC0415 - as above
+    from policysched.app.replay.tables import replayed_parts  # noqa: PLC0415
+    from policysched.cli.reports import say_report  # noqa: PLC0415
+
+    told = replayed(files, plugins=plugins, progress=progress)
+    say_report(told.to_dict(), replayed_parts(told), output, "replay")
+    return INTERRUPTED if told.interrupted else told.exit_code
+
+
+def _what_if(  # noqa: PLR0913, PLR0917 - what the flags say
+    files: list[Path],
+    policies: list[str],
+    without: list[str],
+    config: str | None,
+    plugins: PluginRegistry,
+    progress: Callable[[int], None],
+    output: OutputFormat,
+) -> int:
+    from policysched.app.files.objects import load  # noqa: PLC0415 - as above
+    from policysched.app.plan.tables import plan_parts  # noqa: PLC0415
+    from policysched.app.replay.what_if import what_if  # noqa: PLC0415
+    from policysched.cli.reports import say_report  # noqa: PLC0415
+
+    configurations = load([] if config is None else [config])
+    if len(configurations) > 1:
+        raise UsageError(f"{configurations[1].where}: a configuration is one object")
+    told = what_if(
+        files,
+        policies=[one.object for one in load(policies)],
+        without_policies=without,
+        config=next(iter(configurations), None),
+        plugins=plugins,
+        progress=progress,
+    )
+    for note in told.notes:
+        say(f"note: {note}", stderr=True)
+    say_report(told.to_dict(), plan_parts(told), output, "replay")
+    return INTERRUPTED if told.interrupted else int(told.changes)

@@ -1,0 +1,144 @@
+"""Which nodes can give the claims of a pod what they ask for, and what they would get there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.devices.errors import AllocationError, AllocationTimeoutError, NodeAllocationError
+from policysched.devices.inventory.pools import SeenPool
+from policysched.devices.inventory.tables import DeviceTables
+from policysched.devices.prepared import PreparedClaims
+from policysched.devices.refusals import Refusals
+from policysched.devices.requests.failures import AllocationFailure
+from policysched.devices.results import ResultMaker
+from policysched.devices.search import AllocationAnswer, Outcome
+from policysched.model.objects import AllocationResult, ResourceClaim
+
+STEPS: Final = 50_000
+"""How many steps one question may take: about as many microseconds."""
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+
+
+class AllocationAnswers:
+    """What the allocator says of all nodes.
+
+    Attributes:
+        codes: An `AllocationAnswer` for each row; what it says of rows without a node means nothing. It is not to be
+            changed, and is overwritten when the same claims, or others of equal specs, are asked about again.
+    """
+
+    def __init__(self, allocator: Allocator, prepared: PreparedClaims) -> None:
+        self._allocator = allocator
+        self._prepared = prepared
+        self.codes: NDArray[np.int8] = prepared.codes
+
+    def error(self, row: int) -> AllocationError | None:
+        """Return the error of a row that has one."""
+        return self._allocator.error_of(row, self._prepared.outcome(row))
+
+    def alternatives(self, row: int) -> Sequence[Mapping[int, int]]:
+        """Return for each claim which alternative, counted from 0, each request with alternatives would get on a row.
+
+        Requests are named by their place in the claim; where no claim has alternatives there may be nothing at all.
+        """
+        return self._prepared.outcome(row).chosen
+
+
+class Allocator:
+    """Allocates the claims of one pod.
+
+    Making one costs little: what was found out about claims of equal specs is kept with the tables, and only nodes
+    whose devices, labels or pools changed since are asked again. It may be kept and asked again after changes.
+
+    Args:
+        tables: the devices.
+        claims: the claims without an allocation, in the order of the pod.
+        steps: how many steps one question may take; there is no clock here. Units: about a microsecond.
+    """
+
+    def __init__(self, tables: DeviceTables, claims: Sequence[ResourceClaim], *, steps: int = STEPS) -> None:
+        self.claims = claims
+        self._tables = tables
+        self._steps = steps
+        self._key = _ENCODER.encode([one.spec for one in claims])
+
+    def answers(self) -> AllocationAnswers:
+        """Ask about all nodes.
+
+        Cost: that of the nodes that changed since claims of these specs were asked about last.
+        """
+        prepared = self._prepared()
+        prepared.refresh(self._steps)
+        return AllocationAnswers(self, prepared)
+
+    def allocate(self, row: int, new_share_id: Callable[[], str]) -> list[AllocationResult] | None:
+        """Return what each claim would get on a node, in their order, None where they cannot all be allocated.
+
+        Args:
+            row: the node.
+            new_share_id: makes the random UUID of a share of a device.
+
+        Raises:
+            NodeAllocationError: nothing was found, and some pool of the node is invalid.
+            AllocationTimeoutError: the search took too many steps.
+            AllocationError: the claims, or what selectors say of a device, are wrong.
+            KeyError: no node is at the row.
+        """
+        prepared = self._prepared()
+        self._tables.refresh()
+        name, group = self._tables.node(row)
+        outcome = prepared.search(group, self._steps)
+        error = self.error_of(row, outcome)
+        if error is not None:
+            raise error
+        if outcome.answer is not AllocationAnswer.YES:
+            return None
+        maker = ResultMaker(name, group.pools, self._tables.columns, self._tables.classes, new_share_id)
+        parts = zip(self.claims, prepared.plans.claims, outcome.devices, outcome.chosen, strict=True)
+        return [maker.result(*each) for each in parts]
+
+    def refusals(self, row: int) -> list[Refusals]:
+        """Say for each request of the claims what stands against the devices of a node, for people.
+
+        Raises:
+            KeyError: no node is at the row.
+        """
+        prepared = self._prepared()
+        self._tables.refresh()
+        return prepared.refusals(self._tables.node(row)[1])
+
+    def error_of(self, row: int, outcome: Outcome) -> AllocationError | None:
+        """Return the error that an outcome stands for on a row."""
+        if outcome.answer is AllocationAnswer.TIMEOUT:
+            return AllocationTimeoutError("timed out trying to allocate devices")
+        if outcome.answer is AllocationAnswer.INVALID_POOLS:
+            return NodeAllocationError("invalid resource pools were encountered")
+        if outcome.failure is None:
+            return None
+        return AllocationError(self._text(outcome.failure, self._prepared().pools(self._tables.node(row)[1])))
+
+    def _text(self, failure: AllocationFailure, pools: Sequence[SeenPool]) -> str:
+        text = failure.text
+        if failure.is_of_claim:
+            metadata = self.claims[failure.claim].metadata
+            name = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+            text = f"claim {name}{text}"
+        if failure.pool >= 0:
+            view = pools[failure.pool].view
+            text += str(view.pool)
+            if failure.device >= 0:
+                text += f"/{view.devices[failure.device]}"
+        return text + failure.rest
+
+    def _prepared(self) -> PreparedClaims:
+        """Return what is known of claims of these specs."""
+        kept = self._tables.prepared
+        found = kept.get(self._key)
+        if not isinstance(found, PreparedClaims) or not found.is_current:
+            found = kept[self._key] = PreparedClaims(self._tables, self.claims)
+        return found

@@ -1,0 +1,150 @@
+"""Which devices are taken, wholly or in shares, by claims that are allocated or just being allocated.
+
+Devices that were allocated with admin access are not taken. A claim that is in flight counts as the scheduler decided,
+whatever the API server says of it meanwhile.
+
+Source: plugins/dynamicresources/allocateddevices.go, dra_manager.go, v1.36;
+k8s.io/dynamic-resource-allocation v0.36 structured/schedulerapi/types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from policysched.devices.inventory.amounts import Number, number_of
+from policysched.model.objects import AllocationResult, DeviceResult, ResourceClaim
+
+
+class PoolId(NamedTuple):
+    """A pool: names of pools are those of a driver."""
+
+    driver: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.driver}/{self.name}"
+
+
+class Taken:
+    """What is taken of a pool's devices."""
+
+    __slots__ = ("_consuming", "consumed", "dedicated", "shares")
+
+    def __init__(self) -> None:
+        self.dedicated: dict[str, int] = {}
+        """By the device's name, in how many results it is allocated as a whole."""
+        self.shares: dict[str, int] = {}
+        """By the device's name, how many shares of it are allocated."""
+        self.consumed: dict[str, dict[str, Number]] = {}
+        """By the device's name, what its shares consume of each capacity in all; those that consume nothing are not
+        there."""
+        self._consuming: dict[str, int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.dedicated or self.shares)
+
+    def consumed_by(self, device: str) -> Mapping[str, Number] | None:
+        """Return what shares of a device consume in all, None where none consumes anything."""
+        return self.consumed.get(device)
+
+    def count(self, result: DeviceResult, by: int) -> None:
+        """Count a result in or out."""
+        if result.share_id is None:
+            _add(self.dedicated, result.device, by)
+            return
+        _add(self.shares, result.device, by)
+        if not result.consumed_capacity:
+            return
+        _add(self._consuming, result.device, by)
+        if result.device not in self._consuming:
+            del self.consumed[result.device]
+            return
+        amounts = dict(self.consumed.get(result.device, {}))
+        for name, amount in result.consumed_capacity.items():
+            amounts[name] = amounts.get(name, 0) + by * number_of(amount)
+        self.consumed[result.device] = amounts
+
+
+def _add(counts: dict[str, int], name: str, by: int) -> None:
+    counts[name] = counts.get(name, 0) + by
+    if not counts[name]:
+        del counts[name]
+
+
+_NOTHING: Final = Taken()
+_MOST_REMEMBERED: Final = 20_000
+"""How many changes are remembered one by one. Units: devices."""
+
+
+class AllocatedState:
+    """What is taken of all pools, kept up to date claim by claim.
+
+    `revision` grows with each device that is taken or given back; `changed_since` names those devices.
+    """
+
+    def __init__(self) -> None:
+        self._pools: dict[PoolId, Taken] = {}
+        self._allocated: dict[str, AllocationResult] = {}
+        self._in_flight: dict[str, AllocationResult] = {}
+        self._changed: list[tuple[PoolId, str]] = []
+        self._dropped = 0
+
+    @property
+    def revision(self) -> int:
+        """A number that grows with each change of what is taken."""
+        return self._dropped + len(self._changed)
+
+    def set_claim(self, claim: ResourceClaim) -> None:
+        """Take over what the API server says of a claim, whether it is allocated or not."""
+        self._set(self._allocated, claim.metadata.uid, claim.status.allocation)
+
+    def remove_claim(self, uid: str) -> None:
+        """Forget a claim that was deleted."""
+        self._set(self._allocated, uid, None)
+
+    def assume(self, uid: str, allocation: AllocationResult) -> None:
+        """Count what a claim in flight gets, instead of what the API server says of it."""
+        self._set(self._in_flight, uid, allocation)
+
+    def forget(self, uid: str) -> None:
+        """Go by the API server again: the claim is not in flight any more."""
+        self._set(self._in_flight, uid, None)
+
+    def allocation(self, uid: str) -> AllocationResult | None:
+        """Return what is counted for a claim."""
+        return self._in_flight.get(uid) or self._allocated.get(uid)
+
+    def of(self, pool: PoolId) -> Taken:
+        """Return what is taken of a pool; it is not to be changed, and no longer true after the next change."""
+        return self._pools.get(pool, _NOTHING)
+
+    def changed_since(self, revision: int) -> Sequence[tuple[PoolId, str]] | None:
+        """Name the devices that were taken or given back since a revision, None where that is too long ago."""
+        return None if revision < self._dropped else self._changed[revision - self._dropped :]
+
+    def _set(self, claims: dict[str, AllocationResult], uid: str, allocation: AllocationResult | None) -> None:
+        before = self.allocation(uid)
+        if allocation is None:
+            claims.pop(uid, None)
+        else:
+            claims[uid] = allocation
+        after = self.allocation(uid)
+        if after is not before:
+            self._count(before, -1)
+            self._count(after, 1)
+
+    def _count(self, allocation: AllocationResult | None, by: int) -> None:
+        for result in allocation.devices.results if allocation is not None else ():
+            if result.admin_access:
+                continue
+            pool = PoolId(result.driver, result.pool)
+            taken = self._pools.setdefault(pool, Taken())
+            taken.count(result, by)
+            if not taken:
+                del self._pools[pool]
+            self._changed.append((pool, result.device))
+        if len(self._changed) > _MOST_REMEMBERED:
+            dropped = len(self._changed) - _MOST_REMEMBERED // 2
+            del self._changed[:dropped]
+            self._dropped += dropped

@@ -1,0 +1,70 @@
+"""Nodes and the pools that they see as arrays, to be asked about as a whole.
+
+Shapes: V views, D devices, G groups of nodes, N nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate, chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.devices.inventory.columns import Codes
+from policysched.devices.inventory.pools import NodeGroup, PoolView
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBatch:
+    """Groups of nodes all of whose pools are usable, and which reach all devices of these.
+
+    Attributes:
+        views: Their pools, each once.
+        devices: The rows of the devices of all views, one view after the other; (D,).
+        bounds: Where the devices of each view begin, and where the last ones end; (V + 1,).
+        seen: The places of the views that the groups see, one group after the other.
+        seen_bounds: Where the views of each group begin, and where the last ones end; (G + 1,).
+        nodes: The rows of the nodes of all groups; (N,).
+        group_of: For each of the nodes the place of its group; (N,).
+    """
+
+    groups: list[NodeGroup]
+    views: list[PoolView]
+    devices: Codes
+    bounds: Places
+    seen: Places
+    seen_bounds: Places
+    nodes: Places
+    group_of: Places
+
+
+def batch_of(groups: Iterable[NodeGroup]) -> GroupBatch:
+    """Put the groups together of which nothing but devices counts."""
+    chosen = [one for one in groups if one.pools and all(map(_is_plain, one.pools))]
+    places: dict[PoolView, int] = {}
+    seen = [places.setdefault(view, len(places)) for one in chosen for view, _ in one.pools]
+    devices = [view.rows for view in places]
+    sizes = [len(one.rows) for one in chosen]
+    return GroupBatch(
+        groups=chosen,
+        views=list(places),
+        devices=np.concatenate(devices) if devices else np.zeros(0, np.int32),
+        bounds=_bounds(map(len, devices)),
+        seen=np.array(seen, np.int64),
+        seen_bounds=_bounds(len(one.pools) for one in chosen),
+        nodes=np.fromiter(chain.from_iterable(one.rows for one in chosen), np.int64, sum(sizes)),
+        group_of=np.repeat(np.arange(len(chosen)), sizes),
+    )
+
+
+def _bounds(sizes: Iterable[int]) -> Places:
+    return np.fromiter(accumulate(sizes, initial=0), np.int64)
+
+
+def _is_plain(seen: tuple[PoolView, int | None]) -> bool:
+    view, reached = seen
+    return view.is_usable and reached is None

@@ -1,0 +1,306 @@
+"""Devices as rows: what of a device is the same for many, and its attributes, as codes.
+
+A device's traits are all that the search reads of it beside its attributes: driver, capacities, counters, taints and
+flags. Traits and values of attributes are interned, so that devices which differ in a serial number alone cost little,
+and a column of codes says which devices are alike to whoever reads certain attributes only.
+
+Shapes: one element a row; a slice's devices have consecutive rows, which are reused after it is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, Generic, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.devices.inventory.amounts import Number, check_capacity, number_of
+from policysched.model.objects import DeviceAttribute, DeviceCapacity, DeviceTaint, SliceDevice
+from policysched.model.selection.node_selectors import REPELLING_EFFECTS
+
+V = TypeVar("V")
+Codes = NDArray[np.int32]
+AttributeValue = tuple[str, object]
+"""The type of an attribute and its value: values of different types are different."""
+_MOST_AHEAD: Final = 64
+"""How many attributes have a column before anybody reads them."""
+ABSENT: Final = 0
+"""The code of an attribute that a device does not have."""
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceTraits:
+    """What devices have in common whose attributes and nodes may differ.
+
+    Attributes:
+        counters: What the device takes of its pool's counter sets: set, counter and amount.
+        counter_sets: The sets that it names, also those of which it takes nothing.
+        trouble: Why no selector can be asked about the device, None where they can.
+    """
+
+    driver: str
+    capacity: Mapping[str, DeviceCapacity]
+    counters: tuple[tuple[str, str, Number], ...]
+    counter_sets: tuple[str, ...]
+    taints: tuple[DeviceTaint, ...]
+    shareable: bool
+    binds_to_node: bool
+    binding_conditions: tuple[str, ...]
+    binding_failure_conditions: tuple[str, ...]
+    trouble: str | None
+
+
+@dataclass(slots=True, eq=False)
+class _Entry(Generic[V]):
+    key: Hashable
+    value: V
+    uses: int = 0
+
+
+class _Interner(Generic[V]):
+    """Values with codes from 1 on, as long as they are in use; a code is never given twice."""
+
+    def __init__(self) -> None:
+        self.codes: dict[Hashable, int] = {}
+        self._entries: dict[int, _Entry[V]] = {}
+        self._next = 1
+
+    def use(self, key: Hashable, value: V) -> int:
+        code = self.codes.get(key)
+        if code is None:
+            code = self.codes[key] = self._next
+            self._entries[code] = _Entry(key, value)
+            self._next += 1
+        self._entries[code].uses += 1
+        return code
+
+    def drop(self, code: int) -> None:
+        entry = self._entries[code]
+        entry.uses -= 1
+        if not entry.uses:
+            del self._entries[code], self.codes[entry.key]
+
+    def value(self, code: int) -> V:
+        return self._entries[code].value
+
+
+@dataclass(slots=True)
+class FreedRows:
+    """Which rows were given back, in order: what is known of them is no longer true."""
+
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    forgotten: int = 0
+    """How many of the oldest were dropped from the list."""
+
+    def add(self, start: int, stop: int) -> None:
+        """Note that rows were given back."""
+        self.spans.append((start, stop))
+        if len(self.spans) > 20_000:
+            del self.spans[:10_000]
+            self.forgotten += 10_000
+
+    @property
+    def end(self) -> int:
+        """The place after the last one."""
+        return self.forgotten + len(self.spans)
+
+    def since(self, place: int) -> Sequence[tuple[int, int]] | None:
+        """Return those from a place on, None where that is too long ago."""
+        return None if place < self.forgotten else self.spans[place - self.forgotten :]
+
+
+class DeviceColumns:
+    """All devices of all slices."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        """How many rows were ever in use at once, in sum of all sizes of slices."""
+        self.freed = FreedRows()
+        self._traits: _Interner[DeviceTraits] = _Interner()
+        self._values: _Interner[DeviceAttribute] = _Interner()
+        self._contents: dict[tuple[tuple[str, int], ...], int] = {}
+        self._next_content = 1
+        self._attributes: list[dict[str, int]] = []
+        self._traits_of: Codes = np.zeros(64, np.int32)
+        self.used: NDArray[np.bool_] = np.zeros(64, np.bool_)
+        """Whether a device is allocated as a whole; of those that some node sees."""
+        self.consumed: NDArray[np.bool_] = np.zeros(64, np.bool_)
+        """Whether shares of a device consume anything; of those that some node sees."""
+        self._by_name: dict[str, Codes] = {}
+        self._everything: Codes | None = None
+        self._free: dict[int, list[int]] = {}
+
+    def add(self, driver: str, devices: Sequence[SliceDevice]) -> int:
+        """Add the devices of a slice.
+
+        Returns:
+            The row of the first one.
+
+        Raises:
+            QuantityError: an amount is malformed; nothing is added then.
+        """
+        made = [self._traits_for(driver, one) for one in devices]
+        start = self._place(len(made))
+        for row, (one, (key, traits)) in enumerate(zip(devices, made, strict=True), start):
+            codes = {name: self._values.use(typed(value), value) for name, value in one.attributes.items()}
+            self._attributes[row] = codes
+            self._traits_of[row] = self._traits.use(key, traits)
+            self._write(row, codes)
+            if self._everything is not None:
+                self._everything[row] = self._content(codes)
+        return start
+
+    def remove(self, start: int, count: int) -> None:
+        """Take the devices of a slice away."""
+        for row in range(start, start + count):
+            for code in self._attributes[row].values():
+                self._values.drop(code)
+            self._traits.drop(int(self._traits_of[row]))
+            self._attributes[row] = {}
+        for column in self._by_name.values():
+            column[start : start + count] = ABSENT
+        self.freed.add(start, start + count)
+        self._free.setdefault(count, []).append(start)
+
+    def traits(self, code: int) -> DeviceTraits:
+        """Return the traits of a code."""
+        return self._traits.value(code)
+
+    def traits_at(self, row: int) -> DeviceTraits:
+        """Return the traits of a device."""
+        return self._traits.value(int(self._traits_of[row]))
+
+    def attributes(self, row: int, names: Iterable[str] | None) -> dict[str, DeviceAttribute]:
+        """Return a device's attributes of certain names, all where no names are given."""
+        codes = self._attributes[row]
+        return {name: self._values.value(codes[name]) for name in (codes if names is None else names) if name in codes}
+
+    def codes_of(self, rows: Codes, names: Sequence[str] | None) -> list[Codes]:
+        """Return codes by which rows are alike to whoever reads the traits and certain attributes.
+
+        Args:
+            rows: the rows asked about.
+            names: the attributes, all where there is none.
+
+        Shapes: rows (R,) -> as many arrays (R,) as it takes; the first is of the traits.
+        """
+        columns = [self._all_attributes()] if names is None else [self._column(name) for name in names]
+        return [self._traits_of[rows], *(column[rows] for column in columns)]
+
+    def _write(self, row: int, codes: Mapping[str, int]) -> None:
+        for name, code in codes.items():
+            column = self._by_name.get(name)
+            if column is not None:
+                column[row] = code
+            elif len(self._by_name) < _MOST_AHEAD:
+                self._column(name)  # it reads what was written of this row already
+
+    def _traits_for(self, driver: str, device: SliceDevice) -> tuple[Hashable, DeviceTraits]:
+        common = msgspec.structs.replace(
+            device, name=driver, attributes={}, node_name=None, node_selector=None, all_nodes=None
+        )
+        trouble = _trouble(device)
+        key = _ENCODER.encode(common), trouble
+        known = self._traits.codes.get(key)
+        return key, _traits(driver, device, trouble) if known is None else self._traits.value(known)
+
+    def _place(self, count: int) -> int:
+        free = self._free.get(count)
+        if free:
+            return free.pop()
+        start, self.size = self.size, self.size + count
+        self._attributes += [{}] * count
+        if self.size > len(self._traits_of):
+            self._traits_of = _grown(self._traits_of, self.size)
+            more = np.zeros(len(self._traits_of) - len(self.used), np.bool_)
+            self.used, self.consumed = np.concatenate((self.used, more)), np.concatenate((self.consumed, more))
+            self._by_name = {name: _grown(column, self.size) for name, column in self._by_name.items()}
+            if self._everything is not None:
+                self._everything = _grown(self._everything, self.size)
+        return start
+
+    def _column(self, name: str) -> Codes:
+        found = self._by_name.get(name)
+        if found is None:
+            found = self._by_name[name] = np.zeros(len(self._traits_of), np.int32)
+            found[: self.size] = [one.get(name, ABSENT) for one in self._attributes]
+        return found
+
+    def _all_attributes(self) -> Codes:
+        if self._everything is None:
+            self._everything = np.zeros(len(self._traits_of), np.int32)
+            self._everything[: self.size] = [self._content(one) for one in self._attributes]
+        return self._everything
+
+    def _content(self, codes: Mapping[str, int]) -> int:
+        key = tuple(sorted(codes.items()))
+        found = self._contents.get(key)
+        if found is None:
+            if len(self._contents) > 4 * self.size + 4096:  # most of them are gone; no code is given twice
+                self._contents.clear()
+            found = self._contents[key] = self._next_content
+            self._next_content += 1
+        return found
+
+
+def _grown(column: Codes, size: int) -> Codes:
+    grown = np.zeros(max(size, 2 * len(column)), np.int32)
+    grown[: len(column)] = column
+    return grown
+
+
+def _trouble(device: SliceDevice) -> str | None:
+    """Return why selectors cannot read a device: versions can be malformed, and types be unknown."""
+    suspects = tuple(
+        sorted(
+            (name, one.version)
+            for name, one in device.attributes.items()
+            if one.string is None and one.number is None and one.flag is None
+        )
+    )
+    return _trouble_of(suspects) if suspects else None
+
+
+@lru_cache(maxsize=4096)
+def _trouble_of(versions: tuple[tuple[str, str | None], ...]) -> str | None:
+    from policysched.cel import Device as SelectorDevice  # noqa: PLC0415 - a start without slices needs no selectors
+    from policysched.cel import Variables  # noqa: PLC0415 - as above
+
+    return Variables(SelectorDevice("", {name: {"version": version} for name, version in versions})).trouble
+
+
+def _traits(driver: str, device: SliceDevice, trouble: str | None) -> DeviceTraits:
+    for capacity in device.capacity.values():
+        check_capacity(capacity)
+    return DeviceTraits(
+        driver=driver,
+        capacity=device.capacity,
+        counters=tuple(
+            (one.counter_set, name, number_of(counter.value))
+            for one in device.consumes_counters
+            for name, counter in one.counters.items()
+        ),
+        counter_sets=tuple(one.counter_set for one in device.consumes_counters),
+        taints=tuple(one for one in device.taints if one.effect in REPELLING_EFFECTS),
+        shareable=bool(device.allow_multiple_allocations),
+        binds_to_node=bool(device.binds_to_node),
+        binding_conditions=device.binding_conditions,
+        binding_failure_conditions=device.binding_failure_conditions,
+        trouble=trouble,
+    )
+
+
+def typed(attribute: DeviceAttribute) -> AttributeValue:
+    """Return an attribute's type and value; None as the value where the type is unknown."""
+    if attribute.string is not None:
+        return ("string", attribute.string)
+    if attribute.number is not None:
+        return ("int", attribute.number)
+    if attribute.flag is not None:
+        return ("bool", attribute.flag)
+    return ("version", attribute.version)

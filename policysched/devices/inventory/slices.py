@@ -1,0 +1,133 @@
+"""A resource slice as it is kept: its pool, its devices' names and rows, and the nodes that can reach it.
+
+Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/pools_incubating.go (NodeMatches,
+GatherPools).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from policysched.devices.inventory.allocated import PoolId
+from policysched.devices.inventory.amounts import Number, number_of
+from policysched.devices.inventory.columns import DeviceColumns, DeviceTraits
+from policysched.model.objects import NodeSelector, ResourceSlice, SliceDevice
+from policysched.model.selection.node_selectors import NodeSelectorMatcher, lenient_node_selector
+
+
+class DeviceNodes:
+    """Which of a slice's devices each node can reach, where every device says so by itself.
+
+    Bits stand for the devices, the lowest for the first one.
+    """
+
+    __slots__ = ("_by_name", "_everywhere", "_selectors", "own")
+
+    def __init__(self, devices: tuple[SliceDevice, ...]) -> None:
+        self._by_name: dict[str, int] = {}
+        self._everywhere = 0
+        self._selectors: dict[NodeSelectorMatcher, int] = {}
+        self.own = tuple((one.node_name, one.node_selector) for one in devices)
+        """For each device its node and node selector."""
+        for place, one in enumerate(devices):
+            bit = 1 << place
+            if one.node_name:
+                self._by_name[one.node_name] = self._by_name.get(one.node_name, 0) | bit
+            elif one.all_nodes:
+                self._everywhere |= bit
+            elif one.node_selector is not None:
+                matcher = lenient_node_selector(one.node_selector)
+                self._selectors[matcher] = self._selectors.get(matcher, 0) | bit
+
+    def reached_from(self, name: str, labels: Mapping[str, str]) -> int:
+        """Return the devices that a node can reach."""
+        bits = self._everywhere | self._by_name.get(name, 0)
+        for matcher, selected in self._selectors.items():
+            if matcher.matches(name, labels):
+                bits |= selected
+        return bits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptSlice:
+    """What is kept of a slice.
+
+    Attributes:
+        local_to: The only node that can reach it, empty where it is not tied to one by name.
+        everywhere: Whether it counts on every node.
+        selector: The nodes that can reach it, where labels say so.
+        device_nodes: Which devices a node can reach, where each device says so by itself.
+        counter_sets: The counters of each set; a slice that has some has no devices to allocate.
+        start: The row of the first device.
+        counts: Whether some device takes counters.
+    """
+
+    name: str
+    pool: PoolId
+    generation: int
+    slice_count: int
+    local_to: str
+    everywhere: bool
+    selector: NodeSelectorMatcher | None
+    device_nodes: DeviceNodes | None
+    counter_sets: tuple[tuple[str, Mapping[str, Number]], ...]
+    devices: tuple[str, ...]
+    start: int
+    counts: bool
+    has_binding_conditions: bool
+    stated_node: str | None
+    stated_selector: NodeSelector | None
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether it says of no node that it is reached from there."""
+        tied = self.local_to or self.everywhere
+        return not tied and self.selector is None and self.device_nodes is None
+
+    def is_reached_from(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Whether the slice counts on a node."""
+        if self.everywhere:
+            return True
+        if self.local_to:
+            return name == self.local_to
+        if self.selector is not None:
+            return self.selector.matches(name, labels)
+        return self.device_nodes is not None and bool(self.device_nodes.reached_from(name, labels))
+
+    def traits(self, columns: DeviceColumns) -> list[DeviceTraits]:
+        """Return the traits of the devices."""
+        return [columns.traits_at(row) for row in range(self.start, self.start + len(self.devices))]
+
+
+def keep(one: ResourceSlice, columns: DeviceColumns) -> KeptSlice:
+    """Take a slice's devices into the columns.
+
+    Raises:
+        QuantityError: an amount is malformed; nothing is taken then.
+    """
+    spec = one.spec
+    sets = tuple(
+        (each.name, {name: number_of(counter.value) for name, counter in each.counters.items()})
+        for each in spec.shared_counters
+    )
+    everywhere = bool(sets) or (not spec.node_name and bool(spec.all_nodes))
+    local_to = "" if everywhere else spec.node_name or ""
+    by_labels = not everywhere and not local_to and spec.node_selector is not None
+    return KeptSlice(
+        name=one.metadata.name,
+        pool=PoolId(spec.driver, spec.pool.name),
+        generation=spec.pool.generation,
+        slice_count=spec.pool.resource_slice_count,
+        local_to=local_to,
+        everywhere=everywhere,
+        selector=lenient_node_selector(spec.node_selector) if by_labels and spec.node_selector else None,
+        device_nodes=DeviceNodes(spec.devices) if spec.per_device_node_selection else None,
+        counter_sets=sets,
+        devices=tuple(device.name for device in spec.devices),
+        start=columns.add(spec.driver, spec.devices),
+        counts=any(device.consumes_counters for device in spec.devices),
+        has_binding_conditions=any(device.binding_conditions for device in spec.devices),
+        stated_node=spec.node_name,
+        stated_selector=spec.node_selector,
+    )

@@ -1,0 +1,275 @@
+"""Slices, classes and nodes as the allocator reads them, kept up to date one change at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cachetools import LRUCache
+
+from policysched.devices.inventory.allocated import AllocatedState, PoolId
+from policysched.devices.inventory.batch import GroupBatch, batch_of
+from policysched.devices.inventory.columns import DeviceColumns
+from policysched.devices.inventory.pools import NodeGroup, Pool, PoolView, SeenPool
+from policysched.devices.inventory.slices import KeptSlice, keep
+from policysched.devices.inventory.troubled import TroubledPools
+from policysched.model.objects import DeviceClass, ResourceSlice
+
+_MOST_REMEMBERED: Final = 50_000
+"""How many moves of nodes are remembered one by one."""
+_MOST_PREPARED: Final = 256
+
+
+@dataclass(slots=True)
+class _SeenNode:
+    name: str
+    labels: Mapping[str, str]
+    group: NodeGroup
+
+
+class DeviceTables:
+    """The devices of a cluster by pool, and which nodes can reach them.
+
+    Nodes have the row numbers that the caller gives them, those of the cluster's columns. Slices, classes, nodes and
+    `allocated` may be changed in any order, at any time between two questions; an `Allocator` catches up by itself.
+
+    Attributes:
+        allocated: What claims have taken.
+        classes: The device classes by name.
+        columns: The devices.
+        row_count: One more than the highest row that ever had a node.
+        troubled: Pools that no node can use and that every node sees.
+        prepared: What was found out about claims, by their specs; those that were asked about last are kept.
+    """
+
+    def __init__(self, allocated: AllocatedState | None = None) -> None:
+        self.allocated = allocated if allocated is not None else AllocatedState()
+        self.classes: dict[str, DeviceClass] = {}
+        self.columns = DeviceColumns()
+        self._slices: dict[str, KeptSlice] = {}
+        self._pools: dict[PoolId, Pool] = {}
+        self._wide: set[PoolId] = set()
+        self.troubled = TroubledPools()
+        self._local: dict[str, set[PoolId]] = {}
+        self._nodes: dict[int, _SeenNode] = {}
+        self._rows: dict[str, int] = {}
+        self._groups: dict[tuple[SeenPool, ...], NodeGroup] = {}
+        self._stale: dict[PoolId, set[str] | None] = {}
+        self._moved: list[NodeGroup | PoolView] = []
+        self._dropped = 0
+        self._seen = self.allocated.revision
+        self._batch: GroupBatch | None = None
+        self.row_count = 0
+        self.prepared: LRUCache[bytes, object] = LRUCache(_MOST_PREPARED)
+
+    @property
+    def end(self) -> int:
+        """A number that grows with each group of nodes that has to be asked again."""
+        return self._dropped + len(self._moved)
+
+    @property
+    def groups(self) -> Iterable[NodeGroup]:
+        """All nodes, those together that see the same pools."""
+        return self._groups.values()
+
+    def set_slice(self, one: ResourceSlice) -> None:
+        """Add a slice, or replace the one of its name.
+
+        Raises:
+            QuantityError: an amount is malformed; nothing is changed then.
+        """
+        kept = keep(one, self.columns)
+        before = self._slices.get(kept.name)
+        if before is not None and before.pool != kept.pool:
+            self._take_out(before)
+            before = None
+        pool = self._pools.setdefault(kept.pool, Pool(kept.pool, self.columns))
+        self._mark(pool, before, kept)
+        pool.add(kept)
+        if before is not None:
+            self.columns.remove(before.start, len(before.devices))
+            self._index(before, pool)
+        self._slices[kept.name] = kept
+        self._index(kept, pool)
+
+    def remove_slice(self, name: str) -> None:
+        """Take a slice away."""
+        one = self._slices.get(name)
+        if one is not None:
+            self._take_out(one)
+
+    def set_class(self, one: DeviceClass) -> None:
+        """Add a device class, or replace the one of its name."""
+        self.classes[one.metadata.name] = one
+
+    def remove_class(self, name: str) -> None:
+        """Take a device class away."""
+        self.classes.pop(name, None)
+
+    def set_node(self, row: int, name: str, labels: Mapping[str, str]) -> None:
+        """Say which node a row is, and its labels."""
+        known = self._nodes.get(row)
+        if known is not None and known.name == name:
+            if known.labels == labels:
+                return
+            known.labels = labels
+        else:
+            if known is not None:
+                self.remove_node(row)
+            self._rows[name] = row
+            self._nodes[row] = _SeenNode(name, labels, self._join(row, ()))
+            if row >= self.row_count:
+                self.row_count = row + 1
+        for pool in self._wide | self._local.get(name, set()):
+            self._look_again(row, pool)
+
+    def remove_node(self, row: int) -> None:
+        """Say that no node is at a row any more."""
+        known = self._nodes.pop(row, None)
+        if known is not None:
+            self._leave(row, known.group)
+            if self._rows.get(known.name) == row:
+                del self._rows[known.name]
+
+    def node(self, row: int) -> tuple[str, NodeGroup]:
+        """Return a node's name and the group that it is in.
+
+        Raises:
+            KeyError: no node is at the row.
+        """
+        known = self._nodes[row]
+        return known.name, known.group
+
+    def batch(self) -> GroupBatch:
+        """Return the nodes that see one pool, as arrays."""
+        if self._batch is None:
+            self._batch = batch_of(self._groups.values())
+        return self._batch
+
+    def refresh(self) -> None:
+        """Work out what changed since the last time: which nodes see which pools, and what is taken of those."""
+        self._look_at_stale_pools()
+        self._take_over_allocations()
+
+    def moved_since(self, place: int) -> Sequence[NodeGroup | PoolView] | None:
+        """Return what has to be asked again since `end` was so: groups, and all groups of views.
+
+        Returns:
+            None where that is too long ago.
+        """
+        return None if place < self._dropped else self._moved[place - self._dropped :]
+
+    # Slices
+
+    def _take_out(self, one: KeptSlice) -> None:
+        pool = self._pools[one.pool]
+        self._mark(pool, one, None)
+        pool.remove(one.name)
+        self.columns.remove(one.start, len(one.devices))
+        del self._slices[one.name]
+        self._index(one, pool)
+
+    def _mark(self, pool: Pool, before: KeptSlice | None, after: KeptSlice | None) -> None:
+        """Note which nodes may see a pool otherwise after a slice changes, None for all of them."""
+        changed = [one for one in (before, after) if one is not None]
+        identity = changed[0].pool
+        stale = self._stale.setdefault(identity, set())
+        in_place = before is not None and after is not None and before.generation == after.generation
+        if not in_place or pool.has_counters or any(not one.local_to or one.counts for one in changed):
+            self._stale[identity] = None
+        elif stale is not None:
+            stale.update(one.local_to for one in changed)
+
+    def _index(self, one: KeptSlice, pool: Pool) -> None:
+        """Note whether a pool still has slices of a slice's node."""
+        if not one.local_to:
+            return
+        if one.local_to in pool.nodes:
+            self._local.setdefault(one.local_to, set()).add(one.pool)
+        elif one.local_to in self._local:
+            self._local[one.local_to].discard(one.pool)
+            if not self._local[one.local_to]:
+                del self._local[one.local_to]
+
+    # Nodes
+
+    def _look_at_stale_pools(self) -> None:
+        stale, self._stale = self._stale, {}
+        for identity, nodes in stale.items():
+            pool = self._pools[identity]
+            for row in self._affected(identity, pool, nodes):
+                self._look_again(row, identity)
+            for view in [one for one in pool.views.values() if not one.groups]:
+                pool.forget(view)
+            if not pool:
+                del self._pools[identity]
+
+    def _affected(self, identity: PoolId, pool: Pool, nodes: set[str] | None) -> Iterable[int]:
+        if nodes is not None:
+            return [self._rows[name] for name in nodes if name in self._rows]
+        was_wide = identity in self._wide
+        seen = None if pool.depends_on_nodes else pool.seen_from_elsewhere(self.allocated.of(identity))
+        is_wide = pool.depends_on_nodes or (seen is not None and seen.view.is_usable)
+        (self._wide.add if is_wide else self._wide.discard)(identity)
+        self.troubled.set(identity, None if is_wide else seen)
+        if was_wide or is_wide:
+            return list(self._nodes)
+        before = {row for view in pool.views.values() for group in view.groups for row in group.rows}
+        return before.union(self._rows[name] for name in pool.nodes if name in self._rows)
+
+    def _look_again(self, row: int, identity: PoolId) -> None:
+        """Find out how a node sees a pool now."""
+        known, pool = self._nodes[row], self._pools[identity]
+        seen = None
+        if identity not in self.troubled or known.name in pool.nodes:
+            seen = pool.seen_from(known.name, known.labels, self.allocated.of(identity))
+        if seen != known.group.seen(identity):
+            before, known.group = known.group, self._join(row, known.group.with_pool(identity, seen))
+            self._leave(row, before)
+
+    def _join(self, row: int, pools: tuple[SeenPool, ...]) -> NodeGroup:
+        group = self._groups.get(pools)
+        if group is None:
+            group = self._groups[pools] = NodeGroup(pools)
+            for seen in pools:
+                seen.view.groups.add(group)
+        group.rows.add(row)
+        self._batch = None
+        self._note(group)
+        return group
+
+    def _leave(self, row: int, group: NodeGroup) -> None:
+        group.rows.discard(row)
+        self._batch = None
+        if not group.rows:
+            del self._groups[group.pools]
+            for seen in group.pools:
+                seen.view.groups.discard(group)
+
+    # Allocations
+
+    def _take_over_allocations(self) -> None:
+        changes, self._seen = self.allocated.changed_since(self._seen), self.allocated.revision
+        if changes is None:
+            for identity, pool in self._pools.items():
+                for view in pool.views.values():
+                    view.take(self.allocated.of(identity))
+                    self._note(view)
+            return
+        for identity, device in changes:
+            known = self._pools.get(identity)
+            for view in known.views.values() if known is not None else ():
+                view.retake(device, self.allocated.of(identity))
+                self._note(view)
+
+    def _note(self, moved: NodeGroup | PoolView) -> None:
+        if not self.prepared:  # nobody asks what moved
+            self._dropped += len(self._moved) + 1
+            self._moved.clear()
+            return
+        self._moved.append(moved)
+        if len(self._moved) > _MOST_REMEMBERED:
+            dropped = _MOST_REMEMBERED // 2
+            del self._moved[:dropped]
+            self._dropped += dropped

@@ -1,0 +1,352 @@
+"""What is known of claims of certain specs on all nodes, kept up to date by what moved.
+
+Nodes are asked by groups that see the same pools, and groups that look alike to these claims get the same answer.
+Claims that want nothing but enough devices of each kind are answered by counting.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.devices.inventory.batch import GroupBatch
+from policysched.devices.inventory.columns import Codes
+from policysched.devices.inventory.pools import NodeGroup, PoolView, SeenPool
+from policysched.devices.inventory.tables import DeviceTables
+from policysched.devices.refusals import Refusals, refusals_of
+from policysched.devices.requests.kinds import Kinds
+from policysched.devices.requests.plans import MOST_RESULTS, Plans
+from policysched.devices.requests.requirements import DeviceKind, Suitability
+from policysched.devices.search import AllocationAnswer, DeviceSearch, Outcome
+from policysched.devices.space import SearchSpace, ViewShape, suitabilities
+from policysched.devices.steps import OutOfStepsError, Steps
+from policysched.model.objects import ResourceClaim
+
+_YES: Final = Outcome(AllocationAnswer.YES)
+_NO: Final = Outcome(AllocationAnswer.NO)
+_INVALID_POOLS: Final = Outcome(AllocationAnswer.INVALID_POOLS)
+_OUT_OF_STEPS: Final = Outcome(AllocationAnswer.TIMEOUT)
+_MOST_REMEMBERED: Final = 20_000
+"""How many answers and shapes are remembered."""
+_FEW_CLAIMS: Final = 3
+"""For so many claims the frames that there are suffice."""
+_FRAMES_A_DEVICE: Final = 6
+_FRAMES_BESIDE: Final = 1000
+_MANY: Final = 32
+"""From how many groups on they are answered together."""
+_UNANSWERED: Final = -1
+_STEPS_A_GROUP: Final = 16
+"""How many steps each group of nodes has besides those of the whole question."""
+
+
+class PreparedClaims:
+    """Claims of certain specs, and what is known of them.
+
+    Args:
+        tables: the devices.
+        claims: claims with these specs.
+    """
+
+    def __init__(self, tables: DeviceTables, claims: Sequence[ResourceClaim]) -> None:
+        self._tables = tables
+        self.plans = Plans(claims, tables.classes)
+        self._kinds = Kinds(tables.columns, self.plans.names_read())
+        self._known: list[dict[int, Suitability]] = [{} for _ in self.plans.requirements]
+        self._wanted = self._wanted_by_requirement()
+        self._shapes: dict[bytes, ViewShape] = {}
+        self._outcomes: dict[Hashable, Outcome] = {}
+        self._waiting: dict[NodeGroup, None] = {}
+        self._place = -1
+        self._trouble = self._trouble_now()
+        self._details: dict[int, Outcome] = {}
+        self.codes: NDArray[np.int8] = np.zeros(0, np.int8)
+        """An `AllocationAnswer` for each row."""
+
+    def outcome(self, row: int) -> Outcome:
+        """Return the outcome of a row; it need not name devices."""
+        return self._details.get(row) or Outcome(AllocationAnswer(int(self.codes[row])))
+
+    def refresh(self, steps: int) -> None:
+        """Ask about the nodes that moved.
+
+        Args:
+            steps: how many steps searches may take in all; where they run out, what is left is asked next time.
+        """
+        self._catch_up()
+        if not self._waiting:
+            return
+        left = Steps(steps + _STEPS_A_GROUP * len(self._waiting))
+        try:
+            if len(self._waiting) > _MANY and self._sees_groups_alone:
+                self._answer_many(self._tables.batch(), left)
+            for group in list(self._waiting):
+                outcome = self._answer(group, left)
+                del self._waiting[group]
+                self._note(group, outcome)
+        except OutOfStepsError:
+            for group in self._waiting:
+                self._note(group, _OUT_OF_STEPS)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether classes are still what they were, and not too much is remembered of devices that are gone."""
+        return self.plans.is_current(self._tables.classes) and not self._kinds.is_overgrown
+
+    def search(self, group: NodeGroup, steps: int) -> Outcome:
+        """Return what a search finds on the nodes of a group, with its devices."""
+        self._catch_up()
+        try:
+            return self._settled(group, self._searched(self.pools(group), Steps(steps)))
+        except OutOfStepsError:
+            return _OUT_OF_STEPS
+
+    def refusals(self, group: NodeGroup) -> list[Refusals]:
+        """Say for each request and alternative what stands against the devices of a group's nodes."""
+        self._catch_up()
+        pools, plans = self.pools(group), self.plans
+        space = SearchSpace(pools, self._shapes_of(pools, Steps(sys.maxsize)), len(plans.requirements))
+        asks = [ask for claim in plans.claims for ask in claim.asks() if ask.failure is None]
+        return [refusals_of(ask, plans.requirements[ask.requirement], space) for ask in asks]
+
+    def _wanted_by_requirement(self) -> list[tuple[int, int]]:
+        """Return how many devices are wanted by each requirement, for claims that are answered by counting."""
+        wanted: Counter[int] = Counter()
+        if self.plans.failure is None and self.plans.is_simple:
+            for claim in self.plans.claims:
+                for ask in claim.asks():
+                    wanted[ask.requirement] += ask.count
+        return list(wanted.items())
+
+    # What moved
+
+    def _catch_up(self) -> None:
+        tables = self._tables
+        tables.refresh()
+        self._kinds.refresh()
+        if tables.row_count > len(self.codes):
+            grown = np.full(max(tables.row_count, 2 * len(self.codes)), AllocationAnswer.NO, np.int8)
+            grown[: len(self.codes)] = self.codes
+            self.codes = grown
+        trouble = self._trouble_now()
+        moved = None if self._place < 0 or trouble != self._trouble else tables.moved_since(self._place)
+        self._place, self._trouble = tables.end, trouble
+        if moved is None:
+            self._waiting = dict.fromkeys(tables.groups)
+            return
+        for one in moved:
+            for group in one.groups if isinstance(one, PoolView) else (one,):
+                self._waiting[group] = None
+        gone = [group for group in self._waiting if not group.rows]
+        for group in gone:
+            del self._waiting[group]
+
+    @property
+    def _sees_groups_alone(self) -> bool:
+        """Whether no request or pool fails claims on nodes of every group."""
+        return self.plans.failure is None and not (self.plans.asks_for_all and self._tables.troubled)
+
+    def _trouble_now(self) -> int:
+        """Return a number that changes with those pools that no node can use and that make a difference."""
+        troubled = self._tables.troubled
+        return troubled.revision if self.plans.asks_for_all else troubled.invalid_revision
+
+    def pools(self, group: NodeGroup) -> Sequence[SeenPool]:
+        """Return the pools that a search on the nodes of a group notices, in its order."""
+        first = self._tables.troubled.first(group) if self.plans.asks_for_all else None
+        return group.pools if first is None else sorted((*group.pools, first), key=lambda one: one.view.order)
+
+    def _note(self, group: NodeGroup, outcome: Outcome) -> None:
+        for row in group.rows:
+            self.codes[row] = outcome.answer
+            if outcome.has_details:
+                self._details[row] = outcome
+            elif self._details:
+                self._details.pop(row, None)
+
+    # Many nodes at once
+
+    def _answer_many(self, batch: GroupBatch, steps: Steps) -> None:
+        """Answer all groups of which nothing but devices counts."""
+        if not batch.groups:
+            return
+        kinds = self._kinds.of(batch.devices)
+        codes = self._count_many(batch, kinds, steps)
+        details: dict[int, Outcome] = {}
+        unanswered = np.flatnonzero(codes == _UNANSWERED).tolist()
+        states = self._states_of(batch, kinds) if unanswered else []
+        seen, bounds = batch.seen.tolist(), batch.seen_bounds.tolist()
+        for place in unanswered:
+            key = tuple([states[view] for view in seen[bounds[place] : bounds[place + 1]]])
+            outcome = self._outcomes.get(key)
+            if outcome is None:
+                outcome = self._search_once(key, batch.groups[place].pools, steps)
+            codes[place] = outcome.answer
+            if outcome.has_details:
+                details.update(dict.fromkeys(batch.groups[place].rows, outcome))
+        self._mark_invalid(batch, codes)
+        self.codes[batch.nodes] = codes[batch.group_of]
+        for row in batch.nodes.tolist() if self._details else ():
+            self._details.pop(row, None)
+        self._details.update(details)
+        for group in batch.groups:
+            self._waiting.pop(group, None)
+
+    def _mark_invalid(self, batch: GroupBatch, codes: NDArray[np.int8]) -> None:
+        """Have invalid pools that no node can use count where nothing was found."""
+        troubled = self._tables.troubled
+        if troubled.are_invalid:
+            for place in np.flatnonzero(codes == AllocationAnswer.NO).tolist():
+                if troubled.has_invalid(batch.groups[place]):
+                    codes[place] = AllocationAnswer.INVALID_POOLS
+
+    def _states_of(self, batch: GroupBatch, kinds: Codes) -> list[Hashable]:
+        """Return for each view what a search finds in it, as `_state_of` does.
+
+        Shapes: kinds (D,).
+        """
+        devices, bounds = kinds.tobytes(), (batch.bounds * kinds.itemsize).tolist()
+        return [
+            (devices[start:stop], view.used, None, view.signature)
+            for view, (start, stop) in zip(batch.views, pairwise(bounds), strict=True)
+        ]
+
+    def _count_many(self, batch: GroupBatch, kinds: Codes, steps: Steps) -> NDArray[np.int8]:
+        """Answer groups by counting free devices, -1 for those that take a search.
+
+        Shapes: kinds (D,) -> (G,).
+        """
+        codes = np.full(len(batch.groups), _UNANSWERED, np.int8)
+        if not self._wanted:
+            return codes
+        fit, is_odd = self._suitable_kinds(kinds, steps)
+        columns = self._tables.columns
+        free = ~columns.used[batch.devices]
+        codes[:] = AllocationAnswer.YES
+        for place, (_, count) in enumerate(self._wanted):
+            codes[_sums(fit[place][kinds] & free, batch) < count] = AllocationAnswer.NO
+        codes[_sums(is_odd[kinds] | columns.consumed[batch.devices], batch) > 0] = _UNANSWERED
+        return codes
+
+    def _suitable_kinds(self, kinds: Codes, steps: Steps) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Ask about all kinds among some devices.
+
+        Returns:
+            For each wanted requirement which kinds fit; which kinds take a search. Shapes: (W, K), (K,).
+        """
+        known = self._kinds.kinds
+        fit = np.zeros((len(self._wanted), len(known)), np.bool_)
+        is_odd = np.zeros(len(known), np.bool_)
+        is_there = np.zeros(len(known), np.bool_)
+        is_there[kinds] = True
+        for number in np.flatnonzero(is_there).tolist():
+            shape = self._shape_of([known[number]], steps)
+            is_odd[number] = not shape.is_plain or (len(self._wanted) > 1 and not shape.is_disjoint)
+            for place, (requirement, _) in enumerate(self._wanted):
+                fit[place, number] = bool(shape.fit[requirement])
+        return fit, is_odd
+
+    # Answers
+
+    def _answer(self, group: NodeGroup, steps: Steps) -> Outcome:
+        return self._settled(group, self._answer_alone(group, steps))
+
+    def _settled(self, group: NodeGroup, outcome: Outcome) -> Outcome:
+        """Have pools that no node can use count where nothing was found."""
+        is_invalid = outcome.answer is AllocationAnswer.NO and self._tables.troubled.has_invalid(group)
+        return _INVALID_POOLS if is_invalid else outcome
+
+    def _answer_alone(self, group: NodeGroup, steps: Steps) -> Outcome:
+        if self.plans.failure is not None:
+            return Outcome(AllocationAnswer.ERROR, self.plans.failure)
+        counted = self._counted(group.pools, self._shapes_of(group.pools, steps)) if self._wanted else None
+        return counted or self._searched(self.pools(group), steps)
+
+    def _searched(self, pools: Sequence[SeenPool], steps: Steps) -> Outcome:
+        """Search, unless a search in pools that look alike has been made."""
+        key = tuple(map(self._state_of, pools))
+        return self._outcomes.get(key) or self._search_once(key, pools, steps)
+
+    def _state_of(self, seen: SeenPool) -> Hashable:
+        """Return a value that is equal where a search finds the same in a pool as a node sees it."""
+        view, reached = seen
+        if not view.is_usable:
+            return view.is_incomplete
+        return self._kinds.of(view.rows).tobytes(), view.used, reached, view.signature
+
+    def _search_once(self, key: Hashable, pools: Sequence[SeenPool], steps: Steps) -> Outcome:
+        if len(self._outcomes) > _MOST_REMEMBERED:
+            self._outcomes.clear()
+        space = SearchSpace(pools, self._shapes_of(pools, steps), len(self.plans.requirements))
+        search = DeviceSearch(self.plans, space, self._known, steps)
+        if len(self.plans.claims) <= _FEW_CLAIMS:
+            outcome = search.run()
+        else:
+            with _deep_recursion(MOST_RESULTS * len(self.plans.claims)):
+                outcome = search.run()
+        self._outcomes[key] = outcome
+        return outcome
+
+    def _counted(self, pools: Sequence[SeenPool], shapes: Sequence[ViewShape | None]) -> Outcome | None:
+        """Answer by counting free devices; None where it takes a search."""
+        wanted = self._wanted
+        totals = [0] * len(wanted)
+        is_invalid = False
+        for (view, reached), shape in zip(pools, shapes, strict=True):
+            if shape is None:
+                is_invalid = is_invalid or view.is_invalid
+                continue
+            if not shape.is_plain or view.consumed or (len(wanted) > 1 and not shape.is_disjoint):
+                return None
+            free = ~view.used if reached is None else reached & ~view.used
+            for place, (requirement, _) in enumerate(wanted):
+                totals[place] += (shape.fit[requirement] & free).bit_count()
+        for total, (_, count) in zip(totals, wanted, strict=True):
+            if total < count:
+                return _INVALID_POOLS if is_invalid else _NO
+        return _YES
+
+    def _shapes_of(self, pools: Sequence[SeenPool], steps: Steps) -> list[ViewShape | None]:
+        return [self._shape(seen.view, steps) if seen.view.is_usable else None for seen in pools]
+
+    def _shape(self, view: PoolView, steps: Steps) -> ViewShape:
+        kinds = self._kinds.of(view.rows)
+        key = kinds.tobytes()
+        shape = self._shapes.get(key)
+        if shape is None:
+            if len(self._shapes) > _MOST_REMEMBERED:
+                self._shapes.clear()
+            shape = self._shapes[key] = self._shape_of([self._kinds.kinds[one] for one in kinds.tolist()], steps)
+        return shape
+
+    def _shape_of(self, kinds: Sequence[DeviceKind], steps: Steps) -> ViewShape:
+        return ViewShape(kinds, suitabilities(self.plans.requirements, kinds, self._known, steps))
+
+
+def _sums(is_counted: NDArray[np.bool_], batch: GroupBatch) -> NDArray[np.int64]:
+    """Count devices of each group.
+
+    Shapes: (D,) -> (G,).
+    """
+    before = np.zeros(len(is_counted) + 1, np.int64)
+    np.cumsum(is_counted, out=before[1:])
+    in_views = before[batch.bounds[1:]] - before[batch.bounds[:-1]]
+    sums: NDArray[np.int64] = np.add.reduceat(in_views[batch.seen], batch.seen_bounds[:-1])
+    return sums
+
+
+@contextmanager
+def _deep_recursion(devices: int) -> Iterator[None]:
+    """Allow as many frames as a search for so many devices takes."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _FRAMES_BESIDE + _FRAMES_A_DEVICE * devices))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)

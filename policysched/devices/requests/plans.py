@@ -1,0 +1,233 @@
+"""The claims of a pod, compiled: what each request asks for, and what is wrong with it on any node.
+
+Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/allocator_incubating.go (Allocate,
+validateDeviceRequest).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from policysched.devices.requests.constraints import attribute_of
+from policysched.devices.requests.failures import AllocationFailure
+from policysched.devices.requests.requirements import DeviceRequirement
+from policysched.model.objects import (
+    DeviceClass,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceSubRequest,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+from policysched.model.objects.devices import ALL, EXACT_COUNT
+
+MOST_RESULTS: Final = 32
+"""How many devices a claim can have."""
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+Asked = ExactDeviceRequest | DeviceSubRequest
+
+
+@dataclass(eq=False, slots=True)
+class DeviceAsk:
+    """Devices that are alike: a request, or one alternative of it.
+
+    Attributes:
+        claim: The claim's place among those of the pod.
+        place: The place of the request in the claim.
+        alternative: The name of the alternative, empty where the request has none.
+        failure: What is wrong with it on any node.
+        requirement: The place of what it requires of a device among the requirements of all claims, -1 with a failure.
+        count: How many devices; 0 where it is all that there are.
+        class_name: The class's name.
+    """
+
+    claim: int
+    place: int
+    request: str
+    alternative: str
+    failure: AllocationFailure | None
+    requirement: int
+    count: int
+    is_all: bool
+    is_admin: bool
+    class_name: str
+    tolerations: tuple[DeviceToleration, ...]
+    admin_access: bool | None
+
+    @property
+    def full_name(self) -> str:
+        """The request's name with that of the alternative: `request/alternative`."""
+        return f"{self.request}/{self.alternative}" if self.alternative else self.request
+
+    @property
+    def own_name(self) -> str:
+        """The name in messages: the alternative's where it is one."""
+        return self.alternative or self.request
+
+
+@dataclass(eq=False, slots=True)
+class RequestPlan:
+    """A request: one ask, or alternatives of which the first that can be had is taken."""
+
+    asks: tuple[DeviceAsk, ...]
+    has_alternatives: bool
+
+
+@dataclass(eq=False, slots=True)
+class ClaimPlan:
+    """A claim.
+
+    Attributes:
+        requests: Its requests, in order.
+        constraints: Its constraints, each with the full name of its attribute.
+        failure: What is wrong with the constraints.
+    """
+
+    requests: tuple[RequestPlan, ...]
+    constraints: tuple[tuple[DeviceConstraint, str], ...]
+    failure: AllocationFailure | None
+
+    def asks(self) -> Iterator[DeviceAsk]:
+        """Go through all asks, alternatives included."""
+        for request in self.requests:
+            yield from request.asks
+
+
+class Plans:
+    """All claims of a pod, compiled.
+
+    Args:
+        claims: the claims, in the order of the pod.
+        classes: the device classes by name.
+    """
+
+    def __init__(self, claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass]) -> None:
+        self._classes = classes
+        self._required: dict[bytes, int] = {}
+        self.requirements: list[DeviceRequirement] = []
+        self.classes: dict[str, DeviceClass | None] = {}
+        """The classes that were looked up."""
+        self.claims = [self._claim(place, one) for place, one in enumerate(claims)]
+        asks = [ask for claim in self.claims for ask in claim.asks()]
+        constraints = [one for claim in self.claims for one, _ in claim.constraints]
+        self.asks_for_all = any(one.is_all for one in asks)
+        self.is_simple = not constraints and not any(one.is_all or one.is_admin or one.alternative for one in asks)
+        """Whether it takes nothing but enough devices of each kind."""
+        self.is_regular = not any(one.is_all or one.is_admin for one in asks) and all(
+            one.match_attribute is not None for one in constraints
+        )
+        """Whether equal devices can take each other's place in every step of a search."""
+        self.failure = None if self.asks_for_all else self.check(lambda ask: ask.count)
+        """What is wrong on every node."""
+
+    def is_current(self, classes: Mapping[str, DeviceClass]) -> bool:
+        """Whether all classes are still what they were."""
+        return all(classes.get(name) is one for name, one in self.classes.items())
+
+    def check(self, size: Callable[[DeviceAsk], int | AllocationFailure]) -> AllocationFailure | None:
+        """Go through all requests and constraints and return the first thing that is wrong.
+
+        Args:
+            size: how many devices an ask takes.
+        """
+        for place, claim in enumerate(self.claims):
+            least = 0
+            for request in claim.requests:
+                smallest = None
+                for ask in request.asks:
+                    number = ask.failure or size(ask)
+                    if isinstance(number, AllocationFailure):
+                        return number
+                    smallest = number if smallest is None else min(smallest, number)
+                least += smallest or 0
+            if least > MOST_RESULTS:
+                text = f": number of requested devices {least} exceeds the claim limit of {MOST_RESULTS}"
+                return AllocationFailure.of_claim(text, place)
+            if claim.failure is not None:
+                return claim.failure
+        return None
+
+    def names_read(self) -> list[str] | None:
+        """Return the attributes that anything reads, None for all of them."""
+        names: set[str] = set()
+        for requirement in self.requirements:
+            read = requirement.reads()
+            if read is None:
+                return None
+            names |= read
+        for claim in self.claims:
+            for _, name in claim.constraints:
+                names.update((name, name.partition("/")[2]))
+        return sorted(names)
+
+    def _claim(self, place: int, claim: ResourceClaim) -> ClaimPlan:
+        devices = claim.spec.devices
+        requests = tuple(self._request(place, number, one) for number, one in enumerate(devices.requests))
+        constraints, failure = [], None
+        for number, one in enumerate(devices.constraints):
+            name = attribute_of(one)
+            if name is None:
+                text = f", constraint #{number}: empty constraint (unsupported constraint type?)"
+                failure = failure or AllocationFailure.of_claim(text, place)
+            else:
+                constraints.append((one, name))
+        return ClaimPlan(requests, tuple(constraints), failure)
+
+    def _request(self, claim: int, place: int, one: DeviceRequest) -> RequestPlan:
+        if one.first_available:
+            asks = tuple(self._ask(claim, place, one.name, each) for each in one.first_available)
+            return RequestPlan(asks, has_alternatives=True)
+        return RequestPlan((self._ask(claim, place, one.name, one.exactly or ExactDeviceRequest()),), False)
+
+    def _ask(self, claim: int, place: int, request: str, asked: Asked) -> DeviceAsk:
+        alternative = asked.name if isinstance(asked, DeviceSubRequest) else ""
+        admin_access = asked.admin_access if isinstance(asked, ExactDeviceRequest) else None
+        reason = self._fault(asked)
+        failure = None
+        if reason is not None:
+            failure = AllocationFailure.of_claim(f", request {alternative or request}{reason}", claim)
+        return DeviceAsk(
+            claim=claim,
+            place=place,
+            request=request,
+            alternative=alternative,
+            failure=failure,
+            requirement=-1 if failure is not None else self._requirement(asked),
+            count=asked.count if asked.allocation_mode == EXACT_COUNT else 0,
+            is_all=asked.allocation_mode == ALL,
+            is_admin=bool(admin_access),
+            class_name=asked.device_class_name,
+            tolerations=asked.tolerations,
+            admin_access=admin_access,
+        )
+
+    def _fault(self, asked: Asked) -> str | None:
+        for number, selector in enumerate(asked.selectors):
+            if selector.cel is None:
+                return f", selector #{number}: CEL expression empty (unsupported selector type?)"
+        name = asked.device_class_name
+        if not name:
+            return ": missing device class name (unsupported request type?)"
+        self.classes[name] = self._classes.get(name)
+        if self.classes[name] is None:
+            return f': could not retrieve device class {name}: deviceclass.resource.k8s.io "{name}" not found'
+        if asked.allocation_mode not in (EXACT_COUNT, ALL):
+            return f": unsupported count mode {asked.allocation_mode}"
+        return None
+
+    def _requirement(self, asked: Asked) -> int:
+        parts = (asked.device_class_name, asked.selectors, asked.tolerations, asked.capacity)
+        key = _ENCODER.encode(parts)
+        found = self._required.get(key)
+        if found is None:
+            found = self._required[key] = len(self.requirements)
+            device_class = self._classes[asked.device_class_name]
+            self.requirements.append(
+                DeviceRequirement(device_class, asked.selectors, asked.tolerations, asked.capacity)
+            )
+        return found

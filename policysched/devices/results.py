@@ -1,0 +1,138 @@
+"""What is written into claims: the devices that a search found, with the configurations and nodes that go with them.
+
+Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/allocator_incubating.go (Allocate,
+createNodeSelector).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from policysched.devices.errors import AllocationError
+from policysched.devices.inventory.columns import DeviceColumns
+from policysched.devices.inventory.pools import PoolView, SeenPool
+from policysched.devices.requests.plans import ClaimPlan, DeviceAsk
+from policysched.devices.search import TakenDevice
+from policysched.model.objects import (
+    AllocatedConfiguration,
+    AllocationResult,
+    DeviceAllocation,
+    DeviceClass,
+    DeviceResult,
+    NodeSelector,
+    NodeSelectorTerm,
+    Requirement,
+    ResourceClaim,
+)
+from policysched.model.objects.devices import FROM_CLAIM, FROM_CLASS
+
+
+@dataclass(frozen=True, slots=True)
+class ResultMaker:
+    """Writes the results of one node.
+
+    Attributes:
+        node: The node's name.
+        new_share_id: Makes the ID of a share.
+    """
+
+    node: str
+    pools: Sequence[SeenPool]
+    columns: DeviceColumns
+    classes: Mapping[str, DeviceClass]
+    new_share_id: Callable[[], str]
+
+    def result(
+        self, claim: ResourceClaim, plan: ClaimPlan, devices: Sequence[TakenDevice], chosen: Mapping[int, int]
+    ) -> AllocationResult:
+        """Return the allocation of one claim.
+
+        Args:
+            claim: the claim.
+            plan: the claim, compiled.
+            devices: what was found for it.
+            chosen: the alternative of each request that has some.
+
+        Raises:
+            AllocationError: a slice's node selector has several terms.
+        """
+        asks = [request.asks[chosen.get(place, 0)] for place, request in enumerate(plan.requests)]
+        return AllocationResult(
+            devices=DeviceAllocation(
+                results=tuple(map(self._device, devices)),
+                config=(*self._class_configurations(asks), *_claim_configurations(claim, asks)),
+            ),
+            node_selector=self._node_selector(claim, devices),
+        )
+
+    def _view(self, taken: TakenDevice) -> PoolView:
+        return self.pools[taken.pool].view
+
+    def _device(self, taken: TakenDevice) -> DeviceResult:
+        ask, view, takes = taken.ask, self._view(taken), taken.consumption
+        traits = self.columns.traits_at(int(view.rows[taken.device]))
+        return DeviceResult(
+            request=ask.full_name,
+            driver=view.pool.driver,
+            pool=view.pool.name,
+            device=view.devices[taken.device],
+            admin_access=True if ask.is_admin else None,
+            tolerations=ask.tolerations,
+            binding_conditions=traits.binding_conditions,
+            binding_failure_conditions=traits.binding_failure_conditions,
+            share_id=self.new_share_id() if takes is not None else None,
+            consumed_capacity={name: amount.text() for name, amount in takes.amounts.items()} if takes else {},
+        )
+
+    def _class_configurations(self, asks: Sequence[DeviceAsk]) -> Iterator[AllocatedConfiguration]:
+        """Go through the configurations of all classes, each with the requests that use the class."""
+        users: dict[str, list[str]] = {}
+        for ask in asks:
+            users.setdefault(ask.class_name, []).append(ask.full_name)
+        for name, requests in users.items():
+            for one in self.classes[name].spec.config:
+                yield AllocatedConfiguration(source=FROM_CLASS, requests=tuple(requests), opaque=one.opaque)
+
+    def _node_selector(self, claim: ResourceClaim, devices: Sequence[TakenDevice]) -> NodeSelector | None:
+        """Return the nodes where all devices can be used, None for every node."""
+        fields: list[Requirement] = []
+        labels: list[Requirement] = []
+        for taken in devices:
+            view = self._view(taken)
+            one, place = view.slice_of(taken.device)
+            node, selector = one.stated_node, one.stated_selector
+            if one.device_nodes is not None:
+                node, selector = one.device_nodes.own[place]
+            if node is not None or self.columns.traits_at(int(view.rows[taken.device])).binds_to_node:
+                return _only(self.node)
+            terms = selector.node_selector_terms if selector is not None else []
+            if len(terms) > 1:
+                reason = f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"
+                raise AllocationError(f"create NodeSelector for claim {claim.metadata.name}: {reason}")
+            for term in terms:
+                _merge(term.match_fields, fields)
+                _merge(term.match_expressions, labels)
+        if not fields and not labels:
+            return None
+        return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=labels, match_fields=fields)])
+
+
+def _only(node: str) -> NodeSelector:
+    named = Requirement(key="metadata.name", operator="In", values=(node,))
+    return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[named])])
+
+
+def _merge(added: Sequence[Requirement], into: list[Requirement]) -> None:
+    for one in added:
+        known = (each for each in into if (each.key, each.operator) == (one.key, one.operator))
+        if not any(set(each.values) == set(one.values) for each in known):
+            into.append(one)
+
+
+def _claim_configurations(claim: ResourceClaim, asks: Sequence[DeviceAsk]) -> Iterator[AllocatedConfiguration]:
+    """Go through the claim's configurations: once for each request that it names, and once where it names none."""
+    for one in claim.spec.devices.config:
+        named = [ask for ask in asks if ask.request in one.requests or ask.full_name in one.requests]
+        for _ in range(len(named) if one.requests else 1):
+            yield AllocatedConfiguration(source=FROM_CLAIM, requests=one.requests, opaque=one.opaque)

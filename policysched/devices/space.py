@@ -1,0 +1,144 @@
+"""What a search looks at: the devices of all pools of a node in one order, as bits, one mask for each requirement.
+
+The lowest bit stands for the first device. Pools that are incomplete or invalid have no devices here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+
+from policysched.devices.inventory.amounts import Number
+from policysched.devices.inventory.pools import PoolView, SeenPool
+from policysched.devices.requests.requirements import DeviceKind, DeviceRequirement, Suitability
+from policysched.devices.steps import Steps
+
+
+class ViewShape:
+    """The devices of a view as kinds, and what each requirement says of them; views of equal kinds share one.
+
+    Attributes:
+        able: For each requirement the devices that are selected and have the capacities.
+        fit: Those of them whose taints are tolerated.
+        failing: For each requirement the devices of which a selector says an error.
+        is_plain: Whether no selector fails and no device takes counters or can be shared.
+        is_disjoint: Whether no device fits two requirements.
+    """
+
+    __slots__ = ("_equal", "able", "failing", "fit", "is_disjoint", "is_plain", "kinds")
+
+    def __init__(self, kinds: Sequence[DeviceKind], answers: Sequence[Sequence[Suitability]]) -> None:
+        self.kinds = kinds
+        self.able = [_bits(one.is_able for one in each) for each in answers]
+        self.fit = [_bits(one.is_able and one.is_tolerated for one in each) for each in answers]
+        self.failing = [_bits(one.failure is not None for one in each) for each in answers]
+        uses = any(one.traits.counter_sets or one.traits.shareable for one in kinds)
+        self.is_plain = not uses and not any(self.failing)
+        self.is_disjoint = not any(first & second for first, second in combinations(self.fit, 2))
+        self._equal: dict[int, int] | None = None
+
+    def equal(self, kind: DeviceKind) -> int:
+        """Return all devices of a kind."""
+        if self._equal is None:
+            self._equal = {}
+            for place, one in enumerate(self.kinds):
+                self._equal[one.number] = self._equal.get(one.number, 0) | 1 << place
+        return self._equal[kind.number]
+
+
+class SearchSpace:
+    """The devices of a node for one search.
+
+    Attributes:
+        used: The devices that are allocated as a whole.
+        able: For each requirement the devices that are selected, can be reached and have the capacities.
+        fit: Those of them whose taints are tolerated.
+        failing: For each requirement the devices of which a selector says an error.
+        consumed: By device, what allocated shares of it consume.
+        pools: The node's pools, usable or not, each with the place of its first device.
+    """
+
+    __slots__ = ("_shapes", "_views", "able", "consumed", "failing", "fit", "kinds", "pools", "used")
+
+    def __init__(self, pools: Sequence[SeenPool], shapes: Sequence[ViewShape | None], requirements: int) -> None:
+        self.used = 0
+        self.able, self.fit, self.failing = [0] * requirements, [0] * requirements, [0] * requirements
+        self.consumed: dict[int, Mapping[str, Number]] = {}
+        self.kinds: list[DeviceKind] = []
+        self.pools: list[tuple[int, PoolView]] = []
+        self._views: list[int] = []
+        self._shapes = shapes
+        for place, ((view, reached), shape) in enumerate(zip(pools, shapes, strict=True)):
+            at = len(self.kinds)
+            self.pools.append((at, view))
+            if shape is None:
+                continue
+            self.used |= view.used << at
+            for requirement in range(requirements):
+                able, fit = shape.able[requirement], shape.fit[requirement]
+                if reached is not None:
+                    able, fit = able & reached, fit & reached
+                self.able[requirement] |= able << at
+                self.fit[requirement] |= fit << at
+                self.failing[requirement] |= shape.failing[requirement] << at
+            self.consumed.update((at + device, amounts) for device, amounts in view.consumed.items())
+            self.kinds += shape.kinds
+            self._views += [place] * len(shape.kinds)
+
+    def pool_of(self, device: int) -> int:
+        """Return the place of a device's pool."""
+        return self._views[device]
+
+    def view_of(self, device: int) -> PoolView:
+        """Return a device's pool."""
+        return self.pools[self._views[device]][1]
+
+    def place_in_pool(self, device: int) -> int:
+        """Return a device's place in its pool."""
+        return device - self.pools[self._views[device]][0]
+
+    def equal(self, device: int) -> int:
+        """Return the devices that are like one in all that a search reads; of other pools where no counters matter."""
+        kind = self.kinds[device]
+        if kind.traits.counter_sets:
+            shape = self._shapes[self._views[device]]
+            return shape.equal(kind) << self.pools[self._views[device]][0] if shape is not None else 1 << device
+        bits = 0
+        for (at, _), shape in zip(self.pools, self._shapes, strict=True):
+            if shape is not None and any(one is kind for one in shape.kinds):
+                bits |= shape.equal(kind) << at
+        return bits
+
+    @property
+    def has_invalid_pools(self) -> bool:
+        """Whether some pool is invalid."""
+        return any(view.is_invalid for _, view in self.pools)
+
+
+def suitabilities(
+    requirements: Sequence[DeviceRequirement],
+    kinds: Sequence[DeviceKind],
+    known: Sequence[dict[int, Suitability]],
+    steps: Steps,
+) -> list[list[Suitability]]:
+    """Ask each requirement about each kind, unless that is known.
+
+    Raises:
+        OutOfStepsError: the selectors take too long; what was found out is known then.
+    """
+    answers = []
+    for requirement, remembered in zip(requirements, known, strict=True):
+        for kind in kinds:
+            if kind.number not in remembered:
+                remembered[kind.number], effort = requirement.suitability(kind)
+                steps.take(effort)
+        answers.append([remembered[kind.number] for kind in kinds])
+    return answers
+
+
+def _bits(places: Iterable[bool]) -> int:
+    bits = 0
+    for place, is_in in enumerate(places):
+        if is_in:
+            bits |= 1 << place
+    return bits

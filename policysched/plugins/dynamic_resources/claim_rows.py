@@ -1,0 +1,191 @@
+"""What a pod's claims mean for each row: whether it can go there, why not, and what its alternatives score.
+
+Claims that are allocated say themselves where they can be used; about the others the allocator is asked, on all rows
+at once. Where devices stand for extended resources a row asks for what its node does not provide itself.
+
+Shapes: N rows in use.
+Source: plugins/dynamicresources/dynamicresources.go (Filter, computeScore), v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from policysched.devices import AllocationAnswer, AllocationAnswers, Allocator
+from policysched.framework import Cluster, Code, Codes, Mask, RowNumbers, Scores, Status, unresolvable
+from policysched.model.objects import ResourceClaim
+from policysched.model.selection.node_selectors import node_selector
+from policysched.plugins.dynamic_resources.extended_resources import ExtendedRequests, ExtendedRows
+from policysched.plugins.dynamic_resources.pod_claims import (
+    PodClaims,
+    binding_failure,
+    has_timed_out,
+    is_ready_to_bind,
+    results_of,
+)
+from policysched.plugins.nodes.node_selection import SelectorTest
+
+MOST_FAILURES: Final = 64
+"""Of how many nodes the failures are told apart; one is enough to fail a pod."""
+MOST_ALTERNATIVES: Final = 8
+"""How many alternatives a request may have: the first scores so much, each further one less by 1."""
+NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
+NO_DEVICES: Final = unresolvable("cannot allocate all claims")
+STALE: Final = unresolvable("cannot schedule extended resource claim")
+UNKNOWN_RESOURCE: Final = unresolvable("cannot fit resource")
+
+
+class ClaimRows:
+    """The answers for one pod, on all rows.
+
+    Args:
+        claims: The pod's claims, as PreFilter lets them through.
+        cluster: The rows.
+        timeout: How long devices may wait for their conditions before their claim counts as not available. Units:
+            seconds.
+    """
+
+    def __init__(self, claims: PodClaims, cluster: Cluster, timeout: float) -> None:
+        self.claims, self.cluster = claims, cluster
+        self._timeout = timeout
+        self._size = cluster.nodes.size
+        self._statuses: list[Status] = []
+        self._numbers: dict[Status, int] = {}
+        self.codes: Codes = np.zeros(self._size, np.int32)
+        self.unavailable: list[tuple[ResourceClaim, Mask]] = []
+        """The allocated claims that cannot be used on some rows, with these."""
+        self._scores: Scores | None = None
+        self._look()
+
+    @property
+    def scores(self) -> Scores:
+        """How early the alternatives come that claims would get, summed up; 0 where no claim is to be allocated."""
+        return np.zeros(self._size, np.int64) if self._scores is None else self._scores
+
+    def reason(self, code: int) -> Status:
+        """Return the status of a code."""
+        return self._statuses[code - 1]
+
+    def _look(self) -> None:
+        extended = self.claims.extended
+        if extended is not None and extended.is_stale:
+            self.codes[:] = self._code(STALE)
+            return
+        for claim in self.claims.all:
+            self._note_unavailable(claim)
+        if extended is None:
+            self._allocate(self.claims.to_allocate, np.ones(self._size, np.bool_))
+        else:
+            self._allocate_extended(extended)
+        for _, where in self.unavailable:
+            self._reject(where, NOT_AVAILABLE)
+
+    def _allocate_extended(self, extended: ExtendedRequests) -> None:
+        """Ask on each row for what its node does not provide itself, beside the pod's other claims."""
+        rows, claims = ExtendedRows(extended, self.cluster), self.claims.to_allocate
+        self._reject(rows.unfit, UNKNOWN_RESOURCE)
+        if extended.claim.status.allocation is not None:
+            self._allocate(claims, ~rows.unfit)
+            return
+        for resources, group in rows.groups():
+            if resources:
+                self._allocate([*claims, extended.on(resources)[0]], group & ~rows.unfit)
+            elif claims:
+                self._allocate(claims, group & ~rows.unfit)
+            else:
+                self._score_allocated(group & ~rows.unfit)
+
+    def unavailable_on(self, rows: Mask) -> list[ResourceClaim]:
+        """Return the allocated claims for which some of these rows were rejected.
+
+        Shapes: rows (N,).
+        """
+        rejected = rows & (self.codes == self._numbers.get(NOT_AVAILABLE, -1))
+        return [claim for claim, where in self.unavailable if (where & rejected).any()]
+
+    def _note_unavailable(self, claim: ResourceClaim) -> None:
+        """Note on which rows an allocated claim cannot be used: it is elsewhere, or its devices do not get ready."""
+        allocation = claim.status.allocation
+        if allocation is None:
+            return
+        everywhere = np.ones(self._size, np.bool_)
+        unusable = ~everywhere
+        if allocation.node_selector is not None:
+            unusable = ~SelectorTest(node_selector(allocation.node_selector), self.cluster.nodes)(slice(0, self._size))
+        if binding_failure(claim) or (
+            not is_ready_to_bind(claim) and has_timed_out(claim, self._timeout, self.cluster.time.seconds)
+        ):
+            unusable = everywhere
+        if unusable.any():
+            self.unavailable.append((claim, unusable))
+
+    def _allocate(self, claims: Sequence[ResourceClaim], asked: Mask) -> None:
+        """Ask on which of some rows claims can be allocated, and how their alternatives score there."""
+        asked = asked & self.cluster.nodes.present.data[: self._size]
+        if not claims or not asked.any():
+            return
+        answers = Allocator(self.cluster.devices, claims).answers()
+        codes = answers.codes[: self._size]
+        if codes.size < self._size:
+            codes = np.concatenate((codes, np.full(self._size - codes.size, AllocationAnswer.NO, np.int8)))
+        self._reject(asked & (codes == AllocationAnswer.NO), NO_DEVICES)
+        for answer in (AllocationAnswer.INVALID_POOLS, AllocationAnswer.ERROR, AllocationAnswer.TIMEOUT):
+            [rows] = (asked & (codes == answer)).nonzero()
+            if rows.size:
+                self._fail(answers, answer, rows)
+        self._add_scores(answers, claims, asked & (codes == AllocationAnswer.YES))
+
+    def _fail(self, answers: AllocationAnswers, answer: AllocationAnswer, rows: RowNumbers) -> None:
+        """Give rows their failures; of many the last ones are told as the last of the first."""
+        if answer is AllocationAnswer.INVALID_POOLS:
+            self.codes[rows] = self._code(unresolvable(str(answers.error(int(rows[0])))))
+            return
+        for row in rows[:MOST_FAILURES].tolist():
+            of = f"node {self.cluster.nodes.names[row]}: " if answer is AllocationAnswer.TIMEOUT else ""
+            self.codes[row] = self._code(Status(Code.ERROR, (f"{of}{answers.error(row)}",)))
+        self.codes[rows[MOST_FAILURES:]] = len(self._statuses)
+
+    def _add_scores(self, answers: AllocationAnswers, claims: Sequence[ResourceClaim], rows: Mask) -> None:
+        self._score_allocated(rows)
+        if not any(one.first_available for claim in claims for one in claim.spec.devices.requests):
+            return
+        scores = self._scored()
+        for row in rows.nonzero()[0].tolist():
+            chosen = (place for of_claim in answers.alternatives(row) for place in of_claim.values())
+            scores[row] += sum(MOST_ALTERNATIVES - place for place in chosen)
+
+    def _score_allocated(self, rows: Mask) -> None:
+        """Add what the alternatives score that claims have got already; rows where nothing is allocated get nothing."""
+        known = sum(_score_of_allocated(claim) for claim in self.claims.user)
+        if known:
+            self._scored()[rows] += known
+
+    def _scored(self) -> Scores:
+        if self._scores is None:
+            self._scores = np.zeros(self._size, np.int64)
+        return self._scores
+
+    def _reject(self, rows: Mask, status: Status) -> None:
+        """Give rows a status that have none yet."""
+        rows = rows & (self.codes == 0)
+        if rows.any():
+            self.codes[rows] = self._code(status)
+
+    def _code(self, status: Status) -> int:
+        if status not in self._numbers:
+            self._statuses.append(status)
+            self._numbers[status] = len(self._statuses)
+        return self._numbers[status]
+
+
+def _score_of_allocated(claim: ResourceClaim) -> int:
+    """Score the alternatives that an allocated claim has got."""
+    got = {one.request for one in results_of(claim)}
+    total = 0
+    for request in claim.spec.devices.requests if got else ():
+        for place, one in enumerate(request.first_available):
+            total += MOST_ALTERNATIVES - place if f"{request.name}/{one.name}" in got else 0
+    return total

@@ -1,0 +1,186 @@
+"""The resource claims of a pod: found, checked, and read where they are allocated.
+
+Texts are kube-scheduler's. A claim made from a template has to belong to the pod; one that is named need not. Claims
+may be shared, so that another pod uses one is no reason to turn a pod away.
+
+Source: plugins/dynamicresources/dynamicresources.go (foreachPodResourceClaim, PreFilter, validateDeviceClass,
+isClaimReadyForBinding, isClaimTimeout), k8s.io/dynamic-resource-allocation/resourceclaim, v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from policysched.framework import Cluster, Code, Status, unresolvable
+from policysched.model.objects import (
+    AllocatedDeviceStatus,
+    DeviceResult,
+    Pod,
+    PodResourceClaim,
+    ResourceClaim,
+)
+from policysched.model.objects.meta import seconds_of
+from policysched.plugins.dynamic_resources.extended_resources import ExtendedRequests
+from policysched.state.resource_claims import ResourceClaims
+
+
+@dataclass(slots=True)
+class PodClaims:
+    """The claims of a pod, in its order; the special one for its extended resources comes last."""
+
+    user: Sequence[ResourceClaim]
+    extended: ExtendedRequests | None = None
+
+    @property
+    def all(self) -> list[ResourceClaim]:
+        """Every claim."""
+        return [*self.user, self.extended.claim] if self.extended is not None else [*self.user]
+
+    @property
+    def to_allocate(self) -> list[ResourceClaim]:
+        """The claims without an allocation, but for the special one."""
+        return [claim for claim in self.user if claim.status.allocation is None]
+
+
+def stated_claims(pod: Pod, known: ResourceClaims) -> list[ResourceClaim] | Status:
+    """Find the claims that a pod states, or say which of them it waits for."""
+    found = []
+    for stated in pod.spec.resource_claims:
+        name = claim_name(pod, stated)
+        if isinstance(name, Status):
+            return name
+        if name is None:
+            continue
+        claim = _usable(pod, f"{pod.metadata.namespace}/{name}", known, is_named=stated.resource_claim_name is not None)
+        if isinstance(claim, Status):
+            return claim
+        found.append(claim)
+    return found
+
+
+def claim_name(pod: Pod, stated: PodResourceClaim) -> str | Status | None:
+    """Return the name of the claim that an entry of a pod stands for, None where it needs none."""
+    if stated.resource_claim_name is not None:
+        return stated.resource_claim_name
+    if stated.resource_claim_template_name is None:
+        why = "none of the supported fields are set"
+        return unresolvable(f'pod "{pod.key}", spec.resourceClaim "{stated.name}": {why}')
+    for made in pod.status.resource_claim_statuses:
+        if made.name == stated.name:
+            return made.resource_claim_name
+    return unresolvable(f'pod "{pod.key}": ResourceClaim not created yet')
+
+
+def _usable(pod: Pod, key: str, known: ResourceClaims, *, is_named: bool) -> ResourceClaim | Status:
+    claim = known.get(key)
+    if claim is None:
+        return unresolvable(f'could not find ResourceClaim "{key}"')
+    if claim.metadata.deletion_timestamp is not None:
+        return unresolvable(f'resourceclaim "{claim.metadata.name}" is being deleted')
+    if not is_named and not is_made_for(claim, pod):
+        return unresolvable(f"ResourceClaim {key} was not created for Pod {pod.key} (Pod is not owner)")
+    return claim
+
+
+def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
+    """Return whether a pod controls a claim."""
+    owner = next((one for one in claim.metadata.owner_references if one.controller), None)
+    return owner is not None and owner.uid == pod.metadata.uid
+
+
+def request_fault(claim: ResourceClaim, cluster: Cluster) -> Status | None:
+    """Say what keeps a claim from being allocated anywhere: a missing class, or a request of no known kind."""
+    for name, device_class in _classes_named(claim):
+        if device_class is None:
+            return unresolvable(f"resource claim {claim.key}, request {name}: unknown request type")
+        if not device_class:
+            return Status(Code.ERROR, (f"request {name}: unsupported request type",))
+        if device_class not in cluster.devices.classes:
+            return unresolvable(f"request {name}: device class {device_class} does not exist")
+    return None
+
+
+def _classes_named(claim: ResourceClaim) -> Iterator[tuple[str, str | None]]:
+    """List the requests and alternatives with the classes that they name, None for a request that is neither."""
+    for request in claim.spec.devices.requests:
+        if request.exactly is not None:
+            yield request.name, request.exactly.device_class_name
+        elif request.first_available:
+            for one in request.first_available:
+                yield f"{request.name}/{one.name}", one.device_class_name
+        else:
+            yield request.name, None
+
+
+def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
+    """Return whether a claim is reserved for a pod."""
+    return any(one.uid == pod.metadata.uid for one in claim.status.reserved_for)
+
+
+def results_of(claim: ResourceClaim) -> Sequence[DeviceResult]:
+    """Return the devices that a claim has got."""
+    return () if claim.status.allocation is None else claim.status.allocation.devices.results
+
+
+def status_of(claim: ResourceClaim, result: DeviceResult) -> AllocatedDeviceStatus | None:
+    """Return what a driver says of an allocated device."""
+    names = (result.driver, result.pool, result.device)
+    return next((one for one in claim.status.devices if (one.driver, one.pool, one.device) == names), None)
+
+
+def binding_failure(claim: ResourceClaim) -> str:
+    """Say which device of a claim cannot be bound, as its driver reports; empty where none says so.
+
+    Devices behind one that is not ready are not looked at.
+    """
+    for result in results_of(claim):
+        found = _condition_failure(claim, result)
+        if found:
+            return found
+        if not _is_ready(claim, result):
+            return ""
+    return ""
+
+
+def is_ready_to_bind(claim: ResourceClaim) -> bool:
+    """Return whether every device of an allocated claim has the conditions that its driver wants before binding."""
+    return claim.status.allocation is not None and all(_is_ready(claim, one) for one in results_of(claim))
+
+
+def _is_ready(claim: ResourceClaim, result: DeviceResult) -> bool:
+    if not result.binding_conditions:
+        return True
+    told = status_of(claim, result)
+    if told is None:
+        return False
+    met = {one.type for one in told.conditions if one.status == "True"}
+    return met.issuperset(result.binding_conditions)
+
+
+def _condition_failure(claim: ResourceClaim, result: DeviceResult) -> str:
+    told = status_of(claim, result) if result.binding_conditions else None
+    if told is None:
+        return ""
+    by_type = {one.type: one for one in reversed(told.conditions)}
+    for name in result.binding_failure_conditions:
+        found = by_type.get(name)
+        if found is not None and found.status == "True":
+            why = f'claim={claim.metadata.name}, reason={found.reason}, message="{found.message}"'
+            return f"device binding failed: {why}"
+    return ""
+
+
+def waits_for_binding(claim: ResourceClaim) -> bool:
+    """Return whether a device of a claim has conditions to be met before the pod is bound."""
+    return any(one.binding_conditions for one in results_of(claim))
+
+
+def has_timed_out(claim: ResourceClaim, timeout: float, now: float) -> bool:
+    """Return whether a claim has waited too long for the conditions of its devices.
+
+    Units: seconds, since 1970 for the time.
+    """
+    allocation = claim.status.allocation
+    since = None if allocation is None else seconds_of(allocation.allocation_timestamp)
+    return since is not None and waits_for_binding(claim) and since + timeout < now

@@ -1,0 +1,356 @@
+"""The claims of a pod that is being bound: in flight from Reserve on, written to the API server at PreBind.
+
+What a claim gets is counted as taken at once. Then the claim is given a finalizer, so that it does not go with its
+devices, and its status the allocation and the pod among those it is reserved for. Devices may have conditions that
+their drivers have to meet before the pod is bound. Whatever fails, the reservation is taken back; the allocation stays,
+and the next attempt uses it or has it taken back.
+
+Source: plugins/dynamicresources/dynamicresources.go (Reserve, Unreserve, PreBind, bindClaim, isPodReadyForBinding),
+extendeddynamicresources.go (createExtendedResourceClaimInAPI, deleteClaim, waitForExtendedClaimInAssumeCache), v1.36.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from itertools import count
+from typing import Any, Final
+from uuid import NAMESPACE_URL, uuid5
+
+from msgspec.structs import replace
+
+from policysched.framework import Action, ApiError, Change, Cluster, Event, Handle, Resource
+from policysched.model.objects import (
+    AllocationResult,
+    ConsumerReference,
+    Pod,
+    PodExtendedClaimStatus,
+    ResourceClaim,
+)
+from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY, Mappings
+from policysched.plugins.dynamic_resources.pod_claims import (
+    binding_failure,
+    has_timed_out,
+    is_ready_to_bind,
+    is_reserved_for,
+    waits_for_binding,
+)
+from policysched.state.resource_claims import ClaimOutOfStepError, UnknownClaimError
+
+log = logging.getLogger(__name__)
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+ATTEMPTS: Final = 5
+"""How often a claim is written where others write to it, too."""
+PAUSE: Final = 0.01
+"""The pause before the next of these attempts. Units: seconds."""
+POLL: Final = 0.1
+"""After how long it is looked for the first time whether the conditions of devices are met. Units: seconds."""
+SLOWEST_POLL: Final = 5.0
+"""How long it is between two looks at most. Units: seconds."""
+LONGEST_WATCH: Final = 120.0
+"""How long a written special claim is waited for on the watch. Units: seconds."""
+
+
+class BindingError(Exception):
+    """A pod's claims cannot be bound, for the reason that the text says."""
+
+
+class ClaimReservation:
+    """What one pod takes of its claims.
+
+    Args:
+        pod: The pod.
+        node: Its node's name.
+        cluster: Where claims are in flight.
+        timeout: How long devices may take to meet their conditions. Units: seconds.
+    """
+
+    def __init__(self, pod: Pod, node: str, cluster: Cluster, timeout: float) -> None:
+        self._pod, self._node, self._cluster, self._timeout = pod, node, cluster, timeout
+        self._known = cluster.resource_claims
+        self._claims: list[ResourceClaim] = []
+        """The claims as they were last seen."""
+        self._allocations: dict[int, AllocationResult] = {}
+        """What is written, by the claim's place."""
+        self._uids: dict[int, str] = {}
+        """The UIDs under which claims are in flight, by place."""
+        self._special = -1
+        """The place of the special claim, −1 where there is none."""
+        self._mappings: Mappings = ()
+
+    def add(self, claim: ResourceClaim, allocation: AllocationResult | None = None) -> None:
+        """Take a claim along; one with an allocation that is not written yet is in flight from now on."""
+        place = len(self._claims)
+        self._claims.append(claim)
+        if allocation is None:
+            return
+        self._allocations[place] = allocation
+        self._uids[place] = claim.metadata.uid
+        self._known.begin(_with_status(_protected(claim), allocation=allocation))
+
+    def add_special(self, claim: ResourceClaim, allocation: AllocationResult, mappings: Mappings) -> None:
+        """Take the special claim along, with what says which container uses which request."""
+        self._special, self._mappings = len(self._claims), mappings
+        self.add(claim, allocation)
+
+    @property
+    def claims(self) -> Sequence[ResourceClaim]:
+        """The claims as they were last seen."""
+        return self._claims
+
+    @property
+    def allocations(self) -> Sequence[tuple[ResourceClaim, AllocationResult]]:
+        """The claims that are to be allocated, with what they get."""
+        return [(self._claims[place], got) for place, got in self._allocations.items()]
+
+    def undo(self) -> UndoClaims:
+        """Give back what is in flight; return what takes back the rest."""
+        for place, uid in self._uids.items():
+            if self._known.end(uid):
+                self._known.restore(self._claims[place].key)
+        freed = [self._claims[place] for place in self._uids if self._claims[place].status.allocation is None]
+        special = self._claims[self._special] if self._special >= 0 else None
+        allocated = [claim for claim in self._claims if claim is not special and claim.status.allocation is not None]
+        reserved = [claim for claim in allocated if is_reserved_for(claim, self._pod)]
+        return UndoClaims(self._pod, reserved, special, freed)
+
+    async def pre_bind(self, handle: Handle) -> str:
+        """Write what the pod takes, and wait for its devices; return what went wrong, empty where nothing did."""
+        try:
+            for place, claim in enumerate(self._claims):
+                if not is_reserved_for(claim, self._pod):
+                    self._claims[place] = await self._bind(place, handle)
+            if any(map(waits_for_binding, self._claims)):
+                await self._wait_for_devices(handle)
+        except BindingError as error:
+            return str(error)
+        return ""
+
+    async def _bind(self, place: int, handle: Handle) -> ResourceClaim:
+        """Write one claim; it is not in flight any more then, whatever came of it."""
+        written: ResourceClaim | None = None
+        claim = self._claims[place]
+        try:
+            if claim.metadata.name == IN_MEMORY:
+                claim = written = self._claims[place] = await self._create(claim, handle)
+            written = claim = await self._write(claim, self._allocations.get(place), handle)
+            if place == self._special:
+                await self._tell_pod(claim, handle)
+            return claim
+        finally:
+            if written is not None:
+                await self._assume(written, handle, waits=place == self._special)
+            if place in self._uids:
+                self._known.end(self._uids[place])
+
+    async def _create(self, claim: ResourceClaim, handle: Handle) -> ResourceClaim:
+        try:
+            return await handle.client.claims.create(claim)
+        except ApiError as error:
+            why = f"create claim for extended resources {claim.metadata.namespace}/: {error.message}"
+            raise BindingError(why) from error
+
+    async def _write(self, claim: ResourceClaim, allocation: AllocationResult | None, handle: Handle) -> ResourceClaim:
+        """Write a claim's finalizer, allocation and reservation, again where others wrote to it meanwhile."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return await self._write_once(claim, allocation, handle)
+            except BindingError as error:
+                cause = error.__cause__
+                if not isinstance(cause, ApiError):
+                    raise
+                if _may_be_done(cause) and is_reserved_for(found := await self._found_out(claim, handle), self._pod):
+                    return found
+                if cause.status != HTTPStatus.CONFLICT or attempt == ATTEMPTS:
+                    raise
+            await handle.pause(PAUSE)
+            try:
+                claim = await handle.client.claims.get(claim)
+            except ApiError as error:
+                raise BindingError(f"get updated claim {claim.key} after conflict: {error.message}") from error
+        raise AssertionError("the last attempt returns or raises")
+
+    @staticmethod
+    async def _found_out(claim: ResourceClaim, handle: Handle) -> ResourceClaim:
+        """Ask for a claim until the server answers: what it may have written counts as taken for as long."""
+        ends, poll = handle.clock.monotonic() + LONGEST_WATCH, POLL
+        while True:
+            try:
+                return await handle.client.claims.get(claim)
+            except ApiError as error:
+                if not _may_be_done(error) or handle.clock.monotonic() >= ends:
+                    return claim
+            await handle.pause(poll)
+            poll = min(poll * 1.25, SLOWEST_POLL)
+
+    async def _write_once(
+        self, claim: ResourceClaim, allocation: AllocationResult | None, handle: Handle
+    ) -> ResourceClaim:
+        if claim.metadata.deletion_timestamp is not None:
+            raise BindingError(f"claim {claim.key} got deleted in the meantime")
+        if allocation is not None:
+            if claim.status.allocation is not None:
+                raise BindingError(f"claim {claim.key} got allocated elsewhere in the meantime")
+            claim = await self._protect(claim, handle)
+            now = handle.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+            claim = _with_status(claim, allocation=replace(allocation, allocation_timestamp=now))
+        elif claim.status.allocation is None:
+            raise BindingError(f"claim {claim.key} got deallocated elsewhere in the meantime")
+        claim = _with_status(claim, reserved_for=(*claim.status.reserved_for, _consumer(self._pod)))
+        client = handle.client.claims
+        write, what = (client.reserve, "") if allocation is None else (client.allocate, "allocation and ")
+        try:
+            return await write(claim)
+        except ApiError as error:
+            raise BindingError(f"add {what}reservation to claim {claim.key}: {error.message}") from error
+
+    @staticmethod
+    async def _protect(claim: ResourceClaim, handle: Handle) -> ResourceClaim:
+        protected = _protected(claim)
+        if protected is claim:
+            return claim
+        try:
+            return await handle.client.claims.set_finalizers(protected)
+        except ApiError as error:
+            raise BindingError(f"add finalizer to claim {claim.key}: {error.message}") from error
+
+    async def _tell_pod(self, claim: ResourceClaim, handle: Handle) -> None:
+        told = PodExtendedClaimStatus(request_mappings=self._mappings, resource_claim_name=claim.metadata.name)
+        try:
+            await handle.client.claims.tell_pod(self._pod, told)
+        except ApiError as error:
+            why = f"update pod {self._pod.key} ExtendedResourceClaimStatus: {error.message}"
+            raise BindingError(why) from error
+
+    async def _assume(self, claim: ResourceClaim, handle: Handle, *, waits: bool) -> None:
+        """Let what was written count before the watch brings it; a new claim has to be brought first."""
+        ends, poll = handle.clock.monotonic() + LONGEST_WATCH, POLL
+        while True:
+            try:
+                handle.changed(self._known.assume(claim))
+            except UnknownClaimError:
+                if not waits or handle.clock.monotonic() >= ends:
+                    return
+                await handle.pause(poll)
+                poll = min(poll * 1.25, SLOWEST_POLL)
+            except ClaimOutOfStepError:
+                return
+            else:
+                return
+
+    async def _wait_for_devices(self, handle: Handle) -> None:
+        """Wait until the drivers have met the conditions of all devices."""
+        note = f"waiting for binding conditions for device on node {self._node}"
+        event = Event(self._pod, "Normal", "BindingConditionsPending", "Scheduling", note, handle.clock.now())
+        handle.client.record(event)
+        ends, poll = handle.clock.monotonic() + self._timeout, POLL
+        while not self._are_ready(handle.clock.now().timestamp()):
+            if handle.clock.monotonic() >= ends:
+                raise BindingError("device binding timeout: context deadline exceeded")
+            await handle.pause(min(poll, ends - handle.clock.monotonic()))
+            poll = min(poll * 1.25, SLOWEST_POLL)
+
+    def _are_ready(self, now: float) -> bool:
+        """Look whether conditions are met, as far as the watch has told. Units: seconds since 1970."""
+        for place, claim in enumerate(self._claims):
+            latest = self._known.get(claim.key)
+            if latest is None:
+                raise BindingError(f'could not find ResourceClaim "{claim.key}"')
+            self._claims[place] = latest
+            failure = binding_failure(latest)
+            if failure:
+                raise BindingError(failure)
+            if not is_ready_to_bind(latest):
+                if has_timed_out(latest, self._timeout, now):
+                    raise BindingError(f"device binding timeout: claim={latest.metadata.name}")
+                return False
+        return True
+
+
+class UndoClaims:
+    """Takes back outside what a pod that is not bound has of its claims.
+
+    Args:
+        pod: The pod.
+        reserved: The claims that are reserved for it.
+        special: Its special claim, written or not.
+        freed: The claims that were in flight till now.
+    """
+
+    def __init__(
+        self, pod: Pod, reserved: Sequence[ResourceClaim], special: ResourceClaim | None, freed: Sequence[ResourceClaim]
+    ) -> None:
+        self._pod, self._reserved, self._special, self._freed = pod, reserved, special, freed
+
+    async def __call__(self, handle: Handle) -> None:
+        """Take back reservations, delete the special claim, and let pods be tried that waited for the devices."""
+        for claim in self._freed:
+            held = _with_status(claim, allocation=AllocationResult())
+            handle.changed(Change(Resource.RESOURCE_CLAIM, Action.UPDATE_OTHER, held, claim))
+        for claim in self._reserved:
+            try:
+                await handle.client.claims.unreserve(claim, self._pod)
+            except ApiError as error:
+                log.warning("could not unreserve claim=%s of pod=%s: %s", claim.key, self._pod.key, error.message)
+        if self._special is not None and self._special.metadata.name != IN_MEMORY:
+            try:
+                await delete_claim(self._special, handle)
+            except ApiError as error:
+                log.warning("could not delete claim=%s of pod=%s: %s", self._special.key, self._pod.key, error.message)
+
+
+async def delete_claim(claim: ResourceClaim, handle: Handle) -> None:
+    """Delete a claim that nothing protects any more.
+
+    Raises:
+        ApiError: the server refused.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        kept = tuple(one for one in claim.metadata.finalizers if one != FINALIZER)
+        try:
+            await handle.client.claims.set_finalizers(replace(claim, metadata=replace(claim.metadata, finalizers=kept)))
+            break
+        except ApiError as error:
+            if error.status != HTTPStatus.CONFLICT or attempt == ATTEMPTS:
+                raise
+        await handle.pause(PAUSE)
+        claim = await handle.client.claims.get(claim)
+    await handle.client.claims.delete(claim)
+
+
+async def deallocate(claim: ResourceClaim, handle: Handle) -> None:
+    """Take a claim's devices back.
+
+    Raises:
+        ApiError: the server refused.
+    """
+    await handle.client.claims.deallocate(claim)
+
+
+def _may_be_done(error: ApiError) -> bool:
+    """Return whether a request that failed may have been carried out all the same."""
+    return error.status in {0, HTTPStatus.REQUEST_TIMEOUT} or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def _with_status(claim: ResourceClaim, **fields: Any) -> ResourceClaim:
+    return replace(claim, status=replace(claim.status, **fields))
+
+
+def _protected(claim: ResourceClaim) -> ResourceClaim:
+    """Return a claim with the finalizer that keeps it as long as it is allocated."""
+    metadata = claim.metadata
+    if FINALIZER in metadata.finalizers:
+        return claim
+    return replace(claim, metadata=replace(metadata, finalizers=(*metadata.finalizers, FINALIZER)))
+
+
+def _consumer(pod: Pod) -> ConsumerReference:
+    return ConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
+
+
+def share_ids(claims: Sequence[ResourceClaim]) -> Callable[[], str]:
+    """Return what makes IDs for shares of devices: UUIDs of these versions of these claims, and of no others."""
+    of = [[claim.metadata.uid, claim.metadata.resource_version] for claim in claims]
+    numbers = count()
+    return lambda: str(uuid5(NAMESPACE_URL, f"{of}/{next(numbers)}"))

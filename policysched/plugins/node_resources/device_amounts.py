@@ -1,0 +1,153 @@
+"""Extended resources that devices provide, as amounts that scores look at: how many devices of a class a node reaches.
+
+Where a scoring strategy names such a resource, a node that has none of it by a device plugin counts with the devices
+of the class that stands for it. Every published device that the class selects counts, whatever pool or generation it is
+of; one whose selectors fail makes the node count as one without the resource.
+
+Shapes: N rows in use, R rows asked for, k resources.
+Source: plugins/noderesources/resource_allocation.go (calculateDRAResourceTotals), v1.36.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import numpy as np
+
+from policysched.devices.inventory.allocated import PoolId
+from policysched.framework import Cluster, Mask, Rows
+from policysched.model.objects import DeviceClass, NodeSelector, ResourceSlice, SliceDevice
+from policysched.model.selection.node_selectors import lenient_node_selector
+from policysched.plugins.node_resources.allocation import ScoredAmounts
+from policysched.plugins.nodes.node_selection import SelectorTest
+from policysched.state.tables.amounts import Amounts
+
+if TYPE_CHECKING:
+    from policysched.cel import CompiledSelector
+
+FAILED: Final = None
+Selected = tuple[bool | None, ...]
+"""Which devices of a slice a class selects, None where a selector fails."""
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceAmounts(ScoredAmounts):
+    """What a pod adds of resources of which devices provide some.
+
+    Shapes: total (k, N), allocated (k, N); 0 for resources that no class stands for.
+    """
+
+    total: Amounts
+    allocated: Amounts
+
+    def capacity(self, rows: Rows) -> Amounts:
+        """Return what rows have, by device plugins or devices."""
+        capacity = super().capacity(rows)
+        return np.where(capacity == 0, self.total[:, rows], capacity)
+
+    def taken(self, rows: Rows) -> Amounts:
+        """Return what is taken on rows, of devices those that are allocated."""
+        by_devices = (super().capacity(rows) == 0) & (self.total[:, rows] > 0)
+        return np.where(by_devices, self.allocated[:, rows], super().taken(rows))
+
+
+def with_devices(wanted: ScoredAmounts, cluster: Cluster) -> DeviceAmounts:
+    """Count the devices that stand for what a pod wants."""
+    shape = (len(wanted.resources), cluster.nodes.size)
+    total, allocated = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    for place, resource in enumerate(wanted.resources):
+        name = cluster.mapped_resources.get(resource)
+        if name is not None:
+            _count(cluster, cluster.devices.classes[name], total[place], allocated[place])
+    known = {field.name: getattr(wanted, field.name) for field in fields(ScoredAmounts)}
+    return DeviceAmounts(**known, total=total, allocated=allocated)
+
+
+def _count(cluster: Cluster, device_class: DeviceClass, total: Amounts, allocated: Amounts) -> None:
+    """Add up the devices of a class on all rows. Shapes: (N,), (N,), changed in place."""
+    failed = np.zeros(total.size, np.bool_)
+    for one in cluster.objects.of(ResourceSlice).values():
+        selected = _SELECTED.of(one, device_class)
+        taken = cluster.devices.allocated.of(PoolId(one.spec.driver, one.spec.pool.name))
+        reached = None if one.spec.per_device_node_selection else _reached(one, cluster)
+        for device, matches in zip(one.spec.devices, selected, strict=True):
+            rows = _reached(device, cluster) if reached is None else reached
+            if matches is FAILED:
+                failed[rows] = True
+            elif matches:
+                total[rows] += 1
+                allocated[rows] += device.name in taken.dedicated or device.name in taken.shares
+    total[failed] = allocated[failed] = 0
+
+
+def _reached(of: ResourceSlice | SliceDevice, cluster: Cluster) -> slice | list[int] | Mask:
+    """Return the rows of the nodes that reach a slice or a device."""
+    spec = of.spec if isinstance(of, ResourceSlice) else of
+    everywhere = slice(0, cluster.nodes.size)
+    if spec.all_nodes:
+        return everywhere
+    if spec.node_selector is not None:
+        return _selected_rows(spec.node_selector, cluster)
+    if spec.node_name:
+        row = cluster.nodes.row_of.get(spec.node_name, -1)
+        return [row] if row >= 0 else []
+    return everywhere if isinstance(of, ResourceSlice) else []
+
+
+def _selected_rows(selector: NodeSelector, cluster: Cluster) -> Mask:
+    return SelectorTest(lenient_node_selector(selector), cluster.nodes)(slice(0, cluster.nodes.size))
+
+
+class SelectedDevices:
+    """Which devices of slices classes select, worked out once for each version of both."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[ResourceSlice, DeviceClass, Selected]] = {}
+
+    def of(self, one: ResourceSlice, device_class: DeviceClass) -> Selected:
+        """Return which devices of a slice a class selects."""
+        key = (one.metadata.name, device_class.metadata.name)
+        known = self._known.get(key)
+        if known is None or known[0] is not one or known[1] is not device_class:
+            if len(self._known) > MOST_SLICES:
+                self._known.clear()
+            selectors = [_compiled(each.cel.expression if each.cel else "") for each in device_class.spec.selectors]
+            found = tuple(_matches(one.spec.driver, device, selectors) for device in one.spec.devices)
+            known = self._known[key] = (one, device_class, found)
+        return known[2]
+
+
+MOST_SLICES: Final = 100_000
+"""Of how many slices and classes that is known."""
+_SELECTED: Final = SelectedDevices()
+
+
+@lru_cache(maxsize=1024)
+def _compiled(expression: str) -> CompiledSelector | None:
+    from policysched.cel import InvalidDeviceSelectorError, compile_selector  # noqa: PLC0415 - as in `_matches`
+
+    try:
+        return compile_selector(expression)
+    except InvalidDeviceSelectorError:
+        return None
+
+
+def _matches(driver: str, device: SliceDevice, selectors: list[CompiledSelector | None]) -> bool | None:
+    if not selectors:
+        return True
+    from policysched.cel import Device as SelectorDevice  # noqa: PLC0415 - a start needs no selectors
+    from policysched.cel import Variables  # noqa: PLC0415 - as above
+
+    attributes = {name: msgspec.to_builtins(one) for name, one in device.attributes.items()}
+    capacity = {name: str(one.value) for name, one in device.capacity.items()}
+    variables = Variables(SelectorDevice(driver, attributes, capacity, bool(device.allow_multiple_allocations)))
+    for selector in selectors:
+        matches = FAILED if selector is None else selector.matches(variables)
+        if not isinstance(matches, bool):
+            return FAILED
+        if not matches:
+            return False
+    return True

@@ -1,0 +1,154 @@
+"""The free volumes of a class as a table, of which many claims can be asked what suits them.
+
+A pod may name thousands of claims, and a cluster have thousands of volumes. So no claim is asked about each volume:
+what a claim may take is worked out for all volumes at once, from which of them have an access mode, a value of a label
+and so on. Sets of volumes are whole numbers with a bit for each, the smallest volume being the lowest.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from policysched.model.objects import PersistentVolumeClaim
+from policysched.model.quantity import Quantity
+from policysched.model.selection.selectors import LabelMatcher, LabelRequirement, Operator
+from policysched.state.volumes.storage import FreeVolume
+
+FILESYSTEM: Final = "Filesystem"
+"""The mode of volumes that name none."""
+FEW: Final = 64
+"""Sets of more places than these are kept once they are made."""
+
+
+class VolumeTable:
+    """Free volumes of one class, and which of them are used up.
+
+    Args:
+        volumes: The volumes, the smallest first.
+    """
+
+    __slots__ = ("_attributes", "_kinds", "_labels", "_modes", "_of_affinity", "_used_up", "volumes")
+
+    def __init__(self, volumes: Sequence[FreeVolume]) -> None:
+        self.volumes = volumes
+        self._used_up = 0
+        specs = [one.volume.spec for one in volumes]
+        self._modes = PlacesByText(len(volumes), ((place, set(one.access_modes)) for place, one in enumerate(specs)))
+        self._kinds = PlacesByText(
+            len(volumes), ((place, (one.volume_mode or FILESYSTEM,)) for place, one in enumerate(specs))
+        )
+        self._attributes = PlacesByText(
+            len(volumes), ((place, (one.volume_attributes_class_name or "",)) for place, one in enumerate(specs))
+        )
+        self._of_affinity: defaultdict[bytes, list[int]] = defaultdict(list)
+        for place, volume in enumerate(volumes):
+            self._of_affinity[volume.affinity].append(place)
+        self._labels: Mapping[str, PlacesByText] | None = None
+        """By label, the volumes by its values; None before a selector is asked."""
+
+    def suiting(self, claim: PersistentVolumeClaim, selector: LabelMatcher, size: Quantity) -> int:
+        """Return the volumes that a claim may take, as a set."""
+        if selector.requirements is None:
+            return 0
+        spec, begin = claim.spec, bisect_left(self.volumes, (size.number, ""))
+        found = self._everything >> begin << begin
+        found &= self._kinds.having(spec.volume_mode or FILESYSTEM)
+        found &= self._attributes.having(spec.volume_attributes_class_name or "")
+        for mode in set(spec.access_modes):
+            found &= self._modes.having(mode)
+        for one in selector.requirements:
+            if not found:
+                break
+            found &= self._meeting(one)
+        return found
+
+    def usable(self, suiting: int, used_up: Collection[str], reached: Collection[bytes]) -> Iterator[FreeVolume]:
+        """Return the volumes of a set that may help, the smallest first.
+
+        Args:
+            suiting: The set.
+            used_up: The names of those that need not be asked about again; for any claim, from now on.
+            reached: What the node affinity of others says; it may grow meanwhile.
+        """
+        left = suiting & ~self._used_up
+        while left:
+            lowest = left & -left
+            left ^= lowest
+            one = self.volumes[lowest.bit_length() - 1]
+            if one.name in used_up:
+                self._used_up |= lowest
+                continue
+            if one.affinity not in reached:
+                yield one
+            if one.affinity in reached:
+                left &= ~bits(self._of_affinity[one.affinity], len(self.volumes))
+
+    @property
+    def _everything(self) -> int:
+        return (1 << len(self.volumes)) - 1
+
+    def _meeting(self, one: LabelRequirement) -> int:
+        """Return the volumes whose labels meet a requirement of a label selector."""
+        if self._labels is None:
+            self._labels = _by_label(self.volumes)
+        label = self._labels.get(one.key)
+        if label is None:
+            listed = 0
+        elif one.operator in (Operator.IN, Operator.NOT_IN):
+            listed = label.having(*one.values)
+        else:
+            listed = label.all
+        return self._everything & ~listed if one.admits(None) else listed
+
+
+class PlacesByText:
+    """Places of volumes by a text that they say.
+
+    Args:
+        size: How many volumes there are.
+        said: Places with the texts that are said there.
+    """
+
+    __slots__ = ("_places", "_sets", "_size", "all")
+
+    def __init__(self, size: int, said: Iterable[tuple[int, Iterable[str]]]) -> None:
+        self._size = size
+        self._places: defaultdict[str, list[int]] = defaultdict(list)
+        self._sets: dict[str, int] = {}
+        for place, texts in said:
+            for text in texts:
+                self._places[text].append(place)
+        self.all = bits((place for places in self._places.values() for place in places), size)
+        """All that say anything, as a set."""
+
+    def having(self, *texts: str) -> int:
+        """Return those that say one of some texts, as a set."""
+        found, few = 0, list[int]()
+        for text in texts:
+            places = self._places.get(text, ())
+            if len(places) <= FEW:
+                few += places
+            else:
+                if text not in self._sets:
+                    self._sets[text] = bits(places, self._size)
+                found |= self._sets[text]
+        return found | bits(few, self._size) if few else found
+
+
+def bits(places: Iterable[int], size: int) -> int:
+    """Make the set of some places, of as many as there are."""
+    found = bytearray(size // 8 + 1)
+    for place in places:
+        found[place >> 3] |= 1 << (place & 7)
+    return int.from_bytes(found, "little")
+
+
+def _by_label(volumes: Sequence[FreeVolume]) -> dict[str, PlacesByText]:
+    said: defaultdict[str, list[tuple[int, tuple[str]]]] = defaultdict(list)
+    for place, one in enumerate(volumes):
+        for label, value in one.volume.metadata.labels.items():
+            said[label].append((place, (value,)))
+    return {label: PlacesByText(len(volumes), values) for label, values in said.items()}

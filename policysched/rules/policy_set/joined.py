@@ -1,0 +1,77 @@
+"""`JoinedPolicies`, the enforced policies as plugins of a profile, in groups that are evaluated together.
+
+At first they are one group: rules of one shape are evaluated at once, whichever policies they stand in. An edit leaves
+that group as it is, with all that is known of pod classes. The policies that say something else after it stand apart in
+a group of their own, which is made anew with each edit; when they are many, all are put together again. A policy that
+is given another weight, or another place among the others, says the same and stays the same plugin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from policysched.framework import Cluster
+from policysched.pausing import Pausing
+from policysched.rules.plugin.policy_plugin import PolicyGroup, PolicyPlugin
+
+MOST_APART: Final = 4
+"""One of so many policies of the first group may stand apart, or be gone: it is evaluated all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedPolicies:
+    """Policies as plugins, each as one of a group."""
+
+    plugins: Mapping[str, PolicyPlugin]
+    """By their names."""
+    groups: Sequence[PolicyGroup]
+    """The first one, and where policies stand apart a second one."""
+    is_made: bool
+    """Whether the last group is one that was made for them."""
+
+    @classmethod
+    def of(
+        cls, filters: Sequence[PolicyPlugin], scores: Sequence[PolicyPlugin], before: JoinedPolicies | None = None
+    ) -> JoinedPolicies:
+        """Put policies into groups.
+
+        Args:
+            filters: The policies that filter, in their order.
+            scores: The policies that score, in their order.
+            before: What an earlier set of policies made; plugins that say the same are gone on with.
+        """
+        acting = {one.name: one for one in (*filters, *scores)}
+        if before is None:
+            return cls._with_group(filters, scores, {}, ())
+        known, first = before.plugins, before.groups[0]
+        stays = {name: known[name] for name, one in acting.items() if name in known and one.acts_as(known[name])}
+        apart = {name for name in acting if name not in stays or stays[name].group is not first}
+        gone = len(first) - (len(acting) - len(apart))
+        if MOST_APART * max(gone, len(apart)) > len(first):
+            return cls._with_group(filters, scores, {}, ())
+        for group in before.groups:
+            group.seed()
+        if apart <= stays.keys():
+            return cls(stays, before.groups, is_made=False)
+        filtering, scoring = ([one for one in those if one.name in apart] for those in (filters, scores))
+        return cls._with_group(filtering, scoring, stays, (first,))
+
+    @classmethod
+    def _with_group(
+        cls,
+        filters: Sequence[PolicyPlugin],
+        scores: Sequence[PolicyPlugin],
+        others: Mapping[str, PolicyPlugin],
+        groups: Sequence[PolicyGroup],
+    ) -> JoinedPolicies:
+        """Put some policies into a group of their own, beside others."""
+        group = PolicyGroup(tuple(filters), tuple(scores))
+        own = {one.name: one.joined(group) for one in (*filters, *scores)}
+        return cls({**others, **own}, (*groups, group), is_made=True)
+
+    def preparing(self, cluster: Cluster) -> Pausing[None]:
+        """Work out what policies say of nodes without a pod, of those alone that no decision asks yet."""
+        if self.is_made:
+            yield from self.groups[-1].preparing(cluster)

@@ -1,0 +1,183 @@
+"""The resource claim controller: claims from templates, and devices given back once no pod uses them.
+
+A pod that names a template gets a claim of its own, and its status says which. A claim is reserved for pods; those that
+are gone or finished are taken out, and with the last one the allocation and the finalizer go. The garbage collector
+deletes claims whose pod is gone. As far as events tell: nothing is looked at again by time.
+
+Source: pkg/controller/resourceclaim/controller.go (syncPod, handleClaim, syncClaim), v1.36.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Final
+
+from policysched.sandbox.controllers import Controller, Name
+from policysched.sandbox.objects import Json
+from policysched.sandbox.objects.errors import StatusError
+from policysched.sandbox.objects.resources import builtin
+from policysched.sandbox.storage.actions import DeleteOptions, delete
+from policysched.sandbox.storage.store import Backend, StoreEvent
+from policysched.sandbox.storage.writes import WriteOptions, create, store_update
+
+CLAIMS, TEMPLATES = builtin("resourceclaims.resource.k8s.io"), builtin("resourceclaimtemplates.resource.k8s.io")
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
+"""The annotation that says for which of a pod's entries a claim was made."""
+_LONGEST: Final = 57
+"""How long the beginning of a claim's name is at most."""
+
+
+class TemplateController(Controller):
+    """Makes claims for pods that name templates."""
+
+    def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
+        super().__init__(backend, wake)
+        self._without_template: dict[Name, set[Name]] = {}
+
+    def hear(self, event: StoreEvent) -> None:
+        """Queue pods that lack a claim."""
+        if event.key == TEMPLATES.key and event.type == "ADDED":
+            for name in self._without_template.pop(event.entry.key, ()):
+                self.enqueue(name)
+        elif event.key == "pods" and event.type != "DELETED" and _lacks_claims(event.entry.object):
+            self.enqueue(event.entry.key)
+
+    def reconcile(self, name: Name) -> None:
+        """Make what a pod lacks, and say so in its status."""
+        entry = self._store.get("pods", *name)
+        if entry is None or entry.object["metadata"].get("deletionTimestamp"):
+            return
+        pod = entry.object
+        told = list(pod["status"].get("resourceClaimStatuses") or ())
+        for one in _without_claim(pod):
+            made = self._make(pod, one)
+            if made:
+                told.append({"name": one["name"], "resourceClaimName": made})
+        if told != (pod["status"].get("resourceClaimStatuses") or []):
+            self._store.write("pods", pod | {"status": pod["status"] | {"resourceClaimStatuses": told}})
+
+    def _make(self, pod: Json, stated: Json) -> str:
+        """Make a claim of a template; return its name, empty where there is no template yet."""
+        metadata, namespace = pod["metadata"], pod["metadata"]["namespace"]
+        at = (namespace, stated["resourceClaimTemplateName"])
+        template = self._store.get(TEMPLATES.key, *at)
+        if template is None:
+            self._without_template.setdefault(at, set()).add((namespace, metadata["name"]))
+            return ""
+        spec = copy.deepcopy(template.object["spec"])
+        given = spec.get("metadata") or {}
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
+        body = {
+            "metadata": {
+                "generateName": _begins(metadata["name"], stated["name"]),
+                "ownerReferences": [owner | {"controller": True}],
+                "annotations": (given.get("annotations") or {}) | {POD_CLAIM: stated["name"]},
+                "labels": given.get("labels") or {},
+            },
+            "spec": spec["spec"],
+        }
+        try:
+            return str(create(self._backend, CLAIMS, namespace, body, WriteOptions()).key[1])
+        except StatusError:
+            return ""  # the namespace ends
+
+
+def _begins(pod: str, claim: str) -> str:
+    """Return how the name of a pod's claim begins: both names are cut where they are too long together."""
+    whole = f"{pod}-{claim}-"
+    if len(whole) <= _LONGEST:
+        return whole
+    first = f"{pod[: len(pod) * _LONGEST // len(whole)]}-"
+    return first + claim[: len(claim) * _LONGEST // len(whole)]
+
+
+def _without_claim(pod: Json) -> list[Json]:
+    """List the entries of a pod that name a template and have no claim."""
+    told = {one["name"] for one in pod["status"].get("resourceClaimStatuses") or ()}
+    stated = pod["spec"].get("resourceClaims") or ()
+    return [one for one in stated if one.get("resourceClaimTemplateName") and one["name"] not in told]
+
+
+def _lacks_claims(pod: Json) -> bool:
+    return bool(pod["spec"].get("resourceClaims")) and not is_done(pod) and bool(_without_claim(pod))
+
+
+def is_done(pod: Json) -> bool:
+    """Return whether a pod uses no devices any more, or never will."""
+    ended = pod["status"].get("phase") in ("Succeeded", "Failed")
+    never = bool(pod["metadata"].get("deletionTimestamp")) and not pod["spec"].get("nodeName")
+    return ended or never
+
+
+class ReservationController(Controller):
+    """Takes pods that are gone or finished out of claims, and devices back that nobody uses."""
+
+    def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
+        super().__init__(backend, wake)
+        self._claims_of: dict[str, set[Name]] = {}
+        """The claims that are reserved for a pod, by its UID."""
+
+    def hear(self, event: StoreEvent) -> None:
+        """Queue claims of pods that end, and those that change."""
+        obj = event.entry.object
+        if event.key == CLAIMS.key and event.type != "DELETED":
+            for user in _users(obj):
+                self._claims_of.setdefault(user["uid"], set()).add(event.entry.key)
+            self.enqueue(event.entry.key)
+        elif event.key == "pods" and (event.type == "DELETED" or is_done(obj)):
+            for name in self._claims_of.pop(obj["metadata"]["uid"], ()):
+                self.enqueue(name)
+
+    def reconcile(self, name: Name) -> None:
+        """Bring a claim to those that still use it."""
+        entry = self._store.get(CLAIMS.key, *name)
+        if entry is None:
+            return
+        claim = entry.object
+        users = (claim.get("status") or {}).get("reservedFor") or []
+        pods = _users(claim)
+        left = [one for one in users if one not in pods or self._is_used_by(claim, one)]
+        ends = bool(claim["metadata"].get("deletionTimestamp"))
+        if len(left) < len(users) or (ends and not left):
+            self._release(claim, left)
+        if not left:
+            self._drop_unused(name)
+
+    def _release(self, claim: Json, left: list[Json]) -> None:
+        """Leave a claim to some of its users; without any it gives back what it has."""
+        status = dict(claim.get("status") or {}) | {"reservedFor": left}
+        if left:
+            self._store.write(CLAIMS.key, claim | {"status": status})
+            return
+        for field in ("reservedFor", "allocation", "devices"):
+            status.pop(field, None)
+        metadata = dict(claim["metadata"])
+        metadata["finalizers"] = [one for one in metadata.get("finalizers") or () if one != FINALIZER]
+        if not metadata["finalizers"]:
+            del metadata["finalizers"]
+        store_update(self._backend, CLAIMS, claim | {"metadata": metadata, "status": status})
+
+    def _drop_unused(self, name: Name) -> None:
+        """Delete a claim that nobody uses and whose own pod will not."""
+        entry = self._store.get(CLAIMS.key, *name)
+        if entry is None or entry.object["metadata"].get("deletionTimestamp"):
+            return
+        references = entry.object["metadata"].get("ownerReferences") or ()
+        owner = next((one for one in references if one.get("controller") and one["kind"] == "Pod"), None)
+        pod = None if owner is None else self._store.get("pods", name[0], owner["name"])
+        if owner is None or pod is None:
+            return
+        if pod.object["metadata"]["uid"] != owner["uid"] or is_done(pod.object):
+            delete(self._backend, CLAIMS, entry, DeleteOptions())
+
+    def _is_used_by(self, claim: Json, user: Json) -> bool:
+        entry = self._store.get("pods", claim["metadata"]["namespace"], user["name"])
+        return entry is not None and entry.object["metadata"]["uid"] == user["uid"] and not is_done(entry.object)
+
+
+def _users(claim: Json) -> list[Json]:
+    """List the pods that a claim is reserved for."""
+    users = (claim.get("status") or {}).get("reservedFor") or ()
+    return [one for one in users if one.get("resource") == "pods" and not one.get("apiGroup")]

@@ -1,0 +1,1 @@
+"""Recording a scheduler, and replaying what was recorded."""

@@ -1,0 +1,222 @@
+"""A recorded life replays bit for bit; `POLICYSCHED_DECISIONS=5000` records as many decisions as that."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policysched.app.configuration.profiles import NO_PLUGINS
+from policysched.app.recording import recorder, writer
+from policysched.app.recording.entries import RecordedOutcome
+from policysched.app.recording.file_format import END, HEAD, BlockWriter, encoded, read_entries
+from policysched.app.replay import replay
+from policysched.app.replay.what_if import what_if
+from policysched.errors import UsageError
+from tests.app.dry_runs import policy, requiring
+from tests.app.recording.recorded import RecordedLife, recorded, replayed
+
+DECISIONS = int(os.environ.get("POLICYSCHED_DECISIONS", "100"))
+FEW = 60
+
+
+@pytest.fixture
+def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "SMALLEST_LIMIT", 1)
+
+
+def decisions_of(path: Path) -> list[int]:
+    return [entry[1][0] for entry in read_entries(path) if entry[0] == "decided"]
+
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "record" / "day.record"
+
+
+def test_record_of_another_machine_replays_without_a_difference() -> None:
+    found = replayed(EXAMPLE)
+    assert (found.differences, found.remainder, found.exit_code) == ([], [], 0), "python -m tests.app.recording"
+    assert (found.decisions, found.searches) == (12, 3)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_recorded_life_replays_without_a_difference(tmp_path: Path, seed: int) -> None:
+    life = await recorded(tmp_path, DECISIONS, seed)
+    found = replayed(tmp_path)
+    assert [one.to_dict() for one in found.differences] == []
+    assert (found.first, found.last, found.decisions) == (1, life.recorder.decisions, life.recorder.decisions)
+    assert found.summary == f"decisions 1–{found.last:,} equal"
+    assert (found.exit_code, found.placed > DECISIONS // 20, found.searches > 0) == (0, True, True)
+
+
+@pytest.mark.usefixtures("small_files")
+async def test_each_file_replays_alone_and_the_oldest_go(tmp_path: Path) -> None:
+    def goes_on(_: RecordedLife) -> bool:
+        numbers = [one.name.partition("-")[0] for one in tmp_path.iterdir()]
+        return not numbers or "00000001" in numbers
+
+    life = await recorded(tmp_path, FEW, limit=60_000, goes_on=goes_on)
+    files = sorted(tmp_path.iterdir())
+    assert len(files) > 2
+    assert int(files[0].name.partition("-")[0]) > 1, "no file was deleted"
+    assert sum(one.stat().st_size for one in files) <= 60_000
+    assert {stat.S_IMODE(one.stat().st_mode) for one in files} == {0o600}
+    counted = 0
+    for one in files:
+        found = replayed(one)
+        assert (found.differences, found.remainder) == ([], [])
+        counted += found.decisions
+    whole = replayed(tmp_path)
+    assert (whole.decisions, whole.last, whole.remainder) == (counted, life.recorder.decisions, [])
+
+
+async def test_decision_that_comes_out_otherwise_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await recorded(tmp_path, FEW)
+
+    def other(decision: Any) -> RecordedOutcome:
+        made = recorder.outcome_of(decision)
+        return RecordedOutcome("n99", made.nominated, made.feasible, made.ties, made.text, made.digest)
+
+    monkeypatch.setattr(replay, "outcome_of", other)
+    found = replayed(tmp_path)
+    assert found.exit_code == 1
+    assert len(found.differences) == found.decisions
+    assert (found.differences[0].what, found.differences[0].replayed) == ("node", "n99")
+
+
+async def test_what_nobody_reads_is_not_in_the_file(tmp_path: Path) -> None:
+    await recorded(tmp_path, DECISIONS)
+    held = repr([list(read_entries(path)) for path in tmp_path.iterdir()])
+    assert "hunter2" not in held
+    assert "disks" in held, "an annotation that a policy reads is missing"
+
+
+async def test_file_that_was_cut_names_what_was_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "BLOCK", 5_000)
+    life = await recorded(tmp_path, DECISIONS, edits=False)
+    [path] = tmp_path.iterdir()
+    data = path.read_bytes()
+    for cut in (len(data) - 1, len(data) * 2 // 3):
+        path.write_bytes(data[:cut])
+        found = replayed(path)
+        assert found.differences == []
+        assert (found.last < life.recorder.decisions) is (cut < len(data) - 1)
+        assert found.summary.startswith(f"decisions 1–{found.last:,} equal; ")
+        assert found.summary.endswith("the file ends in the middle of a block")
+        assert found.exit_code == 0
+
+
+async def test_file_that_was_altered_is_used_up_to_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "BLOCK", 1000)
+    await recorded(tmp_path, 5, edits=False)
+    [path] = tmp_path.iterdir()
+    data = path.read_bytes()
+    for place in range(len(data) - 80, len(data), 7):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        found = replayed(path)
+        assert (found.differences, found.damaged, found.exit_code) == ([], True, 2)
+        assert "is not as it was written" in found.summary
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"", "is no record"),
+        (b"kind: List\n", "is no record"),
+        (b"policysched record 2\n", "is a record of version 2, and version 1 is read here"),
+        (HEAD % 1, "the file ends before its end was written"),
+        (HEAD % 1 + b"abc", "ends in the middle of a block"),
+    ],
+)
+def test_file_that_is_no_record_is_refused(tmp_path: Path, data: bytes, problem: str) -> None:
+    path = tmp_path / "a.record"
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match=problem):
+        replayed(path)
+
+
+@pytest.mark.parametrize("entry", [["decided", 3], ["begin", {}], ["take", ["Secret", {}]], ["placed", 0], ["unknown"]])
+def test_entry_that_is_malformed_is_an_error(tmp_path: Path, entry: list[Any]) -> None:
+    path = tmp_path / "a.record"
+    with path.open("wb") as file:
+        BlockWriter(file).write([encoded(entry), encoded([END, 0])])
+    with pytest.raises(UsageError, match="an entry after decision 0 is malformed"):
+        replayed(path)
+
+
+async def test_what_was_given_up_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, lets_go = BlockWriter.write, threading.Event()
+
+    def held(self: BlockWriter, entries: list[bytes]) -> None:
+        lets_go.wait()
+        write(self, entries)
+
+    def goes_on(life: RecordedLife) -> bool:
+        if life.writer.lost:
+            lets_go.set()
+        return not lets_go.is_set() or life.writer.lost > 0
+
+    monkeypatch.setattr(BlockWriter, "write", held)
+    monkeypatch.setattr(writer, "MOST_WAITING", 40)
+    monkeypatch.setattr(writer, "WAIT", 0.01)
+    life = await recorded(tmp_path, FEW, goes_on=goes_on)
+    found = replayed(tmp_path)
+    assert found.differences == []
+    assert found.decisions < life.recorder.decisions
+    assert any("given up" in one for one in found.remainder)
+
+
+async def test_full_disk_does_not_stop_scheduling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = BlockWriter.write
+    failed = []
+
+    def full(self: BlockWriter, entries: list[bytes]) -> None:
+        if not failed and any(b"decided" in one for one in entries):
+            failed.append(entries)
+            raise OSError(28, "No space left on device")
+        write(self, entries)
+
+    monkeypatch.setattr(BlockWriter, "write", full)
+    monkeypatch.setattr(writer, "RETRY", 0.0)
+    monkeypatch.setattr(writer, "WAIT", 0.01)
+    life = await recorded(tmp_path, FEW, goes_on=lambda life: not failed or life.writer.lost > 0)
+    assert len(list(tmp_path.iterdir())) >= 2
+    found = replayed(tmp_path)
+    assert found.differences == []
+    assert (found.last, found.decisions < found.last) == (life.recorder.decisions, True)
+    assert any("incomplete after decision" in one or "ends before its end" in one for one in found.remainder)
+
+
+async def test_other_policies_would_have_moved_pods(tmp_path: Path) -> None:
+    await recorded(tmp_path, FEW)
+    nowhere = what_if([tmp_path], policies=[policy("none", **requiring("false"))], plugins=NO_PLUGINS)
+    placed = {one.pod for one in nowhere.effects}
+    assert placed
+    assert {str(one.effect) for one in nowhere.effects} == {"unschedulable"}
+    same = what_if([tmp_path], policies=[policy("all", **requiring("true"))], plugins=NO_PLUGINS)
+    assert same.effects == ()
+    with pytest.raises(UsageError, match="the record does not keep what the policies read: the annotation secret"):
+        what_if([tmp_path], policies=[policy("x", **requiring('pod.annotations["secret"] == "a"'))], plugins=NO_PLUGINS)
+    with pytest.raises(UsageError, match="policy never was never in force"):
+        what_if([tmp_path], without_policies=["never"], plugins=NO_PLUGINS)
+
+
+async def test_decision_that_cannot_be_recorded_is_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, outcome_of = [], recorder.outcome_of
+
+    def failing(decision: Any) -> RecordedOutcome:
+        made.append(decision.row)
+        if len(made) == 20:
+            raise RuntimeError("ill")
+        return outcome_of(decision)
+
+    monkeypatch.setattr(recorder, "outcome_of", failing)
+    life = await recorded(tmp_path, DECISIONS, edits=False, goes_on=lambda life: life.writer.lost > 0)
+    monkeypatch.undo()
+    found = replayed(tmp_path)
+    assert (found.differences, found.last) == ([], life.recorder.decisions)
+    assert found.decisions < found.last
+    assert any("incomplete after decision 19" in one for one in found.remainder)

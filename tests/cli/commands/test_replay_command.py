@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.app.dry_runs import node, policy, requiring
+from tests.app.plan.test_plan import ours
+from tests.app.recording.test_replay import EXAMPLE
+from tests.app.why.test_why import bound
+from tests.cli.conftest import Command, Write
+
+POD = bound("a", "n1", 1)
+POD["metadata"]["annotations"] = {"password": "hunter2", "team": "a"}
+POD["spec"]["containers"][0]["env"] = [{"name": "TOKEN", "value": "hunter3"}]
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "aHVudGVyNA=="}}
+TEAM = policy("team", **requiring('pod.annotations["team"] == "a"'))
+CLUSTER = ours([node("n1"), node("n2"), POD, SECRET, TEAM])
+
+
+def test_replay_exits_by_what_it_found(command: Command, write: Write, tmp_path: Path) -> None:
+    done = command("replay", str(EXAMPLE))
+    assert (done.code, done.problem) == (0, "")
+    assert done.out.startswith("decisions 1–12 equal\n")
+    told = json.loads(command("replay", str(EXAMPLE), "-o", "json").out)
+    assert (told["equal"], told["decisions"]) == (True, 12)
+    assert command("replay", str(EXAMPLE), "-o", "markdown").out.startswith("**decisions 1–12 equal**")
+    cut = tmp_path / "cut.record"
+    cut.write_bytes(EXAMPLE.read_bytes()[:-50])
+    assert command("replay", str(cut)).code in {0, 2}
+    write("none.yaml", "kind: List\n")
+    done = command("replay", "none.yaml")
+    assert (done.code, done.out) == (2, "")
+    assert "none.yaml is no record of policysched" in done.problem
+
+
+def test_replay_with_a_policy_exits_as_plan_does(command: Command, write: Write) -> None:
+    write("none.yaml", yaml.dump(policy("none", **requiring('node.labels["disk"] == "tape"'))))
+    done = command("replay", str(EXAMPLE), "--policy", "none.yaml")
+    assert done.code == 1
+    assert "become unschedulable" in done.out
+    write("all.yaml", yaml.dump(policy("all", **requiring("true"))))
+    assert command("replay", str(EXAMPLE), "--policy", "all.yaml").code == 0
+    done = command("replay", str(EXAMPLE), "--without-policy", "never")
+    assert (done.code, done.problem) == (2, "error: policy never was never in force in the record\n")
+
+
+@pytest.mark.parametrize("name", ["taken.yaml", "taken.json"])
+def test_record_writes_what_other_commands_read(command: Command, write: Write, name: str) -> None:
+    write("cluster.yaml", yaml.dump_all(CLUSTER))
+    done = command("record", "--cluster", "cluster.yaml", "-o", name)
+    assert (done.code, done.out) == (0, "")
+    text = Path(name).read_text("utf-8")
+    assert "hunter" not in text
+    assert "Secret" not in text
+    assert stat.S_IMODE(Path(name).stat().st_mode) == 0o600
+    for asked in (("why", "a", "--cluster"), ("plan", "--without-policy", "team", "--cluster")):
+        assert command(*asked, name).out == command(*asked, "cluster.yaml").out
+
+
+def test_record_says_what_it_leaves_out(command: Command, write: Write) -> None:
+    broken = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bad"}, "spec": 3}
+    write("cluster.yaml", yaml.dump_all([*CLUSTER, broken]))
+    done = command("record", "--cluster", "cluster.yaml", "-o", "taken.yaml")
+    assert done.code == 1
+    assert "left out: " in done.problem
+    done = command("record", "--cluster", "cluster.yaml", "-o", "no/such/folder.yaml")
+    assert (done.code, "--output no/such/folder.yaml" in done.problem) == (2, True)

@@ -1,0 +1,65 @@
+"""Pools that every node sees and none can use: what they say, and that nodes are not asked again for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from policysched.devices import AllocationAnswer, Allocator, DeviceTables
+from policysched.devices.prepared import PreparedClaims
+from policysched.model.objects import ResourceSlice
+from tests.devices.build import DRIVER, claim, devices, request, slice_of, tables
+
+NODES = [f"n{one}" for one in range(40)]
+SETS = [{"name": "set", "counters": {"c": {"value": "1"}}}]
+
+
+def _sets(*, generation: int, twice: bool = False) -> ResourceSlice:
+    """The counters of a pool of n0 that has devices as well."""
+    sets = [*SETS, *SETS] if twice else SETS
+    return slice_of("n0", [], name="sets", pool="p", generation=generation, slices=2, sharedCounters=sets)
+
+
+def _cluster() -> DeviceTables:
+    parts = slice_of("n0", devices(1), name="parts", pool="p", slices=2)
+    own = [slice_of(node, devices(1), name=f"own-{node}", pool=f"own-{node}") for node in NODES]
+    return tables(*own, parts, _sets(generation=1), nodes=NODES)
+
+
+ALL = claim(request(1, allocationMode="All"))
+
+
+def test_pool_that_is_written_anew_fails_claims_for_all_devices_on_every_node() -> None:
+    made = _cluster()
+    asked = Allocator(made, [ALL])
+    assert (asked.answers().codes[:40] == AllocationAnswer.YES).all()
+    made.set_slice(_sets(generation=2))
+    answers = asked.answers()
+    text = f"claim ns/c, request r: asks for all devices, but resource pool {DRIVER}/p is currently being updated"
+    assert {str(answers.error(row)) for row in range(40)} == {text}
+    made.set_slice(slice_of("n0", devices(1), name="parts", pool="p", generation=2, slices=2))
+    assert (asked.answers().codes[:40] == AllocationAnswer.YES).all()
+
+
+def test_pool_that_is_written_anew_makes_other_claims_ask_its_own_node_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = _cluster()
+    asked = Allocator(made, [claim(request(1))])
+    asked.answers()
+    rows: list[int] = []
+    note = PreparedClaims._note
+    monkeypatch.setattr(
+        PreparedClaims, "_note", lambda self, group, *more: (rows.extend(group.rows), note(self, group, *more))
+    )
+    made.set_slice(_sets(generation=2))
+    assert (asked.answers().codes[:40] == AllocationAnswer.YES).all()
+    assert set(rows) == {0}
+
+
+def test_invalid_pool_is_told_where_nothing_is_found() -> None:
+    made = _cluster()
+    asked = Allocator(made, [claim(request(2))])
+    assert (asked.answers().codes[1:40] == AllocationAnswer.NO).all()
+    made.set_slice(_sets(generation=1, twice=True))
+    assert (asked.answers().codes[:40] == AllocationAnswer.INVALID_POOLS).all()
+    assert str(asked.answers().error(5)) == "invalid resource pools were encountered"
+    made.remove_slice("sets")
+    assert (asked.answers().codes[1:40] == AllocationAnswer.NO).all()

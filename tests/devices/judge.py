@@ -1,0 +1,139 @@
+"""Kubernetes' own allocator as a program: it answers cases, and tells those of its own tests.
+
+It is built from k8s.io/dynamic-resource-allocation of the version below, inside a copy of the module, because its table
+tests are internal there. The modules that it needs are those of the version that all other programs are built from, so
+that they share what was compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from tests.controlplane.golang import (
+    BuildError,
+    alone,
+    cache_root,
+    find_go,
+    go_build,
+    keep_latest,
+    link_flags,
+    program_folder,
+)
+from tests.devices.playing import Case
+
+MODULE: Final = "k8s.io/dynamic-resource-allocation"
+VERSION: Final = "v0.36.4"
+"""The version whose allocator ours equals: earlier ones of v0.36 lose track of counters."""
+SUM: Final = "h1:CaSF5J4FthEHQMfsPMCAunLKEnB+wSRmPK0b/AVynO4="
+DEPENDENCIES_OF: Final = "v0.36.2"
+PACKAGE: Final = "structured/internal/judge"
+SOURCES: Final = Path(__file__).resolve().parent / "golang"
+KEPT: Final = 2
+"""How many programs stay: those of the sources that were used last."""
+
+
+def program() -> Path:
+    """Give the path of the judge, building it if its source has changed.
+
+    Raises:
+        BuildError: Go or a module is missing, or the build fails.
+    """
+    source = b"".join(path.read_bytes() for path in sorted(SOURCES.iterdir()))
+    digest = hashlib.sha256(link_flags().encode() + source).hexdigest()[:16]
+    made = program_folder() / f"allocator-{VERSION}-{digest}"
+    if not made.exists():
+        with alone("allocator"), tempfile.TemporaryDirectory(dir=cache_root()) as folder:
+            copy = Path(folder) / "module"
+            shutil.copytree(_module(VERSION, SUM), copy, copy_function=shutil.copyfile)
+            for path in (copy, *(one for one in copy.rglob("*") if one.is_dir())):
+                path.chmod(0o755)
+            for name in ("go.mod", "go.sum"):
+                shutil.copyfile(_module(DEPENDENCIES_OF, None) / name, copy / name)
+            shutil.copytree(SOURCES, copy / PACKAGE)
+            go_build(copy, f"./{PACKAGE}", made, tests=True)
+    made.touch()
+    keep_latest("allocator-*", KEPT)
+    return made
+
+
+def _module(version: str, expected: str | None) -> Path:
+    """Return the folder of a version of the module in Go's cache, fetched if it is not there."""
+    with tempfile.TemporaryDirectory() as nowhere:
+        done = subprocess.run(
+            [str(find_go()), "mod", "download", "-json", f"{MODULE}@{version}"],
+            cwd=nowhere,
+            env=os.environ | {"GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        raise BuildError(f"cannot fetch {MODULE}@{version}:\n{done.stdout}{done.stderr}")
+    found = json.loads(done.stdout)
+    if expected is not None and found["Sum"] != expected:
+        raise BuildError(f"{MODULE}@{version} has the checksum {found['Sum']}, not {expected}")
+    return Path(found["Dir"])
+
+
+def tables(into: Path) -> list[dict[str, Any]]:
+    """Run the allocator's own tests, and return each case with what the allocator answered.
+
+    Args:
+        into: a folder to work in.
+
+    Raises:
+        AssertionError: the tests fail.
+    """
+    told = into / "tables.jsonl"
+    done = subprocess.run(
+        [program(), "-test.count=1"],
+        cwd=into,
+        env=os.environ | {"POLICYSCHED_TABLES": str(told)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    return [json.loads(line) for line in told.read_text("utf-8").splitlines()]
+
+
+class Judge:
+    """A running judge: one question is on its way at a time."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def ask(self, case: Case) -> list[dict[str, Any]]:
+        """Return what Kubernetes' allocator says of each node of a case."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(case) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, f"the judge refused {json.dumps(case)}"
+        answers: list[dict[str, Any]] = json.loads(line)
+        return answers
+
+
+@contextmanager
+def judge() -> Iterator[Judge]:
+    """Run a judge."""
+    environment = os.environ | {"POLICYSCHED_SERVE": "1"}
+    with subprocess.Popen(
+        [program()], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+    ) as process:
+        try:
+            yield Judge(process)
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait(10)

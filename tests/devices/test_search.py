@@ -1,0 +1,98 @@
+"""The search ends soon where it can, and stops where it cannot."""
+
+from __future__ import annotations
+
+import pytest
+
+from policysched.devices import AllocationAnswer, AllocationError, AllocationTimeoutError, Allocator
+from tests.devices.build import allocate, claim, class_of, device, devices, names, request, slice_of, tables
+
+
+def test_more_equal_devices_than_there_are_are_refused_at_once() -> None:
+    assert allocate(tables(slice_of("n0", devices(31))), claim(request(32)), steps=100) is None
+
+
+def test_devices_of_different_serial_numbers_are_equal_where_nobody_reads_them() -> None:
+    parts = [device(f"d{one}", attributes={"serial": {"string": str(one)}, "x": {"int": 1}}) for one in range(31)]
+    made = tables(slice_of("n0", parts), classes=[class_of(f'device.attributes["{"gpu.example.com"}"].x == 1')])
+    constrained = claim(request(16), request(16, name="s"), constraints=[{"matchAttribute": "gpu.example.com/x"}])
+    assert allocate(made, constrained, steps=1000) is None
+
+
+def test_counters_of_equal_partitions_are_not_tried_in_all_combinations() -> None:
+    counters = {"counterSet": "set", "counters": {"c": {"value": "3"}}}
+    parts = slice_of("n0", devices(30, consumesCounters=[counters]), slices=2)
+    shared = {"name": "set", "counters": {"c": {"value": "40"}}}
+    sets = slice_of("n0", [], name="sets", slices=2, sharedCounters=[shared])
+    made = tables(parts, sets)
+    assert allocate(made, claim(request(14)), steps=1000) is None
+    found = names(allocate(made, claim(request(13)), steps=1000))
+    assert found is not None
+    assert len(found[0]) == 13
+
+
+def test_search_that_takes_too_long_stops() -> None:
+    parts = [device(f"d{one}", attributes={"x": {"int": one}}) for one in range(30)]
+    made = tables(slice_of("n0", parts), slice_of("n1", devices(1)), nodes=("n0", "n1"))
+    distinct = [{"distinctAttribute": "gpu.example.com/x", "requests": ["r", "s"]}]
+    hard = claim(request(15), request(16, name="s"), constraints=distinct)
+    with pytest.raises(AllocationTimeoutError, match="timed out"):
+        allocate(made, hard, steps=2000)
+    allocator = Allocator(made, [hard], steps=2000)
+    answers = allocator.answers()
+    assert AllocationAnswer.TIMEOUT in answers.codes[:2].tolist()
+    assert isinstance(answers.error(0), AllocationTimeoutError)
+    assert names(allocate(made, claim(request(1)), steps=2000)) == [["d0"]]
+
+
+def test_selector_that_takes_long_costs_steps() -> None:
+    loop = "[" + ",".join("1" * 1 for _ in range(60)) + "]"
+    nasty = f"{loop}.all(a, {loop}.all(b, {loop}.all(c, a + b + c > 0)))"
+    made = tables(slice_of("n0", devices(2)), classes=[class_of(nasty)])
+    with pytest.raises(AllocationTimeoutError):
+        allocate(made, claim(request(1)), steps=5000)
+
+
+def test_claim_with_many_devices_does_not_overflow_the_stack() -> None:
+    pools = [slice_of("n0", devices(32), name=f"s{one}", pool=f"p{one}") for one in range(40)]
+    found = allocate(tables(*pools), *(claim(request(32), name=f"c{one}") for one in range(40)))
+    assert found is not None
+    assert sum(len(one.devices.results) for one in found) == 1280
+
+
+def test_error_of_a_selector_counts_only_where_the_search_comes_to_its_device() -> None:
+    parts = [device("d0", attributes={"x": {"int": 1}}), device("d1")]
+    made = tables(slice_of("n0", parts), classes=[class_of('device.attributes["gpu.example.com"].x == 1')])
+    assert names(allocate(made, claim(request(1)))) == [["d0"]]
+    assert Allocator(made, [claim(request(1))]).answers().codes[0] == AllocationAnswer.YES
+    with pytest.raises(AllocationError, match=r"^class gpu: selector #0: CEL runtime error: no such key: x$"):
+        allocate(made, claim(request(2)))
+    answers = Allocator(made, [claim(request(2))]).answers()
+    assert (answers.codes[0], str(answers.error(0))) == (
+        AllocationAnswer.ERROR,
+        "class gpu: selector #0: CEL runtime error: no such key: x",
+    )
+
+
+def test_error_names_the_claim_that_is_asked_about_now() -> None:
+    made = tables(slice_of("n0", devices(1)))
+    for name in ("first", "second"):
+        wanting = claim(request(33), name=name)
+        text = f"claim ns/{name}: number of requested devices 33 exceeds the claim limit of 32"
+        assert str(Allocator(made, [wanting]).answers().error(0)) == text
+        with pytest.raises(AllocationError, match=f"^{text}$"):
+            allocate(made, wanting)
+
+
+def test_alternatives_are_told_for_each_node() -> None:
+    made = tables(slice_of("n0", devices(2)), slice_of("n1", devices(1)), nodes=("n0", "n1", "n2"))
+    both = {
+        "name": "r",
+        "firstAvailable": [
+            {"name": "two", "deviceClassName": "gpu", "count": 2},
+            {"name": "one", "deviceClassName": "gpu", "count": 1},
+        ],
+    }
+    answers = Allocator(made, [claim(both)]).answers()
+    assert [answers.alternatives(row) for row in (0, 1)] == [[{0: 0}], [{0: 1}]]
+    assert answers.codes[:3].tolist() == [AllocationAnswer.YES, AllocationAnswer.YES, AllocationAnswer.NO]

@@ -1,0 +1,179 @@
+"""Renewed client certificates are shown at once, whatever connections are open, and one renewal is for all."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiohttp import web
+
+from policysched.errors import ConnectionProblemError
+from policysched.framework import ApiError
+from policysched.kube.connection import RENEW_AGAIN, RENEWAL, Connection
+from policysched.kube.transport import Transport
+from tests.controlplane.certificates import Authority
+from tests.kube.fake_server import Ticking, status
+from tests.kube.test_kube_connection import kubeconfig
+
+PLUGIN = """
+import json, pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+calls = folder / "calls"
+calls.write_text(calls.read_text() + "x" if calls.exists() else "x")
+of = (folder / "of").read_text()
+status = {"clientCertificateData": (folder / f"client-{of}.crt").read_text(),
+          "clientKeyData": (folder / f"client-{of}.key").read_text()}
+print(json.dumps({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}))
+"""
+
+
+class Guarded:
+    """A TLS server that looks at each request whether the certificate of its connection is the one that holds."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.authority = Authority(folder)
+        for name in ("old", "new"):
+            self.authority.client(name, ())
+        self.holds = "old"
+        self.came: Counter[str] = Counter()
+        self.url = ""
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        assert request.transport is not None
+        shown = request.transport.get_extra_info("ssl_object").getpeercert()
+        [name] = [value for [[field, value]] in shown["subject"] if field == "commonName"]
+        self.came[name] += 1
+        if "watch" in request.query:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await response.write(b"{}\n")
+            await asyncio.sleep(60)
+        if name != self.holds:
+            return web.json_response(status(401, "Unauthorized", f"{name} has expired"), status=401)
+        return web.json_response({})
+
+    def plugin_gives(self, name: str) -> None:
+        (self.folder / "of").write_text(name)
+
+    @property
+    def plugin_calls(self) -> int:
+        return len((self.folder / "calls").read_text())
+
+    def config(self, user: dict[str, Any]) -> str:
+        path = self.folder / "config"
+        authority = {"certificate-authority": str(self.authority.certificate)}
+        path.write_text(yaml.safe_dump(kubeconfig(self.url, user, **authority)))
+        return str(path)
+
+    def exec_user(self) -> dict[str, Any]:
+        self.plugin_gives("old")
+        code = self.folder / "plugin.py"
+        code.write_text(PLUGIN)
+        version = "client.authentication.k8s.io/v1"
+        return {"exec": {"apiVersion": version, "command": "python3", "args": [str(code), str(self.folder)]}}
+
+    def file_user(self) -> dict[str, Any]:
+        self.replace("old")
+        return {"client-certificate": str(self.folder / "now.crt"), "client-key": str(self.folder / "now.key")}
+
+    def replace(self, name: str, *ends: str) -> None:
+        """Put others in the place of the files that the kubeconfig names."""
+        for end in ends or ("crt", "key"):
+            (self.folder / f"now.{end}").write_bytes((self.folder / f"client-{name}.{end}").read_bytes())
+
+
+@pytest.fixture
+async def guarded(tmp_path: Path) -> AsyncIterator[Guarded]:
+    made = Guarded(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
+    tls.verify_mode = ssl.CERT_REQUIRED
+    tls.load_verify_locations(made.authority.certificate)
+    runner = web.ServerRunner(web.Server(made.answer, handler_cancellation=True), shutdown_timeout=0.01)  # type: ignore[arg-type]
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+    made.url = f"https://127.0.0.1:{runner.addresses[0][1]}"
+    yield made
+    await runner.cleanup()
+
+
+Ask = Callable[[str], Awaitable[int]]
+
+
+async def opened(guarded: Guarded, user: dict[str, Any]) -> tuple[Connection, Ticking, Ask]:
+    clock = Ticking()
+    connection = await Connection.open(clock, kubeconfig=guarded.config(user))
+    transport = Transport(connection)
+
+    async def ask(method: str) -> int:
+        try:
+            await transport.request(method, "/x", b"{}" if method == "POST" else None)
+        except ApiError as error:
+            return error.status
+        return 200
+
+    return connection, clock, ask
+
+
+async def test_certificate_that_a_plugin_renews_is_shown_by_all_requests_after_one_call(guarded: Guarded) -> None:
+    connection, _, ask = await opened(guarded, guarded.exec_user())
+    lines = Transport(connection).lines("/x?watch=1", 60)
+    assert [await anext(lines), await anext(lines)] == [[], [b"{}"]]
+    assert await asyncio.gather(*map(ask, ("POST", "GET") * 20)) == [200] * 40
+    guarded.holds = "new"
+    guarded.plugin_gives("new")
+    guarded.came.clear()
+    assert await asyncio.gather(*map(ask, ("POST", "GET") * 20)) == [200] * 40
+    assert guarded.came == {"old": 40, "new": 40}
+    assert [await ask("POST"), await ask("GET")] == [200, 200]
+    assert (guarded.came, guarded.plugin_calls) == ({"old": 40, "new": 42}, 2)
+    await lines.aclose()
+    await connection.close()
+
+
+async def test_plugin_that_has_nothing_new_is_not_called_for_each_refusal(guarded: Guarded) -> None:
+    connection, clock, ask = await opened(guarded, guarded.exec_user())
+    guarded.holds = "new"
+    assert await asyncio.gather(*map(ask, ("POST", "GET") * 20)) == [401] * 40
+    assert [await ask("POST") for _ in range(5)] == [401] * 5
+    assert guarded.plugin_calls == 2
+    guarded.plugin_gives("new")
+    clock.at += RENEW_AGAIN
+    assert [await ask("POST") for _ in range(5)] == [200] * 5
+    assert guarded.plugin_calls == 3
+    await connection.close()
+
+
+async def test_certificate_files_that_were_replaced_are_read_when_refused_and_every_minute(guarded: Guarded) -> None:
+    connection, clock, ask = await opened(guarded, guarded.file_user())
+    assert await ask("POST") == 200
+    guarded.replace("new")
+    clock.at += RENEWAL
+    guarded.came.clear()
+    assert [await ask("POST"), await ask("GET")] == [401, 401]
+    assert guarded.came == {"new": 2}
+    guarded.replace("old")
+    clock.at += RENEW_AGAIN
+    assert [await ask("POST"), await ask("GET")] == [200, 200]
+    await connection.close()
+
+
+async def test_certificate_without_its_key_leaves_the_one_before_in_use(guarded: Guarded) -> None:
+    connection, clock, ask = await opened(guarded, guarded.file_user())
+    assert await ask("POST") == 200
+    guarded.replace("new", "crt")
+    clock.at += RENEWAL
+    with pytest.raises(ConnectionProblemError, match="the client certificate cannot be used"):
+        await ask("POST")
+    assert [await ask("POST"), await ask("GET")] == [200, 200]
+    guarded.replace("new", "key")
+    guarded.holds = "new"
+    assert [await ask("POST"), await ask("GET")] == [200, 200]
+    await connection.close()

@@ -1,0 +1,84 @@
+"""Our decisions about pods with claims against kube-scheduler's own: codes, texts, scores, and what each claim gets.
+
+POLICYSCHED_SEED repeats a run, POLICYSCHED_CASES sets how many pods on their own it decides about; an eightieth as many
+sequences of 30 pods are played, in which claims are in flight, written and given back, and an eighth as many questions
+about queueing hints are asked, of several changes each. What differs is made small and written to files.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.oracle.casefiles import write_case
+from tests.oracle.judge import places
+from tests.oracle.seed import seed
+from tests.oracle.shrink import shrink
+
+from .cases import singles
+from .comparison import differences
+from .hinting import questions
+from .ours import DeviceLife, hints_of, ours
+from .stories import stories
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.oracle.oracle import Case, Oracle
+
+pytestmark = pytest.mark.oracle
+
+SEED = seed()
+CASES = int(os.environ.get("POLICYSCHED_CASES") or 2000)
+PARTS = 4  # for several test processes
+REPORTED = 5
+
+
+def disagreement(oracle: Oracle, case: Case) -> list[str]:
+    """Ask both about a pod, or about the pods of a sequence up to the first that differs."""
+    try:
+        if "sequence" not in case:
+            return differences(ours(case), oracle.decide(case))
+        mine = DeviceLife(case, SEED).run(case)
+        choices = [record.get("selected", "") for record in mine]
+        theirs = oracle.decide_sequence({**case, "choices": choices})
+    except Exception as error:  # our own faults are what this looks for
+        return [f"raised: {error!r}"]
+    pairs = enumerate(zip(mine, theirs, strict=True))
+    return next(([f"pod {number}", *found] for number, (one, other) in pairs if (found := differences(one, other))), [])
+
+
+def check(oracle: Oracle, cases: list[Case], folder: Path) -> None:
+    """Compare both sides on each case."""
+    failing = [(case, found) for case in cases if (found := disagreement(oracle, case))]
+    assert not failing, report(oracle, failing, folder)
+
+
+def report(oracle: Oracle, failing: list[tuple[Case, list[str]]], folder: Path) -> str:
+    """Describe the first differing cases, and write the first one down as small as it gets."""
+    lines = [f"POLICYSCHED_SEED={SEED}: {len(failing)} cases differ"]
+    for case, found in failing[:REPORTED]:
+        lines += [f"case {case['id']} {case['themes']}", *found[:REPORTED]]
+    first, found = failing[0]
+    fault = places(found)
+    small = shrink(first, lambda smaller: bool(fault & places(disagreement(oracle, smaller))))
+    command = write_case(small, folder / first["id"])
+    return "\n".join([*lines, "shrunk:", *disagreement(oracle, small), command])
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_decisions_about_pods_with_claims(oracle: Oracle, part: int, tmp_path: Path) -> None:
+    check(oracle, [*singles(SEED, range(part, CASES, PARTS))], tmp_path)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_sequences_in_which_claims_come_and_go(oracle: Oracle, part: int, tmp_path: Path) -> None:
+    check(oracle, [*stories(SEED, range(part, CASES // 80, PARTS))], tmp_path)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_hints_about_claims_and_pods(oracle: Oracle, part: int) -> None:
+    for case in questions(SEED, range(part, CASES // 8, PARTS)):
+        assert hints_of(case) == oracle.hints(case), f"POLICYSCHED_SEED={SEED}: {case['id']}"

@@ -1,0 +1,432 @@
+"""DynamicResources from Reserve to Bind: what is in flight, what is written, and what is taken back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from policysched.framework import ApiError, AssumedPod, Change, Cluster, Handle, Resource, Status
+from policysched.model.objects import DeviceCondition, Pod, PodExtendedClaimStatus, ResourceClaim
+from policysched.plugins.dynamic_resources.plugin import DynamicResources
+from policysched.plugins.dynamic_resources.reservation import ATTEMPTS, FINALIZER, share_ids
+from tests.build import node, pod
+from tests.plugins.dynamic_resources.objects import (
+    allocated,
+    changed,
+    claim,
+    claiming,
+    device,
+    devices_of,
+    exactly,
+    gpu_class,
+    resource_slice,
+    told,
+    two_nodes,
+    user,
+    world,
+)
+from tests.schedule.parts import FakeClient
+
+GPU = "example.com/gpu"
+
+
+class Server:
+    """An API server with claims: it counts versions, keeps what is written, and fails where a test says so."""
+
+    def __init__(self, around: Cluster, *, watched: bool = True) -> None:
+        self.around, self.watched = around, watched
+        self.stored: dict[str, ResourceClaim] = {}
+        self.version = 100
+        self.wrote: list[str] = []
+        self.told: PodExtendedClaimStatus | None = None
+        self.errors: dict[str, list[ApiError]] = {}
+        self.meanwhile: Callable[[ResourceClaim], ResourceClaim] | None = None
+
+    def _check(self, request: str, of: ResourceClaim | None = None) -> None:
+        if self.errors.get(request):
+            raise self.errors[request].pop(0)
+        self.wrote.append(request)
+        if of is not None and of.key in self.stored:
+            known = self.stored[of.key].metadata.resource_version
+            if known != of.metadata.resource_version:
+                raise ApiError(409, "Conflict", "the object has been modified")
+
+    def _store(self, of: ResourceClaim) -> ResourceClaim:
+        self.version += 1
+        made = replace(of, metadata=replace(of.metadata, resource_version=str(self.version)))
+        self.stored[made.key] = made
+        if self.watched:
+            self.around.take(made)
+        return made
+
+    async def get(self, of: ResourceClaim) -> ResourceClaim:
+        self._check("get")
+        return self.stored[of.key]
+
+    async def set_finalizers(self, of: ResourceClaim) -> ResourceClaim:
+        self._check("finalizers", of)
+        known = self.stored.get(of.key, of)
+        return self._store(replace(known, metadata=replace(known.metadata, finalizers=of.metadata.finalizers)))
+
+    async def allocate(self, of: ResourceClaim) -> ResourceClaim:
+        if self.meanwhile is not None:
+            self.stored[of.key] = self.meanwhile(of)
+            self.meanwhile = None
+        self._check("allocate", of)
+        return self._store(of)
+
+    async def reserve(self, of: ResourceClaim) -> ResourceClaim:
+        self._check("reserve", of)
+        return self._store(of)
+
+    async def deallocate(self, of: ResourceClaim) -> ResourceClaim:
+        self._check("deallocate", of)
+        return self._store(changed(of, allocation=None, reserved_for=(), devices=()))
+
+    async def unreserve(self, of: ResourceClaim, pod: Pod) -> None:
+        self._check("unreserve")
+        known = self.stored[of.key]
+        self._store(
+            changed(known, reserved_for=tuple(one for one in known.status.reserved_for if one.uid != pod.metadata.uid))
+        )
+
+    async def create(self, of: ResourceClaim) -> ResourceClaim:
+        self._check("create")
+        assert of.status.allocation is None
+        return self._store(replace(of, metadata=replace(of.metadata, name=f"{of.metadata.generate_name}x", uid="made")))
+
+    async def delete(self, of: ResourceClaim) -> None:
+        self._check("delete")
+        self.around.drop(self.stored.pop(of.key))
+
+    async def tell_pod(self, pod: Pod, told: PodExtendedClaimStatus) -> None:  # noqa: ARG002 - the protocol's signature
+        self._check("tell")
+        self.told = told
+
+
+class Clock:
+    """A clock that moves while plugins pause."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.on_pause: Callable[[], Any] = lambda: None
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def now(self) -> Any:
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.seconds)
+
+    async def pause(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.on_pause()
+        await asyncio.sleep(0)
+
+
+class Binding:
+    """A pod on its way to a node."""
+
+    def __init__(self, around: Cluster, of: Pod, on: str, *, watched: bool = True, timeout: float = 600) -> None:
+        self.around, self.plugin = around, DynamicResources(timeout)
+        self.assumed = AssumedPod(of, on, around)
+        self.server, self.client, self.clock = Server(around, watched=watched), FakeClient(), Clock()
+        self.client.claims = self.server  # type: ignore[assignment]
+        self.changes: list[Change] = []
+        pause: Callable[[float], Awaitable[None]] = self.clock.pause
+        self.handle = Handle(self.client, self.clock, pause, {}, self._activate, changed=self.changes.append)
+        self.activated: list[str] = []
+
+    def _activate(self, identities: Any) -> None:
+        self.activated += identities
+
+    def reserve(self) -> Status | None:
+        return self.plugin.reserve(self.assumed)
+
+    async def pre_bind(self) -> str:
+        """Run PreBind; return what went wrong."""
+        assert self.plugin.pre_bind_pre_flight(self.assumed).works
+        status = await self.plugin.pre_bind(self.assumed, self.handle)
+        return "" if status is None else status.message
+
+    async def give_up(self) -> None:
+        undo = self.plugin.unreserve(self.assumed)
+        if undo is not None:
+            await undo(self.handle)
+
+    def held(self, name: str = "c") -> ResourceClaim:
+        found = self.around.resource_claims.get(f"default/{name}")
+        assert found is not None
+        return found
+
+    def taken(self, name: str = "c") -> list[str]:
+        """The devices that count as taken by a claim."""
+        return list(devices_of(self.around.devices.allocated.allocation(f"uid-{name}")))
+
+
+async def test_a_claim_is_in_flight_and_then_written_and_assumed() -> None:
+    one = Binding(two_nodes(claim("c", exactly(count=2))), claiming("c"), "n1", watched=False)
+    assert one.reserve() is None
+    assert one.around.resource_claims.in_flight == 1
+    assert one.taken() == ["n1/d1", "n1/d2"]
+    assert one.held().status.allocation is None
+    assert await one.pre_bind() == ""
+    assert one.server.wrote == ["finalizers", "allocate"]
+    written = one.server.stored["default/c"]
+    assert written.metadata.finalizers == (FINALIZER,)
+    assert written.status.reserved_for == (user(one.assumed.pod),)
+    assert written.status.allocation is not None
+    assert written.status.allocation.allocation_timestamp == "2026-01-01T00:00:00Z"
+    assert one.held() == written
+    assert one.around.resource_claims.in_flight == 0
+    assert one.taken() == ["n1/d1", "n1/d2"]
+    assert [change.resource for change in one.changes] == [Resource.RESOURCE_CLAIM]
+
+
+async def test_pods_without_claims_have_nothing_to_bind() -> None:
+    one = Binding(two_nodes(), pod(), "n1")
+    assert one.reserve() is None
+    assert not one.plugin.pre_bind_pre_flight(one.assumed).works
+    await one.give_up()
+    assert one.server.wrote == []
+
+
+async def test_a_claim_that_is_allocated_is_only_reserved() -> None:
+    other = pod("other")
+    one = Binding(two_nodes(allocated(claim(), "n1", "d1", users=[other])), claiming("c"), "n1")
+    assert one.reserve() is None
+    assert one.around.resource_claims.in_flight == 0
+    assert await one.pre_bind() == ""
+    assert one.server.wrote == ["reserve"]
+    assert one.held().status.reserved_for == (user(other), user(one.assumed.pod))
+
+
+async def test_a_claim_that_is_reserved_already_is_left_alone() -> None:
+    of = claiming("c")
+    one = Binding(two_nodes(allocated(claim(), "n1", "d1", users=[of])), of, "n1")
+    assert one.reserve() is None
+    assert await one.pre_bind() == ""
+    assert one.server.wrote == []
+
+
+async def test_reserve_fails_where_the_devices_are_gone() -> None:
+    one = Binding(two_nodes(claim("c", exactly(count=2))), claiming("c"), "n2")
+    status = one.reserve()
+    assert status is not None
+    assert status.message == "claim allocation not found for node"
+    assert one.around.resource_claims.in_flight == 0
+
+
+async def test_what_is_in_flight_is_given_back_and_told() -> None:
+    one = Binding(two_nodes(claim()), claiming("c"), "n1")
+    one.reserve()
+    await one.give_up()
+    assert one.taken() == []
+    assert one.around.resource_claims.in_flight == 0
+    assert one.server.wrote == []
+    [change] = one.changes
+    assert (change.old.status.allocation, change.new.status.allocation) != (None, None)
+    assert change.new.status.allocation is None
+
+
+async def test_a_reservation_is_taken_back_and_the_allocation_stays() -> None:
+    one = Binding(two_nodes(claim()), claiming("c"), "n1")
+    one.reserve()
+    assert await one.pre_bind() == ""
+    await one.give_up()
+    assert one.server.wrote[-1] == "unreserve"
+    assert one.held().status.reserved_for == ()
+    assert one.taken() == ["n1/d1"]
+
+
+async def test_a_refused_write_ends_the_binding_and_frees_the_devices() -> None:
+    one = Binding(two_nodes(claim()), claiming("c"), "n1")
+    one.server.errors["allocate"] = [ApiError(422, "Invalid", "no")]
+    one.reserve()
+    assert await one.pre_bind() == "add allocation and reservation to claim default/c: no"
+    assert one.taken() == []
+    one.changes.clear()
+    await one.give_up()
+    assert [change.new.status.allocation for change in one.changes] == [None]
+
+
+@pytest.mark.parametrize(("conflicts", "problem"), [(1, ""), (ATTEMPTS - 1, ""), (ATTEMPTS, "the object moved on")])
+async def test_a_conflict_is_tried_again_with_the_newest_claim(conflicts: int, problem: str) -> None:
+    one = Binding(two_nodes(claim()), claiming("c"), "n1")
+    one.server.stored["default/c"] = claim()
+    one.server.errors["finalizers"] = [ApiError(409, "Conflict", "the object moved on") for _ in range(conflicts)]
+    one.reserve()
+    said = await one.pre_bind()
+    assert said == (f"add finalizer to claim default/c: {problem}" if problem else "")
+    assert one.server.wrote.count("get") == min(conflicts, ATTEMPTS - 1)
+
+
+async def test_what_others_did_to_the_claim_meanwhile_is_told() -> None:
+    def going(of: ResourceClaim) -> ResourceClaim:
+        return replace(
+            of, metadata=replace(of.metadata, resource_version="200", deletion_timestamp="2026-01-01T00:00:00Z")
+        )
+
+    def elsewhere(of: ResourceClaim) -> ResourceClaim:
+        return allocated(replace(of, metadata=replace(of.metadata, resource_version="200")), "n2", "d1")
+
+    for meanwhile, said in ((going, "deleted"), (elsewhere, "allocated elsewhere")):
+        one = Binding(two_nodes(claim()), claiming("c"), "n1")
+        one.server.meanwhile = meanwhile
+        one.reserve()
+        assert await one.pre_bind() == f"claim default/c got {said} in the meantime"
+    one = Binding(two_nodes(allocated(claim(), "n1", "d1")), claiming("c"), "n1")
+    one.reserve()
+    one.server.stored["default/c"] = claim("c", version="200")
+    assert await one.pre_bind() == "claim default/c got deallocated elsewhere in the meantime"
+
+
+def waiting_world(**fields: Any) -> Cluster:
+    conditions = {"binding_conditions": ("Ready",), "binding_failure_conditions": ("Broken",)}
+    return world(node("n1"), resource_slice("n1", device("d1", **(conditions | fields))), claim())
+
+
+async def test_binding_waits_for_the_conditions_of_devices() -> None:
+    one = Binding(waiting_world(), claiming("c"), "n1")
+    looks: list[float] = []
+
+    def look() -> None:
+        looks.append(one.clock.seconds)
+        if one.clock.seconds > 1:
+            one.around.take(changed(told(one.held(), DeviceCondition(type="Ready", status="True")), version="999"))
+
+    one.clock.on_pause = look
+    one.reserve()
+    assert await one.pre_bind() == ""
+    assert len(looks) > 1
+    [event] = one.client.events
+    assert (event.reason, event.action, event.note) == (
+        "BindingConditionsPending", "Scheduling", "waiting for binding conditions for device on node n1",
+    )  # fmt: skip
+
+
+async def test_a_device_that_fails_or_is_late_ends_the_binding() -> None:
+    one = Binding(waiting_world(), claiming("c"), "n1")
+    broken = DeviceCondition(type="Broken", status="True", reason="Why", message="no power")
+    one.clock.on_pause = lambda: one.around.take(changed(told(one.held(), broken), version="999"))
+    one.reserve()
+    assert await one.pre_bind() == 'device binding failed: claim=c, reason=Why, message="no power"'
+    late = Binding(waiting_world(), claiming("c"), "n1", timeout=10)
+    late.reserve()
+    assert (await late.pre_bind()).startswith("device binding timeout")
+    gone = Binding(waiting_world(), claiming("c"), "n1")
+    gone.clock.on_pause = lambda: gone.around.drop(gone.held())
+    gone.reserve()
+    assert await gone.pre_bind() == 'could not find ResourceClaim "default/c"'
+
+
+def extended(**requests: str) -> Pod:
+    return pod(requests=requests or {GPU: "2"})
+
+
+async def test_the_special_claim_is_made_written_and_told() -> None:
+    around = two_nodes()
+    around.take(gpu_class(extended_resource_name=GPU))
+    one = Binding(around, extended(), "n1")
+    assert one.reserve() is None
+    assert await one.pre_bind() == ""
+    assert one.server.wrote == ["create", "finalizers", "allocate", "tell"]
+    made = one.held("p-extended-resources-x")
+    assert devices_of(made.status.allocation) == ["n1/d1", "n1/d2"]
+    assert [one.name for one in made.spec.devices.requests] == ["container-0-request-0"]
+    assert one.server.told is not None
+    assert one.server.told.resource_claim_name == "p-extended-resources-x"
+    assert [one.request_name for one in one.server.told.request_mappings] == ["container-0-request-0"]
+    assert one.around.resource_claims.in_flight == 0
+    await one.give_up()
+    assert one.server.wrote[-2:] == ["finalizers", "delete"]
+    assert one.around.devices.allocated.allocation("made") is None
+
+
+async def test_a_node_with_a_device_plugin_needs_no_special_claim() -> None:
+    around = world(node("n1", allocatable={GPU: "2"}), gpu_class(extended_resource_name=GPU))
+    one = Binding(around, extended(), "n1")
+    assert one.reserve() is None
+    assert await one.pre_bind() == ""
+    assert one.server.wrote == []
+
+
+async def test_a_special_claim_that_cannot_be_made_fails_the_binding() -> None:
+    around = two_nodes()
+    around.take(gpu_class(extended_resource_name=GPU))
+    one = Binding(around, extended(), "n1")
+    one.server.errors["create"] = [ApiError(403, "Forbidden", "no")]
+    one.reserve()
+    assert await one.pre_bind() == "create claim for extended resources default/: no"
+    await one.give_up()
+    assert one.server.wrote == []
+    one = Binding(around, extended(), "n1")
+    one.server.errors["tell"] = [ApiError(500, "InternalError", "no")]
+    one.reserve()
+    assert await one.pre_bind() == "update pod default/p ExtendedResourceClaimStatus: no"
+    await one.give_up()
+    assert one.server.wrote[-1] == "delete"
+    assert one.around.resource_claims.get("default/p-extended-resources-x") is None
+
+
+async def test_a_special_claim_counts_until_the_watch_has_brought_it() -> None:
+    around = two_nodes()
+    around.take(gpu_class(extended_resource_name=GPU))
+    one = Binding(around, extended(), "n1", watched=False)
+    in_flight: list[int] = []
+
+    def look() -> None:
+        in_flight.append(one.around.resource_claims.in_flight)
+        if one.clock.seconds > 1:
+            for stored in one.server.stored.values():
+                one.around.take(stored)
+
+    one.clock.on_pause = look
+    one.reserve()
+    assert await one.pre_bind() == ""
+    assert set(in_flight) == {1}
+    assert one.around.resource_claims.in_flight == 0
+
+
+async def test_share_ids_are_uuids_of_their_own() -> None:
+    first, second = share_ids([claim("a")]), share_ids([claim("a", version="2")])
+    made = {first(), first(), second()}
+    assert len(made) == 3
+    assert all(len(one) == 36 for one in made)
+    assert share_ids([claim("a")])() in made
+
+
+async def test_a_write_that_was_done_and_never_answered_keeps_its_devices() -> None:
+    one = Binding(two_nodes(claim()), claiming("c"), "n1", watched=False)
+    held: list[list[str]] = []
+    get = one.server.get
+
+    async def lost(of: ResourceClaim) -> ResourceClaim:
+        one.server._store(of)
+        one.server.errors["get"] = [ApiError(0, "", "connection refused")] * 3
+        raise ApiError(0, "", "connection lost")
+
+    async def later(of: ResourceClaim) -> ResourceClaim:
+        held.append(one.taken())
+        return await get(of)
+
+    one.server.allocate, one.server.get = lost, later  # type: ignore[method-assign]
+    one.reserve()
+    assert await one.pre_bind() == ""
+    assert held == [["n1/d1"]] * 4
+    assert one.around.resource_claims.in_flight == 0
+    assert one.held().status.reserved_for == (user(one.assumed.pod),)
+    assert one.taken() == ["n1/d1"]
+
+
+async def test_a_write_that_was_not_done_frees_its_devices_once_that_is_known() -> None:
+    one = Binding(two_nodes(claim()), claiming("c"), "n1", watched=False)
+    one.server.stored["default/c"] = claim()
+    one.server.errors |= {"allocate": [ApiError(503, "", "no")], "get": [ApiError(0, "", "connection refused")]}
+    one.reserve()
+    assert await one.pre_bind() == "add allocation and reservation to claim default/c: no"
+    assert one.taken() == []
