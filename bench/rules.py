@@ -33,10 +33,10 @@ from policysched.model.decode import decode_node, decode_pod
 from policysched.model.objects import Pod
 from policysched.model.policy import MetricAnswer, MetricKey, Policy, Sample, decode_policy
 from policysched.rules.compile.compiler import compile_policy
-from policysched.rules.dependencies.aggregates import evaluation_context
-from policysched.rules.dependencies.context import RuleFrame
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.store import PolicyStore
+from policysched.rules.shared_values.aggregates import evaluation_context
+from policysched.rules.shared_values.context import RuleFrame
 from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
 

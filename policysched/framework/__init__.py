@@ -82,8 +82,8 @@ from policysched.framework.post_filter import (
 from policysched.framework.status import Code, Status, unresolvable, unschedulable
 from policysched.model.kinds import CustomResource, Resource
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
-from policysched.state.changes import Action, Change
 from policysched.state.cluster import Cluster
+from policysched.state.cluster_events import Action, Change
 from policysched.state.tables.columns import NO_ROWS, RowNumbers, Rows
 from policysched.state.tables.journal import ABOUT_PODS, Aspect
 from policysched.state.what_if import ChangedRow, ChangedRows

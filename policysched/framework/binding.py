@@ -28,8 +28,8 @@ from policysched.framework.cycle_state import CycleState
 from policysched.framework.plugin import Plugin
 from policysched.framework.status import Code, Status, unschedulable
 from policysched.model.objects import Pod
-from policysched.state.changes import Change
 from policysched.state.cluster import Cluster
+from policysched.state.cluster_events import Change
 
 LONGEST_WAIT: Final = 15 * 60.0
 """How long a pod may wait at Permit, whatever plugins ask for. Units: seconds."""

@@ -23,8 +23,8 @@ from policysched.framework.status import Status
 from policysched.model.kinds import CustomResource, Resource
 from policysched.model.objects import Pod
 from policysched.model.policy import PolicyKey
-from policysched.state.changes import Action, Change
 from policysched.state.cluster import Cluster
+from policysched.state.cluster_events import Action, Change
 from policysched.state.tables.columns import RowNumbers, Rows
 from policysched.state.tables.journal import Aspect
 from policysched.state.what_if import ChangedRow, ChangedRows

@@ -49,8 +49,8 @@ from policysched.framework.extender import EXTENDER, Extender, ExtenderError
 from policysched.framework.out_of_tree.answers import error_of
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod, PodCondition
-from policysched.schedule.conditions import ConditionWrites
 from policysched.schedule.observer import Attempt, AttemptResult, Observers, tell
+from policysched.schedule.pod_status_writes import ConditionWrites
 from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod
 from policysched.schedule.timing import (
@@ -66,8 +66,8 @@ from policysched.schedule.timing import (
     code_of,
     measured,
 )
-from policysched.state.changes import departure
 from policysched.state.cluster import Cluster
+from policysched.state.cluster_events import departure
 from policysched.state.placed.pods import pod_id
 from policysched.visible import cut_bytes, visible
 

@@ -19,8 +19,8 @@ from policysched.pausing import Pausing
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
-from policysched.rules.status.coverage import CoverageReports
-from policysched.rules.status.policy_status import differs, make_status
+from policysched.rules.policy_status.input_presence import CoverageReports
+from policysched.rules.policy_status.status import differs, make_status
 from policysched.schedule.policy_events import PolicyEvents
 from policysched.schedule.scheduler import Scheduler
 

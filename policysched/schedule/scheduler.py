@@ -36,20 +36,20 @@ from policysched.model.pod_requirements import pod_priority
 from policysched.pausing import Pausing, finished
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.binding import Binder, Failure
-from policysched.schedule.cycle import extending
+from policysched.schedule.cycle import with_extenders
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, Turn, message_of, run_post_filters
 from policysched.schedule.cycle.record import Record
-from policysched.schedule.dry_runs import LiveState, dry_run
+from policysched.schedule.live_dry_run import LiveState, dry_run
 from policysched.schedule.observer import LOG_LINES, AttemptResult, Observers, tell
 from policysched.schedule.queue.hints import Interests, label
 from policysched.schedule.queue.queue import Queue, Waiter
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.shadow_guards import ShadowGuards
 from policysched.schedule.timing import CYCLE_POINTS, POST_FILTER, Timing, at_point
-from policysched.state.changes import departure
 from policysched.state.cluster import Cluster
+from policysched.state.cluster_events import departure
 from policysched.state.nominations import Nomination
 from policysched.state.placed.pods import pod_id
 
@@ -415,11 +415,11 @@ class Scheduler:
         if not extenders:
             return engine.decide(pod), partial(engine.decide, pod)
         before = self._state_of(engine)
-        answers = await extending.ask(engine, pod, extenders)
+        answers = await with_extenders.ask(engine, pod, extenders)
         if self.queue.get(queued.identity) is not queued or queued.identity in self.cluster.pods.by_id:
             return None
         self._tell_time()
-        choose = partial(extending.choose, engine, pod, answers)
+        choose = partial(with_extenders.choose, engine, pod, answers)
         return choose(moved=self._state_of(engine) != before), partial(choose, moved=True)
 
     def _state_of(self, engine: Engine) -> tuple[int, int, Profile]:

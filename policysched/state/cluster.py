@@ -26,7 +26,7 @@ from policysched.model.objects import (
     Stored,
     Workload,
 )
-from policysched.state.changes import (
+from policysched.state.cluster_events import (
     Action,
     Change,
     change_of,
@@ -35,13 +35,13 @@ from policysched.state.changes import (
     pod_difference,
     weighs_differently,
 )
+from policysched.state.domain_sums import SharedSums
 from policysched.state.nominations import Nominations
-from policysched.state.objects import ObjectTables, Workloads
+from policysched.state.object_tables import ObjectTables, Workloads
 from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod, PodSignatures, PodTable, has_another_signature, pod_id
 from policysched.state.resource_claims import ResourceClaims
-from policysched.state.sums import SharedSums
 from policysched.state.tables.ages import AgeTable, ClusterTime
 from policysched.state.tables.amounts import PodResources, PortTable, pod_resources
 from policysched.state.tables.columns import ColumnSet

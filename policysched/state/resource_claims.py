@@ -16,7 +16,7 @@ from typing import Final
 from policysched.devices import AllocatedState
 from policysched.model.kinds import Resource
 from policysched.model.objects import AllocationResult, OwnerReference, Pod, ResourceClaim
-from policysched.state.changes import Action, Change, change_of
+from policysched.state.cluster_events import Action, Change, change_of
 
 EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
 """The annotation of special claims."""

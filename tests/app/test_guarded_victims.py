@@ -15,7 +15,7 @@ from policysched.app.dry_run.tables import decision_parts
 from policysched.app.formatting.policies import format_source
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.policy_set.store import StoredPolicy
-from policysched.rules.status.policy_status import make_status
+from policysched.rules.policy_status.status import make_status
 from tests.rules.build import policy
 
 NODE = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from policysched.app.dry_run.workload_pods import HASH, ControlledPod, controlled
+from policysched.app.files.workload_pods import HASH, ControlledPod, controlled
 
 Object = dict[str, Any]
 KINDS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job", "CronJob")

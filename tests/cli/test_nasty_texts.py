@@ -21,7 +21,7 @@ from policysched.klog import TextFormatter
 from policysched.kube.events.bodies import NOTE_LIMIT, EventContent, create_body
 from policysched.model.policy import decode_policy
 from policysched.rules.policy_set.store import PolicyStore
-from policysched.rules.status.policy_status import make_status
+from policysched.rules.policy_status.status import make_status
 from policysched.schedule.binding import Binder, Failure
 from policysched.schedule.observer import AttemptResult
 from policysched.visible import LIMIT, is_hidden

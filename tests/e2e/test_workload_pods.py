@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from policysched.app.dry_run.workload_pods import controlled
+from policysched.app.files.workload_pods import controlled
 from tests.e2e.objects import Json
 from tests.e2e.server import Server
 from tests.e2e.waiting import until

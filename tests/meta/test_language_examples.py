@@ -14,7 +14,7 @@ from policysched.model.policy import API_VERSION, KIND, decode_policy
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.policy_set.store import StoredPolicy
-from policysched.rules.status.policy_status import differs, make_status
+from policysched.rules.policy_status.status import differs, make_status
 from tests.build import cluster, node, pod
 from tests.language.frames import TableFrame
 from tests.meta.markdown import DOCUMENTS, LANGUAGE, Block, blocks, codes, shown, table, tables

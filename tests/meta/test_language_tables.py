@@ -22,7 +22,7 @@ from policysched.model.policy import MetricQuery, PolicySpec, PolicyStatus
 from policysched.rules.compile.compiler import MAX_CHARACTERS as MAX_TOGETHER
 from policysched.rules.compile.compiler import MAX_LETS, MAX_METRICS, MAX_REQUIREMENTS, MAX_RULES, MAX_VALUES
 from policysched.rules.policy_set.store import MAX_UNITS
-from policysched.rules.status.policy_status import MAX_DIAGNOSTICS
+from policysched.rules.policy_status.status import MAX_DIAGNOSTICS
 from tests.meta.markdown import LANGUAGE, ROOT, codes, section, table
 
 LONGEST_EXAMPLE = 60
@@ -155,7 +155,7 @@ def test_fields_of_the_object_are_all_described(title: str, fields: list[str]) -
 
 
 def test_reasons_of_conditions_are_those_that_the_status_gives() -> None:
-    tree = ast.parse((ROOT / "policysched" / "rules" / "status" / "policy_status.py").read_text("utf-8"))
+    tree = ast.parse((ROOT / "policysched" / "rules" / "policy_status" / "status.py").read_text("utf-8"))
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     reasons = [code for row in table(LANGUAGE, "Status") if "reason" in row[1] for code in codes(row[1])]
     # The mode of a policy in force is the reason, so those two words stand nowhere else.

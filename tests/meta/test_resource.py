@@ -28,7 +28,7 @@ from policysched.model.policy import (
     ScoreRule,
 )
 from policysched.rules.compile.compiler import MAX_RULES
-from policysched.rules.status.policy_status import MAX_DIAGNOSTICS
+from policysched.rules.policy_status.status import MAX_DIAGNOSTICS
 
 Schema = dict[str, Any]
 ROOT: Schema = policy_schema()["properties"]

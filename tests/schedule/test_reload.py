@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from policysched.pausing import finished
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
-from policysched.rules.status.coverage import CoverageReports
-from policysched.rules.status.policy_status import make_status
+from policysched.rules.policy_status.input_presence import CoverageReports
+from policysched.rules.policy_status.status import make_status
 from policysched.schedule import reload
 from policysched.schedule.reload import LONGEST_PAUSE, MAX_RETRIES
 from tests.build import pod

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from policysched.app.configuration.profiles import default_profile
-from policysched.app.running.shadow_victims import ShadowVictims
+from policysched.app.running.metrics.shadow_victims import ShadowVictims
 from policysched.framework import Cluster, PostFilterResult, RowNumbers, plugin_name
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle

@@ -24,8 +24,8 @@ from policysched.plugins.volumes.volume_binding import VolumeBinding
 from policysched.plugins.volumes.volume_restrictions import VolumeRestrictions
 from policysched.plugins.volumes.volume_zone import VolumeZone
 from policysched.rules.compile.policy import CompiledPolicy
-from policysched.rules.dependencies.what_if import reads_pods
 from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.rules.shared_values.what_if import reads_pods
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.results.plugin_results import FilterResults

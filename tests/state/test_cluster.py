@@ -21,7 +21,7 @@ from policysched.model.objects import (
     Toleration,
 )
 from policysched.model.objects import Node as NodeObject
-from policysched.state.changes import pod_difference
+from policysched.state.cluster_events import pod_difference
 from policysched.state.tables.amounts import MEMORY, PodResources, WantedPorts, pod_resources
 from policysched.state.tables.nodes import MOST_EXTENDED
 from tests.build import cluster, node, pod

@@ -14,7 +14,7 @@ from policysched.model.objects import ClaimSource, PersistentVolume, PersistentV
 from policysched.model.objects.pods import AWSDisk, EphemeralSource
 from policysched.model.objects.storage import PersistentVolumeStatus, class_of, is_fully_bound
 from policysched.model.quantity import ZERO, parse
-from policysched.state.objects import ObjectTables
+from policysched.state.object_tables import ObjectTables
 from policysched.state.volumes.storage import OutOfStepError, Storage
 from tests.build import cluster, node, pod
 

@@ -14,8 +14,8 @@ from policysched.model.objects import (
     Service,
     StatefulSet,
 )
-from policysched.state import objects as workloads
-from policysched.state.objects import Workloads
+from policysched.state import object_tables as workloads
+from policysched.state.object_tables import Workloads
 
 WEB = LabelSelector(match_labels={"app": "web"})
 

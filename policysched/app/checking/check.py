@@ -110,7 +110,7 @@ def _diagnostics(policy: Object, cluster: Cluster | None) -> Iterator[Diagnostic
         if one.code not in idle and one.field not in wrong and not one.field.startswith(inside):
             yield one
     if result.policy is not None and cluster is not None:
-        from policysched.rules.status.coverage import absent  # noqa: PLC0415 - no columns are needed without nodes
+        from policysched.rules.policy_status.input_presence import absent  # noqa: PLC0415 - no columns are needed without nodes
 
         yield from (one for one in absent(result.policy, cluster) if not one.message.startswith(_METRIC))
 

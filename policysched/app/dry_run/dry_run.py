@@ -24,8 +24,8 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
-from policysched.app.dry_run.extended import GivenTexts, decide
 from policysched.app.dry_run.template_claims import with_template_claims
+from policysched.app.dry_run.with_extenders import GivenTexts, decide
 from policysched.app.files.new_pods import as_new
 from policysched.app.files.saved_clusters import SavedObject
 from policysched.app.plugins.discovery import find_plugins
@@ -47,13 +47,13 @@ from policysched.pausing import finished
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.rules.policy_set.not_applied import not_applied, not_compiled
 from policysched.rules.policy_set.policy_set import PolicySet
-from policysched.rules.policy_set.silent import not_applied, not_compiled
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import Record, make_record
-from policysched.schedule.dry_runs import drawn
+from policysched.schedule.live_dry_run import drawn
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources, pod_resources
 

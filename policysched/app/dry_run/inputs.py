@@ -11,14 +11,14 @@ from policysched.app.checking.check import findings, repeated_policies
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.dry_run.dry_run import Measure, Report, compiles, dry_run, in_force
 from policysched.app.dry_run.live_cluster import read_cluster
-from policysched.app.dry_run.workload_pods import PodToPlace, controlled, pod_of
 from policysched.app.files.objects import Document, Object, load
 from policysched.app.files.saved_clusters import load_cluster
+from policysched.app.files.workload_pods import PodToPlace, controlled, pod_of
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import ObjectError
 from policysched.model.policy import KIND, PolicyKey
-from policysched.rules.policy_set.silent import not_compiled
+from policysched.rules.policy_set.not_applied import not_compiled
 
 LIVE: Final = "live"
 WHAT_A_CLUSTER_IS: Final = "nodes and what else a cluster has, as `kubectl get nodes,pods -A -o json` prints them"

@@ -23,10 +23,10 @@ from policysched.language.ir.graph import Typed, per_graph, steps
 from policysched.language.ir.tree import Keyword
 from policysched.language.ir.types import Kind
 from policysched.model.policy import Policy, PolicyKey, PolicySpec
-from policysched.rules.dependencies.context import RuleFrame
-from policysched.rules.dependencies.counters import PeerFrame, VictimFrame
 from policysched.rules.plugin.guard import guard_of, possible_victims
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.rules.shared_values.context import RuleFrame
+from policysched.rules.shared_values.pod_aggregates import PeerFrame, VictimFrame
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.record import feasible_nodes
 

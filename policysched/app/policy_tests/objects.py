@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from policysched.app.dry_run.workload_pods import pod_of
 from policysched.app.files.objects import load
+from policysched.app.files.workload_pods import pod_of
 from policysched.app.policy_tests.file_format import Amounts, PlacedShortPod, ShortCluster, ShortNode, ShortPod
 from policysched.app.policy_tests.reading import PolicyTestSource
 from policysched.errors import UsageError

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from policysched.framework import MetricAnswer, MetricKey
 from policysched.model.objects import Node, PersistentVolume, PersistentVolumeClaim, Pod
-from policysched.state.changes import Change
 from policysched.state.cluster import Cluster
+from policysched.state.cluster_events import Change
 from policysched.state.nominations import Nomination, Nominations
 from policysched.state.placed.pods import pod_id
 from policysched.state.tables.amounts import PodResources

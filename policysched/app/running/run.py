@@ -28,7 +28,6 @@ from policysched.app.configuration.printing import to_dict, to_yaml
 from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS, default_profile
 from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded, without_secrets
 from policysched.app.running.documents import configuration_document, policies_document
-from policysched.app.running.dry_runs import LiveDryRuns
 from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.running.garbage_collection import (
     GarbageCollection,
@@ -37,6 +36,7 @@ from policysched.app.running.garbage_collection import (
     taking_lists,
 )
 from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leadership, new_identity
+from policysched.app.running.live_dry_runs import LiveDryRuns
 from policysched.app.running.metrics.process_metrics import ProcessMetrics
 from policysched.app.running.node_metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.running.object_handlers import MalformedPods, ObjectHandler, PolicyHandler

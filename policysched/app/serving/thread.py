@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
 from policysched.app.daemon_threads import run_in_loop
-from policysched.app.serving.dry_run.asked import Decide
+from policysched.app.serving.dry_run.interface import Decide
 from policysched.app.serving.health import HEALTHZ, LIVEZ, Health, Heartbeat
 from policysched.app.serving.options import ReviewOptions, ServingOptions
 from policysched.errors import UsageError

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from policysched.app.why.asking import Asking
-from policysched.app.why.conditions import Against, Fix
+from policysched.app.why.obstacles import Against, Fix
 from policysched.app.why.results import Condition, Group, Repair, RepairKind
 from policysched.framework import Mask, PostFilterResult, RowNumbers
 

@@ -14,11 +14,11 @@ from typing import Any, Final
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles
 from policysched.app.configuration.reading import ConfigurationInput
 from policysched.app.dry_run.dry_run import Measure, Numbers, simulate, unlisted
-from policysched.app.dry_run.extended import GivenTexts, decide
+from policysched.app.dry_run.with_extenders import GivenTexts, decide
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.why.asking import Asking
 from policysched.app.why.comparison import compare, runner_up
-from policysched.app.why.conditions import find_conditions
+from policysched.app.why.obstacles import find_conditions
 from policysched.app.why.repairs import Grouped, grouped, preempting
 from policysched.app.why.results import Explanation, Group, State
 from policysched.errors import UsageError
@@ -29,7 +29,7 @@ from policysched.model.kinds import FINISHED
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.ranking import sums_by_tier
 from policysched.schedule.cycle.record import make_record
-from policysched.schedule.dry_runs import drawn
+from policysched.schedule.live_dry_run import drawn
 
 Object = Mapping[str, Any]
 MOST_SAID: Final = 3

@@ -46,7 +46,7 @@ from policysched.plugins.default_preemption.eviction import (
     is_going_for_another,
     lower_nominated,
 )
-from policysched.plugins.default_preemption.extending import NONE_LEFT, ask_extenders, least_costly, without_guarded
+from policysched.plugins.default_preemption.extenders import NONE_LEFT, ask_extenders, least_costly, without_guarded
 from policysched.plugins.default_preemption.guards import Guarded, ask_about
 from policysched.plugins.default_preemption.reprieve import Places
 from policysched.plugins.default_preemption.search import Search, answers_together, search_victims

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Mask, RowNumbers, Rows
 from policysched.plugins.helper import PresentNumbers
+from policysched.state.domain_sums import SharedSums, Sums
 from policysched.state.placed.counters import PodCounter
-from policysched.state.sums import SharedSums, Sums
 from policysched.state.tables.columns import part_of
 from policysched.state.tables.domains import NO_DOMAIN, Domains
 

@@ -19,7 +19,7 @@ from policysched.model.objects import Pod
 from policysched.plugins.helper import row_count
 from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread.rows import CountedRows
-from policysched.state.sums import CounterSums
+from policysched.state.domain_sums import CounterSums
 from policysched.state.tables.columns import part_of
 from policysched.state.tables.domains import NO_DOMAIN
 from policysched.state.tables.nodes import NodeTable

@@ -22,8 +22,8 @@ from policysched.framework import MAX_NODE_SCORE, Cluster, Mask, Scores
 from policysched.plugins.helper import PresentNumbers, levelled
 from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread.rows import CountedRows, Labelled
+from policysched.state.domain_sums import CounterSums
 from policysched.state.placed.counters import PodCounter
-from policysched.state.sums import CounterSums
 from policysched.state.tables.columns import part_of, quotients
 from policysched.state.tables.domains import NO_DOMAIN
 

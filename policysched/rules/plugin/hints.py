@@ -24,10 +24,10 @@ from policysched.language.ir.graph import Input, Typed
 from policysched.model.objects import Pod
 from policysched.model.objects.meta import seconds_of
 from policysched.rules.compile.policy import CompiledFilter
-from policysched.rules.dependencies.context import EvaluationContext
 from policysched.rules.inputs import WELL_KNOWN_LABELS, aspects_read
 from policysched.rules.results.matrix import FilterMatrix
 from policysched.rules.results.rule_results import PodIndependentResults
+from policysched.rules.shared_values.context import EvaluationContext
 
 MOST_PODS = 8192
 REJECTIONS_BYTES = 64 * 1024 * 1024

@@ -46,8 +46,6 @@ from policysched.model.pod_requirements import is_system
 from policysched.pausing import Pausing, finished
 from policysched.rules.compile.graphs import POD_AGE, reads_time, time_keys
 from policysched.rules.compile.policy import CompiledFilter, CompiledPolicy
-from policysched.rules.dependencies.aggregates import evaluation_context
-from policysched.rules.dependencies.context import EvaluationContext, RuleFrame
 from policysched.rules.inputs import aspects_read, is_node_column, node_column
 from policysched.rules.plugin.hints import RejectedPods, Rejections, hints, next_time
 from policysched.rules.results.matrix import FilterMatrix, PolicySlice, ScoreMatrix
@@ -61,6 +59,8 @@ from policysched.rules.results.rule_results import (
     reason,
     score_rows,
 )
+from policysched.rules.shared_values.aggregates import evaluation_context
+from policysched.rules.shared_values.context import EvaluationContext, RuleFrame
 
 Contexts = WeakKeyDictionary[Cluster, EvaluationContext]
 Slice = PolicySlice[Any] | NormalizedScores

@@ -13,10 +13,10 @@ from policysched.language.evaluation.columns import evaluate_columns
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing, finished
 from policysched.rules.compile.policy import CompiledPolicy, CompiledScore
-from policysched.rules.dependencies.context import EvaluationContext
 from policysched.rules.plugin.guard import guard_of, possible_victims
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.results.rule_results import FINE, FilterRow, Values
+from policysched.rules.shared_values.context import EvaluationContext
 
 LONGEST: Final = 80
 """How much of an expression is shown. Units: characters."""

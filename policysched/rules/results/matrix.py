@@ -19,16 +19,6 @@ from numpy.typing import NDArray
 
 from policysched.framework import ChangedRow, ChangedRows, Codes, Mask, Rows, Scores
 from policysched.pausing import Pausing
-from policysched.rules.dependencies.aggregates import hold
-from policysched.rules.dependencies.context import RuleFrame
-from policysched.rules.dependencies.derived import AffectedRows, Dependency, dependencies_of
-from policysched.rules.dependencies.what_if import (
-    ChangedFrame,
-    ChangedRowsFrame,
-    RowByRowError,
-    is_row_by_row,
-    reads_pods,
-)
 from policysched.rules.inputs import PodInputs
 from policysched.rules.results.rule_results import (
     FEW,
@@ -39,6 +29,16 @@ from policysched.rules.results.rule_results import (
     RowT,
     ScoreRow,
     plugin_codes,
+)
+from policysched.rules.shared_values.aggregates import hold
+from policysched.rules.shared_values.context import RuleFrame
+from policysched.rules.shared_values.derived import AffectedRows, Dependency, dependencies_of
+from policysched.rules.shared_values.what_if import (
+    ChangedFrame,
+    ChangedRowsFrame,
+    RowByRowError,
+    is_row_by_row,
+    reads_pods,
 )
 from policysched.state.tables.columns import part_of
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from policysched.framework import Mask, Rows, Scores
-from policysched.rules.dependencies.aggregates import hold
-from policysched.rules.dependencies.context import RuleFrame
-from policysched.rules.dependencies.derived import AffectedRows, dependencies_of
 from policysched.rules.inputs import PodInputs
 from policysched.rules.results.rule_results import PodIndependentResults, ScoreRow, Values
+from policysched.rules.shared_values.aggregates import hold
+from policysched.rules.shared_values.context import RuleFrame
+from policysched.rules.shared_values.derived import AffectedRows, dependencies_of
 from policysched.state.tables.columns import part_of
 
 PART_BYTES = 8

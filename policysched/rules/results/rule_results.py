@@ -32,11 +32,11 @@ from policysched.language.ir.types import Shape
 from policysched.pausing import Pausing, finished
 from policysched.rules.compile.graphs import is_pod_independent, reads_image_sizes, reads_namespaces, shared_parts
 from policysched.rules.compile.policy import CompiledFilter, CompiledScore
-from policysched.rules.dependencies.aggregates import hold
-from policysched.rules.dependencies.context import EvaluationContext, RuleFrame, number
-from policysched.rules.dependencies.counters import PODS, Reads
-from policysched.rules.dependencies.derived import AffectedRows, Dependency, after, dependencies_of
 from policysched.rules.inputs import aspects_read
+from policysched.rules.shared_values.aggregates import hold
+from policysched.rules.shared_values.context import EvaluationContext, RuleFrame, number
+from policysched.rules.shared_values.derived import AffectedRows, Dependency, after, dependencies_of
+from policysched.rules.shared_values.pod_aggregates import PODS, Reads
 from policysched.state.tables.interner import Interner
 
 DETAILS = 1 << 24

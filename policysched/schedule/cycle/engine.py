@@ -21,7 +21,6 @@ from cachetools import LRUCache
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing
-from policysched.schedule.cycle.classes import class_key
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.nominated_pods import with_nominated_pods
@@ -30,7 +29,8 @@ from policysched.schedule.cycle.per_pod_results import (
     with_out_of_tree_scores,
     with_per_pod_results,
 )
-from policysched.schedule.cycle.results.earlier import EarlierResults
+from policysched.schedule.cycle.pod_classes import class_key
+from policysched.schedule.cycle.results.carried_over import EarlierResults
 from policysched.schedule.timing import FILTERED, PREPARED, SCORED, CycleTimes, Timing
 from policysched.state.cluster import Cluster
 

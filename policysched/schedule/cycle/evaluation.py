@@ -36,7 +36,7 @@ from policysched.framework.out_of_tree.adapter import PodCycle
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing, finished
-from policysched.schedule.cycle.results.earlier import EarlierResults
+from policysched.schedule.cycle.results.carried_over import EarlierResults
 from policysched.schedule.cycle.results.joint_results import (
     JointFilters,
     JointScores,

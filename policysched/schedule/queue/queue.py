@@ -38,7 +38,7 @@ from policysched.schedule.queue.subqueues import WINDOW, Backoff, OnQueued, PodQ
 from policysched.schedule.queue.timers import Timers
 from policysched.schedule.queue.unschedulable import PORTION, Moves
 from policysched.schedule.timing import Timing
-from policysched.state.changes import pod_difference
+from policysched.state.cluster_events import pod_difference
 from policysched.state.placed.pods import pod_id
 
 TIME_PASSES = Change(Resource.TIME, Action.UPDATE_OTHER)

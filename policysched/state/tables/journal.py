@@ -11,7 +11,7 @@ from enum import IntFlag
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.state.changes import Action
+from policysched.state.cluster_events import Action
 from policysched.state.tables.columns import RowNumbers
 
 RING = 1 << 15

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from policysched.model.kinds import Resource
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
-from policysched.state.changes import Action, Change
+from policysched.state.cluster_events import Action, Change
 from policysched.state.tables.ages import ClusterTime
 from policysched.state.tables.columns import Column, ColumnSet
 from policysched.state.tables.journal import Aspect, Journal

@@ -39,7 +39,7 @@ from policysched.model.objects import (
 )
 from policysched.model.objects.storage import MIGRATED_PLUGINS, claim_name, class_of, is_made_for
 from policysched.pausing import Pausing
-from policysched.state.changes import Change
+from policysched.state.cluster_events import Change
 from policysched.state.placed.pods import PlacedPod, PodTable
 from policysched.state.tables.columns import Column, ColumnSet
 from policysched.state.tables.nodes import NodeTable

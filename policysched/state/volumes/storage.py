@@ -32,8 +32,8 @@ from policysched.model.objects import (
 )
 from policysched.model.objects.storage import affinity_key, claim_name, class_of
 from policysched.model.quantity import ZERO, Quantity, parse
-from policysched.state.changes import Change, change_of
-from policysched.state.objects import ObjectTables
+from policysched.state.cluster_events import Change, change_of
+from policysched.state.object_tables import ObjectTables
 from policysched.state.placed.pods import PlacedPod, pod_id
 
 S = TypeVar("S", PersistentVolume, PersistentVolumeClaim)

@@ -17,11 +17,11 @@ import yaml
 import policysched
 from policysched.app.configuration.profiles import default_profile
 from policysched.app.configuration.reading import load_configuration
-from policysched.app.running.dry_runs import LiveDryRuns
 from policysched.app.running.extenders import RunningExtenders, with_extenders
+from policysched.app.running.live_dry_runs import LiveDryRuns
 from policysched.app.serving.answers import RefusedError, refusal
-from policysched.app.serving.dry_run.asked import AskedPod, LiveDecision
 from policysched.app.serving.dry_run.dry_runs import MOST_REQUESTS, DryRunEndpoint
+from policysched.app.serving.dry_run.interface import AskedPod, LiveDecision
 from policysched.app.serving.dry_run.pod_requests import LARGEST_BODY, Asked, Options, read_pods
 from policysched.app.serving.dry_run.record_answers import encoded, shortened
 from policysched.model.decode import decode_pod

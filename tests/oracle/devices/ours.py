@@ -18,7 +18,7 @@ from policysched.model.objects import ConsumerReference, Pod, ResourceClaim
 from policysched.plugins.dynamic_resources.plugin import DynamicResources
 from policysched.plugins.dynamic_resources.reservation import ClaimReservation
 from policysched.schedule.cycle.record import feasible_nodes, make_record
-from policysched.state.changes import change_of
+from policysched.state.cluster_events import change_of
 from policysched.state.placed.pods import pod_id
 from tests.oracle.live import Live
 

@@ -21,7 +21,7 @@ from policysched.model.objects import (
 )
 from policysched.model.selection.selectors import LabelMatcher, compile_selector, match_labels
 from policysched.plugins.pod_topology_spread.constraints import default_selector
-from policysched.state.objects import Workloads
+from policysched.state.object_tables import Workloads
 from tests.build import pod
 
 OWN = {"app": "web", "tier": "front", "hash": "1"}

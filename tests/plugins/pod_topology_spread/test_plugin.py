@@ -21,7 +21,7 @@ from policysched.model.objects import (
 )
 from policysched.plugins.pod_topology_spread.constraints import SYSTEM_DEFAULTS, Defaults
 from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
-from policysched.schedule.cycle.classes import class_key
+from policysched.schedule.cycle.pod_classes import class_key
 from tests.build import cluster, node, pod
 from tests.plugins.ask import filtered, rejected
 from tests.plugins.pod_topology_spread.build import FOO, HOST, ZONE, ZONES, around, crowd, hard, incoming, scores, soft

@@ -19,7 +19,7 @@ from policysched.plugins.pod_topology_spread.constraints import Defaults
 from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record
-from policysched.state import sums
+from policysched.state import domain_sums
 from policysched.state.cluster import Cluster
 from policysched.state.tables import domains, journal
 from tests.plugins.pod_topology_spread import reference
@@ -113,7 +113,7 @@ def compare(asked: Engine, of: Pod, names: set[str], around: Around) -> None:
 def test_a_life_of_events_leaves_the_answers_right(
     monkeypatch: pytest.MonkeyPatch, ring: int, spare: int, few: int, most_nodes: int, system: bool
 ) -> None:
-    monkeypatch.setattr(sums, "GOOD_PART", few)
+    monkeypatch.setattr(domain_sums, "GOOD_PART", few)
     monkeypatch.setattr(journal, "RING", ring)
     monkeypatch.setattr(domains, "SPARE", spare)
     life = Life(SEED + ring + system, most_nodes)

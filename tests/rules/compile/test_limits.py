@@ -12,7 +12,7 @@ from policysched.language.syntax.parser import MAX_CHARACTERS
 from policysched.rules.compile.compiler import MAX_CHARACTERS as MOST_TOGETHER
 from policysched.rules.compile.compiler import compiling
 from policysched.rules.compile.policy import REQUIREMENTS_PER_UNIT
-from policysched.rules.status.policy_status import MAX_DIAGNOSTICS
+from policysched.rules.policy_status.status import MAX_DIAGNOSTICS
 from tests.rules.build import filtering, policy, scoring
 
 pytestmark = pytest.mark.usefixtures("others_apart")

@@ -15,7 +15,7 @@ from policysched.model.policy import LAST_GOOD, Policy, last_good_text
 from policysched.pausing import finished
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.policy_set.store import MAX_UNITS, NO_ROOM, PolicyStore
-from policysched.rules.status.policy_status import make_status
+from policysched.rules.policy_status.status import make_status
 from tests.rules.build import Spec, compiled, filtering, policy, scoring
 
 LIMIT = 20

@@ -10,7 +10,7 @@ from policysched.model.policy import Policy, decode_policy, decode_watched_polic
 from policysched.pausing import finished
 from policysched.rules.compile.compiler import compiling
 from policysched.rules.policy_set.store import PolicyStore
-from policysched.rules.status.policy_status import MAX_DIAGNOSTICS, differs, make_status
+from policysched.rules.policy_status.status import MAX_DIAGNOSTICS, differs, make_status
 from tests.rules.build import Spec, filtering, policy, scoring
 
 GOOD, BETTER = {"filters": filtering("node.ready")}, {"filters": filtering("node.cordoned")}

@@ -14,11 +14,11 @@ import pytest
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Codes, Rows
 from policysched.language.evaluation.columns import Batch
-from policysched.rules.dependencies import context
-from policysched.rules.dependencies.context import RuleFrame
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.results.matrix import FilterMatrix
 from policysched.rules.results.rule_results import FilterStack
+from policysched.rules.shared_values import context
+from policysched.rules.shared_values.context import RuleFrame
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record
 from tests.build import cluster, node, pod

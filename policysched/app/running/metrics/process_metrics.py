@@ -12,8 +12,8 @@ from policysched.app.running.metrics.plugin_times import PluginTimes
 from policysched.app.running.metrics.policy_metrics import PolicyMetrics
 from policysched.app.running.metrics.request_metrics import RequestMetrics
 from policysched.app.running.metrics.scheduler_metrics import SchedulerMetrics, StateMetrics
+from policysched.app.running.metrics.shadow_victims import ShadowVictims
 from policysched.app.running.metrics.timing_metrics import TimingMetrics
-from policysched.app.running.shadow_victims import ShadowVictims
 from policysched.framework import Clock
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.observer import Observer

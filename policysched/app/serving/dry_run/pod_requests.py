@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from policysched.app.files.new_pods import as_new
 from policysched.app.files.objects import Document, as_text, read
 from policysched.app.serving.answers import RefusedError
-from policysched.app.serving.dry_run.asked import AskedPod
+from policysched.app.serving.dry_run.interface import AskedPod
 from policysched.errors import UsageError
 from policysched.kube.object_texts import MANAGED, without
 from policysched.model.decode import ObjectError, decode_pod

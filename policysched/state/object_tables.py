@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from policysched.model.custom_objects import CustomObject, custom_kind
 from policysched.model.kinds import KINDS, ApiKind, CustomResource
 from policysched.model.objects import LabelSelector, Service, Workload
-from policysched.state.changes import Change, change_of
+from policysched.state.cluster_events import Change, change_of
 
 T = TypeVar("T")
 Selector = Mapping[str, str] | LabelSelector

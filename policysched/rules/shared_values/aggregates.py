@@ -22,10 +22,10 @@ from policysched.language.evaluation.columns import aggregate_over, evaluate_col
 from policysched.language.ir.graph import AGGREGATES, POD_AGGREGATES, TIME, Input, Op, Typed
 from policysched.rules.compile.graphs import key_of, row_independent, to_hold
 from policysched.rules.compile.policy import MetricInput
-from policysched.rules.dependencies.context import EvaluationContext, Floats, RuleFrame
-from policysched.rules.dependencies.counters import Version, counter, generation, pod_aggregate_at
 from policysched.rules.inputs import PodInputs, aspects_read
-from policysched.state.sums import DomainSums
+from policysched.rules.shared_values.context import EvaluationContext, Floats, RuleFrame
+from policysched.rules.shared_values.pod_aggregates import Version, counter, generation, pod_aggregate_at
+from policysched.state.domain_sums import DomainSums
 from policysched.state.tables.columns import part_of
 from policysched.state.tables.domains import Grouping
 from policysched.state.tables.interner import MISSING

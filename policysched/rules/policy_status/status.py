@@ -15,7 +15,7 @@ import msgspec
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.model.policy import Policy
 from policysched.rules.policy_set.store import StoredPolicy
-from policysched.rules.status.coverage import NO_COVERAGE, Coverage, InputCoverage
+from policysched.rules.policy_status.input_presence import NO_COVERAGE, Coverage, InputCoverage
 from policysched.visible import visible
 
 MAX_DIAGNOSTICS = 50

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from policysched.app.running.extenders import RunningExtenders
 from policysched.app.serving.answers import RefusedError
-from policysched.app.serving.dry_run.asked import AskedPod, LiveDecision
+from policysched.app.serving.dry_run.interface import AskedPod, LiveDecision
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.model.policy import PolicyKey
-from policysched.rules.policy_set.silent import not_applied, not_compiled
+from policysched.rules.policy_set.not_applied import not_applied, not_compiled
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
 from policysched.state.placed.pods import pod_id

@@ -13,8 +13,8 @@ from policysched.language.messages.diagnostics import Diagnostic
 from policysched.model.policy import PolicyInput, PolicyInstance, decode_policy
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.policy_set.store import StoredPolicy
-from policysched.rules.status.coverage import Coverage
-from policysched.rules.status.policy_status import ABOUT_NODES, MOST_OF_OTHERS, differs, make_status
+from policysched.rules.policy_status.input_presence import Coverage
+from policysched.rules.policy_status.status import ABOUT_NODES, MOST_OF_OTHERS, differs, make_status
 from tests.rules.build import filtering, policy
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

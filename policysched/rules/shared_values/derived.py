@@ -19,10 +19,10 @@ from policysched.language.evaluation.columns import evaluate_columns, why_missin
 from policysched.language.ir.graph import Typed
 from policysched.language.ir.types import Kind, Shape
 from policysched.rules.compile.graphs import key_of, reads_image_sizes, shared_parts
-from policysched.rules.dependencies.aggregates import domains_of, spread
-from policysched.rules.dependencies.context import EvaluationContext, RuleFrame, comparable
-from policysched.rules.dependencies.counters import Version, generation
 from policysched.rules.inputs import PodInputs
+from policysched.rules.shared_values.aggregates import domains_of, spread
+from policysched.rules.shared_values.context import EvaluationContext, RuleFrame, comparable
+from policysched.rules.shared_values.pod_aggregates import Version, generation
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import part_of
 from policysched.state.tables.interner import MISSING

@@ -12,8 +12,8 @@ import pytest
 from policysched.framework import ApiError, Event, PodStatusChange
 from policysched.model.objects import Pod
 from policysched.model.policy import Policy
-from policysched.schedule import conditions
-from policysched.schedule.conditions import ConditionWrites
+from policysched.schedule import pod_status_writes
+from policysched.schedule.pod_status_writes import ConditionWrites
 from policysched.state.placed.pods import pod_id
 from tests.build import pod
 
@@ -90,7 +90,7 @@ async def test_settling_waits_for_the_condition_under_way() -> None:
 
 
 async def test_settling_drops_a_condition_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conditions, "PATIENCE", 0.01)
+    monkeypatch.setattr(pod_status_writes, "PATIENCE", 0.01)
     client = SlowClient()
     writes = ConditionWrites(client)
     task = start(writes, pod("a"), "1")
@@ -127,7 +127,7 @@ async def test_of_conditions_that_wait_only_the_newest_is_written() -> None:
 
 
 async def test_conditions_do_not_pile_up_while_the_server_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conditions, "PATIENCE", 0.01)
+    monkeypatch.setattr(pod_status_writes, "PATIENCE", 0.01)
     writes = ConditionWrites(SlowClient())
     tasks = []
     for number in range(100):
@@ -146,7 +146,7 @@ async def test_conditions_do_not_pile_up_while_the_server_is_silent(monkeypatch:
 async def test_what_waits_for_its_turn_takes_along_what_is_newer_and_keeps_its_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(conditions, "PATIENCE", 0.0)
+    monkeypatch.setattr(pod_status_writes, "PATIENCE", 0.0)
     client = SlowClient()
     client.turn.clear()
     client.go.set()

@@ -13,12 +13,12 @@ from policysched.framework import Aspect, Cluster, Rows
 from policysched.language.evaluation.columns import aggregate_over, run_program
 from policysched.language.ir.graph import Program, Typed
 from policysched.model.objects import Pod
-from policysched.rules.dependencies import aggregates
-from policysched.rules.dependencies.aggregates import evaluation_context, hold
-from policysched.rules.dependencies.context import EvaluationContext, RuleFrame, number
-from policysched.rules.dependencies.counters import pod_aggregate_at
-from policysched.rules.dependencies.derived import AffectedRows, dependencies_of
 from policysched.rules.inputs import PodInputs, aspects_read
+from policysched.rules.shared_values import aggregates
+from policysched.rules.shared_values.aggregates import evaluation_context, hold
+from policysched.rules.shared_values.context import EvaluationContext, RuleFrame, number
+from policysched.rules.shared_values.derived import AffectedRows, dependencies_of
+from policysched.rules.shared_values.pod_aggregates import pod_aggregate_at
 from policysched.state.tables import journal
 from tests.build import cluster, node, pod
 from tests.rules.build import compiled, scoring

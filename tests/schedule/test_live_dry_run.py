@@ -15,7 +15,7 @@ from policysched.model.objects import Pod
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record, making_record
-from policysched.schedule.dry_runs import drawn
+from policysched.schedule.live_dry_run import drawn
 from tests.build import node, pod
 from tests.rules.build import compiled
 from tests.schedule.life_pods import wanted
@@ -166,7 +166,7 @@ async def test_loop_has_its_turn_after_every_slice(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(stand.clock, "monotonic", iter(range(10**6)).__next__)
         turns = 0
         task = asyncio.create_task(asked(stand, pod("new")))
-        monkeypatch.setattr("policysched.schedule.dry_runs.REST", 0.0)
+        monkeypatch.setattr("policysched.schedule.live_dry_run.REST", 0.0)
         while not task.done():
             await asyncio.sleep(0)
             turns += 1

@@ -21,7 +21,7 @@ from policysched.framework.extender import Extender
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing
 from policysched.rules.policy_set.policy_set import PolicySet
-from policysched.schedule.cycle import extending
+from policysched.schedule.cycle import with_extenders
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, Turn, run_post_filters
@@ -96,8 +96,8 @@ async def _decided(
     extenders = engine.profile.extending(pod)
     anew = partial(engine.decide, pod)
     if extenders:
-        answers = await extending.ask(engine, pod, extenders)
-        anew = partial(extending.choose, engine, pod, answers, moved=True)
+        answers = await with_extenders.ask(engine, pod, extenders)
+        anew = partial(with_extenders.choose, engine, pod, answers, moved=True)
     live.tell_time()
     decision, before = anew(), live.state()
     outcome = await post_filtered(engine, decision, rng, extenders, live.turns(anew))

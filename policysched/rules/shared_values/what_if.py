@@ -16,10 +16,10 @@ from policysched.language.evaluation.columns import pod_aggregate_over
 from policysched.language.ir.graph import POD_AGGREGATES, Input, Op, Typed, per_graph
 from policysched.language.ir.types import Kind
 from policysched.rules.compile.graphs import parts, walk
-from policysched.rules.dependencies.aggregates import changed_aggregate_at, changed_aggregates_at
-from policysched.rules.dependencies.context import EvaluationContext, Floats, RuleFrame
-from policysched.rules.dependencies.counters import PeerFrame, counter
 from policysched.rules.inputs import PodInputs, Scalar, aspect_of, aspects_read, changed_amount, changed_amounts
+from policysched.rules.shared_values.aggregates import changed_aggregate_at, changed_aggregates_at
+from policysched.rules.shared_values.context import EvaluationContext, Floats, RuleFrame
+from policysched.rules.shared_values.pod_aggregates import PeerFrame, counter
 from policysched.state.placed.pods import PlacedPod
 
 

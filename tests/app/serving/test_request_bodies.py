@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from policysched.app.serving.answers import RefusedError, refusal
-from policysched.app.serving.bodies import Bodies
+from policysched.app.serving.request_bodies import Bodies
 from tests.app.serving.ports import Port, open_port
 
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n"

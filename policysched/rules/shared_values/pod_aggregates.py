@@ -23,8 +23,8 @@ from policysched.language.evaluation.scalar import weigh
 from policysched.language.ir.graph import ANY_KEY, POD_AGGREGATES, TIME, Input, Op, Typed, steps
 from policysched.language.ir.types import Kind
 from policysched.rules.compile.graphs import parts, reads_namespaces, walk
-from policysched.rules.dependencies.context import EvaluationContext, Floats
 from policysched.rules.inputs import BEYOND_SIGNATURE, PodInputs, Scalar, aspects_read, node_column, peer_value
+from policysched.rules.shared_values.context import EvaluationContext, Floats
 from policysched.state.cluster import Cluster
 from policysched.state.placed.counters import Alike, PodCounter
 from policysched.state.placed.pods import PlacedPod

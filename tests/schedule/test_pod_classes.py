@@ -29,7 +29,7 @@ from policysched.model.objects import (
     Volume,
 )
 from policysched.model.objects.pods import AWSDisk
-from policysched.schedule.cycle.classes import LEFT_OUT, class_key
+from policysched.schedule.cycle.pod_classes import LEFT_OUT, class_key
 from tests.build import pod
 from tests.schedule.life_pods import wanted
 from tests.schedule.life_policies import policies

@@ -10,7 +10,13 @@ from msgspec.structs import replace
 from policysched.framework import Cluster, MetricAnswer, MetricKey, Sample
 from policysched.pausing import finished
 from policysched.rules.policy_set.store import PolicyStore
-from policysched.rules.status.coverage import MOST_COMPARED, CoverageReports, InputCoverage, absent, covering
+from policysched.rules.policy_status.input_presence import (
+    MOST_COMPARED,
+    CoverageReports,
+    InputCoverage,
+    absent,
+    covering,
+)
 from tests.build import cluster, node
 from tests.rules.build import Spec, compiled, filtering, policy, scoring
 from tests.rules.policy_set.test_store import apply

@@ -20,11 +20,11 @@ from policysched.framework import PostFilterResult
 from policysched.kube.object_texts import MANAGED, without
 from policysched.model.kinds import NODES, PODS
 from policysched.model.objects import Pod
-from policysched.schedule.cycle import extending
+from policysched.schedule.cycle import with_extenders
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import at_once
-from policysched.schedule.dry_runs import post_filtered
+from policysched.schedule.live_dry_run import post_filtered
 
 Object = Mapping[str, Any]
 
@@ -84,7 +84,7 @@ async def _decide(
     try:
         interested = [one for one in extenders if one.is_interested(pod)]
         if interested:
-            decision = extending.choose(engine, pod, await extending.ask(engine, pod, interested))
+            decision = with_extenders.choose(engine, pod, await with_extenders.ask(engine, pod, interested))
         else:
             decision = engine.decide(pod)
         return decision, await post_filtered(engine, decision, rng, interested)
