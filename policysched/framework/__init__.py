@@ -11,6 +11,8 @@ part beside plugins. The cluster's changes and the policies' names are passed on
 from policysched.framework.binding import (
     AssumedPod,
     BindPlugin,
+    DeviceWait,
+    DeviceWaitOutcome,
     Handle,
     PermitPlugin,
     PodInPreBind,
@@ -111,6 +113,8 @@ __all__ = [
     "Codes",
     "Continuing",
     "CustomResource",
+    "DeviceWait",
+    "DeviceWaitOutcome",
     "Event",
     "Everywhere",
     "FailedDecision",

@@ -19,6 +19,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Final, Protocol, TypeAlias
 
 from msgspec.structs import replace
@@ -218,6 +219,30 @@ class PodInPreBind:
                 task.cancel()
 
 
+class DeviceWaitOutcome(Enum):
+    """How a wait for the binding conditions of devices ended."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    """A driver has met a condition of failure."""
+    TIMEOUT = "timeout"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceWait:
+    """A pod's wait at PreBind for the binding conditions of its devices."""
+
+    profile: str
+    drivers: Sequence[str]
+    """The driver of each device of the pod's claims, those without conditions among them."""
+    conditional: Sequence[str]
+    """The driver of each device that has binding conditions."""
+    outcome: DeviceWaitOutcome
+    seconds: float
+    """How long it took."""
+
+
 @dataclass(frozen=True, slots=True)
 class Handle:
     """What plugins may use while a pod is on its way to its node."""
@@ -234,6 +259,10 @@ class Handle:
     """The pods whose PreBind plugins run, by identity."""
     changed: Callable[[Change], None] = field(default=lambda _: None)
     """Has pods tried again that a change of the cluster helps which a plugin made itself."""
+    claim_requested: Callable[[bool], None] = field(default=lambda _: None)
+    """Hears whether the API server has created a claim that a plugin asked it for."""
+    devices_awaited: Callable[[DeviceWait], None] = field(default=lambda _: None)
+    """Hears how a wait for devices has ended."""
 
 
 class ReservePlugin(Plugin, Protocol):

@@ -140,7 +140,15 @@ class Binder:
         self._in_pre_bind: dict[str, PodInPreBind] = {}
         waiting, in_pre_bind = MappingProxyType(self._waiting), MappingProxyType(self._in_pre_bind)
         self.handle = Handle(
-            client, clock, asyncio.sleep, waiting, queue.activate, in_pre_bind, lambda change: on_change(change, "")
+            client,
+            clock,
+            asyncio.sleep,
+            waiting,
+            queue.activate,
+            in_pre_bind,
+            lambda change: on_change(change, ""),
+            lambda created: tell(observers, lambda one: one.on_claim_request(created=created)),
+            lambda wait: tell(observers, lambda one: one.on_device_wait(wait)),
         )
 
     def admit(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> Failure | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from policysched.framework import PostFilterResult, Status, WaitingPod
+from policysched.framework import DeviceWait, PostFilterResult, Status, WaitingPod
 from policysched.framework.profile import Profile
 from policysched.klog import V2, V3, V4, V5
 from policysched.rules.policy_set.policy_set import PolicySet
@@ -72,6 +72,12 @@ class Observer:
 
     def on_permit_wait(self, waiting: WaitingPod, status: Status | None, seconds: float) -> None:
         """Hear how a pod's wait at Permit ended: None where it was allowed."""
+
+    def on_claim_request(self, *, created: bool) -> None:
+        """Hear whether the API server has created a resource claim that it was asked for."""
+
+    def on_device_wait(self, wait: DeviceWait) -> None:
+        """Hear how a pod's wait for the binding conditions of its devices ended."""
 
 
 Observers = Sequence[Observer]

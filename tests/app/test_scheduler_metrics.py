@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from policysched.app.running.metrics.policy_metrics import PolicyMetrics
 from policysched.app.running.metrics.scheduler_metrics import Histogram, SchedulerMetrics, exponential
+from policysched.framework import DeviceWait, DeviceWaitOutcome
 from policysched.framework.post_filter import PostFilterResult
 from policysched.model.policy import decode_policy
 from policysched.pausing import finished
@@ -72,6 +73,27 @@ def test_attempts_are_counted_by_result_and_their_pods_by_how_many_they_took() -
     assert "scheduler_pod_scheduling_attempts_sum 21.0" in lines
     assert 'scheduler_pod_scheduling_sli_duration_seconds_sum{attempts="15+"} 2.5' in lines
     assert "scheduler_pod_scheduled_after_flush_total 1.0" in lines
+
+
+def test_claims_and_waits_for_devices_are_counted_by_driver() -> None:
+    metrics = SchedulerMetrics(StandingClock())
+    for created in (True, False, True):
+        metrics.on_claim_request(created=created)
+    metrics.on_device_wait(DeviceWait("p", ["a", "a", "b"], ["b"], DeviceWaitOutcome.TIMEOUT, 600.0))
+    metrics.on_device_wait(DeviceWait("p", ["b"], ["b"], DeviceWaitOutcome.SUCCESS, 0.05))
+    lines = shown(metrics)
+    assert 'scheduler_resourceclaim_creates_total{status="success"} 2.0' in lines
+    assert 'scheduler_resourceclaim_creates_total{status="failure"} 1.0' in lines
+    allocations = "scheduler_dra_bindingconditions_allocations_total"
+    assert [line for line in lines if line.startswith(allocations)] == [
+        f'{allocations}{{driver="b",profile="p",status="timeout"}} 1.0',
+        f'{allocations}{{driver="b",profile="p",status="success"}} 1.0',
+    ]
+    seconds = "scheduler_dra_bindingconditions_wait_duration_seconds"
+    assert f'{seconds}_count{{driver="a",profile="p",status="timeout"}} 2.0' in lines
+    assert f'{seconds}_bucket{{driver="b",le="0.1",profile="p",status="success"}} 1.0' in lines
+    assert f'{seconds}_bucket{{driver="b",le="409.6",profile="p",status="timeout"}} 0.0' in lines
+    assert f'{seconds}_bucket{{driver="b",le="819.2",profile="p",status="timeout"}} 1.0' in lines
 
 
 def test_moves_and_the_policies_behind_them_are_counted() -> None:

@@ -9,13 +9,20 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.controlplane.plane import ControlPlane
-from tests.e2e.objects import NAME, node, only, pod
+from tests.e2e.objects import NAME, Json, node, only, pod
 from tests.e2e.server import Server
+from tests.e2e.test_devices import V1, claim, claiming, device_class, resource_slice, users
 from tests.e2e.test_serving import ALL_OPEN, Port, serving
 from tests.e2e.waiting import until
 from tests.requeueing.control_plane import KubeScheduler
 
 THEIRS = "kube"
+GPU, SLOW = "example.com/gpu", "slow.example.com"
+OF_CLAIMS = (
+    "resourceclaim_creates",
+    "dra_bindingconditions_allocations",
+    "dra_bindingconditions_wait_duration_seconds",
+)
 FITTING = 5
 SCHEDULED = (("profile", "profile"), ("result", "scheduled"))
 UNSCHEDULABLE = (("profile", "profile"), ("result", "unschedulable"))
@@ -99,6 +106,71 @@ async def test_metrics_are_those_of_kube_scheduler(real_server: Server, control_
         assert values(ours, name, "_count") == values(theirs, name, "_count"), name
     for found in (ours, theirs):
         assert values(found, "scheduling_attempt_duration_seconds", "_count")[SCHEDULED] == FITTING
+
+
+def slow_devices() -> list[Json]:
+    """Two devices that have to be made ready, behind a class of their own."""
+    conditions = {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Failed"]}
+    devices = [{"name": f"d{index}"} | conditions for index in range(2)]
+    pool = {"name": "slow", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": SLOW, "nodeName": "n1", "pool": pool, "devices": devices}
+    selector = {"cel": {"expression": f'device.driver == "{SLOW}"'}}
+    return [
+        {"apiVersion": V1, "kind": "ResourceSlice", "metadata": {"name": "slow"}, "spec": spec},
+        {"apiVersion": V1, "kind": "DeviceClass", "metadata": {"name": "slow"}, "spec": {"selectors": [selector]}},
+    ]
+
+
+def slow_claim(name: str) -> Json:
+    """A claim for one of them."""
+    made = claim(name)
+    made["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = "slow"
+    return made
+
+
+async def driver_says(server: Server, name: str, condition: str) -> None:
+    """Wait until a claim's device counts for its pod, and let the driver say a condition of it."""
+    held = await until(lambda: server.get("ResourceClaim", name), lambda obj: users(obj) and not spoken(obj))
+    [got] = held["status"]["allocation"]["devices"]["results"]
+    told = {
+        "type": condition, "status": "True", "reason": "Said", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }  # fmt: skip
+    said = {key: got[key] for key in ("driver", "pool", "device")} | {"conditions": [told]}
+    await server.patch("ResourceClaim", name, {"status": {"devices": [said]}}, "/status")
+
+
+def spoken(obj: Json) -> bool:
+    """Whether a driver has said something of a claim's devices."""
+    return bool((obj.get("status") or {}).get("devices"))
+
+
+@pytest.mark.controlplane
+async def test_metrics_of_claims_are_those_of_kube_scheduler(real_server: Server, control_plane: ControlPlane) -> None:
+    configuration = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    await real_server.load(node("n1", cpu="16"), device_class(extendedResourceName=GPU), resource_slice("n1", 4))
+    await real_server.load(*slow_devices())
+    with KubeScheduler(control_plane, configuration | {"profiles": [{"schedulerName": THEIRS}]}) as kube:
+        async with serving(real_server.kubeconfig, ALL_OPEN) as (_, port):
+            for name in (THEIRS, NAME):
+                slow = f"{name}-slow"
+                await real_server.load(
+                    pod(f"{name}-extended", scheduler=name, requests={GPU: "2"}),
+                    slow_claim(slow),
+                    claiming(slow, slow, schedulerName=name),
+                )
+                await driver_says(real_server, slow, "Failed")
+                await driver_says(real_server, slow, "Attached")
+                await real_server.placed(f"{name}-extended", slow)
+            ours, theirs = await families(port), await families(Port(kube.port))
+    for metric in OF_CLAIMS:
+        assert shape(ours[metric]) == shape(theirs[metric])
+        counted = [
+            values(found, metric, "_count" if metric.endswith("seconds") else "_total") for found in (ours, theirs)
+        ]
+        assert counted[0] == counted[1], metric
+        assert all(count == 1 for count in counted[0].values()), metric
+        assert len(counted[0]) == (1 if metric == "resourceclaim_creates" else 2)
 
 
 @pytest.mark.controlplane

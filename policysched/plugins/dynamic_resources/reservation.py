@@ -20,7 +20,17 @@ from uuid import NAMESPACE_URL, uuid5
 
 from msgspec.structs import replace
 
-from policysched.framework import Action, ApiError, Change, Cluster, Event, Handle, Resource
+from policysched.framework import (
+    Action,
+    ApiError,
+    Change,
+    Cluster,
+    DeviceWait,
+    DeviceWaitOutcome,
+    Event,
+    Handle,
+    Resource,
+)
 from policysched.model.objects import (
     AllocationResult,
     ConsumerReference,
@@ -34,6 +44,7 @@ from policysched.plugins.dynamic_resources.pod_claims import (
     has_timed_out,
     is_ready_to_bind,
     is_reserved_for,
+    results_of,
     waits_for_binding,
 )
 from policysched.state.resource_claims import ClaimOutOfStepError, UnknownClaimError
@@ -54,6 +65,21 @@ LONGEST_WATCH: Final = 120.0
 
 class BindingError(Exception):
     """A pod's claims cannot be bound, for the reason that the text says."""
+
+    outcome = DeviceWaitOutcome.ERROR
+    """How a wait for devices ends by it."""
+
+
+class DeviceFailedError(BindingError):
+    """A driver says that a device cannot be made ready."""
+
+    outcome = DeviceWaitOutcome.FAILURE
+
+
+class DeviceTimeoutError(BindingError):
+    """A driver has not made a device ready in time."""
+
+    outcome = DeviceWaitOutcome.TIMEOUT
 
 
 class ClaimReservation:
@@ -146,10 +172,13 @@ class ClaimReservation:
 
     async def _create(self, claim: ResourceClaim, handle: Handle) -> ResourceClaim:
         try:
-            return await handle.client.claims.create(claim)
+            created = await handle.client.claims.create(claim)
         except ApiError as error:
+            handle.claim_requested(False)
             why = f"create claim for extended resources {claim.metadata.namespace}/: {error.message}"
             raise BindingError(why) from error
+        handle.claim_requested(True)
+        return created
 
     async def _write(self, claim: ResourceClaim, allocation: AllocationResult | None, handle: Handle) -> ResourceClaim:
         """Write a claim's finalizer, allocation and reservation, again where others wrote to it meanwhile."""
@@ -240,14 +269,31 @@ class ClaimReservation:
                 return
 
     async def _wait_for_devices(self, handle: Handle) -> None:
-        """Wait until the drivers have met the conditions of all devices."""
+        """Wait until the drivers have met the conditions of all devices, and say how long that took."""
         note = f"waiting for binding conditions for device on node {self._node}"
         event = Event(self._pod, "Normal", "BindingConditionsPending", "Scheduling", note, handle.clock.now())
         handle.client.record(event)
-        ends, poll = handle.clock.monotonic() + self._timeout, POLL
+        began, outcome = handle.clock.monotonic(), DeviceWaitOutcome.ERROR
+        try:
+            await self._poll_devices(handle, began + self._timeout)
+            outcome = DeviceWaitOutcome.SUCCESS
+        except BindingError as error:
+            outcome = error.outcome
+            raise
+        finally:
+            handle.devices_awaited(self._wait_of(outcome, handle.clock.monotonic() - began))
+
+    def _wait_of(self, outcome: DeviceWaitOutcome, seconds: float) -> DeviceWait:
+        results = [one for claim in self._claims for one in results_of(claim)]
+        conditional = [one.driver for one in results if one.binding_conditions]
+        return DeviceWait(self._pod.spec.scheduler_name, [one.driver for one in results], conditional, outcome, seconds)
+
+    async def _poll_devices(self, handle: Handle, ends: float) -> None:
+        """Look again and again until all devices are ready."""
+        poll = POLL
         while not self._are_ready(handle.clock.now().timestamp()):
             if handle.clock.monotonic() >= ends:
-                raise BindingError("device binding timeout: context deadline exceeded")
+                raise DeviceTimeoutError("device binding timeout: context deadline exceeded")
             await handle.pause(min(poll, ends - handle.clock.monotonic()))
             poll = min(poll * 1.25, SLOWEST_POLL)
 
@@ -260,10 +306,10 @@ class ClaimReservation:
             self._claims[place] = latest
             failure = binding_failure(latest)
             if failure:
-                raise BindingError(failure)
+                raise DeviceFailedError(failure)
             if not is_ready_to_bind(latest):
                 if has_timed_out(latest, self._timeout, now):
-                    raise BindingError(f"device binding timeout: claim={latest.metadata.name}")
+                    raise DeviceTimeoutError(f"device binding timeout: claim={latest.metadata.name}")
                 return False
         return True
 

@@ -10,12 +10,23 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import ApiError, AssumedPod, Change, Cluster, Handle, Resource, Status
+from policysched.framework import (
+    ApiError,
+    AssumedPod,
+    Change,
+    Cluster,
+    DeviceWait,
+    DeviceWaitOutcome,
+    Handle,
+    Resource,
+    Status,
+)
 from policysched.model.objects import DeviceCondition, Pod, PodExtendedClaimStatus, ResourceClaim
 from policysched.plugins.dynamic_resources.plugin import DynamicResources
 from policysched.plugins.dynamic_resources.reservation import ATTEMPTS, FINALIZER, share_ids
 from tests.build import node, pod
 from tests.plugins.dynamic_resources.objects import (
+    DRIVER,
     allocated,
     changed,
     claim,
@@ -138,7 +149,18 @@ class Binding:
         self.client.claims = self.server  # type: ignore[assignment]
         self.changes: list[Change] = []
         pause: Callable[[float], Awaitable[None]] = self.clock.pause
-        self.handle = Handle(self.client, self.clock, pause, {}, self._activate, changed=self.changes.append)
+        self.requested: list[bool] = []
+        self.waits: list[DeviceWait] = []
+        self.handle = Handle(
+            self.client,
+            self.clock,
+            pause,
+            {},
+            self._activate,
+            changed=self.changes.append,
+            claim_requested=self.requested.append,
+            devices_awaited=self.waits.append,
+        )
         self.activated: list[str] = []
 
     def _activate(self, identities: Any) -> None:
@@ -307,6 +329,9 @@ async def test_binding_waits_for_the_conditions_of_devices() -> None:
     assert (event.reason, event.action, event.note) == (
         "BindingConditionsPending", "Scheduling", "waiting for binding conditions for device on node n1",
     )  # fmt: skip
+    [wait] = one.waits
+    assert (wait.drivers, wait.conditional, wait.seconds) == ([DRIVER], [DRIVER], one.clock.seconds)
+    assert wait.outcome is DeviceWaitOutcome.SUCCESS
 
 
 async def test_a_device_that_fails_or_is_late_ends_the_binding() -> None:
@@ -322,6 +347,19 @@ async def test_a_device_that_fails_or_is_late_ends_the_binding() -> None:
     gone.clock.on_pause = lambda: gone.around.drop(gone.held())
     gone.reserve()
     assert await gone.pre_bind() == 'could not find ResourceClaim "default/c"'
+    outcomes = [wait.outcome.value for of in (one, late, gone) for wait in of.waits]
+    assert outcomes == ["failure", "timeout", "error"]
+    assert late.waits[0].seconds == late.clock.seconds >= 10
+
+
+async def test_a_wait_for_devices_that_is_cancelled_is_told() -> None:
+    one = Binding(waiting_world(), claiming("c"), "n1")
+    one.reserve()
+    task = asyncio.create_task(one.pre_bind())
+    one.clock.on_pause = task.cancel
+    await asyncio.wait((task,))
+    assert task.cancelled()
+    assert [wait.outcome for wait in one.waits] == [DeviceWaitOutcome.ERROR]
 
 
 def extended(**requests: str) -> Pod:
@@ -339,6 +377,7 @@ async def test_the_special_claim_is_made_written_and_told() -> None:
     assert devices_of(made.status.allocation) == ["n1/d1", "n1/d2"]
     assert [one.name for one in made.spec.devices.requests] == ["container-0-request-0"]
     assert one.server.told is not None
+    assert one.requested == [True]
     assert one.server.told.resource_claim_name == "p-extended-resources-x"
     assert [one.request_name for one in one.server.told.request_mappings] == ["container-0-request-0"]
     assert one.around.resource_claims.in_flight == 0
@@ -362,6 +401,7 @@ async def test_a_special_claim_that_cannot_be_made_fails_the_binding() -> None:
     one.server.errors["create"] = [ApiError(403, "Forbidden", "no")]
     one.reserve()
     assert await one.pre_bind() == "create claim for extended resources default/: no"
+    assert one.requested == [False]
     await one.give_up()
     assert one.server.wrote == []
     one = Binding(around, extended(), "n1")

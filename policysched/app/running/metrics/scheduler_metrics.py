@@ -2,7 +2,7 @@
 
 An observer counts with plain numbers as it hears of pods, and samples are made of them only when somebody asks for the
 metrics; so what it costs does not show beside a decision. The rest is read off the queue and the cluster when asked.
-No series is about one pod. docs/endpoints.md says which of kube-scheduler's metrics are not here, and why.
+No series is about one pod. docs/metrics.md says which of kube-scheduler's metrics are not here, and why.
 
 Source: pkg/scheduler/metrics/metrics.go, pkg/scheduler/schedule_one.go.
 """
@@ -23,7 +23,7 @@ from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from policysched.framework import Clock, PostFilterResult, Status, WaitingPod
+from policysched.framework import Clock, DeviceWait, PostFilterResult, Status, WaitingPod
 from policysched.framework.plugin import PREFIX
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.observer import Attempt, AttemptResult, Observer
@@ -158,6 +158,14 @@ class SchedulerMetrics(Observer, Collector):
             ("result",),
             of_attempts,
         )
+        self._device_seconds = Histogram(
+            "scheduler_dra_bindingconditions_wait_duration_seconds",
+            "[ALPHA] Time in seconds spent waiting for BindingConditions to be satisfied during PreBind.",
+            ("profile", "driver", "status"),
+            exponential(0.1, 2, 14),
+        )
+        self._device_waits: Counter[Labels] = Counter()
+        self._claims: Counter[Labels] = Counter()
         self._incoming: Counter[Labels] = Counter()
         self._after_flush = 0
         self._asked: tuple[Counter[Labels], dict[int, _Asked]] = Counter(), {}
@@ -226,6 +234,18 @@ class SchedulerMetrics(Observer, Collector):
         """Count how long a pod waited at Permit."""
         self._permit_seconds.observe(("Success" if status is None else status.code.text,), seconds)
 
+    def on_claim_request(self, *, created: bool) -> None:
+        """Count a claim that was asked for."""
+        self._claims["success" if created else "failure",] += 1
+
+    def on_device_wait(self, wait: DeviceWait) -> None:
+        """Count a wait for each device of the pod: its time for all, an allocation for those with conditions."""
+        status = wait.outcome.value
+        for driver in wait.drivers:
+            self._device_seconds.observe((wait.profile, driver, status), wait.seconds)
+        for driver in wait.conditional:
+            self._device_waits[wait.profile, driver, status] += 1
+
     def collect(self) -> Iterator[MetricFamily]:
         """Make samples; it may be asked from any thread."""
         yield make_counters(
@@ -255,6 +275,19 @@ class SchedulerMetrics(Observer, Collector):
             ("plugin", "extension_point", "profile"),
             {labels: count for labels, count in self.evaluations().items() if labels[1] != ALONE},
         )
+        yield make_counters(
+            "scheduler_resourceclaim_creates",
+            "[ALPHA] Number of ResourceClaims creation requests within scheduler",
+            ("status",),
+            self._claims,
+        )
+        yield make_counters(
+            "scheduler_dra_bindingconditions_allocations",
+            "[ALPHA] Number of allocations using devices with BindingConditions, counted per driver per scheduling "
+            "attempt",
+            ("profile", "driver", "status"),
+            self._device_waits,
+        )
         for histogram in (
             self._attempt_seconds,
             self._algorithm_seconds,
@@ -262,6 +295,7 @@ class SchedulerMetrics(Observer, Collector):
             self._pod_seconds,
             self._victims,
             self._permit_seconds,
+            self._device_seconds,
         ):
             yield histogram.collect()
 
