@@ -22,7 +22,18 @@ TEXTS = sorted(
 ) + [ROOT / name for name in ("README.md", "CHANGELOG.md", "Makefile", "Dockerfile", "pyproject.toml", ".ci/run")]
 # Written so that the patterns do not fit themselves.
 FORBIDDEN = re.compile(r"\bTO[D]O\b|\bFIX[M]E\b|\bXX[X]\b|NotImplemented[E]rror|/wor[k]/|/roo[t]/|/home/[a-z]+/")
-BELOW_THE_EDGE = ("language", "model", "state", "framework", "rules", "plugins", "schedule", "sandbox")
+BELOW_THE_EDGE = (
+    "language",
+    "cel",
+    "model",
+    "devices",
+    "state",
+    "framework",
+    "rules",
+    "plugins",
+    "schedule",
+    "sandbox",
+)
 LOWER = [path for path in MODULES if path.relative_to(PACKAGE).parts[0] in BELOW_THE_EDGE]
 _CHANCE = ("random", "choice", "randint", "shuffle", "sample", "time", "monotonic", "sleep", "urandom")
 CLOCKS = {"time", "socket", "requests", "secrets", "ssl", "urllib.request", "http.client"}

@@ -10,8 +10,8 @@ point; nothing else fails. Points that belong to the scheduling cycle answer at 
 
 What a plugin answers may depend on any field of the pod, and on anything else: it is asked anew about each pod. One
 that has an attribute `reads`, an `Aspect`, says more: its Filter and Score depend on nothing but these aspects of the
-node at hand and the fields of the pod that make its class, `schedule.cycle.classes`. Then a node that has not changed
-in them is not asked about again for the next pod of the class. All other methods are called for each pod all the same.
+node at hand and the fields of the pod that make its class, `schedule.cycle.pod_classes`. Then a node that has not
+changed in them is not asked about again for the next pod of the class. All other methods are called for each pod.
 
 Source: k8s.io/kube-scheduler/framework/interface.go, v0.36.
 """

@@ -1,7 +1,7 @@
 """The functions of the language: signatures, and for each the type checking of its calls.
 
 In comes a call as a syntax tree, out comes its typed graph or a diagnostic. One module a subject; what functions
-compute is in `evaluation`, once over columns and once for plain values.
+compute is in `language.evaluation`, once over columns and once for plain values.
 """
 
 from __future__ import annotations
