@@ -68,8 +68,13 @@ def print_parts(parts: Iterable[RenderableType]) -> None:
     for part in parts:
         if isinstance(part, Table):
             out.print()
-        # A line of text stays one line where a program may read it.
-        out.print(part, soft_wrap=not (out.is_terminal or isinstance(part, Table)))
+        if out.is_terminal:
+            out.print(part)
+            continue
+        # Where a program may read it a line of text stays one line, and no line of a table ends with blanks.
+        with out.capture() as printed:
+            out.print(part, soft_wrap=not isinstance(part, Table))
+        typer.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
 
 
 def say(text: str, *, stderr: bool = False) -> None:

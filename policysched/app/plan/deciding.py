@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_field
 from functools import cached_property
 from typing import Final
 
@@ -17,6 +18,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from policysched.app.plan.causes import POLICY, cause
 from policysched.app.plan.reading import ClusterObjects, ReadPod, workload_of
 from policysched.app.plan.results import Effect, PodEffect
 from policysched.framework.profile import Profile
@@ -31,7 +33,6 @@ from policysched.schedule.live_dry_run import post_filtered
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import pod_id
 
-POLICY: Final = "SchedulingPolicy/"
 TELL_EVERY: Final = 256
 Keys = tuple[Hashable, Hashable]
 """The keys of a pod's class without and with the change."""
@@ -46,6 +47,8 @@ class Landing:
     node: str
     ties: int = 1
     reason: str = ""
+    by: str = ""
+    """What decides that it lands there and not where it landed without the change, see `causes`."""
 
 
 class ClusterSide:
@@ -81,8 +84,8 @@ class ClusterSide:
         """Return the key of the class of one of its schedulers' pods, as it is when it waits."""
         return self._engine(pod).key(pod)
 
-    def landing(self, pod: Pod, key: Hashable, *prefer: str) -> Landing:
-        """Say where a pod lands that waits, and is not on the cluster at the moment.
+    def landing(self, pod: Pod, key: Hashable, *prefer: str) -> tuple[Landing, Decision]:
+        """Say where a pod lands that waits, and is not on the cluster at the moment; with the decision.
 
         Args:
             pod: the pod.
@@ -91,25 +94,31 @@ class ClusterSide:
         """
         decision = self._engine(pod).decide(pod, key)
         self._look(key, decision.evaluation)
-        return self._landing(decision, *prefer)
+        return self._landing(decision, *prefer), decision
 
-    def queued(self, one: ReadPod, prefer: str) -> Landing:
-        """Say where a pod that waits lands, and keep it there."""
+    def queued(self, one: ReadPod, told: Landing | None) -> Landing:
+        """Say where a pod that waits lands, and keep it there.
+
+        Args:
+            one: the pod.
+            told: where it lands without the change, None where that is what is asked.
+        """
         pod, engine = as_waiting(one.pod), self._engine(one.pod)
         self.cluster.nominations.discard(pod_id(pod))
         key = engine.key(pod)
         lost: Hashable = (key, self.cluster.journal.position, pod.spec.priority, pod.spec.scheduler_name)
-        if lost in self._lost:
-            return self._lost[lost]
-        decision = engine.decide(pod, key)
-        self._look(key, decision.evaluation)
-        if decision.row < 0 and not decision.failed and self._make_room(engine, decision):
-            decision = engine.decide(pod)
-        landing = self._landing(decision, prefer)
+        landing, decision = self._lost.get(lost), engine.decide(pod, key)
+        if landing is None:
+            self._look(key, decision.evaluation)
+            if decision.row < 0 and not decision.failed and self._make_room(engine, decision):
+                decision = engine.decide(pod)
+            landing = self._landing(decision, "" if told is None else told.node)
+        if not landing.node:
+            self._lost[lost] = landing
+        if told is not None and landing.node != told.node:
+            landing = replace_field(landing, by=cause(decision, told.node, landing.node))
         if landing.node:
             self.cluster.assume(pod, self.cluster.nodes.row_of[landing.node], one.resources)
-        else:
-            self._lost[lost] = landing
         return landing
 
     def order(self, pods: Iterable[ReadPod]) -> list[ReadPod]:
@@ -258,12 +267,14 @@ class Comparing:
         for cluster in clusters:
             cluster.remove_pod(identity)
         try:
-            before = self.before.landing(pod, keys[0], one.pod.spec.node_name)
-            after = self.after.landing(pod, keys[1], before.node, one.pod.spec.node_name)
+            before, old = self.before.landing(pod, keys[0], one.pod.spec.node_name)
+            after, new = self.after.landing(pod, keys[1], before.node, one.pod.spec.node_name)
+            if before.node != after.node:
+                after = replace_field(after, by=cause(new, before.node, after.node, old))
         finally:
             for cluster in clusters:
                 cluster.set_pod(one.pod, one.resources)
-        self._compare(two.pod, before, after)
+        self._compare(two.pod, before, after, runs=True)
 
     def _waiting(self, keys: list[str]) -> None:
         """Let both queues run, the one without the change first: where nodes tie, the other follows it."""
@@ -294,8 +305,7 @@ class Comparing:
         for key, one in settled.items():
             yield key, Landing(one.pod.spec.node_name)
         for one in side.order(one for key, one in there.items() if key not in settled):
-            known = told.get(one.pod.key)
-            yield one.pod.key, side.queued(one, known.node if known is not None else "")
+            yield one.pod.key, side.queued(one, told.get(one.pod.key))
 
     def _victims(self) -> None:
         before, after = self.before.victims, self.after.victims
@@ -306,7 +316,7 @@ class Comparing:
                 both = (stays, gone) if effect is Effect.PREEMPTED else (gone, stays)
                 self._tell(pods[key].pod, effect, *both)
 
-    def _compare(self, pod: Pod, before: Landing, after: Landing) -> None:
+    def _compare(self, pod: Pod, before: Landing, after: Landing, *, runs: bool = False) -> None:
         if before.node == after.node:
             return
         effect = Effect.MOVES
@@ -314,9 +324,11 @@ class Comparing:
             effect = Effect.UNSCHEDULABLE
         elif not before.node:
             effect = Effect.SCHEDULABLE
-        self._tell(pod, effect, before, after)
+        elif runs and after.node == pod.spec.node_name:
+            effect = Effect.STAYS
+        self._tell(pod, effect, before, after, runs=runs)
 
-    def _tell(self, pod: Pod, effect: Effect, before: Landing, after: Landing) -> None:
-        self.effects.append(
-            PodEffect(pod.key, workload_of(pod), effect, before.node, after.node, after.ties, after.reason)
-        )
+    def _tell(self, pod: Pod, effect: Effect, before: Landing, after: Landing, *, runs: bool = False) -> None:
+        place, named = pod.spec.node_name or "", workload_of(pod)
+        nodes = before.node, after.node
+        self.effects.append(PodEffect(pod.key, named, effect, *nodes, after.ties, after.reason, place, runs, after.by))

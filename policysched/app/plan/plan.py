@@ -15,6 +15,7 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME
 from policysched.app.configuration.reading import ConfigurationInput
 from policysched.app.dry_run.dry_run import Measure, Numbers, measure, seconds_at
+from policysched.app.plan.causes import POLICY
 from policysched.app.plan.change import (
     InForce,
     PlannedChange,
@@ -23,7 +24,8 @@ from policysched.app.plan.change import (
     profiles_of,
     standing_policies,
 )
-from policysched.app.plan.deciding import POLICY, ClusterSide, Comparing, Keys, Progress
+from policysched.app.plan.deciding import ClusterSide, Comparing, Keys, Progress
+from policysched.app.plan.demand import excesses
 from policysched.app.plan.reading import read_objects
 from policysched.app.plan.results import Effect, Plan
 from policysched.framework import SKIP, MetricAnswer, Wanted
@@ -143,6 +145,7 @@ def _told(change: PlannedChange, sides: _Sides, progress: Progress) -> Plan:
         (*change.notes, *sides.problems, *_unasked(before.profiles, after.profiles)),
         interrupted=found.unseen > 0,
         unseen=found.unseen,
+        over=excesses(found.effects, found.after.cluster, found.after.objects.pods),
     )
 
 

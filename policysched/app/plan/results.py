@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
 EXAMPLES: Final = 3
+NEW_NODE: Final = "a new node"
+NEW_NODE_SCORE: Final = f"{NEW_NODE}: score of "
+"""How a cause begins that is the score of a node which is not there without the change."""
 
 
 class Effect(StrEnum):
-    """What a change would do to a pod."""
+    """What a change would do to a pod, as programs read it; `said` is what people do."""
 
     UNSCHEDULABLE = "unschedulable"
-    """It has a node or would get one, and would get none."""
+    """It would get no node, and gets one today."""
     SCHEDULABLE = "schedulable"
     """It would get a node, and gets none today."""
     MOVES = "moves"
-    """It would land on another node."""
+    """It would land on another node than today."""
+    STAYS = "stays"
+    """It would land on the node where it runs, and today on another one."""
     PREEMPTED = "preempted"
     """It would have to make room for a pending pod, and does not today."""
     SPARED = "spared"
@@ -29,15 +34,21 @@ class Effect(StrEnum):
     REMOVED = "removed"
     """It is one of fewer replicas, or it is not decided about any more."""
 
+    @property
+    def said(self) -> str:
+        """What it is to a pod, in words."""
+        return _SAID[self]
+
 
 _SAID: Final = {
-    Effect.UNSCHEDULABLE: "become unschedulable",
-    Effect.SCHEDULABLE: "become schedulable",
-    Effect.MOVES: "move",
+    Effect.UNSCHEDULABLE: "would get no node",
+    Effect.SCHEDULABLE: "would get a node",
+    Effect.MOVES: "would land elsewhere",
+    Effect.STAYS: "would land where it runs",
     Effect.PREEMPTED: "would be preempted",
-    Effect.SPARED: "would not be preempted any more",
-    Effect.ADDED: "are added",
-    Effect.REMOVED: "are removed",
+    Effect.SPARED: "would not be preempted",
+    Effect.ADDED: "would be added",
+    Effect.REMOVED: "would be removed",
 }
 
 
@@ -56,6 +67,12 @@ class PodEffect:
     """How many nodes are as good for it as that one."""
     reason: str = ""
     """Why it gets none."""
+    node: str = ""
+    """Where it is; empty where it waits."""
+    runs: bool = False
+    """Whether it goes on running there: the sides are where it would land if it came again."""
+    by: str = ""
+    """What decides it, in the same words for many pods; empty where other pods took or left room."""
 
     @property
     def namespace(self) -> str:
@@ -70,29 +87,43 @@ class PodEffect:
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
         told = {
-            "pod": self.pod, "workload": self.workload, "effect": str(self.effect), "before": self.before,
-            "after": self.after, "ties": self.ties if self.ties > 1 else 0, "reason": self.reason,
+            "pod": self.pod, "workload": self.workload, "effect": str(self.effect), "node": self.node,
+            "runs": self.runs, "before": self.before, "after": self.after,
+            "ties": self.ties if self.ties > 1 else 0, "by": self.by, "reason": self.reason,
         }  # fmt: skip
         return {key: value for key, value in told.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadEffect:
-    """What a change would do to the pods of one workload."""
+    """What a change would do to the pods of one workload for one cause."""
 
     workload: str
     effect: Effect
     pods: int
     examples: tuple[PodEffect, ...]
+    by: str = ""
+    """What decides it, see `PodEffect`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """A resource of which a node would be asked for more than it has, as quantities."""
+
+    resource: str
+    asked: str
+    allocatable: str
 
 
 @dataclass(frozen=True, slots=True)
 class NodeEffect:
-    """How many pods a node would lose and gain."""
+    """How many pods would no longer land on a node, and how many would, each of them by itself."""
 
     node: str
     loses: int
     gains: int
+    over: tuple[Excess, ...] = ()
+    """What it would be asked for and does not have if all of them landed there: they cannot all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +144,8 @@ class Plan:
     interrupted: bool = False
     unseen: int = 0
     """How many pods were not looked at because it was interrupted, where that is known."""
+    over: Mapping[str, tuple[Excess, ...]] = field(default_factory=dict)
+    """What nodes would be asked for and do not have if all pods landed where each lands by itself."""
 
     @property
     def changes(self) -> bool:
@@ -125,19 +158,34 @@ class Plan:
         return Counter(one.effect for one in self.effects)
 
     @property
+    def running(self) -> int:
+        """How many of the pods that it is about run, and go on running where they are."""
+        return sum(one.runs for one in self.effects)
+
+    @property
+    def _again(self) -> str:
+        if not self.running:
+            return ""
+        return " if it came again" if len(self.effects) == 1 else " if they came again"
+
+    @property
     def summary(self) -> str:
         """All of it in one sentence."""
         total = f"{self.pods:,} {'pod' if self.pods == 1 else 'pods'}"
         if not self.effects:
             text = f"nothing would change for {total}"
         else:
-            parts = [f"{self.counts[effect]:,} {_SAID[effect]}" for effect in Effect if self.counts[effect]]
+            parts = [f"{self.counts[effect]:,} {effect.said}" for effect in Effect if self.counts[effect]]
             lost = sum(one.effect is Effect.ADDED and not one.after for one in self.effects)
-            parts += [f"{lost:,} of those added get no node"] if lost else []
-            text = f"of {total} " + ", ".join(parts)
-            hurt = [one for one in self.workloads if one.effect is Effect.UNSCHEDULABLE]
+            parts += [f"{lost:,} of those added would get no node"] if lost else []
+            text = f"of {total} {', '.join(parts)}" + self._again
+            newer = sum(one.by.startswith(NEW_NODE_SCORE) for one in self.effects)
+            text += f", {newer:,} of them only because a new node scores higher" if newer else ""
+            hurt: Counter[str] = Counter()
+            for one in self.workloads:
+                hurt.update({one.workload: one.pods} if one.effect is Effect.UNSCHEDULABLE else {})
             if hurt:
-                text += f": {', '.join(f'{one.workload} ({one.pods:,})' for one in hurt[:EXAMPLES])}"
+                text += f": no node for {', '.join(f'{name} ({pods:,})' for name, pods in hurt.most_common(EXAMPLES))}"
                 text += " …" if len(hurt) > EXAMPLES else ""
         if self.interrupted:
             text += "; interrupted" + (f", {self.unseen:,} pods were not looked at" if self.unseen else "")
@@ -145,23 +193,25 @@ class Plan:
 
     @property
     def workloads(self) -> Sequence[WorkloadEffect]:
-        """The effects by workload, the gravest and largest first; many pods without one are told together."""
+        """The effects by workload and cause, the gravest and largest first; many pods without one are told together."""
         alone = Counter((one.effect, one.namespace) for one in self.effects if one.is_alone)
-        found: dict[tuple[Effect, str], list[PodEffect]] = {}
+        found: dict[tuple[Effect, str, str], list[PodEffect]] = {}
         for one in self.effects:
             many = one.is_alone and alone[one.effect, one.namespace] > EXAMPLES
             name = f"{one.namespace}/* (Pod)" if many else one.workload
-            found.setdefault((one.effect, name), []).append(one)
+            found.setdefault((one.effect, name, one.by), []).append(one)
         order = list(Effect)
-        ranked = sorted(found.items(), key=lambda item: (order.index(item[0][0]), -len(item[1]), item[0][1]))
-        return [WorkloadEffect(name, effect, len(pods), tuple(pods[:EXAMPLES])) for (effect, name), pods in ranked]
+        ranked = sorted(found.items(), key=lambda item: (order.index(item[0][0]), -len(item[1]), item[0][1:]))
+        return [
+            WorkloadEffect(name, effect, len(pods), tuple(pods[:EXAMPLES]), by) for (effect, name, by), pods in ranked
+        ]
 
     @property
     def nodes(self) -> Sequence[NodeEffect]:
-        """The nodes that would lose or gain pods, the largest difference first."""
+        """The nodes on which fewer or more pods would land, the largest difference first."""
         loses: Counter[str] = Counter(one.before for one in self.effects if one.before)
         gains: Counter[str] = Counter(one.after for one in self.effects if one.after)
-        found = [NodeEffect(name, loses[name], gains[name]) for name in {*loses, *gains}]
+        found = [NodeEffect(name, loses[name], gains[name], self.over.get(name, ())) for name in {*loses, *gains}]
         return sorted(found, key=lambda one: (-abs(one.gains - one.loses), -one.gains - one.loses, one.node))
 
     def to_dict(self) -> dict[str, Any]:
@@ -171,10 +221,13 @@ class Plan:
             "changes": self.changes,
             "pods": self.pods,
             "counts": {str(effect): self.counts[effect] for effect in Effect if self.counts[effect]},
+            "runningPods": self.running,
             "workloads": [
-                {"workload": one.workload, "effect": str(one.effect), "pods": one.pods} for one in self.workloads
+                {"workload": one.workload, "effect": str(one.effect), "pods": one.pods}
+                | ({"by": one.by} if one.by else {})
+                for one in self.workloads
             ],
-            "nodes": [{"node": one.node, "loses": one.loses, "gains": one.gains} for one in self.nodes],
+            "nodes": [_node_dict(one) for one in self.nodes],
             "effects": [one.to_dict() for one in self.effects],
             "idlePolicies": list(self.idle_policies),
             "otherPods": self.others,
@@ -184,3 +237,12 @@ class Plan:
             "interrupted": self.interrupted,
             "unseenPods": self.unseen,
         }
+
+
+def _node_dict(one: NodeEffect) -> dict[str, Any]:
+    told: dict[str, Any] = {"node": one.node, "loses": one.loses, "gains": one.gains}
+    if one.over:
+        told["over"] = {
+            excess.resource: {"asked": excess.asked, "allocatable": excess.allocatable} for excess in one.over
+        }
+    return told

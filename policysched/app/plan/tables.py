@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from policysched.app.dry_run.tables import plain_table
-from policysched.app.plan.results import Plan, PodEffect
+from policysched.app.plan.results import NodeEffect, Plan, PodEffect
 from policysched.visible import visible
 
 LIMIT: Final = 20
@@ -19,16 +19,28 @@ LIMIT: Final = 20
 def plan_parts(told: Plan) -> Iterator[RenderableType]:
     """Show a plan part by part."""
     yield Text(visible(told.summary), "bold")
+    if told.running:
+        one = told.running == 1
+        yield Text(
+            f"{told.running:,} of these {'runs, and stays where it is' if one else 'run, and stay where they are'}"
+        )
     workloads = told.workloads
     if workloads:
         rows = [
-            [one.workload, str(one.effect), str(one.pods), "; ".join(map(_example, one.examples))] for one in workloads
+            [one.workload, one.effect.said, str(one.pods), one.by, "; ".join(map(_example, one.examples))]
+            for one in workloads
         ]
-        yield _table("Workloads", ["workload", "effect", "pods", "for example"], rows, range(2, 3))
+        columns = ["workload", "effect", "pods", "decided by", "for example, today → then"]
+        yield _table("Workloads", columns, rows, range(2, 3))
     nodes = told.nodes
     if nodes:
-        rows = [[one.node, str(one.loses), str(one.gains), f"{one.gains - one.loses:+d}"] for one in nodes]
-        yield _table("Nodes", ["node", "loses", "gains", "in all"], rows, range(1, 4))
+        over = any(one.over for one in nodes)
+        rows = [
+            [one.node, str(one.loses), str(one.gains), f"{one.gains - one.loses:+d}", *([_over(one)] if over else [])]
+            for one in nodes
+        ]
+        columns = ["node", "land today", "then", "difference", *(["not all of them fit"] if over else [])]
+        yield _table("Nodes, each pod decided by itself", columns, rows, range(1, 4))
     if told.idle_policies:
         rows = [list(one.split(": ", 1)) for one in told.idle_policies]
         yield _table("Policies that decide nothing", ["policy", "why"], rows)
@@ -47,8 +59,13 @@ def _table(title: str, columns: list[str], rows: list[list[str]], numbers: range
     return table
 
 
+def _over(one: NodeEffect) -> str:
+    return ", ".join(f"{excess.asked} of {excess.allocatable} {excess.resource}" for excess in one.over)
+
+
 def _example(one: PodEffect) -> str:
     name = one.pod.partition("/")[2]
+    name += f" (on {one.node})" if one.runs and one.node != one.before else ""
     ways = f"{one.before or 'nowhere'} → {one.after or 'nowhere'}"
     ties = f", one of {one.ties} as good" if one.ties > 1 else ""
     return f"{name}: {ways}{ties}" + (f" ({one.reason})" if one.reason else "")

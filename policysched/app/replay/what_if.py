@@ -14,6 +14,7 @@ from typing import Any
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.configuration.reading import ConfigurationInput, load_configuration
 from policysched.app.dry_run.dry_run import compile_policies, decode_policies
+from policysched.app.plan.causes import cause
 from policysched.app.plan.deciding import Landing
 from policysched.app.plan.reading import workload_of
 from policysched.app.plan.results import Effect, Plan, PodEffect
@@ -184,7 +185,8 @@ def _effect(told: Decided, engine: Engine) -> PodEffect | None:
         effect = Effect.UNSCHEDULABLE
     elif not before.node:
         effect = Effect.SCHEDULABLE
-    return PodEffect(pod.key, workload_of(pod), effect, before.node, after.node, after.ties, after.reason)
+    by = cause(decision, before.node, after.node)
+    return PodEffect(pod.key, workload_of(pod), effect, before.node, after.node, after.ties, after.reason, by=by)
 
 
 def _landing(decision: Decision, prefer: str) -> Landing:

@@ -63,7 +63,10 @@ def test_plan_tells_which_pods_a_policy_moves_and_which_get_no_node() -> None:
     assert told(objects, policies=[KEEP]) == {("big", "moves", "n1", "n2")}
     full = [node("n1"), node("n2"), owned(bound("a", "n1", 1)), pod("wait", 1)]
     found = policysched.plan(ours(full), policies=[KEEP])
-    assert found.summary == "of 2 pods 2 become unschedulable: default/wait (Pod) (1), default/web (Deployment) (1)"
+    assert found.summary == (
+        "of 2 pods 2 would get no node if they came again: "
+        "no node for default/wait (Pod) (1), default/web (Deployment) (1)"
+    )
     assert found.effects[0].reason.startswith("0/2 nodes are available: 2 policy keep/r")
     assert list(found.nodes) == [NodeEffect("n1", 1, 0), NodeEffect("n2", 1, 0)]
 
@@ -94,7 +97,7 @@ def test_plan_places_more_replicas_and_takes_fewer_away() -> None:
     assert told(objects, replicas={"web": 3}) == {("a-plan-1", "added", "", "n1"), ("a-plan-2", "added", "", "n1")}
     assert told(objects, replicas={"default/web": 0}) == {("a", "removed", "n1", "")}
     found = policysched.plan(ours(objects), replicas={"web": 9})
-    assert "5 of those added get no node" in found.summary
+    assert "5 of those added would get no node" in found.summary
 
 
 def test_plan_says_that_a_tie_decides_nothing() -> None:
@@ -107,7 +110,7 @@ def test_plan_says_that_a_tie_decides_nothing() -> None:
 def test_pod_that_has_to_leave_a_better_node_lands_where_it_runs_if_that_is_as_good(place: str) -> None:
     large = {**node("n0"), "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "110"}}}
     objects = [large, *(node(f"n{number}", labels=SSD) for number in range(1, 6)), bound("a", place, 1)]
-    assert told(objects, policies=[KEEP]) == {("a", "moves", "n0", place)}
+    assert told(objects, policies=[KEEP]) == {("a", "stays", "n0", place)}
 
 
 @pytest.mark.parametrize(
@@ -115,7 +118,7 @@ def test_pod_that_has_to_leave_a_better_node_lands_where_it_runs_if_that_is_as_g
     [
         (0, 0, set()),
         (0, 1, {("a", "moves", "n2", "n1")}),
-        (1, 0, {("a", "moves", "n1", "n2")}),
+        (1, 0, {("a", "stays", "n1", "n2")}),
         (1, 7, set()),
     ],
 )
@@ -138,7 +141,7 @@ def test_plan_tells_many_pods_without_a_controller_together() -> None:
         ("default/* (Pod)", 5),
         ("default/web (Deployment)", 1),
     ]
-    assert found.summary.endswith(": default/* (Pod) (5), default/web (Deployment) (1)")
+    assert found.summary.endswith(": no node for default/* (Pod) (5), default/web (Deployment) (1)")
 
 
 def test_plan_names_policies_that_decide_nothing() -> None:

@@ -24,7 +24,10 @@ def test_plan_exits_as_diff_does(command: Command) -> None:
     assert command("plan", "--cluster", "cluster.yaml").code == 0
     done = command("plan", "--cluster", "cluster.yaml", "--policy", "keep.yaml")
     assert (done.code, done.problem) == (1, "")
-    assert done.out.startswith("of 1 pod 1 become unschedulable: default/a (Pod) (1)\n")
+    assert done.out.startswith(
+        "of 1 pod 1 would get no node if it came again: no node for default/a (Pod) (1)\n"
+        "1 of these runs, and stays where it is\n"
+    )
 
 
 @pytest.mark.usefixtures("cluster")
@@ -33,8 +36,31 @@ def test_plan_prints_values_and_markdown(command: Command) -> None:
     told = json.loads(command(*ask, "json").out)
     assert (told["counts"], told["pods"]) == ({"unschedulable": 1}, 1)
     done = command(*ask, "markdown")
-    assert "| workload | effect | pods | for example |" in done.out
-    assert command(*ask, "github").out.startswith("::notice title=plan::of 1 pod 1 become unschedulable")
+    assert "| workload | effect | pods | decided by | for example, today → then |" in done.out
+    assert command(*ask, "github").out.startswith("::notice title=plan::of 1 pod 1 would get no node if it came again")
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("output", ["table", "json", "yaml", "markdown", "github"])
+def test_every_format_says_that_what_runs_stays(command: Command, output: str) -> None:
+    done = command("plan", "--cluster", "cluster.yaml", "--policy", "keep.yaml", "-o", output)
+    assert "if it came again" in done.out
+    assert {"json": '"runs": true', "yaml": "runs: true"}.get(
+        output, "1 of these runs, and stays where it is"
+    ) in done.out
+
+
+def test_piped_tables_have_no_blanks_at_the_ends_of_lines(command: Command, write: Write) -> None:
+    pods = [bound(f"p{number}", "n1", "50m") for number in range(25)]
+    for number, one in enumerate(pods):
+        one["metadata"]["namespace"] = f"team-{number}"
+    write("cluster.yaml", yaml.dump_all(ours([node("n1"), *pods])))
+    write("off.yaml", yaml.dump(policy("off", **requiring('node.labels["disk"] == "ssd"'))))
+    done = command("plan", "--cluster", "cluster.yaml", "--policy", "off.yaml")
+    lines = done.out.splitlines()
+    assert "Workloads" in lines
+    assert "… and 5 more" in lines
+    assert [line for line in lines if line != line.rstrip()] == []
 
 
 @pytest.mark.usefixtures("cluster")

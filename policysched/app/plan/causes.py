@@ -1,0 +1,103 @@
+"""Say in a few words what decides that a pod would land on another node with a change, so that pods can be grouped.
+
+It looks at the node of either side alone: what keeps the pod off it, or which plugin's score puts it behind. Nothing is
+decided again, so it is to be asked before the cluster changes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final
+
+from policysched.app.plan.results import NEW_NODE, NEW_NODE_SCORE
+from policysched.framework import Status
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT
+
+POLICY: Final = "SchedulingPolicy/"
+NODE_GOES: Final = "the node goes"
+SCORE: Final = "score of "
+FIT: Final = "NodeResourcesFit"
+
+Leads = dict[tuple[int, str], int]
+"""How far each plugin puts one node ahead of another, by tier and plugin."""
+
+
+def cause(after: Decision, here: str, there: str, before: Decision | None = None) -> str:
+    """Say what decides that a pod lands on one node without a change and on another one with it.
+
+    Args:
+        after: The decision with the change.
+        here: Its node without the change; empty where it gets none.
+        there: Its node with the change; empty where it gets none.
+        before: The decision without the change, where it is still of the cluster as it is.
+
+    Missing: empty where neither node says it, because other pods took or left room.
+    """
+    if here and not _is_there(after, here):
+        return NODE_GOES
+    against = _against(after, here)
+    if against or not there:
+        return against
+    if before is None:
+        return _by_score(after, here, there, {}, "") if here else ""
+    lifted = _against(before, there)
+    if lifted:
+        return f"no longer {lifted}"
+    came = "" if _is_there(before, there) else NEW_NODE
+    return _by_score(after, here, there, _leads(before, there, here), came) if here else came
+
+
+def _is_there(decision: Decision, node: str) -> bool:
+    return node in decision.cluster.nodes.row_of
+
+
+def _against(decision: Decision, node: str) -> str:
+    """Name what keeps the pod off a node, empty where nothing does."""
+    if not node or not _is_there(decision, node):
+        return ""
+    if decision.rejection is not None:
+        return _named(decision.rejection)
+    row = decision.cluster.nodes.row_of[node]
+    if decision.evaluation.first[row] <= 0:
+        return ""
+    status = decision.evaluation.status(row)
+    return ", ".join(decision.evaluation.narrowing) if status.plugin == PRE_FILTER_RESULT else _named(status)
+
+
+def _named(status: Status) -> str:
+    """Name a policy by its rules, resources by themselves, any other plugin by its name: few names for many pods."""
+    if status.plugin.startswith(POLICY):
+        return ", ".join(dict.fromkeys(reason.partition(": ")[0] for reason in status.reasons)) or status.plugin
+    return ", ".join(status.reasons) if status.plugin == FIT else status.plugin
+
+
+def _by_score(after: Decision, here: str, there: str, earlier: Leads, came: str) -> str:
+    """Name the plugin whose score favours the new node most, compared with what it gave without the change."""
+    leads = _leads(after, there, here)
+    sums: defaultdict[int, int] = defaultdict(int)
+    for (tier, _), lead in leads.items():
+        sums[tier] += lead
+    deciding = next((tier for tier in sorted(sums, reverse=True) if sums[tier]), None)
+    gained = {name: lead - earlier.get((tier, name), 0) for (tier, name), lead in leads.items() if tier == deciding}
+    if not gained:
+        return came
+    plugin = max(gained, key=lambda name: (gained[name], name))
+    return f"{NEW_NODE_SCORE if came else SCORE}{plugin}"
+
+
+def _leads(decision: Decision, node: str, other: str) -> Leads:
+    """Compare the scores of two nodes; there are none where one of them is not there or not feasible."""
+    evaluation, rows = decision.evaluation, decision.cluster.nodes.row_of
+    if decision.row < 0 or node not in rows or other not in rows:
+        return {}
+    one, two = rows[node], rows[other]
+    if evaluation.first[one] or evaluation.first[two]:
+        return {}
+    feasible = evaluation.feasible()
+    found: Leads = {}
+    for results in evaluation.scores:
+        if not results.flat:
+            final = results.final(feasible) if results.is_raw else results.values
+            found[results.tier, results.plugin.name] = int(final[one]) - int(final[two])
+    return found

@@ -1,0 +1,52 @@
+"""Say which nodes would be asked for more than they have if all pods of a plan landed where each lands by itself."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from policysched.app.plan.reading import ReadPod
+from policysched.app.plan.results import Excess, PodEffect
+from policysched.app.why.changes import quantity
+from policysched.state.cluster import Cluster
+
+PODS: Final = "pods"
+
+
+def excesses(
+    effects: Iterable[PodEffect], cluster: Cluster, pods: Mapping[str, ReadPod]
+) -> dict[str, tuple[Excess, ...]]:
+    """Return by node what it would be asked for and does not have.
+
+    Args:
+        effects: What the change does; pods that run are where they are on the cluster, the others where they land.
+        cluster: The cluster with the change.
+        pods: Its pods, by namespace and name.
+    """
+    asked: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for one in effects:
+        if one.runs and one.node != one.after:
+            amounts = {**dict(pods[one.pod].resources.amounts), PODS: 1}
+            if one.after:
+                asked[one.after].update(amounts)
+            asked[one.node].subtract(amounts)
+    found = {name: tuple(_excesses(cluster, name, more)) for name, more in asked.items()}
+    return {name: over for name, over in found.items() if over}
+
+
+def _excesses(cluster: Cluster, name: str, more: Mapping[str, int]) -> Iterable[Excess]:
+    """Compare what is requested of a node, with what comes, with what it has."""
+    nodes = cluster.nodes
+    row = nodes.row_of[name]
+    for resource in sorted(more):
+        if more[resource] <= 0:
+            continue
+        if resource == PODS:
+            there, has = int(nodes.pods_count.data[row]), int(nodes.pods_allowed.data[row])
+        else:
+            place = nodes.amounts.place(resource)
+            there = nodes.amounts.requested_on(row, resource)
+            has = int(nodes.amounts.allocatable[place, row]) if place else 0
+        if there + more[resource] > has:
+            yield Excess(resource, quantity(resource, there + more[resource]), quantity(resource, has))
