@@ -1,4 +1,4 @@
-"""The exception classes of the project, in one place so that their tree can be read.
+"""The exceptions that reach the edge, as a tree: which of them is which exit code, and what ends the process.
 
     PolicyschedError            anything of ours that reaches the edge
     ├── UsageError              a wrong flag, file or object given by the user: exit code 2

@@ -313,10 +313,16 @@ def identify(raw: msgspec.Raw) -> tuple[Key, str]:
     return (metadata.namespace, metadata.name), metadata.resource_version
 
 
+class ReadingFailedError(ObjectError):
+    """Reading an object failed, by no fault that anybody looked for: the mistake may be the program's."""
+
+
 def _as_object_error(error: Exception, kind: str, key: Key) -> ObjectError:
     if isinstance(error, ObjectError):
         return error
-    return ObjectError(kind, _text(key), f"reading it failed: {error!r}")
+    made = ReadingFailedError(kind, _text(key), f"reading it failed: {error!r}")
+    made.__cause__ = error
+    return made
 
 
 def _text(key: Key) -> str:
@@ -352,7 +358,8 @@ class LeftOutObjects:
     def malformed(self, error: ObjectError, _: bytes = b"") -> None:
         """Record an object that cannot be read."""
         self._counter.labels(error.kind, LeftOutReason.MALFORMED.value).inc()
-        self._say(f"left out, because it cannot be used: {error}")
+        unforeseen = error if isinstance(error, ReadingFailedError) else None  # then where it failed is shown, too
+        self._say(f"left out, because it cannot be used: {error}", unforeseen)
 
     def failed(self, kind: str, obj: HasMetadata, error: Exception) -> None:
         """Record an object that could not be taken in, or out."""

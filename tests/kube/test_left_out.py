@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from policysched.kube.object_cache import BURST, LeftOutObjects
+from policysched.kube.object_cache import BURST, LeftOutObjects, ObjectCache
 from policysched.model.decode import ObjectError
+from policysched.model.kinds import NODES
 from tests.build import node
 
 
@@ -37,3 +42,22 @@ def test_many_objects_do_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> 
     assert len(caplog.records) == BURST + 3
     assert f"count={2 * BURST}" in caplog.text
     assert count(registry, "Pod", "malformed") == 3 * BURST + 5
+
+
+def test_a_failure_that_nobody_foresaw_is_shown_with_where_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    def decode(given: Any) -> Any:
+        return list(given)[10_000]
+
+    cache = ObjectCache(replace(NODES, decode=decode), LeftOutObjects(lambda: 0.0).malformed)
+    cache.replacement().take([msgspec.Raw(b'{"metadata": {"name": "n1", "resourceVersion": "1"}}')])
+    [said] = caplog.records
+    assert said.getMessage().endswith("node \"n1\": reading it failed: IndexError('list index out of range')")
+    assert "return list(given)[10_000]" in caplog.text
+
+
+def test_a_malformed_object_is_shown_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    cache = ObjectCache(NODES, LeftOutObjects(lambda: 0.0).malformed)
+    cache.replacement().take([msgspec.Raw(b'{"metadata": {"name": "n1", "resourceVersion": "1"}, "spec": 5}')])
+    [said] = caplog.records
+    assert said.exc_info is None
+    assert "Traceback" not in caplog.text

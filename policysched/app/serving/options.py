@@ -6,7 +6,6 @@ Source: k8s.io/apiserver/pkg/server/options/{serving,authorization}.go.
 from __future__ import annotations
 
 import ipaddress
-import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,7 +105,7 @@ class ServingOptions:
             raise UsageError(f'--bind-address: "{self.bind_address}" is no IP address') from error
         if (self.certificate is None) is not (self.key is None):
             raise UsageError("--tls-cert-file and --tls-private-key-file go together: give both or none")
-        self.tls.apply(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        self.tls.check()
         self.reviews.check()
         self._check_headers()
         for path in self.always_allowed:

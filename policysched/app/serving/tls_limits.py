@@ -1,10 +1,11 @@
-"""`TlsLimits`: which versions and cipher suites of TLS the port speaks, by the names that Go has for them.
+"""`TlsLimits`: which versions, cipher suites and curves of TLS the port speaks, by the names that Go has for them.
 
-Source: k8s.io/component-base/cli/flag/ciphersuites_flag.go.
+Source: k8s.io/component-base/cli/flag/{ciphersuites_flag,curves_flag}.go.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 import ssl
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Final
 
 from policysched.errors import UsageError
 
+log = logging.getLogger(__name__)
 TLS_12: Final = "VersionTLS12"
 _VERSIONS: Final = {"VersionTLS13": ssl.TLSVersion.TLSv1_3}
 _ALWAYS: Final = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
@@ -19,6 +21,16 @@ _ALWAYS: Final = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", 
 _SUITE: Final = re.compile(
     r"TLS_(ECDHE_ECDSA|ECDHE_RSA|RSA)_WITH_(?:AES_(128|256)_(GCM_SHA256|GCM_SHA384|CBC_SHA256|CBC_SHA)|CHACHA20_POLY1305(?:_SHA256)?)"
 )
+_CURVES: Final = {
+    23: "prime256v1",
+    24: "secp384r1",
+    25: "secp521r1",
+    29: "X25519",
+    4587: "SecP256r1MLKEM768",
+    4588: "X25519MLKEM768",
+    4589: "SecP384r1MLKEM1024",
+}
+"""OpenSSL's names of key exchanges, by Go's numbers (CurveID); not every OpenSSL has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +41,31 @@ class TlsLimits:
     """The lowest version; below TLS 1.2 none is spoken."""
     suites: tuple[str, ...] = ()
     """The suites of TLS 1.2; none stands for OpenSSL's own choice."""
+    curves: tuple[int, ...] = ()
+    """The key exchanges that are allowed, by Go's numbers; none stands for OpenSSL's own choice."""
+
+    def check(self) -> None:
+        """Make sure that all of it can be had, and say where it limits less than was asked for.
+
+        Raises:
+            UsageError: there is no such suite or curve.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.apply(context)
+        for place, number in enumerate(self.curves):
+            if number not in _CURVES:
+                raise UsageError(f"--tls-curve-preferences: {number} is no curve that Go knows")
+            if number in self.curves[:place]:
+                raise UsageError(f"--tls-curve-preferences: {number} is there twice")
+        had = _had(self.curves)
+        if self.curves and not had:
+            raise UsageError(f"--tls-curve-preferences: {ssl.OPENSSL_VERSION} has none of {_listed(self.curves)}")
+        if len(had) > 1:
+            log.warning(
+                "--tls-curve-preferences has no effect with more than one curve that OpenSSL has: %s", _listed(had)
+            )
+        elif had != self.curves:
+            log.warning("--tls-curve-preferences: of these OpenSSL has %s alone", _listed(had))
 
     def apply(self, context: ssl.SSLContext) -> None:
         """Limit what a context speaks.
@@ -37,6 +74,9 @@ class TlsLimits:
             UsageError: there is no such suite.
         """
         context.minimum_version = _VERSIONS.get(self.lowest, ssl.TLSVersion.TLSv1_2)
+        curves = _had(self.curves)
+        if len(curves) == 1:  # the library takes one alone
+            context.set_ecdh_curve(_CURVES[curves[0]])
         chosen = [_openssl_name(one) for one in self.suites if one not in _ALWAYS]
         if not chosen:
             return
@@ -47,6 +87,23 @@ class TlsLimits:
 
 
 NO_LIMITS: Final = TlsLimits()
+
+
+def _had(curves: tuple[int, ...]) -> tuple[int, ...]:
+    """Return those of the curves that OpenSSL has."""
+    return tuple(one for one in curves if one in _CURVES and _is_had(_CURVES[one]))
+
+
+def _is_had(curve: str) -> bool:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).set_ecdh_curve(curve)
+    except (ValueError, ssl.SSLError):
+        return False
+    return True
+
+
+def _listed(curves: tuple[int, ...]) -> str:
+    return ", ".join(f"{one} ({_CURVES[one]})" for one in curves)
 
 
 def _openssl_name(suite: str) -> str:

@@ -135,7 +135,7 @@ def _serving(flags: RunFlags) -> ServingOptions:
         proxy=_proxy(who),
         always_allowed=rights.authorization_always_allow_paths or ALWAYS_ALLOWED,
         shares_port=bool(given.permit_port_sharing),
-        tls=TlsLimits(given.tls_min_version or TLS_12, given.tls_cipher_suites),
+        tls=TlsLimits(given.tls_min_version or TLS_12, given.tls_cipher_suites, given.tls_curve_preferences),
         reviews=ReviewOptions(
             authentication_kubeconfig=who.authentication_kubeconfig,
             authorization_kubeconfig=rights.authorization_kubeconfig,

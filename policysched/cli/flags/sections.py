@@ -99,7 +99,7 @@ class SecureServingFlags:
     tls_cert_file: Path | None = flag(FILE, "The certificate with its chain, PEM; it may rotate.")
     tls_cipher_suites: tuple[str, ...] = flag(LIST, "The cipher suites of TLS 1.2, by their IANA names.", default="[]")
     tls_curve_preferences: tuple[int, ...] = flag(
-        NUMBERS, no_effect="OpenSSL's own choice of curves is used", default="[]"
+        NUMBERS, "The one key exchange allowed, by Go's number (CurveID); of several OpenSSL chooses.", default="[]"
     )
     tls_min_version: str | None = flag(
         choice("VERSION", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"),
