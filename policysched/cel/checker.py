@@ -114,7 +114,8 @@ class _Checker:
         return types.BOOL if node.test else substituted(self.known, of)
 
     def _field(self, node: CelNode, operand: CelNode, name: str, *, optional: bool = False) -> CelType:
-        of, was_optional = without_optional(substituted(self.known, self.check(operand)))
+        checked = self.check(operand)
+        of, was_optional = without_optional(substituted(self.known, checked))
         result = types.DYN
         if of.kind == "map":
             result = of.parameters[1]
@@ -141,7 +142,8 @@ class _Checker:
         if node.function == "_?._":
             field = node.arguments[1]
             name = field.value if isinstance(field, ConstantNode) else ""
-            return substituted(self.known, self._field(node, node.arguments[0], str(name), optional=True))
+            of = self._field(node, node.arguments[0], str(name), optional=True)
+            return substituted(self.known, of)
         for one in node.arguments:
             self.check(one)
         if node.target is None:
@@ -264,7 +266,8 @@ class _Checker:
     # Loops
 
     def _loop(self, node: Loop) -> CelType:
-        over = substituted(self.known, self.check(node.over))
+        checked = self.check(node.over)
+        over = substituted(self.known, checked)
         built = self.check(node.start)
         # The range's type may be known better once the start was looked at.
         over = substituted(self.known, over)
@@ -274,7 +277,8 @@ class _Checker:
         self._is(node.condition, types.BOOL, self.check(node.condition))
         self._is(node.step, built, self.check(node.step))
         self._scopes.pop()
-        result = substituted(self.known, self.check(node.result))
+        checked = self.check(node.result)
+        result = substituted(self.known, checked)
         self._scopes.pop()
         return result
 

@@ -124,7 +124,5 @@ def declared(name: str) -> CelType | None:
     """Return the type of what a name stands for, None where it stands for nothing."""
     if name == VARIABLE:
         return types.DEVICE
-    if name == "type":
-        return types.TYPE
     found = TYPE_NAMES.get(name)
     return None if found is None else type_of(found)

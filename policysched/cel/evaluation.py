@@ -14,7 +14,7 @@ from typing import Any, Final
 from policysched.cel.checker import Checked
 from policysched.cel.declarations import RUNTIME_TYPES, Overload, functions
 from policysched.cel.libraries import clocks, conversions, kubernetes, lists, patterns, strings
-from policysched.cel.libraries.operators import OPERATORS
+from policysched.cel.libraries.operators import OPERATORS, no_overload
 from policysched.cel.lookups import has_field, look_up, look_up_optional
 from policysched.cel.syntax.macros import UNUSED
 from policysched.cel.syntax.tree import (
@@ -30,6 +30,7 @@ from policysched.cel.syntax.tree import (
     Select,
     walk,
 )
+from policysched.cel.types import CelType
 from policysched.cel.values.comparing import equal
 from policysched.cel.values.kinds import GO_NAMES, KINDS, LISTS, MAPS, fits
 from policysched.cel.values.kubernetes import Format, Semver
@@ -216,6 +217,8 @@ class _Compiler:
         apply = patterns.WITH_CONSTANT[name]
 
         def matched(text: Any, _: Any, *rest: Any) -> Any:
+            if type(text) is CelType:
+                text = text.name
             if type(text) is not str or (rest and type(rest[0]) is not int):
                 return _NO_OVERLOAD
             return apply(made, text, *rest)
@@ -542,7 +545,7 @@ def _takes(one: Overload, values: Sequence[Any]) -> bool:
 
 def _matches(text: Any, pattern: Any) -> Any:
     if type(text) is not str:
-        return Error("no such overload: matches")
+        return no_overload(text, "matches")
     return patterns.matches(text, pattern) if type(pattern) is str else _NO_OVERLOAD
 
 

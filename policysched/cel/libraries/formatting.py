@@ -154,12 +154,13 @@ def _fixed(value: Any, places: int | None) -> str:
 
 
 def _scientific(value: Any, places: int | None) -> str:
+    """Write a number with six digits behind the point: Go's printer takes the precision for a width."""
     number = _number(value, "e")
+    width = _places(places)
     if not math.isfinite(number):
-        return _not_finite(number)
-    mantissa, _, exponent = f"{Decimal(number) if number else number:.{_places(places)}e}".partition("e")
-    power = int(exponent)
-    return f"{mantissa}×10{_superscript(power)}"
+        return _not_finite(number).rjust(width)
+    mantissa, _, exponent = f"{Decimal(number) if number else 0.0:.{_DEFAULT}e}".partition("e")
+    return f"{mantissa}×10{_superscript(int(exponent))}".rjust(width)
 
 
 def _superscript(power: int) -> str:

@@ -233,6 +233,8 @@ class _Parser:
         first, number = self._match(sign, _after()), 1
         self._sync_in_loop(_PRIMARY | {sign})
         while self._kind == sign:
+            if sign == "-" and self._peek() not in _PRIMARY:
+                raise self._no_alternative("unary")
             self._match(sign, _after())
             number += 1
             self._sync_in_loop(_PRIMARY | {sign})
@@ -482,7 +484,7 @@ class _Parser:
             node = macros.expand(at, name, target, arguments)
         except macros.MacroError as error:
             self._issues.report(error.at, str(error))
-            node = Missing(at)
+            node = Missing(error.at)
         if node is None:
             node = CallNode(at, name, arguments, target)
         node.depth = _deepest([*arguments, *([target] if target else [])])

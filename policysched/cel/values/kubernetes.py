@@ -31,6 +31,11 @@ class Semver:
     pre: tuple[int | str, ...] = ()
     build: tuple[str, ...] = field(default=(), compare=False)
 
+    def __str__(self) -> str:
+        said = f"{self.major}.{self.minor}.{self.patch}"
+        said += f"-{'.'.join(map(str, self.pre))}" if self.pre else ""
+        return said + (f"+{'.'.join(self.build)}" if self.build else "")
+
     def order(self, other: Semver) -> int:
         """Return -1, 0 or 1 as this version is before, the same as or behind the other."""
         mine, others = (self.major, self.minor, self.patch), (other.major, other.minor, other.patch)

@@ -173,12 +173,18 @@ def equal_keys(key: Any) -> Iterator[Any]:
         yield int(key)
 
 
-_FLOAT: Final = re.compile(r"[+-]?(?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?|(?i:inf(?:inity)?|nan))")
+_FLOAT: Final = re.compile(
+    r"[+-]?(?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?|(?i:inf(?:inity)?))|(?i:nan)"
+)
 _HEX: Final = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]++(?:\.[0-9a-fA-F]*+)?|\.[0-9a-fA-F]++)[pP][+-]?[0-9]++")
+_SEPARATOR: Final = re.compile(r"(?<=[0-9])_(?=[0-9])")
+_HEX_SEPARATOR: Final = re.compile(r"(?<=[0-9a-fA-FxX])_(?=[0-9a-fA-F])")
 
 
 def float_of(text: str) -> float | None:
     """Read a number as Go's ParseFloat does, None where it does not."""
+    if "_" in text:
+        text = (_HEX_SEPARATOR if "x" in text or "X" in text else _SEPARATOR).sub("", text)
     if _FLOAT.fullmatch(text):
         value = float(text)
     elif _HEX.fullmatch(text):
