@@ -92,7 +92,7 @@ class ClaimRows:
             return
         for resources, group in rows.groups():
             if resources:
-                self._allocate([*claims, extended.on(resources)[0]], group & ~rows.unfit)
+                self._allocate([*claims, extended.on(resources)], group & ~rows.unfit)
             elif claims:
                 self._allocate(claims, group & ~rows.unfit)
             else:

@@ -9,9 +9,9 @@ Source: plugins/dynamicresources/extendeddynamicresources.go, v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -33,6 +33,7 @@ from policysched.model.quantity import value
 from policysched.model.requests import incoming_requests
 from policysched.model.selection.name_validation import is_device_resource_name
 from policysched.state.resource_claims import EXTENDED_RESOURCE_CLAIM
+from policysched.state.tables.nodes import NodeTable
 
 IN_MEMORY: Final = "<extended-resources>"
 """The name of a special claim that is not written yet; no claim in a cluster can have it."""
@@ -58,11 +59,18 @@ class ExtendedRequests:
         """Whether the claim was made by an earlier attempt: it has to go before the pod can be placed."""
         return bool(self.claim.spec.devices.requests)
 
-    def on(self, resources: Sequence[str]) -> tuple[ResourceClaim, Mappings]:
-        """Return the claim for a node where devices provide these resources, and which container uses which request."""
-        requests, mappings = requests_for(self.pod, {name: self.classes[name] for name in resources})
+    def on(self, resources: Sequence[str]) -> ResourceClaim:
+        """Return the claim for a node where devices provide these resources."""
+        requests = requests_for(self.pod, self._classes_of(resources))
         spec = ResourceClaimSpec(devices=replace(self.claim.spec.devices, requests=requests))
-        return replace(self.claim, spec=spec), mappings
+        return replace(self.claim, spec=spec)
+
+    def mappings_on(self, resources: Sequence[str]) -> Mappings:
+        """Return which container uses which request of such a claim."""
+        return mappings_for(self.pod, self._classes_of(resources))
+
+    def _classes_of(self, resources: Sequence[str]) -> Mapping[str, str]:
+        return {name: self.classes[name] for name in resources}
 
 
 def asks_for_classes(pod: Pod, cluster: Cluster) -> bool:
@@ -110,15 +118,14 @@ class ExtendedRows:
 
     def __init__(self, wanted: ExtendedRequests, cluster: Cluster) -> None:
         size, nodes = cluster.nodes.size, cluster.nodes
-        lacking = {name: nodes.allocatable(name)[:size] == 0 for name in wanted.amounts}
-        self._lacking = {name: lacking.pop(name) for name in sorted(wanted.classes)}
+        self._lacking = {name: nodes.allocatable(name)[:size] == 0 for name in sorted(wanted.classes)}
         self._size = size
         self.unfit: Mask = np.zeros(size, np.bool_)
         """The rows that know a resource neither by a device plugin nor by a class."""
-        for name, rows in lacking.items():
-            for row in rows.nonzero()[0].tolist():
-                node = nodes.nodes[row]
-                self.unfit[row] |= node is None or name not in node.status.allocatable
+        others = wanted.amounts.keys() - wanted.classes.keys()
+        for row in _lacking_any(others, nodes, size):
+            node = nodes.nodes[row]
+            self.unfit[row] = node is None or not others <= node.status.allocatable.keys()
 
     def groups(self) -> list[tuple[list[str], Mask]]:
         """Return the rows by which resources devices have to provide there."""
@@ -135,80 +142,102 @@ class ExtendedRows:
         return [name for name, lacking in self._lacking.items() if lacking[row]]
 
 
-def requests_for(pod: Pod, classes: Mapping[str, str]) -> tuple[tuple[DeviceRequest, ...], Mappings]:
-    """Make the requests for resources that devices of some classes provide, and say who uses which.
+def _lacking_any(resources: Collection[str], nodes: NodeTable, size: int) -> list[int]:
+    """Return the rows that have nothing of some resource: once all are found no further resource is looked at."""
+    found: Mask = np.zeros(size, np.bool_)
+    for name in resources:
+        found |= nodes.allocatable(name)[:size] == 0
+        if found.all():
+            break
+    rows: list[int] = found.nonzero()[0].tolist()
+    return rows
 
-    Returns:
-        The requests by name; the mappings by resource, those of containers that stay before those of init containers.
+
+def requests_for(pod: Pod, classes: Mapping[str, str]) -> tuple[DeviceRequest, ...]:
+    """Make the requests for resources that devices of some classes provide, ordered by name."""
+    requests = [one for of_resource in _by_resource(pod, classes) for one in of_resource.requests]
+    return tuple(sorted(requests, key=lambda one: one.name))
+
+
+def mappings_for(pod: Pod, classes: Mapping[str, str]) -> Mappings:
+    """Say which container uses which of these requests: those of containers that stay before those of others.
+
+    Init containers may use the requests of all containers after them: ask only for requests that can be had, which are
+    few.
     """
-    requests: list[DeviceRequest] = []
-    mappings: list[ContainerExtendedRequest] = []
-    for resource in sorted(classes):
-        of_resource = _ResourceRequests(pod, resource, classes[resource])
-        requests += of_resource.requests
-        mappings += of_resource.mappings
-    return tuple(sorted(requests, key=lambda one: one.name)), tuple(mappings)
+    return tuple(one for of_resource in _by_resource(pod, classes) for one in of_resource.mappings())
+
+
+class _Asking(NamedTuple):
+    """What a container asks for of a resource.
+
+    Attributes:
+        name: What its request is called.
+        is_short: Whether it is an init container that ends before the next one starts.
+    """
+
+    container: Container
+    name: str
+    amount: int
+    is_short: bool
+
+
+def _by_resource(pod: Pod, classes: Mapping[str, str]) -> list[_ResourceRequests]:
+    asking: dict[str, list[_Asking]] = {name: [] for name in sorted(classes)}
+    init = len(pod.spec.init_containers)
+    for index, container in enumerate((*pod.spec.init_containers, *pod.spec.containers)):
+        is_short = index < init and container.restart_policy != "Always"
+        amounts = container.resources.requests
+        for place, name in enumerate(sorted(amounts)):
+            amount = value(amounts[name]) if name in asking else 0
+            if amount:
+                asking[name].append(_Asking(container, f"container-{index}-request-{place}", amount, is_short))
+    return [_ResourceRequests(name, classes[name], of_name) for name, of_name in asking.items()]
 
 
 class _ResourceRequests:
-    """The requests of a pod's containers for one resource."""
+    """The requests of a pod's containers for one resource.
 
-    def __init__(self, pod: Pod, resource: str, device_class: str) -> None:
-        self._resource, self._class = resource, device_class
-        self._containers = [*pod.spec.init_containers, *pod.spec.containers]
-        short = [i for i, one in enumerate(pod.spec.init_containers) if one.restart_policy != "Always"]
-        lasting: list[ContainerExtendedRequest] = []
-        held: list[DeviceRequest | None] = [None] * len(self._containers)
-        for index in range(len(self._containers)):
-            if index not in short:
-                held[index], found = self._of(index, ())
-                lasting += found
-        most, passing = self._of_short(short, held)
-        self.mappings = [*lasting, *passing]
-        self.requests = [one for one in (most, *held) if one is not None]
+    Init containers that end share one request, the largest that any of them needs beside what containers hold that
+    start later.
+    """
 
-    def _of_short(
-        self, short: Sequence[int], held: Sequence[DeviceRequest | None]
-    ) -> tuple[DeviceRequest | None, list[ContainerExtendedRequest]]:
-        """Let init containers that end share one request, the largest that any of them needs beside what is held."""
-        most: DeviceRequest | None = None
-        named: set[str] = set()
-        mappings: list[ContainerExtendedRequest] = []
-        for index in short:
-            request, found = self._of(index, [one for one in held[index:] if one is not None])
-            mappings += found
-            if request is not None:
-                named.add(request.name)
-                if most is None or _count(most) < _count(request):
-                    most = request
-        if most is None:
-            return None, mappings
-        return most, [replace(one, request_name=most.name) if one.request_name in named else one for one in mappings]
+    def __init__(self, resource: str, device_class: str, asking: Sequence[_Asking]) -> None:
+        self._resource, self._asking = resource, asking
+        self._shared: _Asking | None = None
+        self._needs_more: set[int] = set()
+        held, shared = 0, 0
+        for place in reversed(range(len(asking))):
+            one = asking[place]
+            if not one.is_short:
+                held += one.amount
+            elif one.amount > held:
+                self._needs_more.add(place)
+                if one.amount - held >= shared:  # of equal ones the first
+                    self._shared, shared = one, one.amount - held
+        lasting = [(one.name, one.amount) for one in asking if not one.is_short]
+        self.requests = [
+            DeviceRequest(name=name, exactly=ExactDeviceRequest(device_class_name=device_class, count=count))
+            for name, count in ([(self._shared.name, shared)] if self._shared is not None else []) + lasting
+        ]
 
-    def _of(
-        self, index: int, reusable: Sequence[DeviceRequest]
-    ) -> tuple[DeviceRequest | None, list[ContainerExtendedRequest]]:
-        """Return what a container needs beside requests that it may use, and the requests that it uses."""
-        container = self._containers[index]
-        amounts = container.resources.requests
-        amount = value(amounts[self._resource]) if self._resource in amounts else 0
-        if not amount:
-            return None, []
-        had, used = 0, []
-        for one in reusable:
-            had += _count(one)
-            used.append(self._mapping(container, one.name))
-            if had >= amount:
-                return None, used
-        name = f"container-{index}-request-{sorted(amounts).index(self._resource)}"
-        asked = ExactDeviceRequest(device_class_name=self._class, count=amount - had)
-        return DeviceRequest(name=name, exactly=asked), [*used, self._mapping(container, name)]
+    def mappings(self) -> Iterator[ContainerExtendedRequest]:
+        """Say which container uses which request."""
+        lasting = [(place, one) for place, one in enumerate(self._asking) if not one.is_short]
+        for _, one in lasting:
+            yield self._mapping(one, one)
+        for place, one in enumerate(self._asking):
+            if not one.is_short:
+                continue
+            had = 0
+            for later, held in lasting:
+                if later > place and had < one.amount:
+                    had += held.amount
+                    yield self._mapping(one, held)
+            if place in self._needs_more and self._shared is not None:
+                yield self._mapping(one, self._shared)
 
-    def _mapping(self, container: Container, request: str) -> ContainerExtendedRequest:
+    def _mapping(self, of: _Asking, uses: _Asking) -> ContainerExtendedRequest:
         return ContainerExtendedRequest(
-            container_name=container.name, resource_name=self._resource, request_name=request
+            container_name=of.container.name, resource_name=self._resource, request_name=uses.name
         )
-
-
-def _count(request: DeviceRequest) -> int:
-    return 0 if request.exactly is None else request.exactly.count

@@ -13,7 +13,7 @@ from collections.abc import Collection, Hashable
 
 from policysched.framework import Action, Change, Cluster, Hint, HintIndex, Resource, Status
 from policysched.model.objects import Pod, ResourceClaim
-from policysched.plugins.dynamic_resources.pod_claims import claim_name, stated_claims
+from policysched.plugins.dynamic_resources.pod_claims import claim_names, stated_claims
 from policysched.plugins.helper import updates_itself
 
 
@@ -47,8 +47,7 @@ def _pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def _filed_under(pod: Pod) -> Collection[Hashable]:
-    names = (claim_name(pod, stated) for stated in pod.spec.resource_claims)
-    return {f"{pod.metadata.namespace}/{name}" for name in names if isinstance(name, str)}
+    return {f"{pod.metadata.namespace}/{name}" for _, name in claim_names(pod) if isinstance(name, str)}
 
 
 def _leads_to(change: Change, _filed: Collection[Hashable]) -> Collection[Hashable] | None:

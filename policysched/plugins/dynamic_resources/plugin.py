@@ -323,24 +323,25 @@ class _Taken:
 def _allocated(found: PodClaims, node: str, cluster: Cluster) -> _Taken | Status:
     """Allocate the claims of a pod that have no allocation, as they are on a node."""
     row = cluster.nodes.row_of.get(node, -1)
-    asked, mappings = _asked_on(found, row, cluster)
+    asked, resources = _asked_on(found, row, cluster)
     try:
         got = Allocator(cluster.devices, asked).allocate(row, share_ids(asked)) if asked else []
     except (AllocationError, KeyError) as error:
         return Status(Code.ERROR, (str(error),))
     if got is None or len(got) != len(asked):
         return NO_ALLOCATION
-    return _Taken(got, asked[-1] if len(asked) > len(found.to_allocate) else None, mappings)
+    if found.extended is None or not resources:
+        return _Taken(got, None, ())
+    return _Taken(got, asked[-1], found.extended.mappings_on(resources))
 
 
-def _asked_on(found: PodClaims, row: int, cluster: Cluster) -> tuple[list[ResourceClaim], Mappings]:
-    """Return the claims to be allocated as they are on a node, the special one last, with its mappings."""
+def _asked_on(found: PodClaims, row: int, cluster: Cluster) -> tuple[list[ResourceClaim], Sequence[str]]:
+    """Return the claims to be allocated as they are on a node, the special one last, with the resources it is for."""
     extended = found.extended
     if extended is not None and extended.claim.status.allocation is None:
         resources = ExtendedRows(extended, cluster).on_row(row)
         if resources:
-            special, mappings = extended.on(resources)
-            return [*found.to_allocate, special], mappings
+            return [*found.to_allocate, extended.on(resources)], resources
     return found.to_allocate, ()
 
 

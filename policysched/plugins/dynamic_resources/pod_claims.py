@@ -46,8 +46,7 @@ class PodClaims:
 def stated_claims(pod: Pod, known: ResourceClaims) -> list[ResourceClaim] | Status:
     """Find the claims that a pod states, or say which of them it waits for."""
     found = []
-    for stated in pod.spec.resource_claims:
-        name = claim_name(pod, stated)
+    for stated, name in claim_names(pod):
         if isinstance(name, Status):
             return name
         if name is None:
@@ -59,17 +58,19 @@ def stated_claims(pod: Pod, known: ResourceClaims) -> list[ResourceClaim] | Stat
     return found
 
 
-def claim_name(pod: Pod, stated: PodResourceClaim) -> str | Status | None:
-    """Return the name of the claim that an entry of a pod stands for, None where it needs none."""
-    if stated.resource_claim_name is not None:
-        return stated.resource_claim_name
-    if stated.resource_claim_template_name is None:
-        why = "none of the supported fields are set"
-        return unresolvable(f'pod "{pod.key}", spec.resourceClaim "{stated.name}": {why}')
-    for made in pod.status.resource_claim_statuses:
-        if made.name == stated.name:
-            return made.resource_claim_name
-    return unresolvable(f'pod "{pod.key}": ResourceClaim not created yet')
+def claim_names(pod: Pod) -> Iterator[tuple[PodResourceClaim, str | Status | None]]:
+    """Go through the entries of a pod, each with the name of the claim that it stands for, None where it needs none."""
+    made = {one.name: one.resource_claim_name for one in reversed(pod.status.resource_claim_statuses)}
+    for stated in pod.spec.resource_claims:
+        if stated.resource_claim_name is not None:
+            yield stated, stated.resource_claim_name
+        elif stated.resource_claim_template_name is None:
+            why = "none of the supported fields are set"
+            yield stated, unresolvable(f'pod "{pod.key}", spec.resourceClaim "{stated.name}": {why}')
+        elif stated.name in made:
+            yield stated, made[stated.name]
+        else:
+            yield stated, unresolvable(f'pod "{pod.key}": ResourceClaim not created yet')
 
 
 def _usable(pod: Pod, key: str, known: ResourceClaims, *, is_named: bool) -> ResourceClaim | Status:

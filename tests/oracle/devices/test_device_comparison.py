@@ -86,8 +86,7 @@ def _misnamed(patch: Patch) -> None:
     make = extended_resources.requests_for
 
     def requests_for(*given: Any) -> Any:
-        requests, mappings = make(*given)
-        return tuple(replace(one, name=f"{one.name}x") for one in requests), mappings
+        return tuple(replace(one, name=f"{one.name}x") for one in make(*given))
 
     patch.setattr(extended_resources, "requests_for", requests_for)
 

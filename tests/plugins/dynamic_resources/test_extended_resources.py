@@ -12,11 +12,13 @@ from policysched.plugins.dynamic_resources.extended_resources import (
     IN_MEMORY,
     ExtendedRows,
     extended_requests,
+    mappings_for,
     requests_for,
 )
 from policysched.state.resource_claims import EXTENDED_RESOURCE_CLAIM
 from tests.build import node, pod
 from tests.plugins.dynamic_resources.objects import claim, gpu_class, world
+from tests.work import lines
 
 GPU, NIC = "example.com/gpu", "example.com/nic"
 
@@ -32,7 +34,7 @@ def container(name: str, restarts: bool = False, **amounts: int) -> Container:
 def made(init: list[Container], *containers: Container, **classes: str) -> tuple[dict[str, int], list[str]]:
     """The requests with their counts, and who uses which of them for what."""
     of = pod(containers=list(containers), init_containers=init)
-    requests, mappings = requests_for(of, classes or {GPU: "gpu", NIC: "nic"})
+    requests, mappings = (make(of, classes or {GPU: "gpu", NIC: "nic"}) for make in (requests_for, mappings_for))
     counts = {one.name: 0 if one.exactly is None else one.exactly.count for one in requests}
     return counts, [f"{one.container_name} {one.resource_name.split('/')[1]} {one.request_name}" for one in mappings]
 
@@ -134,3 +136,26 @@ def test_a_resource_that_neither_node_nor_class_provides_fits_nowhere() -> None:
     assert found is not None
     unfit = ExtendedRows(found, around).unfit
     assert {name: bool(unfit[row]) for name, row in around.nodes.row_of.items()} == {"n1": True, "n2": False}
+
+
+def _lines_of_rows(nodes: int, others: int) -> int:
+    around = world(*(node(f"n{one}") for one in range(nodes)), gpu_class(extended_resource_name=GPU))
+    amounts = {GPU: "1"} | {f"example.com/r{one}": "1" for one in range(others)}
+    of = pod(containers=[Container(name="c", resources=ResourceRequirements(requests=amounts))])
+    found = extended_requests(of, around)
+    assert found is not None
+    return lines(lambda: ExtendedRows(found, around))
+
+
+def test_resources_that_nobody_has_are_not_looked_for_on_each_node() -> None:
+    assert _lines_of_rows(40, 400) <= _lines_of_rows(40, 100)
+    assert _lines_of_rows(40, 400) - _lines_of_rows(20, 400) < 8 * 20
+
+
+def test_init_containers_cost_as_much_as_they_are() -> None:
+    def taken(count: int) -> int:
+        init = [container(f"i{one}", gpu=4 * count) for one in range(count)]
+        of = pod(init_containers=init, containers=[container(f"c{one}", gpu=1) for one in range(count)])
+        return lines(lambda: requests_for(of, {GPU: "gpu"}))
+
+    assert taken(80) < 4.4 * taken(20)

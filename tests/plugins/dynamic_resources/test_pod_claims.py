@@ -8,7 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.framework import Cluster, Code, Status, unresolvable
-from policysched.model.objects import DeviceCondition, DeviceRequest, Pod, PodResourceClaim, ResourceClaim
+from policysched.model.objects import (
+    DeviceCondition,
+    DeviceRequest,
+    Pod,
+    PodClaimStatus,
+    PodResourceClaim,
+    ResourceClaim,
+)
 from policysched.plugins.dynamic_resources.pod_claims import (
     binding_failure,
     has_timed_out,
@@ -28,6 +35,7 @@ from tests.plugins.dynamic_resources.objects import (
     told,
     world,
 )
+from tests.work import lines
 
 READY = DeviceCondition(type="Ready", status="True")
 BROKEN = DeviceCondition(type="Broken", status="True", reason="Why", message='a "b"')
@@ -140,3 +148,25 @@ def test_conditions_time_out_from_the_allocation_on() -> None:
         10,
         1e9,
     )
+
+
+def test_work_for_many_templates_grows_as_they_do() -> None:
+    def taken(count: int) -> int:
+        names = [f"c{one}" for one in range(count)]
+        of = pod(resource_claims=[PodResourceClaim(name=one, resource_claim_template_name="t") for one in names])
+        made = [PodClaimStatus(name=one, resource_claim_name=one) for one in names]
+        of = replace(of, status=replace(of.status, resource_claim_statuses=made))
+        known = Cluster()
+        for one in names:
+            known.take(claim(one, owner=of))
+        assert len(stated_claims(of, known.resource_claims)) == count  # type: ignore[arg-type]
+        return lines(lambda: stated_claims(of, known.resource_claims))
+
+    assert taken(200) < 4.4 * taken(50)
+
+
+def test_of_two_claims_made_for_one_entry_the_first_counts() -> None:
+    of = templated("first")
+    both = [*of.status.resource_claim_statuses, PodClaimStatus(name="c", resource_claim_name="second")]
+    of = replace(of, status=replace(of.status, resource_claim_statuses=both))
+    assert found(of, claim("first", owner=of), claim("second", owner=of)) == ["first"]
