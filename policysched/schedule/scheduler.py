@@ -339,8 +339,6 @@ class Scheduler:
         """Try pending pods until cancelled, then let the bindings under way end."""
         self._connect_plugins()
         try:
-            if self.cluster.storage.pods:
-                await self._count_attached()
             while True:
                 try:
                     await self._try_pods()
@@ -351,7 +349,7 @@ class Scheduler:
             await self._finish()
 
     async def _count_attached(self) -> None:
-        """Count the volumes attached to all nodes, which the first pod with volumes would have to wait for."""
+        """Count the volumes attached to nodes where that changed, which the next pod would have to wait for."""
         turn_ends = self._clock.monotonic() + TURN
         for _ in self.cluster.attachments.refreshing():
             if self._clock.monotonic() >= turn_ends:
@@ -360,6 +358,8 @@ class Scheduler:
 
     async def _try_pods(self) -> None:
         """Try pods for a turn, or wait for one."""
+        if self.cluster.attachments.is_stale:
+            await self._count_attached()
         turn_ends = self._clock.monotonic() + TURN
         while (queued := self.queue.pop()) is not None:
             await self._attempt(queued)

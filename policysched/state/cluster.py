@@ -311,14 +311,14 @@ class Cluster:
         if self.nominations:
             self.nominations.discard(identity)
         if self.storage.place(placed):
-            self.attachments.touch(row)
+            self.attachments.touch(row, identity)
         self._count(placed, 1)
         return row
 
     def _displace(self, identity: str) -> None:
         placed = self.pods.remove(identity)
         if self.storage.displace(placed):
-            self.attachments.touch(placed.row)
+            self.attachments.touch(placed.row, identity)
         self._count(placed, -1)
         self._leave(placed)
         self._release_if_empty(placed.row)
@@ -372,6 +372,7 @@ class Cluster:
     def _release_if_empty(self, row: int) -> None:
         if row >= 0 and self.nodes.nodes[row] is None and not self.pods.has_row(row):
             self.nodes.release(row)
+            self.attachments.forget(row)
 
 
 def _images(node: Node | None) -> dict[str, int]:

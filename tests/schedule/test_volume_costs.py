@@ -186,7 +186,7 @@ def test_drivers_that_one_node_names_take_nothing_for_each_node() -> None:
     def named(count: int) -> tuple[int, int]:
         around.set_stored(csi_node("n1", {f"csi.{number}": 9 for number in range(count)}))
         renewed = taken(around.attachments.refresh)[0]
-        around.attachments.touch(0)
+        around.attachments.touch(0, "user")
         return renewed, lines(around.attachments.refresh)
 
     (few_bytes, few_lines), (many_bytes, many_lines) = named(100), named(10_000)

@@ -1,54 +1,39 @@
 """How many volumes of each CSI driver are attached to each node, and its limits, kept per row.
 
 A volume counts once on a node, however many pods there use it, and whether a pod or only a VolumeAttachment says that
-it is there. Rows where any of that changed are counted anew when somebody asks next; in between nothing is recomputed.
+it is there. What changed is counted when somebody asks next, and nothing else: a pod with very many volumes costs
+nothing when another one comes to its node.
 
-A claim leads to its volume, an unbound one to the driver that will provision it;
-disks of old in-tree plugins count as their driver's on nodes that have CSI drivers at all. What cannot be found out
-does not count.
-
-Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go (Filter, getNodeVolumeAttachmentInfo,
-filterAttachableVolumes, getCSIDriverInfo), utils.go, v1.36.
+Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go (Filter, getNodeVolumeAttachmentInfo),
+v1.36.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.model.csi_translation import (
-    BY_IN_TREE,
-    OVERLOOKED,
-    TranslationError,
-    inline_migration_of,
-    migration_of,
-    translate,
-    translate_inline,
-)
-from policysched.model.objects import (
-    CSINode,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    StorageClass,
-    Volume,
-    VolumeAttachment,
-)
-from policysched.model.objects.storage import MIGRATED_PLUGINS, claim_name, class_of, is_made_for
-from policysched.pausing import Pausing
+from policysched.model.objects import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
+from policysched.model.objects.storage import MIGRATED_PLUGINS, class_of
+from policysched.pausing import Pausing, finished
 from policysched.state.cluster_events import Change
-from policysched.state.placed.pods import PlacedPod, PodTable
+from policysched.state.placed.pods import PlacedPod, PodTable, pod_id
 from policysched.state.tables.columns import Column, ColumnSet
 from policysched.state.tables.nodes import NodeTable
+from policysched.state.volumes.csi_names import CSIVolumeName
+from policysched.state.volumes.row_volumes import RowVolumes
 from policysched.state.volumes.storage import Storage
 
 NO_LIMIT: Final = 2**63 - 1
 """More than can ever be attached."""
 MOST_DRIVERS: Final = 256
 """Of how many drivers there are columns."""
+SLICE: Final = 2000
+"""After how many volumes counting pauses."""
 
 
 class DriverNumbers:
@@ -93,6 +78,21 @@ class DriverNumbers:
         return data
 
 
+class StaleRow:
+    """What of a row is to be counted anew."""
+
+    __slots__ = ("attachments", "pods", "uses")
+
+    def __init__(self) -> None:
+        self.pods: dict[str, bool] = {}
+        """Pods that came, went or are to be looked at again, by identity, in the order in which they came; whether one
+        came or went."""
+        self.uses: dict[tuple[str, str], None] = {}
+        """Claims that changed, each with the identity of a pod that uses it."""
+        self.attachments: dict[str, None] = {}
+        """VolumeAttachments that came, changed or went, by name."""
+
+
 class Attachments:
     """Attached volumes and limits by row.
 
@@ -105,44 +105,53 @@ class Attachments:
         self._limited = columns.new(np.bool_)
         self._has_csi_node = columns.new(np.bool_)
         self._migrated: dict[str, Column] = {}
-        self._by_row: dict[int, set[CSIVolumeName]] = {}
+        self._by_row: dict[int, RowVolumes] = {}
         self._rows_of: dict[CSIVolumeName, set[int]] = {}
         self._errors: dict[int, str] = {}
-        self._stale: set[int] = set()
+        self._arrivals = itertools.count()
+        self._stale: dict[int, StaleRow] = {}
         """The rows with other volumes."""
         self._renewed: set[int] = set()
         """The rows with another node, or another CSINode object."""
 
-    def touch(self, row: int) -> None:
-        """Count a row anew before the next answer: a pod with volumes came or went."""
-        self._stale.add(row)
+    def touch(self, row: int, identity: str) -> None:
+        """Count a pod with volumes that came or went before the next answer."""
+        pods = self._stale_row(row).pods
+        pods.pop(identity, None)  # so that it stands behind those that came before
+        pods[identity] = True
         if self._nodes.nodes[row] is None:
             # the row may have been another node's, and a CSINode object may be there before its node
             self._renewed.add(row)
 
     def touch_node(self, row: int) -> None:
-        """Look at a row's node anew before the next answer, and count the row anew."""
+        """Look at a row's node anew before the next answer, and count the row anew if that says so."""
         self._renewed.add(row)
-        self._stale.add(row)
+        self._stale_row(row)
+
+    def forget(self, row: int) -> None:
+        """Forget a row that has neither node nor pods: what becomes attached meanwhile is not noted for it."""
+        known = self._by_row.pop(row, None)
+        if known is not None:
+            known.clear()
+        self.touch_node(row)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether anything is to be counted."""
+        return bool(self._stale)
 
     def refresh(self) -> None:
         """Count what is stale.
 
-        Cost: O(pods with volumes on the rows that changed).
+        Cost: O(volumes of pods that came or went, claims and attachments that changed).
         """
-        for row in self._renewed:
-            self._renew(row)
-        self._renewed.clear()
-        for row in self._stale:
-            self._count(row)
-        self._stale.clear()
+        for row in tuple(self._stale):
+            finished(self._refreshing(row))
 
     def refreshing(self) -> Pausing[None]:
-        """Count what is stale, and what becomes so meanwhile, pausing after each row."""
-        while self._stale:
-            while self._renewed:
-                self._renew(self._renewed.pop())
-            self._count(self._stale.pop())
+        """Count what is stale now, pausing after each row and after many volumes."""
+        for row in tuple(self._stale):
+            yield from self._refreshing(row)
             yield
 
     def migrated(self, in_tree: str) -> NDArray[np.bool_]:
@@ -198,59 +207,123 @@ class Attachments:
             elif isinstance(obj, CSINode):
                 self._touch_node(obj.metadata.name)
             elif isinstance(obj, VolumeAttachment):
-                self._touch_node(obj.spec.node_name)
+                self._touch_attachment(obj)
 
     def _touch_volume(self, name: str) -> None:
         for key in self._storage.claims_of(name):
             self._touch_users(key)
         for one in self._storage.attachments_of(name):
-            self._touch_node(one.spec.node_name)
+            self._touch_attachment(one)
 
     def _touch_class(self, name: str) -> None:
-        """Touch the rows with claims of a class that have no volume yet: for them its provisioner counts."""
+        """Touch the claims of a class that have no volume yet: for them its provisioner counts."""
         for claim in self._storage.claims.all_stored():
             if class_of(claim) == name and self._storage.volumes.stored(claim.spec.volume_name) is None:
                 self._touch_users(claim.key)
 
     def _touch_users(self, claim: str) -> None:
-        self._stale.update(self._storage.pods[identity].row for identity in self._storage.users(claim))
+        for identity in self._storage.users(claim):
+            self._stale_row(self._storage.pods[identity].row).uses[claim, identity] = None
+
+    def _touch_attachment(self, attachment: VolumeAttachment) -> None:
+        row = self._nodes.row_of.get(attachment.spec.node_name)
+        if row is not None:
+            self._stale_row(row).attachments[attachment.metadata.name] = None
 
     def _touch_node(self, name: str) -> None:
         row = self._nodes.row_of.get(name)
         if row is not None:
             self.touch_node(row)
 
-    def used_by(self, pods: Iterable[PlacedPod], *, has_csi_node: bool) -> tuple[set[CSIVolumeName], str]:
-        """Return the volumes that pods on one node use, and what is wrong with them, empty where nothing is."""
-        used: set[CSIVolumeName] = set()
-        wrong = ""
-        for placed in pods:
-            try:
-                used |= csi_volumes(placed.pod, self._storage, has_csi_node=has_csi_node, placed=True)
-            except CountingError as error:
-                wrong = str(error)
-        return used, wrong
+    def _stale_row(self, row: int) -> StaleRow:
+        stale = self._stale.get(row)
+        if stale is None:
+            stale = self._stale[row] = StaleRow()
+        return stale
 
-    def attached(self, row: int, used: Collection[CSIVolumeName]) -> set[CSIVolumeName]:
-        """Return the volumes of a row whose pods use some: these, and those that a VolumeAttachment names."""
-        found = set(used)
-        for one in self._storage.attached_to(self._nodes.names[row]):
-            named = one.spec.source.persistent_volume_name
-            volume = self._storage.volumes.stored(named) if one.spec.attacher and named is not None else None
-            if volume is not None and volume.spec.csi is not None:
-                found.add(CSIVolumeName(one.spec.attacher, volume.spec.csi.volume_handle))
-        return found
+    def counts_with(self, row: int, pods: Iterable[PlacedPod]) -> tuple[set[CSIVolumeName], dict[str, int], str]:
+        """Count what would be attached if these pods alone were on a row.
 
-    def _count(self, row: int) -> None:
-        used, error = self.used_by(self._pods.on_row(row), has_csi_node=bool(self._has_csi_node.data[row]))
-        self._errors.pop(row, None)
+        Returns:
+            The volumes that the pods use, how many volumes of each driver would be attached, and what is wrong with the
+            pods' volumes, empty where nothing is.
+        """
+        finished(self._refreshing(row))
+        found = self._by_row.get(row)
+        if found is None:
+            found = self._made(row)
+        return found.counts_with((pod_id(one.pod), one) for one in pods)
+
+    def _refreshing(self, row: int) -> Pausing[None]:
+        """Count what is stale of a row, pausing after many volumes; others may do so meanwhile."""
+        stale = self._stale.get(row)
+        looked_at = 0
+        while stale is not None and self._stale.get(row) is stale:
+            known = self._current(row, stale)
+            if stale.pods:
+                identity = next(iter(stale.pods))
+                looked_at += self._recount(row, known, identity, moved=stale.pods.pop(identity))
+            elif stale.uses:
+                claim, identity = next(iter(stale.uses))
+                del stale.uses[claim, identity]
+                if known.can_be_told(identity, claim):
+                    known.rename(claim)
+                else:
+                    stale.pods[identity] = False
+            elif stale.attachments:
+                name = next(iter(stale.attachments))
+                del stale.attachments[name]
+                known.attach(name)
+            else:
+                self._finish(row, known)
+                return
+            looked_at += 1
+            if looked_at >= SLICE:
+                looked_at = 0
+                yield
+
+    def _current(self, row: int, stale: StaleRow) -> RowVolumes:
+        """Return what is known of a row; of one with another node, or another kind of node, all is to be counted."""
+        if row in self._renewed:
+            self._renewed.discard(row)
+            self._renew(row)
+        known, name = self._by_row.get(row), self._nodes.names[row]
+        if known is not None and known.node == name and known.has_csi_node == bool(self._has_csi_node.data[row]):
+            return known
+        if known is not None:
+            known.clear()
+        stale.uses.clear()
+        stale.attachments = dict.fromkeys(one.metadata.name for one in self._storage.attached_to(name))
+        identities = (pod_id(one.pod) for one in self._pods.on_row(row))
+        stale.pods = dict.fromkeys((one for one in identities if one in self._storage.pods), True)
+        made = self._by_row[row] = self._made(row)
+        return made
+
+    def _made(self, row: int) -> RowVolumes:
+        has_csi_node = bool(self._has_csi_node.data[row])
+        return RowVolumes(
+            row, self._nodes.names[row], has_csi_node=has_csi_node, storage=self._storage, rows_of=self._rows_of
+        )
+
+    def _recount(self, row: int, known: RowVolumes, identity: str, *, moved: bool) -> int:
+        """Count a pod anew, or take it off; tell how much it uses and used."""
+        looked_at = known.remove(identity, goes=moved)
+        placed = self._storage.pods.get(identity)
+        if placed is not None and placed.row == row:
+            looked_at += known.add(identity, placed, next(self._arrivals) if moved else None)
+        return looked_at
+
+    def _finish(self, row: int, known: RowVolumes) -> None:
+        """Record what was counted of a row of which nothing is stale."""
+        del self._stale[row]
+        error = known.error
         if error:
             self._errors[row] = error
-        self._note_used(row, used)
-        counts: dict[str, int] = {}
-        for one in self.attached(row, used):
-            counts[one.driver] = counts.get(one.driver, 0) + 1
-        self._counts.store(row, counts)
+        else:
+            self._errors.pop(row, None)
+        self._counts.store(row, known.counts)
+        if known.is_empty:
+            del self._by_row[row]
 
     def _renew(self, row: int) -> None:
         node = self._storage.csi_nodes.get(self._nodes.names[row])
@@ -266,109 +339,7 @@ class Attachments:
         self._limited.data[row] = bool(limits)
         self._limits.store(row, limits)
 
-    def _note_used(self, row: int, used: set[CSIVolumeName]) -> None:
-        before = self._by_row.pop(row, set())
-        for gone in before - used:
-            rows = self._rows_of[gone]
-            rows.discard(row)
-            if not rows:
-                del self._rows_of[gone]
-        for come in used - before:
-            self._rows_of.setdefault(come, set()).add(row)
-        if used:
-            self._by_row[row] = used
-
 
 def _moved(node: CSINode | None) -> list[str]:
     annotated = node.metadata.annotations.get(MIGRATED_PLUGINS, "") if node is not None else ""
     return annotated.split(",")
-
-
-class CSIVolumeName(NamedTuple):
-    """A driver and its handle of a volume; equal names are one volume, however many pods use it."""
-
-    driver: str
-    handle: str
-
-
-class CountingError(Exception):
-    """A pod's volumes cannot be told; `missing` where a claim that it needs is not there."""
-
-    def __init__(self, message: str, *, missing: bool = False) -> None:
-        super().__init__(message)
-        self.missing = missing
-
-
-def csi_volumes(pod: Pod, storage: Storage, *, has_csi_node: bool, placed: bool) -> set[CSIVolumeName]:
-    """Name the volumes of a pod that CSI drivers attach.
-
-    Args:
-        pod: The pod.
-        storage: Where its claims are.
-        has_csi_node: Whether the node has a CSINode object, without which in-tree disks do not count as a driver's.
-        placed: Whether the pod is on a node already: then claims that are gone are overlooked.
-
-    Raises:
-        CountingError: the volumes cannot be told.
-    """
-    named = (_name(pod, volume, storage, has_csi_node, placed) for volume in pod.spec.volumes)
-    return {one for one in named if one is not None}
-
-
-def _name(pod: Pod, volume: Volume, storage: Storage, has_csi_node: bool, placed: bool) -> CSIVolumeName | None:
-    name = claim_name(pod, volume)
-    if name is None:
-        return _inline(volume, has_csi_node)
-    if not name:
-        raise CountingError("PersistentVolumeClaim had no name")
-    key = f"{pod.metadata.namespace}/{name}"
-    claim = storage.claims.stored(key)
-    if claim is None:
-        if placed:
-            return None
-        raise CountingError(f'looking up PVC {key}: persistentvolumeclaim "{name}" not found', missing=True)
-    if volume.ephemeral is not None and not is_made_for(claim, pod):
-        raise CountingError(f"PVC {key} was not created for pod {pod.key} (pod is not owner)")
-    return _of_claim(claim, storage, has_csi_node)
-
-
-def _inline(volume: Volume, has_csi_node: bool) -> CSIVolumeName | None:
-    migration = inline_migration_of(volume)
-    if migration is None or not has_csi_node:
-        return None
-    try:
-        return CSIVolumeName(migration.driver, translate_inline(volume, migration))
-    except TranslationError as error:
-        raise CountingError(f"converting volume({volume.name}) from inline to csi: {error}") from error
-
-
-def _of_claim(claim: PersistentVolumeClaim, storage: Storage, has_csi_node: bool) -> CSIVolumeName | None:
-    volume = storage.volumes.stored(claim.spec.volume_name) if claim.spec.volume_name else None
-    if volume is None:
-        return _provisioned(claim, storage, has_csi_node)
-    found = _of_volume(volume, has_csi_node)
-    return found if found is not None and all(found) else None
-
-
-def _of_volume(volume: PersistentVolume, has_csi_node: bool) -> CSIVolumeName | None:
-    if volume.spec.csi is not None:
-        return CSIVolumeName(volume.spec.csi.driver, volume.spec.csi.volume_handle)
-    migration = migration_of(volume)
-    if migration is None or not has_csi_node:
-        return None
-    try:
-        return CSIVolumeName(migration.driver, translate(volume, migration))
-    except TranslationError:
-        return None
-
-
-def _provisioned(claim: PersistentVolumeClaim, storage: Storage, has_csi_node: bool) -> CSIVolumeName | None:
-    """Name the volume that is still to be made for a claim: it counts as one that no other claim has."""
-    of_class = storage.classes.get(class_of(claim))
-    if of_class is None or of_class.provisioner in OVERLOOKED or not of_class.provisioner:
-        return None
-    migration = BY_IN_TREE.get(of_class.provisioner)
-    if migration is not None and not has_csi_node:
-        return None
-    driver = of_class.provisioner if migration is None else migration.driver
-    return CSIVolumeName(driver, f"unbound-{claim.key}")

@@ -1,0 +1,158 @@
+"""Names of the CSI volumes that pods, claims and volumes stand for.
+
+A claim leads to its volume, an unbound one to the driver that will provision it;
+disks of old in-tree plugins count as their driver's on nodes that have CSI drivers at all. What cannot be found out
+does not count.
+
+Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go (filterAttachableVolumes, getCSIDriverInfo), utils.go,
+v1.36.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from policysched.model.csi_translation import (
+    BY_IN_TREE,
+    OVERLOOKED,
+    TranslationError,
+    inline_migration_of,
+    migration_of,
+    translate,
+    translate_inline,
+)
+from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod, Volume
+from policysched.model.objects.storage import claim_name, class_of, is_made_for
+from policysched.state.volumes.storage import Storage
+
+
+class CSIVolumeName(NamedTuple):
+    """A driver and its handle of a volume; equal names are one volume, however many pods use it."""
+
+    driver: str
+    handle: str
+
+
+class CountingError(Exception):
+    """A pod's volumes cannot be told; `missing` where a claim that it needs is not there."""
+
+    def __init__(self, message: str, *, missing: bool = False) -> None:
+        super().__init__(message)
+        self.missing = missing
+
+
+class VolumeUses(NamedTuple):
+    """What a placed pod uses, each once: claims by `namespace/name`, and disks of its own by their names."""
+
+    items: tuple[str | CSIVolumeName, ...] = ()
+    made_for_it: frozenset[str] = frozenset()
+    """Those of the claims that have to be made for the pod."""
+
+
+def csi_volumes(pod: Pod, storage: Storage, *, has_csi_node: bool) -> set[CSIVolumeName]:
+    """Name the volumes that CSI drivers would attach for a pod that is not placed.
+
+    Args:
+        pod: The pod.
+        storage: Where its claims are.
+        has_csi_node: Whether the node has a CSINode object, without which in-tree disks do not count as a driver's.
+
+    Raises:
+        CountingError: the volumes cannot be told.
+    """
+    found = set()
+    for volume in pod.spec.volumes:
+        name = claim_name(pod, volume)
+        if name is None:
+            one = _inline(volume, has_csi_node)
+        else:
+            key, claim = _claim_of(pod, volume, name, storage)
+            if claim is None:
+                raise CountingError(f'looking up PVC {key}: persistentvolumeclaim "{name}" not found', missing=True)
+            one = _of_claim(claim, storage, has_csi_node)
+        if one is not None:
+            found.add(one)
+    return found
+
+
+def volume_uses(pod: Pod, storage: Storage, *, has_csi_node: bool) -> VolumeUses:
+    """List what a placed pod uses; claims that are gone are overlooked.
+
+    Raises:
+        CountingError: the volumes cannot be told.
+    """
+    items: dict[str | CSIVolumeName, None] = {}
+    made_for_it = set()
+    for volume in pod.spec.volumes:
+        name = claim_name(pod, volume)
+        if name is None:
+            one = _inline(volume, has_csi_node)
+            if one is not None:
+                items[one] = None
+            continue
+        key = _claim_of(pod, volume, name, storage)[0]
+        items[key] = None
+        if volume.ephemeral is not None:
+            made_for_it.add(key)
+    return VolumeUses(tuple(items), frozenset(made_for_it))
+
+
+def name_of(item: str | CSIVolumeName, storage: Storage, *, has_csi_node: bool) -> CSIVolumeName | None:
+    """Return what a use of a placed pod counts as now, None where it does not count."""
+    if isinstance(item, CSIVolumeName):
+        return item
+    claim = storage.claims.stored(item)
+    return None if claim is None else _of_claim(claim, storage, has_csi_node)
+
+
+def _claim_of(pod: Pod, volume: Volume, name: str, storage: Storage) -> tuple[str, PersistentVolumeClaim | None]:
+    """Return the key of a volume's claim, and the claim where it is there."""
+    if not name:
+        raise CountingError("PersistentVolumeClaim had no name")
+    key = f"{pod.metadata.namespace}/{name}"
+    claim = storage.claims.stored(key)
+    if claim is not None and volume.ephemeral is not None and not is_made_for(claim, pod):
+        raise CountingError(f"PVC {key} was not created for pod {pod.key} (pod is not owner)")
+    return key, claim
+
+
+def _inline(volume: Volume, has_csi_node: bool) -> CSIVolumeName | None:
+    migration = inline_migration_of(volume)
+    if migration is None or not has_csi_node:
+        return None
+    try:
+        return CSIVolumeName(migration.driver, translate_inline(volume, migration))
+    except TranslationError as error:
+        raise CountingError(f"converting volume({volume.name}) from inline to csi: {error}") from error
+
+
+def _of_claim(claim: PersistentVolumeClaim, storage: Storage, has_csi_node: bool) -> CSIVolumeName | None:
+    volume = storage.volumes.stored(claim.spec.volume_name) if claim.spec.volume_name else None
+    if volume is None:
+        return _provisioned(claim, storage, has_csi_node)
+    found = _of_volume(volume, has_csi_node)
+    return found if found is not None and all(found) else None
+
+
+def _of_volume(volume: PersistentVolume, has_csi_node: bool) -> CSIVolumeName | None:
+    if volume.spec.csi is not None:
+        return CSIVolumeName(volume.spec.csi.driver, volume.spec.csi.volume_handle)
+    migration = migration_of(volume)
+    if migration is None or not has_csi_node:
+        return None
+    try:
+        return CSIVolumeName(migration.driver, translate(volume, migration))
+    except TranslationError:
+        return None
+
+
+def _provisioned(claim: PersistentVolumeClaim, storage: Storage, has_csi_node: bool) -> CSIVolumeName | None:
+    """Name the volume that is still to be made for a claim: it counts as one that no other claim has."""
+    of_class = storage.classes.get(class_of(claim))
+    if of_class is None or of_class.provisioner in OVERLOOKED or not of_class.provisioner:
+        return None
+    migration = BY_IN_TREE.get(of_class.provisioner)
+    if migration is not None and not has_csi_node:
+        return None
+    driver = of_class.provisioner if migration is None else migration.driver
+    return CSIVolumeName(driver, f"unbound-{claim.key}")

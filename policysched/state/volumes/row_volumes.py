@@ -1,0 +1,231 @@
+"""The volumes of one row, with how many pods and VolumeAttachments speak of each: a change costs what it changes.
+
+A pod may have tens of thousands of volumes, and a node many such pods. So what a pod uses is recorded when it comes,
+each claim of the row has one name however many pods use it, and names are counted: a pod that goes takes its own uses
+off, and a claim that changes moves one name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+
+from policysched.model.objects.storage import is_made_for
+from policysched.state.placed.pods import PlacedPod
+from policysched.state.volumes.csi_names import CountingError, CSIVolumeName, VolumeUses, name_of, volume_uses
+from policysched.state.volumes.storage import Storage
+
+_DRIVER = itemgetter(0)
+
+
+class RowVolumes:
+    """What is attached to a row.
+
+    Args:
+        row: The row.
+        node: Its node's name.
+        has_csi_node: Whether the node has a CSINode object.
+        storage: Where claims and volumes are.
+        rows_of: The rows with a pod that uses a volume, kept here for this row.
+    """
+
+    __slots__ = (
+        "_attached", "_attachments", "_faults", "_last_fault", "_names", "_order", "_pods", "_row", "_rows_of",
+        "_storage", "_used", "_users", "counts", "has_csi_node", "node",
+    )  # fmt: skip
+
+    def __init__(
+        self, row: int, node: str, *, has_csi_node: bool, storage: Storage, rows_of: dict[CSIVolumeName, set[int]]
+    ) -> None:
+        self.node, self.has_csi_node = node, has_csi_node
+        self.counts: dict[str, int] = {}
+        """By driver, how many volumes are attached."""
+        self._row, self._storage, self._rows_of = row, storage, rows_of
+        self._pods: dict[str, VolumeUses] = {}
+        """By identity; a pod whose volumes cannot be told uses none."""
+        self._order: dict[str, int] = {}
+        """When pods came, for those whose volumes cannot be told and those that may become so."""
+        self._faults: dict[str, str] = {}
+        self._last_fault: str | None = None
+        self._users: dict[str | CSIVolumeName, int] = {}
+        """How many pods use something."""
+        self._names: dict[str | CSIVolumeName, CSIVolumeName] = {}
+        """What that counts as."""
+        self._used: dict[CSIVolumeName, int] = {}
+        """How much of it counts as a volume."""
+        self._attachments: dict[str, CSIVolumeName] = {}
+        """By the names of VolumeAttachments."""
+        self._attached: dict[CSIVolumeName, int] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether neither pods nor attachments are counted."""
+        return not (self._pods or self._attachments)
+
+    @property
+    def error(self) -> str:
+        """What is wrong with the volumes of the pod that came last of those with such a fault, empty without any."""
+        if self._last_fault is None and self._faults:
+            self._last_fault = max(self._faults, key=self._order.__getitem__)
+        return "" if self._last_fault is None else self._faults[self._last_fault]
+
+    def clear(self) -> None:
+        """Take all pods off."""
+        for name in self._used:
+            self._leave(name)
+        self._used.clear()
+
+    def add(self, identity: str, placed: PlacedPod, order: int | None) -> int:
+        """Count a pod, and tell how much it uses.
+
+        Args:
+            identity: Of the pod.
+            placed: The pod.
+            order: A number above those of the pods that came before it; None where the pod was counted already.
+        """
+        if order is not None:
+            self._order[identity] = order
+        try:
+            uses = volume_uses(placed.pod, self._storage, has_csi_node=self.has_csi_node)
+        except CountingError as error:
+            uses = VolumeUses()
+            self._faults[identity] = str(error)
+            self._last_fault = None if order is None else identity
+        self._pods[identity] = uses
+        users = self._users
+        for item in uses.items:
+            count = users.get(item, 0)
+            users[item] = count + 1
+            if not count:
+                self._name(item)
+        return len(uses.items)
+
+    def remove(self, identity: str, *, goes: bool) -> int:
+        """Take a pod off, if it is counted, and tell how much it used; one that does not go keeps its order."""
+        if goes:
+            self._order.pop(identity, None)
+        uses = self._pods.pop(identity, None)
+        if uses is None:
+            return 0
+        if self._faults.pop(identity, None) is not None and identity == self._last_fault:
+            self._last_fault = None
+        users = self._users
+        for item in uses.items:
+            count = users[item] - 1
+            if count:
+                users[item] = count
+            else:
+                del users[item]
+                self._unname(item)
+        return len(uses.items)
+
+    def rename(self, claim: str) -> None:
+        """Count a claim as what it is now, if a pod uses it."""
+        if claim in self._users and self._names.get(claim) != name_of(
+            claim, self._storage, has_csi_node=self.has_csi_node
+        ):
+            self._unname(claim)
+            self._name(claim)
+
+    def can_be_told(self, identity: str, claim: str) -> bool:
+        """Return whether the volumes of a pod can be told, after one of its claims changed."""
+        uses = self._pods.get(identity)
+        if uses is None:
+            return True
+        if identity in self._faults:
+            return False
+        stored = self._storage.claims.stored(claim) if claim in uses.made_for_it else None
+        return stored is None or is_made_for(stored, self._storage.pods[identity].pod)
+
+    def attach(self, attachment: str) -> None:
+        """Count a VolumeAttachment as what it is now."""
+        before = self._attachments.pop(attachment, None)
+        if before is not None:
+            if self._attached[before] > 1:
+                self._attached[before] -= 1
+            else:
+                del self._attached[before]
+                if before not in self._used:
+                    self._count(before.driver, -1)
+        name = self._attached_name(attachment)
+        if name is not None:
+            self._attachments[attachment] = name
+            self._attached[name] = self._attached.get(name, 0) + 1
+            if self._attached[name] == 1 and name not in self._used:
+                self._count(name.driver, 1)
+
+    def counts_with(self, pods: Iterable[tuple[str, PlacedPod]]) -> tuple[set[CSIVolumeName], dict[str, int], str]:
+        """Count what would be attached if these pods alone were on the row.
+
+        Returns:
+            The volumes that the pods use, how many volumes of each driver would be attached, and what is wrong with the
+            pods' volumes, empty where nothing is.
+        Cost: O(volumes of the pods) in built-in loops; a loop of its own for pods that are not on the row.
+        """
+        used: set[CSIVolumeName] = set()
+        wrong = ""
+        for identity, placed in pods:
+            wrong = self._faults.get(identity, wrong)
+            uses = self._pods.get(identity)
+            if uses is not None:
+                used.update(filter(None, map(self._names.get, uses.items)))
+                continue
+            try:
+                items: Sequence[str | CSIVolumeName] = volume_uses(
+                    placed.pod, self._storage, has_csi_node=self.has_csi_node
+                ).items
+            except CountingError as error:
+                wrong = str(error)
+                continue
+            named = (name_of(item, self._storage, has_csi_node=self.has_csi_node) for item in items)
+            used.update(filter(None, named))
+        return used, Counter(map(_DRIVER, used.union(self._attached))), wrong
+
+    def _attached_name(self, attachment: str) -> CSIVolumeName | None:
+        one = self._storage.attachments.get(attachment)
+        if one is None or one.spec.node_name != self.node or not one.spec.attacher:
+            return None
+        named = one.spec.source.persistent_volume_name
+        volume = self._storage.volumes.stored(named) if named is not None else None
+        if volume is None or volume.spec.csi is None:
+            return None
+        return CSIVolumeName(one.spec.attacher, volume.spec.csi.volume_handle)
+
+    def _name(self, item: str | CSIVolumeName) -> None:
+        name = name_of(item, self._storage, has_csi_node=self.has_csi_node)
+        if name is None:
+            return
+        self._names[item] = name
+        count = self._used.get(name, 0)
+        self._used[name] = count + 1
+        if not count:
+            self._rows_of.setdefault(name, set()).add(self._row)
+            if name not in self._attached:
+                self._count(name.driver, 1)
+
+    def _unname(self, item: str | CSIVolumeName) -> None:
+        name = self._names.pop(item, None)
+        if name is None:
+            return
+        count = self._used[name] - 1
+        if count:
+            self._used[name] = count
+            return
+        del self._used[name]
+        self._leave(name)
+        if name not in self._attached:
+            self._count(name.driver, -1)
+
+    def _leave(self, name: CSIVolumeName) -> None:
+        rows = self._rows_of[name]
+        rows.discard(self._row)
+        if not rows:
+            del self._rows_of[name]
+
+    def _count(self, driver: str, more: int) -> None:
+        count = self.counts.get(driver, 0) + more
+        if count:
+            self.counts[driver] = count
+        else:
+            del self.counts[driver]
