@@ -161,6 +161,32 @@ def test_volumes_of_many_attachments_come_with_work_in_proportion() -> None:
     assert work(4 * MANY) < 4.4 * work(MANY)
 
 
+@pytest.mark.parametrize("claims", [2, 20])
+@pytest.mark.parametrize("operator", ["NotIn", "DoesNotExist", "Exists", "In"])
+def test_long_selectors_of_claims_are_looked_through_when_claims_come_and_not_when_pods_are_tried(
+    claims: int, operator: str
+) -> None:
+    def work(count: int) -> int:
+        values = {"values": ["x"]} if operator in ("NotIn", "In") else {}
+        asked = [{"key": f"k{number}", "operator": operator, **values} for number in range(count)]
+        selector = {"matchExpressions": [*asked, {"key": "k1", "operator": "NotIn", "values": asked_values(count)}]}
+        around = with_storage(
+            *NODES,
+            storage_class(),
+            *(claim(f"c{number}", size=str(number + 1), selector=selector) for number in range(claims)),
+            *(volume(f"v{number}", of="wait", size="1Ti", metadata={"labels": {"k1": "a"}}) for number in range(20)),
+        )
+        engine = Engine(around, default_profile(), random.Random(0))
+        engine.decide(claiming("other"))
+        one = naming([f"c{number}" for number in range(claims)])
+        return lines(lambda: engine.decide(one))
+
+    def asked_values(count: int) -> list[str]:
+        return [f"x{number}" for number in range(count)]
+
+    assert work(4 * MANY) == work(MANY)
+
+
 async def test_what_is_attached_is_counted_before_the_first_pod_a_node_at_a_time() -> None:
     users = [claiming(f"user-{name}", "c", on=name) for name in HOSTS]
     around = with_storage(*NODES, storage_class(), claim(), *users)

@@ -20,7 +20,8 @@ from policysched.framework import Cluster, Mask
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim
 from policysched.model.objects.storage import class_of
 from policysched.model.quantity import ZERO, Quantity, parse
-from policysched.model.selection.selectors import EVERYTHING, LabelMatcher, SelectorError, compile_selector
+from policysched.model.selection.indexed_selector import IndexedSelector
+from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.volumes.volume_table import FILESYSTEM, VolumeTable
 from policysched.plugins.volumes.volume_topology import VolumeTopology
 from policysched.state.volumes.storage import FreeVolume, capacity
@@ -76,22 +77,12 @@ def requested(claim: PersistentVolumeClaim) -> Quantity:
     return ZERO if amount is None else parse(amount)
 
 
-def selector_of(claim: PersistentVolumeClaim) -> LabelMatcher | str:
-    """Compile a claim's selector, or say what is wrong with it."""
-    if claim.spec.selector is None:
-        return EVERYTHING
-    try:
-        return compile_selector(claim.spec.selector)
-    except SelectorError as error:
-        return f"error creating internal label selector for claim: {claim.key}: {error}"
-
-
 class Candidates:
     """The free volumes of a claim's class that are large enough, the smallest first; looked for as somebody asks."""
 
     __slots__ = ("_claim", "_found", "_more", "_selected", "_selector", "_suits")
 
-    def __init__(self, claim: PersistentVolumeClaim, selector: LabelMatcher, cluster: Cluster) -> None:
+    def __init__(self, claim: PersistentVolumeClaim, selector: IndexedSelector | None, cluster: Cluster) -> None:
         self._claim, self._selector = claim, selector
         self._found: list[FreeVolume] = []
         self._more = cluster.storage.pool.free(class_of(claim), requested(claim))
@@ -125,7 +116,7 @@ class Candidates:
         return suits
 
     def _selects(self, volume: PersistentVolume) -> bool:
-        if self._selector is EVERYTHING:
+        if self._selector is None:
             return True
         labels = frozenset(volume.metadata.labels.items())
         selected = self._selected.get(labels)
@@ -162,9 +153,10 @@ class Matcher:
         """Choose a volume on each row, or say what is wrong with the claim's selector."""
         usable = self._usable.get(claim.key)
         if usable is None:
-            selector = selector_of(claim)
-            if not isinstance(selector, LabelMatcher):
-                return selector
+            try:
+                selector = self._cluster.storage.selector_of(claim)
+            except SelectorError as error:
+                return f"error creating internal label selector for claim: {claim.key}: {error}"
             usable = self._usable[claim.key] = self._usable_by(claim, selector)
         made = Match(claim, self._cluster.nodes.size)
         undecided = self._choose_meant(made)
@@ -172,7 +164,7 @@ class Matcher:
             self._choose_free(made, undecided, usable)
         return made
 
-    def _usable_by(self, claim: PersistentVolumeClaim, selector: LabelMatcher) -> Usable:
+    def _usable_by(self, claim: PersistentVolumeClaim, selector: IndexedSelector | None) -> Usable:
         if not self._many:
             return Candidates(claim, selector, self._cluster).usable
         name, size = class_of(claim), requested(claim)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Final
 
 from policysched.model.objects import PersistentVolumeClaim
 from policysched.model.quantity import Quantity
-from policysched.model.selection.selectors import LabelMatcher, LabelRequirement, Operator
+from policysched.model.selection.indexed_selector import IndexedSelector
 from policysched.state.volumes.storage import FreeVolume
 
 FILESYSTEM: Final = "Filesystem"
@@ -49,21 +49,15 @@ class VolumeTable:
         self._labels: Mapping[str, PlacesByText] | None = None
         """By label, the volumes by its values; None before a selector is asked."""
 
-    def suiting(self, claim: PersistentVolumeClaim, selector: LabelMatcher, size: Quantity) -> int:
+    def suiting(self, claim: PersistentVolumeClaim, selector: IndexedSelector | None, size: Quantity) -> int:
         """Return the volumes that a claim may take, as a set."""
-        if selector.requirements is None:
-            return 0
         spec, begin = claim.spec, bisect_left(self.volumes, (size.number, ""))
         found = self._everything >> begin << begin
         found &= self._kinds.having(spec.volume_mode or FILESYSTEM)
         found &= self._attributes.having(spec.volume_attributes_class_name or "")
         for mode in set(spec.access_modes):
             found &= self._modes.having(mode)
-        for one in selector.requirements:
-            if not found:
-                break
-            found &= self._meeting(one)
-        return found
+        return found if selector is None or not found else found & self._selected(selector)
 
     def usable(self, suiting: int, used_up: Collection[str], reached: Collection[bytes]) -> Iterator[FreeVolume]:
         """Return the volumes of a set that may help, the smallest first.
@@ -90,18 +84,28 @@ class VolumeTable:
     def _everything(self) -> int:
         return (1 << len(self.volumes)) - 1
 
-    def _meeting(self, one: LabelRequirement) -> int:
-        """Return the volumes whose labels meet a requirement of a label selector."""
+    def _selected(self, selector: IndexedSelector) -> int:
+        """Return the volumes whose labels are selected.
+
+        Cost: O(labels that volumes have, or that must be there).
+        """
         if self._labels is None:
             self._labels = _by_label(self.volumes)
-        label = self._labels.get(one.key)
-        if label is None:
-            listed = 0
-        elif one.operator in (Operator.IN, Operator.NOT_IN):
-            listed = label.having(*one.values)
-        else:
-            listed = label.all
-        return self._everything & ~listed if one.admits(None) else listed
+        if not selector.may_select(self._labels):
+            return 0
+        found = self._everything
+        for key in selector.labels_among(self._labels):
+            said, label = selector.on(key), self._labels[key]
+            if said is None:
+                continue
+            kept = 0
+            if said.present:
+                kept = label.all if said.allowed is None else label.having(*label.among(said.allowed))
+                kept &= ~label.having(*label.among(said.banned))
+            found &= kept | ~label.all if said.absent else kept
+            if not found:
+                break
+        return found
 
 
 class PlacesByText:
@@ -123,6 +127,10 @@ class PlacesByText:
                 self._places[text].append(place)
         self.all = bits((place for places in self._places.values() for place in places), size)
         """All that say anything, as a set."""
+
+    def among(self, texts: Set[str]) -> Set[str]:
+        """Return those of some texts that are said at all."""
+        return self._places.keys() & texts
 
     def having(self, *texts: str) -> int:
         """Return those that say one of some texts, as a set."""

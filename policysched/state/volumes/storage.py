@@ -23,6 +23,7 @@ from policysched.model.objects import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    LabelSelector,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
@@ -32,6 +33,8 @@ from policysched.model.objects import (
 )
 from policysched.model.objects.storage import affinity_key, claim_name, class_of
 from policysched.model.quantity import ZERO, Quantity, parse
+from policysched.model.selection.indexed_selector import IndexedSelector
+from policysched.model.selection.selectors import SelectorError
 from policysched.state.cluster_events import Change, change_of
 from policysched.state.object_tables import ObjectTables
 from policysched.state.placed.pods import PlacedPod, pod_id
@@ -48,6 +51,14 @@ class FreeVolume(NamedTuple):
     volume: PersistentVolume
     affinity: bytes
     """What its node affinity says: volumes of equal bytes are reached from the same nodes."""
+
+
+class KnownSelector(NamedTuple):
+    """What a claim selects volumes by, or what is wrong with that."""
+
+    stated: LabelSelector
+    selector: IndexedSelector | None
+    error: str = ""
 
 
 class OutOfStepError(Exception):
@@ -157,6 +168,8 @@ class Storage:
         self._attachments_of: dict[str, dict[str, VolumeAttachment]] = {}
         """By volume, then by their own names."""
         self._claims_of: dict[str, set[str]] = {}
+        self._selectors: dict[str, KnownSelector] = {}
+        """By claim."""
 
     def users(self, claim: str) -> Iterable[str]:
         """Return the identities of the placed pods that use a claim, by `namespace/name`; made for them or not."""
@@ -173,6 +186,22 @@ class Storage:
     def claims_of(self, volume: str) -> Iterable[str]:
         """Return the claims that name a volume, by `namespace/name`."""
         return self._claims_of.get(volume, ())
+
+    def selector_of(self, claim: PersistentVolumeClaim) -> IndexedSelector | None:
+        """Return what a claim selects volumes by, None where it takes any; worked out once for a version of a claim.
+
+        Raises:
+            SelectorError: the selector is not valid.
+        """
+        stated = claim.spec.selector
+        if stated is None:
+            return None
+        known = self._selectors.get(claim.key)
+        if known is None or known.stated is not stated:
+            known = _selector(stated)
+        if known.error:
+            raise SelectorError(known.error)
+        return known.selector
 
     def put(self, obj: Stored) -> Change:
         """Take an object as it is now."""
@@ -197,10 +226,15 @@ class Storage:
         return change
 
     def _index(self, old: Stored | None, new: Stored | None) -> None:
-        """Note which claims name a volume, what is attached to a node, and that capacities changed."""
+        """Note what claims name and select, what is attached to a node, and that capacities changed."""
         if isinstance(new or old, CSIStorageCapacity) and old != new:
             self.capacities_version += 1
         for obj, come in ((old, False), (new, True)):
+            if isinstance(obj, PersistentVolumeClaim):
+                if come and obj.spec.selector is not None:
+                    self._selectors[obj.key] = _selector(obj.spec.selector)
+                else:
+                    self._selectors.pop(obj.key, None)
             if isinstance(obj, PersistentVolumeClaim) and obj.spec.volume_name:
                 claims = self._claims_of.setdefault(obj.spec.volume_name, set())
                 (claims.add if come else claims.discard)(obj.key)
@@ -232,6 +266,13 @@ class Storage:
             if not users:
                 self._users.pop(key, None)
         return True
+
+
+def _selector(stated: LabelSelector) -> KnownSelector:
+    try:
+        return KnownSelector(stated, IndexedSelector(stated))
+    except SelectorError as error:
+        return KnownSelector(stated, None, str(error))
 
 
 def _file(table: dict[str, dict[str, VolumeAttachment]], key: str, attachment: VolumeAttachment, *, come: bool) -> None:

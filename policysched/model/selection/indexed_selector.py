@@ -1,0 +1,130 @@
+"""A label selector, indexed by label: for selectors that are kept, may be long, and are asked about few labels.
+
+It says what `selectors.LabelMatcher` says, and takes a fraction of what the selector itself takes: requirements stay as
+they are stated, and are validated once. Of a label that many requirements or values are about, they are merged.
+
+Source: apimachinery/pkg/labels/selector.go, pkg/apis/meta/v1/helpers.go (LabelSelectorAsSelector), v0.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from itertools import chain
+from typing import Final
+
+from policysched.model.objects import LabelSelector, Requirement
+from policysched.model.selection.name_validation import NAME_LENGTH, is_label_value, is_name, is_qualified_name
+from policysched.model.selection.selectors import Operator, compile_selector
+
+_LISTED: Final = frozenset((Operator.IN, Operator.NOT_IN))
+_DEMANDING: Final = frozenset((Operator.IN, Operator.EXISTS))
+_OPERATORS: Final = _LISTED | {Operator.EXISTS, Operator.DOES_NOT_EXIST}
+FEW: Final = 8
+"""How many values are looked through one behind the other."""
+
+
+class LabelCondition:
+    """What a selector says about one label."""
+
+    __slots__ = ("absent", "allowed", "banned", "present")
+
+    def __init__(self, requirements: Iterable[Requirement]) -> None:
+        self.absent = self.present = True
+        """Whether an object may be without the label, and whether it may have it."""
+        self.allowed: Set[str] | None = None
+        """The values that it may have, None where any will do that is not banned."""
+        self.banned: set[str] = set()
+        for one in requirements:
+            if one.operator in _DEMANDING:
+                self.absent = False
+            if one.operator == Operator.IN:
+                self.allowed = set(one.values) if self.allowed is None else self.allowed & set(one.values)
+            elif one.operator == Operator.NOT_IN:
+                self.banned.update(one.values)
+            elif one.operator == Operator.DOES_NOT_EXIST:
+                self.present = False
+
+    def admits(self, value: str) -> bool:
+        """Whether the label may have this value."""
+        return self.present and value not in self.banned and (self.allowed is None or value in self.allowed)
+
+
+class IndexedSelector:
+    """A label selector that is there.
+
+    Raises:
+        SelectorError: an operator is not known, or a key or value is not valid for it.
+    Cost: O(requirements and values), about a microsecond each.
+    """
+
+    __slots__ = ("_of", "_selector", "demanded")
+
+    def __init__(self, selector: LabelSelector) -> None:
+        if not _is_valid(selector):
+            compile_selector(selector)  # which says what is wrong
+        self._selector = selector
+        several: dict[str, list[Requirement]] = {}
+        of: dict[str, Requirement | LabelCondition] = {}
+        exactly = selector.match_labels
+        for one in selector.match_expressions:
+            key = one.key
+            if key in of or key in exactly or len(one.values) > FEW:
+                several.setdefault(key, []).append(one)
+            else:
+                of[key] = one
+        for key, stated in several.items():
+            alone = of.get(key)
+            of[key] = LabelCondition(
+                (*self._exactly(key), *((alone,) if isinstance(alone, Requirement) else ()), *stated)
+            )
+        self._of = of
+        demanded = {one.key: None for one in selector.match_expressions if one.operator in _DEMANDING}
+        self.demanded: tuple[str, ...] = (*dict.fromkeys((*selector.match_labels, *demanded)),)
+        """The labels that an object must have, each once."""
+
+    def on(self, label: str) -> LabelCondition | None:
+        """Return what is said about a label, None where nothing is."""
+        stated = self._of.get(label)
+        if isinstance(stated, LabelCondition):
+            return stated
+        if stated is not None:
+            return LabelCondition((stated,))
+        exactly = self._exactly(label)
+        return LabelCondition(exactly) if exactly else None
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with these labels is selected.
+
+        Cost: O(labels of the object).
+        """
+        return self.may_select(labels) and all(
+            said is None or said.admits(labels[key]) for key, said in ((key, self.on(key)) for key in labels)
+        )
+
+    def may_select(self, labels: Mapping[str, object]) -> bool:
+        """Whether all labels are there that an object must have."""
+        return len(self.demanded) <= len(labels) and all(key in labels for key in self.demanded)
+
+    def labels_among(self, labels: Mapping[str, object]) -> Set[str]:
+        """Return those of some labels about which anything is said."""
+        return (labels.keys() & self._of.keys()) | (labels.keys() & self._selector.match_labels.keys())
+
+    def _exactly(self, key: str) -> tuple[Requirement, ...]:
+        value = self._selector.match_labels.get(key)
+        return () if value is None else (Requirement(key, Operator.IN, (value,)),)
+
+
+def _is_valid(selector: LabelSelector) -> bool:
+    """Whether the API server would accept a selector."""
+    if not all(is_qualified_name(key) and is_label_value(value) for key, value in selector.match_labels.items()):
+        return False
+    stated = selector.match_expressions
+    if not all(one.operator in _OPERATORS and bool(one.values) == (one.operator in _LISTED) for one in stated):
+        return False
+    parts = [one.key.rpartition("/") for one in stated]
+    prefixes = {(prefix, slash) for prefix, slash, _ in parts}
+    if not all(is_qualified_name(f"{prefix}{slash}a") for prefix, slash in prefixes):
+        return False
+    return all(len(name) <= NAME_LENGTH and is_name(name) for _, _, name in parts) and all(
+        map(is_label_value, chain.from_iterable(one.values for one in stated))
+    )
