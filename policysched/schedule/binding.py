@@ -259,10 +259,9 @@ class Binder:
         for plugin in plugins:
             await self._awaited(POST_BIND, plugin, partial(plugin.post_bind, assumed, self.handle))
 
-    def _awaited(
-        self, point: str, plugin: Plugin, ask: Callable[[], Awaitable[Any]]
-    ) -> Coroutine[Any, Any, Status | None]:
-        return awaited(self.timing, plugin.name, point, _awaited(point, plugin, ask))
+    async def _awaited(self, point: str, plugin: Plugin, ask: Callable[[], Awaitable[Any]]) -> Status | None:
+        """Ask a plugin and wait; nothing is left behind where it is cancelled before it begins."""
+        return await awaited(self.timing, plugin.name, point, _awaited(point, plugin, ask))
 
     async def _nominate(self, queued: QueuedPod, node: str) -> None:
         """Tell others on which node a pod will be that has to wait before it is bound."""

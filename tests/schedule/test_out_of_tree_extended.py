@@ -12,7 +12,7 @@ from policysched.model.objects import PodStatus
 from tests.build import node, pod
 from tests.schedule.out_of_tree import Scripted, profile_with
 from tests.schedule.stand import running
-from tests.schedule.test_extending import FakeExtender
+from tests.schedule.test_with_extenders import FakeExtender
 
 NODES = [node(name) for name in ("n1", "n2", "n3")]
 NOMINATED = structs.replace(pod("a"), status=PodStatus(nominated_node_name="n3"))

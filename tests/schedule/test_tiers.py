@@ -21,7 +21,7 @@ from tests.schedule.out_of_tree import SOFT, Scripted, profile_with
 from tests.schedule.parts import FakeFilter, FakeScore, engine, profile
 from tests.schedule.stand import running
 from tests.schedule.test_decision_work import work
-from tests.schedule.test_extending import FakeExtender, extended
+from tests.schedule.test_with_extenders import FakeExtender, extended
 
 NODES = ("a", "b", "c", "d")
 

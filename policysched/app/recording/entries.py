@@ -19,11 +19,12 @@ from policysched.language.ir.graph import ANY_KEY
 from policysched.model.custom_objects import CustomObject
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import KINDS, CustomResource
-from policysched.model.objects import Metadata, Pod
+from policysched.model.objects import Metadata, Pod, ResourceClaim
 from policysched.model.objects.storage import BETA_CLASS, BIND_COMPLETED
 from policysched.model.policy import Policy, PolicySpec, Sample
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.state.resource_claims import EXTENDED_RESOURCE_CLAIM
 
 BEGIN: Final = "begin"
 """A snapshot of the state, with which a file begins."""
@@ -35,9 +36,17 @@ SEARCHED: Final = "searched"
 """PostFilter has looked for a way for the pod of the decision before."""
 PLACED: Final = "placed"
 """The pod of the last decision counts on its node."""
+ASSUMED: Final = "assumed"
+"""A resource claim stands as it was written, before the watch has told of it."""
+RESTORED: Final = "restored"
+"""A resource claim, by its key, stands as the watch has told of it."""
+ALLOCATED: Final = "allocated"
+"""A resource claim is in flight with what it gets."""
+RELEASED: Final = "released"
+"""A resource claim, by its UID, is not in flight any more."""
 READ_ANNOTATIONS: Final = frozenset((
     BETA_CLASS, BIND_COMPLETED, "volume.kubernetes.io/selected-node", "storage.alpha.kubernetes.io/migrated-plugins",
-    "kubernetes.io/config.mirror",
+    "kubernetes.io/config.mirror", EXTENDED_RESOURCE_CLAIM,
 ))  # fmt: skip
 """The annotations that the default plugins read."""
 NEVER: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -69,6 +78,10 @@ class Begin(msgspec.Struct, array_like=True):
     """Pods that have a place, each with its row where it is only assumed and −1 elsewhere."""
     nominations: list[Any]
     answers: list[Any]
+    assumed_claims: list[Any] = []
+    """Resource claims as they were written, where the API server has not told of that."""
+    claims_in_flight: list[Any] = []
+    """Resource claims with the allocations that are being written."""
 
 
 class RecordedOutcome(msgspec.Struct, array_like=True, frozen=True):
@@ -143,6 +156,18 @@ def read_object(given: list[Any]) -> Any:
         return kind.decode(given[1])
     except ObjectError as error:
         raise msgspec.ValidationError(str(error)) from error
+
+
+def read_claim(given: list[Any]) -> ResourceClaim:
+    """Read a resource claim.
+
+    Raises:
+        msgspec.ValidationError: it is none.
+    """
+    read = read_object(given)
+    if not isinstance(read, ResourceClaim):
+        raise msgspec.ValidationError(f"{kind_name(read)} is no resource claim")
+    return read
 
 
 def read_pod(given: Any) -> Pod:

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
+from policysched.app.recording.entries import ALLOCATED, ASSUMED, RELEASED, RESTORED
+from policysched.devices import AllocatedState
 from policysched.framework import MetricAnswer, MetricKey
-from policysched.model.objects import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from policysched.model.objects import Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceClaim
 from policysched.state.cluster import Cluster
 from policysched.state.cluster_events import Change
 from policysched.state.nominations import Nomination, Nominations
 from policysched.state.placed.pods import pod_id
+from policysched.state.resource_claims import ResourceClaims
 from policysched.state.tables.amounts import PodResources
 from policysched.state.tables.metrics import Metrics
 from policysched.state.volumes.storage import Assumable
@@ -115,6 +118,40 @@ class RecordedAssumable(Assumable[Any]):
         return [*self._assumed.values()]
 
 
+class RecordedResourceClaims(ResourceClaims):
+    """Resource claims that say what is assumed of them and which are in flight."""
+
+    __slots__ = ("_change",)
+
+    def __init__(self, allocated: AllocatedState, change: Outermost) -> None:
+        super().__init__(allocated)
+        self._change = change
+
+    def assume(self, claim: ResourceClaim) -> Change:
+        """Let what was just written stand before what the watch has brought."""
+        return self._change(super().assume, ASSUMED, claim)
+
+    def restore(self, key: str) -> Change:
+        """Go by what the watch has brought of a claim."""
+        return self._change(super().restore, RESTORED, key)
+
+    def begin(self, claim: ResourceClaim) -> None:
+        """Let a claim with its allocation be in flight."""
+        self._change(super().begin, ALLOCATED, claim)
+
+    def end(self, uid: str) -> bool:
+        """Let a claim not be in flight any more."""
+        return uid in self._in_flight and self._change(super().end, RELEASED, uid)
+
+    def assumed(self) -> list[ResourceClaim]:
+        """Return the claims that are not as the watch has brought them."""
+        return [claim for key, claim in self._known.items() if self._stored.get(key) is not claim]
+
+    def pending(self) -> list[ResourceClaim]:
+        """Return the claims in flight, with what they get."""
+        return [*self._in_flight.values()]
+
+
 class RecordedCluster(Cluster):
     """A cluster that says each change.
 
@@ -130,6 +167,7 @@ class RecordedCluster(Cluster):
         self._volumes = RecordedAssumable(change, lambda volume: volume.metadata.name, self.storage.pool.follow)
         self._claims = RecordedAssumable(change, lambda claim: claim.key)
         self.storage.volumes, self.storage.claims = self._volumes, self._claims
+        self.resource_claims: RecordedResourceClaims = RecordedResourceClaims(self.devices.allocated, change)
 
     def reserved(self) -> list[PersistentVolume | PersistentVolumeClaim]:
         """Return the volumes and claims that pods have taken and the API server has not told of."""

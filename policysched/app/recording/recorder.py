@@ -175,6 +175,8 @@ class Recorder(Observer):
             case "take" | "drop" | "reserve" | "unreserve":
                 self._remember(name, given[0])
                 self._put(name, lambda: [name, entries.written(given[0], kept)])
+            case entries.ASSUMED | entries.ALLOCATED:
+                self._put(name, lambda: [name, entries.written(given[0], kept)])
             case "assume" if given[0] is self._last:
                 self._put(entries.PLACED, lambda: [entries.PLACED, given[1]])
             case "assume" | "nominate" | "renominate":
@@ -233,6 +235,7 @@ class Recorder(Observer):
         placed = [(one.pod, one.row if one.assumed else -1) for one in cluster.pods.by_id.values()]
         nominated = cluster.nominations.listed()
         answers: list[MetricAnswer] = cluster.metrics.answers()
+        assumed, in_flight = cluster.resource_claims.assumed(), cluster.resource_claims.pending()
         rows, policies, configuration = names[: cluster.nodes.size], self._policies, self.configuration
         seconds, decisions = self._seconds, self.decisions
 
@@ -245,6 +248,8 @@ class Recorder(Observer):
                 [[entries.written(pod, kept)[1], row] for pod, row in placed],
                 [[entries.written(one.pod, kept)[1], one.node] for one in nominated],
                 [entries.written_answer(one) for one in answers],
+                [entries.written(one, kept) for one in assumed],
+                [entries.written(one, kept) for one in in_flight],
             )]  # fmt: skip
 
         self._put(entries.BEGIN, make)

@@ -17,12 +17,15 @@ from policysched.app.replay.replayed_state import ReplayedState
 from policysched.app.replay.results import ReplayDifference, Replayed
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
-from policysched.model.objects import Pod
+from policysched.model.objects import AllocationResult, Pod, ResourceClaim
+from policysched.plugins.dynamic_resources.plugin import has_claims
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, at_once, run_post_filters
+from policysched.schedule.cycle.record import plugin_of_devices
 
 TELL_EVERY: Final = 64
+Told = Decided | Searched | ResourceClaim | None
 Progress = Callable[[int], None]
 """Takes how many decisions were looked at."""
 
@@ -40,8 +43,10 @@ class Walk:
         self._number = 0
         """The last decision that was come across."""
 
-    def entries(self, given: Iterable[Path]) -> Iterator[Decided | Searched | None]:
-        """Apply the entries of all files; give each decision before what follows from it, and None for a change.
+    def entries(self, given: Iterable[Path]) -> Iterator[Told]:
+        """Apply the entries of all files; give each decision before what follows from it.
+
+        A claim that gets devices is given, too, before it is in flight; for any other change there is None.
 
         Raises:
             UsageError: the first file is no record, or none of this version.
@@ -57,7 +62,7 @@ class Walk:
                 self.found.remainder.append(f"{path}: an entry after decision {self._number:,} is malformed: {error}")
                 self.found.damaged = True
 
-    def _entry(self, path: Path, entry: list[Any]) -> Iterator[Decided | Searched | None]:
+    def _entry(self, path: Path, entry: list[Any]) -> Iterator[Told]:
         name, *given = entry
         match name:
             case entries.BEGIN:
@@ -79,9 +84,9 @@ class Walk:
                 if given[0]:
                     self.found.remainder.append(f"{path}: {given[0]:,} entries were given up before its end")
             case _:
-                self.state.change(name, given)
                 if name != entries.TIME:
-                    yield None
+                    yield entries.read_claim(given[0]) if name == entries.ALLOCATED else None
+                self.state.change(name, given)
 
     def _begin(self, path: Path, given: Begin) -> None:
         missing = given.decisions - self._number if self._number else 0
@@ -101,10 +106,15 @@ class _Comparing:
         self._state, self._found = state, found
         self._open: tuple[Engine, Decision, int] | None = None
         """A decision without a node of which the search for one comes next."""
+        self._devices: tuple[int, str, dict[str, AllocationResult]] = 0, "", {}
+        """What the last decision gives to its pod's claims, by their UIDs, with its number and the pod's key."""
 
-    def look(self, told: Decided | Searched | None) -> None:
+    def look(self, told: Told) -> None:
         """Look at the next entry."""
         match told:
+            case ResourceClaim():
+                self._open = None
+                self._take_devices(told)
             case Decided():
                 self._open = None
                 self._decide(told)
@@ -115,6 +125,7 @@ class _Comparing:
 
     def _decide(self, told: Decided) -> None:
         found, pod = self._found, told.pod
+        self._devices = 0, "", {}
         if told.extended:
             found.extended += 1
             return
@@ -133,10 +144,24 @@ class _Comparing:
             return
         outcome = outcome_of(decision)
         found.placed += decision.row >= 0
+        self._devices = told.number, pod.key, _devices_of(decision)
         if outcome != told.outcome:
             found.found(_differing(told.number, pod, told.outcome, outcome))
         if decision.row < 0 and not decision.failed:
             self._open = engine, decision, told.number
+
+    def _take_devices(self, claim: ResourceClaim) -> None:
+        """Compare what a claim gets with what it would get now."""
+        number, pod, devices = self._devices
+        given, got = claim.status.allocation, devices.pop(claim.metadata.uid, None)
+        if given is None or got is None:
+            return
+        self._found.claims += 1
+        one, two = msgspec.to_builtins(given), msgspec.to_builtins(got)
+        if one != two:
+            names = _names(given), _names(got)
+            recorded, replayed = names if names[0] != names[1] else (str(one), str(two))
+            self._found.found([ReplayDifference(number, pod, f"devices of {claim.key}", recorded, replayed)])
 
     def _search(self, told: Searched) -> None:
         if self._open is None:
@@ -156,6 +181,19 @@ class _Comparing:
             for what, one, two in both
             if one != two
         )
+
+
+def _devices_of(decision: Decision) -> dict[str, AllocationResult]:
+    """Return what claims of a decision's pod get that have nothing yet, by their UIDs."""
+    plugin = plugin_of_devices(decision)
+    if plugin is None or decision.row < 0 or not has_claims(decision.pod, decision.cluster):
+        return {}
+    taken = plugin.devices_on(decision.pod, decision.node, decision.cluster)
+    return {claim.metadata.uid: got for claim, got in taken if claim.status.allocation is None}
+
+
+def _names(allocation: AllocationResult) -> str:
+    return ", ".join(f"{one.driver}/{one.pool}/{one.device}" for one in allocation.devices.results)
 
 
 def _differing(

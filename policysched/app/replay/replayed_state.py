@@ -89,8 +89,7 @@ class ReplayedState:
         made.time.move(given.seconds)
         for obj in given.objects:
             made.take(entries.read_object(obj))
-        for obj in given.reserved:
-            _reserve(made, obj)
+        _take_reserved(made, given)
         for pod, row in given.pods:
             read = entries.read_pod(pod)
             if row >= 0:
@@ -160,6 +159,16 @@ def _lay_out(made: Cluster, rows: list[str]) -> None:
             made.nodes.release(row)
 
 
+def _take_reserved(made: Cluster, given: Begin) -> None:
+    """Take what pods have reserved and the API server has not told of."""
+    for obj in given.reserved:
+        _reserve(made, obj)
+    for obj in given.assumed_claims:
+        _assume_claim(made, obj)
+    for obj in given.claims_in_flight:
+        _allocate(made, obj)
+
+
 def _take(cluster: Cluster, given: list[Any]) -> None:
     cluster.take(entries.read_object(given))
 
@@ -188,6 +197,14 @@ def _unreserve(cluster: Cluster, given: list[Any]) -> None:
     _assumable(cluster, obj).restore(obj)
 
 
+def _assume_claim(cluster: Cluster, given: list[Any]) -> None:
+    cluster.resource_claims.assume(entries.read_claim(given))
+
+
+def _allocate(cluster: Cluster, given: list[Any]) -> None:
+    cluster.resource_claims.begin(entries.read_claim(given))
+
+
 def _assumable(cluster: Cluster, obj: Any) -> Assumable[Any]:
     return cluster.storage.volumes if isinstance(obj, PersistentVolume) else cluster.storage.claims
 
@@ -210,6 +227,10 @@ _CHANGES: Final[Mapping[str, Callable[..., Any]]] = {
     "forget": Cluster.forget,
     "reserve": _reserve,
     "unreserve": _unreserve,
+    entries.ASSUMED: _assume_claim,
+    entries.RESTORED: lambda cluster, key: cluster.resource_claims.restore(key),
+    entries.ALLOCATED: _allocate,
+    entries.RELEASED: lambda cluster, uid: cluster.resource_claims.end(uid),
     "nominate": _nominate,
     "renominate": _renominate,
     "denominate": lambda cluster, identity: cluster.nominations.discard(identity),

@@ -37,6 +37,8 @@ class Replayed:
     decisions: int = 0
     """How many were decided again."""
     placed: int = 0
+    claims: int = 0
+    """How many resource claims were given devices again."""
     searches: int = 0
     """How many searches of PostFilter were made again."""
     extended: int = 0
@@ -92,6 +94,7 @@ class Replayed:
             "last": self.last,
             "decisions": self.decisions,
             "placed": self.placed,
+            "claims": self.claims,
             "searches": self.searches,
             "extended": self.extended,
             "searchesNotCompared": self.moved_on,

@@ -28,5 +28,6 @@ def replayed_parts(told: Replayed) -> Iterator[RenderableType]:
             table.caption = Text(f"… and {len(told.differences) - LIMIT:,} more")
             table.caption_justify = "left"
         yield table
-    counted = ((told.placed, "placed"), (told.searches, "with a search for victims"))
+    counted = [(told.placed, "placed"), (told.searches, "with a search for victims")]
+    counted += [(told.claims, "claims given devices")] if told.claims else []
     yield Text("of these " + ", ".join(f"{count:,} {what}" for count, what in counted))

@@ -100,7 +100,7 @@ def _details(outcome: PostFilterResult) -> Record:
 
 def _devices(decision: Decision) -> Record:
     """Say which devices the pod's claims have, or would get, on the selected node."""
-    plugin = _plugin_of_devices(decision)
+    plugin = plugin_of_devices(decision)
     if plugin is None or decision.row < 0:
         return {}
     taken = plugin.devices_on(decision.pod, decision.node, decision.cluster)
@@ -109,7 +109,7 @@ def _devices(decision: Decision) -> Record:
 
 def _refused_devices(decision: Decision, rejected: Mapping[str, Any]) -> Record:
     """Say of the first nodes without the devices that claims need what stands against those that they have."""
-    plugin = _plugin_of_devices(decision)
+    plugin = plugin_of_devices(decision)
     if plugin is None:
         return {}
     reasons = list(NO_DEVICES.reasons)
@@ -123,7 +123,8 @@ def _refusal(claim: ResourceClaim, refusals: Refusals) -> Record:
     return told | {"asked": refusals.asked or "all", "refused": dict(sorted(refusals.reasons.items()))}
 
 
-def _plugin_of_devices(decision: Decision) -> DynamicResources | None:
+def plugin_of_devices(decision: Decision) -> DynamicResources | None:
+    """Return the plugin that takes devices for pods, None where the profile has none."""
     plugins = decision.evaluation.profile.reserves
     return next((one for one in plugins if isinstance(one, DynamicResources)), None)
 

@@ -36,7 +36,7 @@ from tests.plugins.stored import ZONE, claim, claiming, storage_class, volume
 from tests.schedule.out_of_tree import Scripted
 from tests.schedule.soak import ME
 from tests.schedule.stand import Stand
-from tests.schedule.test_extending import FakeExtender, extended
+from tests.schedule.test_with_extenders import FakeExtender, extended
 
 NODES = [node(name, labels={ZONE: name}) for name in ("n1", "n2", "n3")]
 PLUGIN = {"schedulerName": ME, "plugins": {"multiPoint": {"enabled": [{"name": "X"}]}}}
