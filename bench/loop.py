@@ -32,7 +32,8 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.election import NO_ELECTION
 from policysched.app.demo.sandbox_setup import new_sandbox, start, written_kubeconfig
 from policysched.app.demo.scheduled_sandbox import Api
-from policysched.app.running.run import RunOptions, run_scheduler
+from policysched.app.running.run import run_scheduler
+from policysched.app.running.run_options import RunOptions
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
 from policysched.model.policy import API_VERSION, KIND

@@ -11,7 +11,8 @@ import yaml
 
 from policysched.app.clock import SystemClock
 from policysched.app.running import run
-from policysched.app.running.run import RunOptions, run_scheduler
+from policysched.app.running.run import run_scheduler
+from policysched.app.running.run_options import RunOptions
 from policysched.errors import UsageError
 from policysched.kube.connection import Connection
 from tests.app.configuration.test_reading import HEAD

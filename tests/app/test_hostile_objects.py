@@ -21,9 +21,10 @@ from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import default_profile
-from policysched.app.running import run
+from policysched.app.running import process as running_process
 from policysched.app.running.object_handlers import ObjectHandler
-from policysched.app.running.run import Process, RunOptions
+from policysched.app.running.process import Process
+from policysched.app.running.run_options import RunOptions
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
 from policysched.kube.object_cache import LeftOutObjects
@@ -318,8 +319,8 @@ def _own(cluster: Cluster, row: int) -> Any:
 @asynccontextmanager
 async def under_fire(seed: int, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Trial]:
     server = Server()
-    monkeypatch.setattr(run, "Transport", lambda *_, **__: server)
-    monkeypatch.setattr(run, "Pacing", lambda _: Pauses().pacing)
+    monkeypatch.setattr(running_process, "Transport", lambda *_, **__: server)
+    monkeypatch.setattr(running_process, "Pacing", lambda _: Pauses().pacing)
     connection = Connection("http://nowhere", SystemClock())
     server.held["nodes"]["good"] = hostile.encode(server.numbered(good_node(), "good"))
     server.held["schedulingpolicies"]["good"] = hostile.encode(server.numbered(good_policy(), "good"))

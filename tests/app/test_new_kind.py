@@ -15,7 +15,8 @@ from prometheus_client import CollectorRegistry
 from policysched.app.clock import SystemClock
 from policysched.app.demo.sandbox_setup import new_sandbox
 from policysched.app.dry_run import dry_run, inputs, live_cluster
-from policysched.app.running.run import Process, RunOptions
+from policysched.app.running.process import Process
+from policysched.app.running.run_options import RunOptions
 from policysched.framework import Action, Change, Cluster, Resource
 from policysched.kube.connection import Connection
 from policysched.metric_sources.file import NoSource

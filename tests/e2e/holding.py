@@ -17,7 +17,8 @@ from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
 from policysched.app.running.node_metrics import make_source
-from policysched.app.running.run import Process, RunOptions
+from policysched.app.running.process import Process
+from policysched.app.running.run_options import RunOptions
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
 from policysched.metric_sources.problems import SourceCounters

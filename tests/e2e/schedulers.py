@@ -14,7 +14,8 @@ from pathlib import Path
 from policysched.app.configuration.election import NO_ELECTION
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.running.node_metrics import NO_METRICS, MetricOptions
-from policysched.app.running.run import RunOptions, run_scheduler
+from policysched.app.running.run import run_scheduler
+from policysched.app.running.run_options import RunOptions
 from policysched.klog import body
 from tests.e2e.objects import NAME
 from tests.e2e.waiting import DEADLINE, until_true

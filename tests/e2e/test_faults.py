@@ -75,6 +75,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("policysched.kube.transport.MOST_ASKED", 0.05)
     monkeypatch.setattr("policysched.kube.reflector.ABSENT", 0.05)
     monkeypatch.setattr("policysched.kube.reflector.SILENCE", 0.5)
+    monkeypatch.setattr("policysched.app.running.process.Transport", partial(Transport, timeout=0.5))
     monkeypatch.setattr("policysched.app.running.run.Transport", partial(Transport, timeout=0.5))
 
 
@@ -205,6 +206,7 @@ async def test_filter_in_force_is_enforced_on_every_pod(
     server: Server, proxy: tuple[Proxy, Path], fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("policysched.kube.reflector.SILENCE", 60)
+    monkeypatch.setattr("policysched.app.running.process.Transport", partial(Transport, timeout=3))
     monkeypatch.setattr("policysched.app.running.run.Transport", partial(Transport, timeout=3))
     between, kubeconfig = proxy
     pin = only("pin", "n1", **GOLD)

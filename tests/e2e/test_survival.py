@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from policysched.app.configuration.election import NO_ELECTION
-from policysched.app.running.run import EVENTS_DEADLINE, RunOptions, run_scheduler
+from policysched.app.running.process import EVENTS_DEADLINE
+from policysched.app.running.run import run_scheduler
+from policysched.app.running.run_options import RunOptions
 from policysched.errors import OutOfMemoryError
 from policysched.model.objects import Pod
 from policysched.sandbox import Sandbox

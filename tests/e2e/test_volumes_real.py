@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from policysched.app.configuration.profiles import configured_profiles
-from policysched.app.running import run
+from policysched.app.running import process
 from policysched.framework.profile import Profile
 from policysched.plugins.volumes.volume_restrictions import CLAIM_REASON
 from tests.e2e.objects import NAME, Json, node, pod, unclaimed, unfit
@@ -159,7 +159,7 @@ async def test_a_binding_that_takes_too_long_frees_what_was_taken(
     def impatient(name: str) -> Profile:
         return configured_profiles(config)[name]
 
-    monkeypatch.setattr(run, "default_profile", impatient)
+    monkeypatch.setattr(process, "default_profile", impatient)
     nobody = storage_class("nobody", "WaitForFirstConsumer", "nobody.example.com")
     await real_server.load(NODES[0], nobody, claim("c", "nobody"))
     async with in_process(real_server.kubeconfig):

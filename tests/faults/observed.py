@@ -20,10 +20,11 @@ from typing import Any
 
 from policysched.app.clock import SystemClock
 from policysched.app.running import run
+from policysched.app.running.process import Process
 from policysched.cli import main
 
 
-class Observed(run.Process):
+class Observed(Process):
     """A scheduler that writes down what it knows when it is asked."""
 
     folder = Path()

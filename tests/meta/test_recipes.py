@@ -224,7 +224,8 @@ def test_watched_kind_is_a_struct_and_a_row_of_the_table(copy: Copy) -> None:
     program = """
 from prometheus_client import CollectorRegistry
 from policysched.app.clock import SystemClock
-from policysched.app.running.run import Process, RunOptions
+from policysched.app.running.process import Process
+from policysched.app.running.run_options import RunOptions
 from policysched.metric_sources.file import NoSource
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
@@ -267,13 +268,13 @@ import asyncio
 from dataclasses import replace
 from policysched.app.demo.demo import demo_nodes, demo_pod
 from policysched.app.demo.scheduled_sandbox import scheduled_sandbox
-from policysched.app.running import run
+from policysched.app.running import process
 class Told:
     name = "Told"
     def tell(self, assumed):
         print(assumed.pod.metadata.name, "is on", assumed.node)
-made = run.default_profile
-run.default_profile = lambda name: replace(made(name), tells=(Told(),))
+made = process.default_profile
+process.default_profile = lambda name: replace(made(name), tells=(Told(),))
 async def main():
     async with scheduled_sandbox(demo_nodes()) as on:
         await on.api.create(demo_pod("web", {"disk": "hdd"}))

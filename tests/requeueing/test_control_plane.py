@@ -14,7 +14,7 @@ from functools import partial
 import pytest
 
 from policysched.app.configuration.profiles import configured_profiles
-from policysched.app.running import run
+from policysched.app.running import process
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.schedulers import in_process
 from tests.requeueing.control_plane import (
@@ -51,7 +51,7 @@ def differences(found: list[Found], wanted: list[frozenset[str]]) -> list[str]:
 
 async def test_policysched_wakes_whom_the_table_says(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     profiles = configured_profiles(configuration_of(ROWS))
-    monkeypatch.setattr(run, "default_profile", lambda name: profiles[name])
+    monkeypatch.setattr(process, "default_profile", lambda name: profiles[name])
     names = dict.fromkeys(map(profile_name, ROWS))
     async with in_process(plane.kubeconfig(), *names) as scheduler:
         stage = Stage(plane.api, lambda: list(moves_in(scheduler.lines)))

@@ -1,8 +1,7 @@
-"""The running scheduler: connection, reflectors, engine and reload wired together, from start to a clean end.
+"""Run a scheduler as a process: configuration and credentials, the port, leadership, from start to a clean end.
 
-Nothing is scheduled before everything that decisions read is listed and the policies compiled. Trouble with the server
-is reported in one line and tried again for ever; only a kubeconfig that cannot be used ends the start. What reflectors
-hear goes to the scheduler object by object, policies to the reloader; an object that cannot be taken in is left out.
+Trouble with the server is reported in one line and tried again for ever; only a kubeconfig that cannot be used ends the
+start.
 """
 
 from __future__ import annotations
@@ -10,350 +9,36 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import socket
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from prometheus_client import CollectorRegistry, Gauge
 
 from policysched.app.clock import SystemClock
-from policysched.app.configuration.command_line import ConfigurationFlags, configuration_without_file, ignored_flags
-from policysched.app.configuration.election import ElectionFlags, lease_of
-from policysched.app.configuration.model import Configuration, LeaderElection
-from policysched.app.configuration.printing import to_dict, to_yaml
-from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS, default_profile
-from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded, without_secrets
-from policysched.app.running.documents import configuration_document, policies_document
-from policysched.app.running.extenders import RunningExtenders, with_extenders
-from policysched.app.running.garbage_collection import (
-    GarbageCollection,
-    MemoryPerObject,
-    short_collections,
-    taking_lists,
-)
+from policysched.app.configuration.command_line import ignored_flags
+from policysched.app.configuration.election import lease_of
+from policysched.app.configuration.model import LeaderElection
+from policysched.app.configuration.printing import to_yaml
+from policysched.app.running.configuration_file import ConfigurationFile, without_secrets
 from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leadership, new_identity
-from policysched.app.running.live_dry_runs import LiveDryRuns
-from policysched.app.running.metrics.process_metrics import ProcessMetrics
-from policysched.app.running.node_metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
-from policysched.app.running.object_handlers import MalformedPods, ObjectHandler, PolicyHandler
-from policysched.app.running.watchdog import Watchdog
-from policysched.app.serving.health import HEALTHZ, READYZ, Health
-from policysched.app.serving.options import ServingOptions
+from policysched.app.running.node_metrics import make_source
+from policysched.app.running.process import Process
+from policysched.app.running.run_options import RunOptions, completed_configuration
+from policysched.app.serving.health import HEALTHZ, READYZ
 from policysched.app.serving.thread import Served, secure_port
-from policysched.errors import ConnectionProblemError, OutOfMemoryError, UsageError
-from policysched.framework import ApiError, MetricSource
-from policysched.framework.profile import Profile
-from policysched.framework.registry import PluginRegistry
-from policysched.klog import V2, Block, Verbosity
-from policysched.kube.client import KubeClient
+from policysched.errors import OutOfMemoryError, UsageError
+from policysched.klog import V2, Block
 from policysched.kube.connection import Connection
 from policysched.kube.election.presence import LeasePlaces, Place, PresenceWatch
-from policysched.kube.events.writer import EventWriter
-from policysched.kube.object_cache import LeftOutObjects
-from policysched.kube.object_texts import KeptTexts
-from policysched.kube.rate_limit import RateLimit
-from policysched.kube.reflector import Reflector
-from policysched.kube.transport import Pacing, Retry, Transport
-from policysched.language import load_grammar
+from policysched.kube.transport import Pacing, Transport
 from policysched.metric_sources.problems import SourceCounters
-from policysched.model.custom_objects import custom_kind
-from policysched.model.kinds import KINDS, NODES, PODS, POLICIES, ApiKind, CustomResource
-from policysched.model.objects import Pod
-from policysched.model.policy import KIND
-from policysched.rules.policy_set.policy_set import PolicySet
-from policysched.schedule.observer import LOG_LINES
-from policysched.schedule.reload import Reloader
-from policysched.schedule.scheduler import Scheduler
-
-if TYPE_CHECKING:
-    from policysched.app.recording.recorder import Recorder
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-LISTED_WITHIN = 60.0
-"""How long a changed configuration waits for kinds that were not watched before. Units: seconds."""
-GRAMMAR_AFTER = 2.0
-"""How long it is before the grammar is loaded where there is no policy. Units: seconds."""
-PLACE_LEFT_WITHIN = 2.0
+PLACE_LEFT_WITHIN: Final = 2.0
 """How long the end waits until this process is shown no more. Units: seconds."""
-NOT_SERVED = ServingOptions(port=0)
-RECORD_LIMIT = 256 * 1024 * 1024
-EVENTS_DEADLINE = 5.0
-"""How long events may be written after the end. Units: seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """What a process was asked to do."""
-
-    kubeconfig: Path | None = None
-    context: str | None = None
-    master: str | None = None
-    """The server's address where it is not the kubeconfig's."""
-    scheduler_names: tuple[str, ...] = (DEFAULT_NAME,)
-    """The names of default profiles, where there is no configuration."""
-    config: Path | None = None
-    """A KubeSchedulerConfiguration; it says where the kubeconfig is, too."""
-    plugins: PluginRegistry = NO_PLUGINS
-    """What it may enable beside the default plugins."""
-    leader_election: ElectionFlags = field(default_factory=dict)
-    """What flags say of leader election; the rest is the configuration's."""
-    configuration_flags: ConfigurationFlags = field(default_factory=dict)
-    """What flags say of the rest of the configuration, where there is no file."""
-    max_unschedulable: float | None = None
-    """After how long a pod that nothing woke is tried again. Units: seconds."""
-    set_verbosity: Callable[[int], None] = Verbosity().use
-    """Changes how much is logged."""
-    metrics: MetricOptions = NO_METRICS
-    serving: ServingOptions = NOT_SERVED
-    record: Path | None = None
-    """The folder in which every decision is recorded."""
-    record_limit: int = RECORD_LIMIT
-    """How long the files there may be together. Units: bytes."""
-
-
-class Process:
-    """One scheduler over one connection."""
-
-    def __init__(
-        self,
-        options: RunOptions,
-        connection: Connection,
-        source: MetricSource,
-        registry: CollectorRegistry,
-        configuration: ConfigurationFile | None = None,
-    ) -> None:
-        clock = SystemClock()
-        self.registry = registry
-        self.left_out = LeftOutObjects(clock.monotonic, registry)
-        self._pacing = pacing = Pacing(random.random)
-        self._configuration = configuration
-        self._at_start = completed = _completed(options, configuration)
-        self._election = completed.leader_election
-        self.leadership: Leadership | None = None
-        """Its part in an election; without one it acts as soon as everything is listed."""
-        self._transport = transport = Transport(connection, limit=_limit(completed))
-        self.events = EventWriter(Transport(connection, limit=_limit(completed)), pacing, socket.gethostname())
-        client = KubeClient(transport, self.events, pacing)
-        self._extenders = RunningExtenders(None if configuration is None else configuration.completed)
-        self._profiles = profiles = with_extenders(_profiles(options, configuration), self._extenders.present)
-        self.metrics = metrics = ProcessMetrics(clock, registry)
-        metrics.requests.count(connection)
-        self.recorder = recorder = _recorder(options, completed, profiles)
-        observers = (*LOG_LINES, *metrics.observers)
-        if recorder is None:
-            rng = random.Random()  # noqa: S311 - draws among equals
-            self.scheduler = Scheduler(profiles, client, clock, rng, observers, metrics.timing)
-        else:
-            self.scheduler = Scheduler(
-                profiles, client, clock, recorder.rng, (*observers, recorder), metrics.timing, recorder.cluster
-            )
-        if configuration is not None:
-            self.scheduler.queue.use_backoff(configuration.backoff)
-        if options.max_unschedulable is not None:
-            self.scheduler.queue.max_unschedulable = options.max_unschedulable
-        self.watchdog = Watchdog(self.scheduler.plugin_watches)
-        self.reloader = Reloader(self.scheduler, client, clock, lease_of(self._election))
-        self.reloader.on_failure = partial(self.left_out.failed, KIND)
-        self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon, clock)
-        metrics.show(self.scheduler, self.reloader.store, self.feed.ages)
-        self.reloader.on_swap = self._swapped
-        self._policies = PolicyHandler(self.reloader)
-        self._objects = ObjectHandler(self.scheduler, self.left_out)
-        self._malformed = MalformedPods(client, clock, frozenset(profiles), self.left_out)
-        self._texts: dict[ApiKind[Any], KeptTexts[Any]] = {NODES: self._extenders.nodes, PODS: self._extenders.pods}
-        self._acting = asyncio.Event()
-        self.reflectors: list[Reflector[Any]] = []
-        self._watch_more()
-        self.dry_runs = LiveDryRuns(self.scheduler, self.reloader, self._extenders, self.not_ready, self._acting.is_set)
-        self.health = Health()
-        self.health.add("informer-sync", self._unlisted, READYZ)
-        self.health.add("policies-sync", self._policies.problem, READYZ)
-
-    def _swapped(self, policies: PolicySet) -> None:
-        """Follow the metrics that policies read now, and forget what was counted of those that are deleted."""
-        self.feed.use(policies)
-        self.metrics.keep_policies(self.reloader.store.listed())
-
-    def _watch_more(self) -> list[Reflector[Any]]:
-        """Make reflectors for the kinds that plugins read and that are not watched yet; return these."""
-        watched = {one.watched for one in self.reflectors}
-        made = [
-            Reflector(
-                self._transport,
-                kind,
-                self._policies if kind is POLICIES else self._objects,
-                self._pacing,
-                on_broken=self._malformed if kind is PODS else self.left_out.malformed,
-                texts=self._texts.get(kind),
-            )
-            for kind in self._kinds()
-            if kind not in watched
-        ]
-        self.reflectors += made
-        return made
-
-    def _kinds(self) -> list[ApiKind[Any]]:
-        """Return the kinds that the profiles' plugins read."""
-        profiles = self._profiles.values()
-        plugins = frozenset[str]().union(*(profile.plugin_names for profile in profiles))
-        hints = (hint for profile in profiles for several in profile.hints.values() for hint in several)
-        custom = dict.fromkeys(hint.resource for hint in hints if isinstance(hint.resource, CustomResource))
-        return [*map(custom_kind, custom), *(kind for kind in KINDS.values() if kind.is_read(plugins))]
-
-    def _unlisted(self) -> str:
-        """Say how many kinds are not listed yet; it may be asked from any thread."""
-        reflectors = tuple(self.reflectors)
-        missing = sum(not one.synced.is_set() for one in reflectors)
-        return f"{missing} of {len(reflectors)} kinds of objects are not listed yet" if missing else ""
-
-    def not_ready(self) -> str:
-        """Say why nothing can be decided yet; it may be asked from any thread."""
-        return self._unlisted() or self._policies.problem()
-
-    def pods(self) -> Iterable[Pod]:
-        """Return the pods of the cluster that are not finished; it may be asked from any thread."""
-        return next((one.objects() for one in tuple(self.reflectors) if one.watched is PODS), ())
-
-    @property
-    def documents(self) -> dict[str, Callable[[], Any]]:
-        """What it tells of itself, by path."""
-        return {
-            "/configz": lambda: configuration_document(self._completed()),
-            "/debug/policies": lambda: policies_document(self.reloader.store, self.scheduler.profiles_in_force()),
-        }
-
-    def _completed(self) -> Configuration:
-        return self._at_start if self._configuration is None else self._configuration.completed
-
-    async def run(self) -> None:
-        """Work until cancelled, then write the events that still wait."""
-        if self.leadership is None:
-            self.events.start()
-        self.watchdog.start()
-        try:
-            with short_collections(MemoryPerObject(self.scheduler)) as collection:
-                await self._work(collection)
-        finally:
-            if self.recorder is not None:
-                await asyncio.to_thread(self.recorder.close)
-
-    async def _work(self, collection: GarbageCollection) -> None:
-        try:
-            await self._find_server()
-            if self._is_delayed:
-                await self._lead()
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(collection.run())
-                tasks.create_task(self._load_grammar())
-                with taking_lists():
-                    for reflector in self.reflectors:
-                        tasks.create_task(reflector.run())
-                    for reflector in self.reflectors:
-                        await reflector.synced.wait()
-                await self._policies.start()
-                tasks.create_task(self.feed.run())
-                await self.feed.first_answers()
-                tasks.create_task(self.reloader.run(self._acting))
-                if self._configuration is not None:
-                    tasks.create_task(self._configuration.watch(partial(self._reload, tasks)))
-                await self._lead()
-                log.info("scheduling")
-                await self.scheduler.run()
-        finally:
-            self.watchdog.stop()
-            if self.leadership is not None:
-                await self.leadership.stop()
-            await self._extenders.close()
-            if self.leadership is None or self._acting.is_set():
-                await self.events.close(EVENTS_DEADLINE)
-
-    async def _load_grammar(self) -> None:
-        """Load the grammar while lists are waited for where there are policies, else once the start is over.
-
-        Decisions would wait for it when the first policy is written.
-        """
-        with suppress(TimeoutError):
-            async with asyncio.timeout(GRAMMAR_AFTER):
-                await self._policies.heard.wait()
-        await asyncio.to_thread(load_grammar)
-
-    @property
-    def _is_delayed(self) -> bool:
-        """Whether nothing is listed before the process leads."""
-        return self._configuration is not None and self._configuration.completed.delay_cache_until_active
-
-    async def _lead(self) -> None:
-        """Wait until this process may act: until then it writes nothing, no status and no event."""
-        if self.leadership is not None and not self._acting.is_set():
-            await self.leadership.acquire()
-            self.events.start()
-        self._acting.set()
-
-    async def _reload(self, tasks: asyncio.TaskGroup, reloaded: Reloaded) -> int:
-        """Put a changed configuration in force, once all is listed that it reads; return the pods that moved.
-
-        Raises:
-            UsageError: an extender cannot be used.
-            NotNowError: what it reads is not listed in time.
-        """
-        async with self._extenders.changed_to(reloaded.configuration) as extenders:
-            profiles = with_extenders(reloaded.profiles, extenders)
-            before, self._profiles = self._profiles, {**self._profiles, **profiles}
-            recorded = self._record_configuration(reloaded.configuration)
-            try:
-                await self._list_more(tasks)
-                moved = await self.reloader.use_profiles(
-                    profiles, reloaded.changed, policies=reloaded.concerns_policies
-                )
-            except BaseException:
-                self._profiles = before
-                if self.recorder is not None:
-                    self.recorder.configuration = recorded
-                raise
-        self.scheduler.queue.use_backoff(reloaded.backoff)
-        return moved
-
-    def _record_configuration(self, configuration: Configuration) -> dict[str, Any]:
-        """Have the next swap recorded with a configuration; return the one before."""
-        if self.recorder is None:
-            return {}
-        before, self.recorder.configuration = self.recorder.configuration, _recorded(configuration)
-        return before
-
-    async def _list_more(self, tasks: asyncio.TaskGroup) -> None:
-        """List what plugins and extenders read now and did not before."""
-        try:
-            async with asyncio.timeout(LISTED_WITHIN):
-                for reflector in self._watch_more():
-                    tasks.create_task(reflector.run())
-                read = self._kinds()
-                for reflector in self.reflectors:
-                    if reflector.watched in read:
-                        await reflector.synced.wait()
-                        await reflector.list_texts()
-        except TimeoutError as error:
-            raise NotNowError(f"what it reads is not listed after {LISTED_WITHIN:.0f} s") from error
-        except (ApiError, ConnectionProblemError) as error:
-            raise NotNowError(f"what its extenders are told of cannot be listed: {error}") from error
-
-    async def _find_server(self) -> None:
-        """Wait until the server answers and accepts the credentials, saying once what is in the way."""
-        retry, said = Retry(self._pacing), ""
-        while True:
-            try:
-                await self._transport.check()
-            except ConnectionProblemError as error:
-                if str(error) != said:
-                    log.warning("%s; check the kubeconfig and the server; trying again until it answers", error)
-                said = str(error)
-                await retry.pause()
-            else:
-                return
 
 
 async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
@@ -365,22 +50,12 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
     """
     registry = CollectorRegistry()
     configuration = _file(options, registry)
-    completed = _completed(options, configuration)
-    election = completed.leader_election
+    completed = completed_configuration(options, configuration)
     if log.isEnabledFor(V2):
         log.log(V2, "Using component config", {"config": Block(to_yaml(without_secrets(completed)))})
     reading = asyncio.to_thread(make_source, options.metrics, SystemClock(), SourceCounters(registry))
     source = await _unless(stop, reading)
-    kubeconfig = _kubeconfig(options, configuration)
-    named_by = f"clientConnection.kubeconfig of {options.config}" if options.config else "--kubeconfig"
-    connect = partial(
-        Connection.open,
-        SystemClock(),
-        kubeconfig=kubeconfig,
-        context=options.context,
-        named_by=named_by,
-        master=options.master,
-    )
+    connect = _connecting(options, configuration)
     connection = await _unless(stop, connect())
     if source is None or connection is None:
         return
@@ -389,28 +64,44 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
     try:
         process = Process(options, connection, source, registry, configuration)
         process.health.add("shutdown", lambda: "process is shutting down" if stop.is_set() else "", READYZ)
-        if election.leader_elect:
+        if completed.leader_election.leader_elect:
             around = ElectionThread(connect, SystemClock(), Pacing(random.random), names[0])
-            process.leadership = Leadership(election, around, registry)
+            process.leadership = Leadership(completed.leader_election, around, registry)
             process.health.add("leaderElection", process.leadership.problem, HEALTHZ, READYZ)
-        served = Served(
-            process.health,
-            process.registry,
-            process.documents,
-            process.dry_runs.decide,
-            process.pods,
-            options.set_verbosity,
-            process.not_ready,
-        )
-        presence = _presence(names, election, process, Transport(connection))
-        text = "Processes that schedule for the same scheduler names with no leader election between them and this one."
-        competing = Gauge("policysched_presence_competing", text, registry=registry)
-        competing.set_function(lambda: len(presence.competing))
+        served = _served(process, options)
+        presence = _presence(names, completed.leader_election, process, Transport(connection))
         async with secure_port(options.serving, served, connect), presence.shown(PLACE_LEFT_WITHIN):
             await _work_until(stop, process)
     finally:
         await connection.close()
     log.info("stopped")
+
+
+def _connecting(
+    options: RunOptions, configuration: ConfigurationFile | None
+) -> Callable[[], Coroutine[Any, Any, Connection]]:
+    """Return what opens a connection to the server, each time with credentials of its own."""
+    return partial(
+        Connection.open,
+        SystemClock(),
+        kubeconfig=_kubeconfig(options, configuration),
+        context=options.context,
+        named_by=f"clientConnection.kubeconfig of {options.config}" if options.config else "--kubeconfig",
+        master=options.master,
+    )
+
+
+def _served(process: Process, options: RunOptions) -> Served:
+    """Say what the port shows of a process."""
+    return Served(
+        process.health,
+        process.registry,
+        process.documents,
+        process.dry_runs.decide,
+        process.pods,
+        options.set_verbosity,
+        process.not_ready,
+    )
 
 
 async def _work_until(stop: asyncio.Event, process: Process) -> None:
@@ -441,12 +132,16 @@ def _told(error: BaseException) -> BaseException:
 
 
 def _presence(names: Sequence[str], election: LeaderElection, process: Process, transport: Transport) -> PresenceWatch:
-    """Make what shows this process to others of its scheduler names, and them to it."""
+    """Make what shows this process to others of its scheduler names, and counts them."""
     identity = process.leadership.identity if process.leadership is not None else new_identity()
     lease = lease_of(election) if election.leader_elect else ""
     own = Place(0, holder=identity, scheduler_names=frozenset(names), election=lease)
     places = LeasePlaces(transport, election.resource_namespace)
-    return PresenceWatch(places, own, SystemClock(), Pacing(random.random))
+    presence = PresenceWatch(places, own, SystemClock(), Pacing(random.random))
+    text = "Processes that schedule for the same scheduler names with no leader election between them and this one."
+    competing = Gauge("policysched_presence_competing", text, registry=process.registry)
+    competing.set_function(lambda: len(presence.competing))
+    return presence
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
@@ -460,48 +155,10 @@ async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None
     return None if doing.cancelled() else doing.result()
 
 
-def _profiles(options: RunOptions, configuration: ConfigurationFile | None) -> dict[str, Profile]:
-    if configuration is not None:
-        return configuration.profiles
-    return {name: default_profile(name) for name in options.scheduler_names}
-
-
-def _recorder(options: RunOptions, completed: Configuration, profiles: Mapping[str, Profile]) -> Recorder | None:
-    """Make what records decisions, where that is asked for.
-
-    Raises:
-        UsageError: nothing can be recorded there.
-    """
-    if options.record is None:
-        return None
-    from policysched.app.recording.recorder import Recorder  # noqa: PLC0415 - only who records waits for it
-    from policysched.app.recording.writer import RecordWriter  # noqa: PLC0415 - as above
-
-    return Recorder(RecordWriter(options.record, options.record_limit), _recorded(completed), profiles)
-
-
-def _recorded(configuration: Configuration) -> dict[str, Any]:
-    return to_dict(without_secrets(configuration))
-
-
-def _limit(completed: Configuration) -> RateLimit:
-    return RateLimit(completed.client_connection.qps, completed.client_connection.burst)
-
-
 def _file(options: RunOptions, registry: CollectorRegistry) -> ConfigurationFile | None:
     if options.config is None:
         return None
     return ConfigurationFile(options.config, options.plugins, registry, options.leader_election)
-
-
-def _completed(options: RunOptions, configuration: ConfigurationFile | None) -> Configuration:
-    """Return the configuration at the start: the file's, or what flags say."""
-    if configuration is not None:
-        return configuration.completed
-    given = {} if options.kubeconfig is None else {"kubeconfig": str(options.kubeconfig)}
-    return configuration_without_file(
-        options.scheduler_names, options.leader_election, given | dict(options.configuration_flags)
-    )
 
 
 def _kubeconfig(options: RunOptions, configuration: ConfigurationFile | None) -> str | None:
@@ -521,7 +178,7 @@ def write_configuration(options: RunOptions, path: Path) -> None:
     Raises:
         UsageError: the configuration cannot be used, or the file not be written.
     """
-    text = to_yaml(_completed(options, _file(options, CollectorRegistry())))
+    text = to_yaml(completed_configuration(options, _file(options, CollectorRegistry())))
     try:
         path.write_text(text, "utf-8")
     except OSError as error:

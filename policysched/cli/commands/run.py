@@ -24,7 +24,7 @@ from policysched.errors import UsageError
 if TYPE_CHECKING:
     from policysched.app.configuration.election import ElectionFlags
     from policysched.app.running.node_metrics import MetricOptions
-    from policysched.app.running.run import RunOptions
+    from policysched.app.running.run_options import RunOptions
     from policysched.app.serving.options import ServingOptions
     from policysched.app.serving.users import FrontProxy
 
@@ -63,7 +63,7 @@ def _options(flags: RunFlags) -> RunOptions:
         UsageError: the flags do not go together.
     """
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415 - as above
-    from policysched.app.running.run import RECORD_LIMIT, RunOptions  # noqa: PLC0415
+    from policysched.app.running.run_options import RECORD_LIMIT, RunOptions  # noqa: PLC0415
 
     known = configurable_plugins(flags.own.plugin, flags.misc.config)
     for problem in known.problems:

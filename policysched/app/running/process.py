@@ -1,0 +1,349 @@
+"""`Process`: a scheduler over one connection: reflectors, handlers, engine, reload and metrics wired together.
+
+Nothing is scheduled before everything that decisions read is listed and the policies compiled. What reflectors hear
+goes to the scheduler object by object, policies to the reloader; an object that cannot be taken in is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from prometheus_client import CollectorRegistry
+
+from policysched.app.clock import SystemClock
+from policysched.app.configuration.election import lease_of
+from policysched.app.configuration.model import Configuration
+from policysched.app.configuration.printing import to_dict
+from policysched.app.configuration.profiles import default_profile
+from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded, without_secrets
+from policysched.app.running.documents import configuration_document, policies_document
+from policysched.app.running.extenders import RunningExtenders, with_extenders
+from policysched.app.running.garbage_collection import (
+    GarbageCollection,
+    MemoryPerObject,
+    short_collections,
+    taking_lists,
+)
+from policysched.app.running.leadership import Leadership
+from policysched.app.running.live_dry_runs import LiveDryRuns
+from policysched.app.running.metrics.process_metrics import ProcessMetrics
+from policysched.app.running.node_metrics import MetricFeed
+from policysched.app.running.object_handlers import MalformedPods, ObjectHandler, PolicyHandler
+from policysched.app.running.run_options import RunOptions, completed_configuration
+from policysched.app.running.watchdog import Watchdog
+from policysched.app.serving.health import READYZ, Health
+from policysched.errors import ConnectionProblemError
+from policysched.framework import ApiError, MetricSource
+from policysched.framework.profile import Profile
+from policysched.kube.client import KubeClient
+from policysched.kube.connection import Connection
+from policysched.kube.events.writer import EventWriter
+from policysched.kube.object_cache import LeftOutObjects
+from policysched.kube.object_texts import KeptTexts
+from policysched.kube.rate_limit import RateLimit
+from policysched.kube.reflector import Reflector
+from policysched.kube.transport import Pacing, Retry, Transport
+from policysched.language import load_grammar
+from policysched.model.custom_objects import custom_kind
+from policysched.model.kinds import KINDS, NODES, PODS, POLICIES, ApiKind, CustomResource
+from policysched.model.objects import Pod
+from policysched.model.policy import KIND
+from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.schedule.observer import LOG_LINES
+from policysched.schedule.reload import Reloader
+from policysched.schedule.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from policysched.app.recording.recorder import Recorder
+
+log = logging.getLogger(__name__)
+LISTED_WITHIN: Final = 60.0
+"""How long a changed configuration waits for kinds that were not watched before. Units: seconds."""
+GRAMMAR_AFTER: Final = 2.0
+"""How long it is before the grammar is loaded where there is no policy. Units: seconds."""
+EVENTS_DEADLINE: Final = 5.0
+"""How long events may be written after the end. Units: seconds."""
+
+
+class Process:
+    """One scheduler over one connection: reflectors, handlers, engine and reload, put together and started in order."""
+
+    def __init__(
+        self,
+        options: RunOptions,
+        connection: Connection,
+        source: MetricSource,
+        registry: CollectorRegistry,
+        configuration: ConfigurationFile | None = None,
+    ) -> None:
+        clock = SystemClock()
+        self.registry = registry
+        self.left_out = LeftOutObjects(clock.monotonic, registry)
+        self._pacing = pacing = Pacing(random.random)
+        self._configuration = configuration
+        self._at_start = completed = completed_configuration(options, configuration)
+        self.leadership: Leadership | None = None
+        """Its part in an election; without one it acts as soon as everything is listed."""
+        self._transport = transport = Transport(connection, limit=_limit(completed))
+        self.events = EventWriter(Transport(connection, limit=_limit(completed)), pacing, socket.gethostname())
+        client = KubeClient(transport, self.events, pacing)
+        self._extenders = RunningExtenders(None if configuration is None else configuration.completed)
+        self._profiles = with_extenders(_profiles(options, configuration), self._extenders.present)
+        self.metrics = metrics = ProcessMetrics(clock, registry)
+        metrics.requests.count(connection)
+        self.recorder = _recorder(options, completed, self._profiles)
+        self.scheduler = self._make_scheduler(client, clock)
+        self._set_up_queue(options)
+        self.watchdog = Watchdog(self.scheduler.plugin_watches)
+        self.reloader = Reloader(self.scheduler, client, clock, lease_of(completed.leader_election))
+        self.reloader.on_failure = partial(self.left_out.failed, KIND)
+        self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon, clock)
+        metrics.show(self.scheduler, self.reloader.store, self.feed.ages)
+        self.reloader.on_swap = self._swapped
+        self._policies = PolicyHandler(self.reloader)
+        self._objects = ObjectHandler(self.scheduler, self.left_out)
+        self._malformed = MalformedPods(client, clock, frozenset(self._profiles), self.left_out)
+        self._texts: dict[ApiKind[Any], KeptTexts[Any]] = {NODES: self._extenders.nodes, PODS: self._extenders.pods}
+        self._acting = asyncio.Event()
+        self.reflectors: list[Reflector[Any]] = []
+        self._watch_more()
+        self.dry_runs = LiveDryRuns(self.scheduler, self.reloader, self._extenders, self.not_ready, self._acting.is_set)
+        self.health = self._make_health()
+
+    def _make_scheduler(self, client: KubeClient, clock: SystemClock) -> Scheduler:
+        """Make the scheduler, which a recorder hears and lends its cluster where there is one."""
+        observers, timing, recorder = (*LOG_LINES, *self.metrics.observers), self.metrics.timing, self.recorder
+        if recorder is None:
+            rng = random.Random()  # noqa: S311 - draws among equals
+            return Scheduler(self._profiles, client, clock, rng, observers, timing)
+        heard = (*observers, recorder)
+        return Scheduler(self._profiles, client, clock, recorder.rng, heard, timing, recorder.cluster)
+
+    def _make_health(self) -> Health:
+        health = Health()
+        health.add("informer-sync", self._unlisted, READYZ)
+        health.add("policies-sync", self._policies.problem, READYZ)
+        return health
+
+    def _set_up_queue(self, options: RunOptions) -> None:
+        queue = self.scheduler.queue
+        if self._configuration is not None:
+            queue.use_backoff(self._configuration.backoff)
+        if options.max_unschedulable is not None:
+            queue.max_unschedulable = options.max_unschedulable
+
+    def _swapped(self, policies: PolicySet) -> None:
+        """Follow the metrics that policies read now, and forget what was counted of those that are deleted."""
+        self.feed.use(policies)
+        self.metrics.keep_policies(self.reloader.store.listed())
+
+    def _watch_more(self) -> list[Reflector[Any]]:
+        """Make reflectors for the kinds that plugins read and that are not watched yet; return these."""
+        watched = {one.watched for one in self.reflectors}
+        made = [
+            Reflector(
+                self._transport,
+                kind,
+                self._policies if kind is POLICIES else self._objects,
+                self._pacing,
+                on_broken=self._malformed if kind is PODS else self.left_out.malformed,
+                texts=self._texts.get(kind),
+            )
+            for kind in self._kinds()
+            if kind not in watched
+        ]
+        self.reflectors += made
+        return made
+
+    def _kinds(self) -> list[ApiKind[Any]]:
+        """Return the kinds that the profiles' plugins read."""
+        profiles = self._profiles.values()
+        plugins = frozenset[str]().union(*(profile.plugin_names for profile in profiles))
+        hints = (hint for profile in profiles for several in profile.hints.values() for hint in several)
+        custom = dict.fromkeys(hint.resource for hint in hints if isinstance(hint.resource, CustomResource))
+        return [*map(custom_kind, custom), *(kind for kind in KINDS.values() if kind.is_read(plugins))]
+
+    def _unlisted(self) -> str:
+        """Say how many kinds are not listed yet; it may be asked from any thread."""
+        reflectors = tuple(self.reflectors)
+        missing = sum(not one.synced.is_set() for one in reflectors)
+        return f"{missing} of {len(reflectors)} kinds of objects are not listed yet" if missing else ""
+
+    def not_ready(self) -> str:
+        """Say why nothing can be decided yet; it may be asked from any thread."""
+        return self._unlisted() or self._policies.problem()
+
+    def pods(self) -> Iterable[Pod]:
+        """Return the pods of the cluster that are not finished; it may be asked from any thread."""
+        return next((one.objects() for one in tuple(self.reflectors) if one.watched is PODS), ())
+
+    @property
+    def documents(self) -> dict[str, Callable[[], Any]]:
+        """What it tells of itself, by path."""
+        return {
+            "/configz": lambda: configuration_document(self._completed()),
+            "/debug/policies": lambda: policies_document(self.reloader.store, self.scheduler.profiles_in_force()),
+        }
+
+    def _completed(self) -> Configuration:
+        return self._at_start if self._configuration is None else self._configuration.completed
+
+    async def run(self) -> None:
+        """Work until cancelled, then write the events that still wait."""
+        if self.leadership is None:
+            self.events.start()
+        self.watchdog.start()
+        try:
+            with short_collections(MemoryPerObject(self.scheduler)) as collection:
+                await self._work(collection)
+        finally:
+            if self.recorder is not None:
+                await asyncio.to_thread(self.recorder.close)
+
+    async def _work(self, collection: GarbageCollection) -> None:
+        try:
+            await self._find_server()
+            if self._is_delayed:
+                await self._lead()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(collection.run())
+                tasks.create_task(self._load_grammar())
+                with taking_lists():
+                    for reflector in self.reflectors:
+                        tasks.create_task(reflector.run())
+                    for reflector in self.reflectors:
+                        await reflector.synced.wait()
+                await self._policies.start()
+                tasks.create_task(self.feed.run())
+                await self.feed.first_answers()
+                tasks.create_task(self.reloader.run(self._acting))
+                if self._configuration is not None:
+                    tasks.create_task(self._configuration.watch(partial(self._reload, tasks)))
+                await self._lead()
+                log.info("scheduling")
+                await self.scheduler.run()
+        finally:
+            self.watchdog.stop()
+            if self.leadership is not None:
+                await self.leadership.stop()
+            await self._extenders.close()
+            if self.leadership is None or self._acting.is_set():
+                await self.events.close(EVENTS_DEADLINE)
+
+    async def _load_grammar(self) -> None:
+        """Load the grammar while lists are waited for where there are policies, else once the start is over.
+
+        Decisions would wait for it when the first policy is written.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRAMMAR_AFTER):
+                await self._policies.heard.wait()
+        await asyncio.to_thread(load_grammar)
+
+    @property
+    def _is_delayed(self) -> bool:
+        """Whether nothing is listed before the process leads."""
+        return self._configuration is not None and self._configuration.completed.delay_cache_until_active
+
+    async def _lead(self) -> None:
+        """Wait until this process may act: until then it writes nothing, no status and no event."""
+        if self.leadership is not None and not self._acting.is_set():
+            await self.leadership.acquire()
+            self.events.start()
+        self._acting.set()
+
+    async def _reload(self, tasks: asyncio.TaskGroup, reloaded: Reloaded) -> int:
+        """Put a changed configuration in force, once all is listed that it reads; return the pods that moved.
+
+        Raises:
+            UsageError: an extender cannot be used.
+            NotNowError: what it reads is not listed in time.
+        """
+        async with self._extenders.changed_to(reloaded.configuration) as extenders:
+            profiles = with_extenders(reloaded.profiles, extenders)
+            before, self._profiles = self._profiles, {**self._profiles, **profiles}
+            recorded = self._record_configuration(reloaded.configuration)
+            try:
+                await self._list_more(tasks)
+                moved = await self.reloader.use_profiles(
+                    profiles, reloaded.changed, policies=reloaded.concerns_policies
+                )
+            except BaseException:
+                self._profiles = before
+                if self.recorder is not None:
+                    self.recorder.configuration = recorded
+                raise
+        self.scheduler.queue.use_backoff(reloaded.backoff)
+        return moved
+
+    def _record_configuration(self, configuration: Configuration) -> dict[str, Any]:
+        """Have the next swap recorded with a configuration; return the one before."""
+        if self.recorder is None:
+            return {}
+        before, self.recorder.configuration = self.recorder.configuration, _recorded(configuration)
+        return before
+
+    async def _list_more(self, tasks: asyncio.TaskGroup) -> None:
+        """List what plugins and extenders read now and did not before."""
+        try:
+            async with asyncio.timeout(LISTED_WITHIN):
+                for reflector in self._watch_more():
+                    tasks.create_task(reflector.run())
+                read = self._kinds()
+                for reflector in self.reflectors:
+                    if reflector.watched in read:
+                        await reflector.synced.wait()
+                        await reflector.list_texts()
+        except TimeoutError as error:
+            raise NotNowError(f"what it reads is not listed after {LISTED_WITHIN:.0f} s") from error
+        except (ApiError, ConnectionProblemError) as error:
+            raise NotNowError(f"what its extenders are told of cannot be listed: {error}") from error
+
+    async def _find_server(self) -> None:
+        """Wait until the server answers and accepts the credentials, saying once what is in the way."""
+        retry, said = Retry(self._pacing), ""
+        while True:
+            try:
+                await self._transport.check()
+            except ConnectionProblemError as error:
+                if str(error) != said:
+                    log.warning("%s; check the kubeconfig and the server; trying again until it answers", error)
+                said = str(error)
+                await retry.pause()
+            else:
+                return
+
+
+def _profiles(options: RunOptions, configuration: ConfigurationFile | None) -> dict[str, Profile]:
+    if configuration is not None:
+        return configuration.profiles
+    return {name: default_profile(name) for name in options.scheduler_names}
+
+
+def _recorder(options: RunOptions, completed: Configuration, profiles: Mapping[str, Profile]) -> Recorder | None:
+    """Make what records decisions, where that is asked for.
+
+    Raises:
+        UsageError: nothing can be recorded there.
+    """
+    if options.record is None:
+        return None
+    from policysched.app.recording.recorder import Recorder  # noqa: PLC0415 - only who records waits for it
+    from policysched.app.recording.writer import RecordWriter  # noqa: PLC0415 - as above
+
+    return Recorder(RecordWriter(options.record, options.record_limit), _recorded(completed), profiles)
+
+
+def _recorded(configuration: Configuration) -> dict[str, Any]:
+    return to_dict(without_secrets(configuration))
+
+
+def _limit(completed: Configuration) -> RateLimit:
+    return RateLimit(completed.client_connection.qps, completed.client_connection.burst)
