@@ -9,6 +9,7 @@ Source: actions/toolkit, packages/core/src/command.ts (what has to be escaped).
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
@@ -18,6 +19,7 @@ from policysched.visible import visible
 
 _DATA: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _PROPERTY: Final = {**_DATA, ":": "%3A", ",": "%2C"}
+_PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<col>\d+): (?P<message>.*)", re.DOTALL)
 _MARKUP: Final = {one: f"\\{one}" for one in "\\|`*_<>[]"}
 
 
@@ -66,6 +68,15 @@ def workflow_command(name: str, data: str, properties: Mapping[str, object] | No
         given["file"] = PurePath(str(given["file"])).as_posix()
     written = ",".join(f"{key}={_escaped(str(value), _PROPERTY)}" for key, value in given.items())
     return f"::{name}{' ' if written else ''}{written}::{_escaped(data, _DATA)}"
+
+
+def placed_error(problem: str, properties: Mapping[str, object] | None = None) -> str:
+    """Write the workflow command for an error whose text begins with file, line and column, or with none."""
+    match = _PLACED.fullmatch(problem)
+    if match is None:
+        return workflow_command("error", visible(problem), properties)
+    where = {"file": match["file"], "line": match["line"], "col": match["col"]}
+    return workflow_command("error", visible(match["message"]), {**where, **(properties or {})})
 
 
 def _escaped(text: str, escapes: Mapping[str, str]) -> str:

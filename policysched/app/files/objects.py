@@ -326,6 +326,12 @@ def _skip(text: str, offset: int) -> int:
     return offset
 
 
+def is_tests(value: Any) -> bool:
+    """Whether a value looks like a file of tests of policies, and not like an object."""
+    tests = value.get("tests") if isinstance(value, Mapping) and "kind" not in value else value
+    return isinstance(tests, list) and any(isinstance(one, Mapping) and "given" in one for one in tests)
+
+
 def objects_of(value: Any, source: Source, path: str = "", implied: Object | None = None) -> Iterator[Document]:
     """Return the objects of a document: itself, or the items of a list.
 
@@ -333,6 +339,8 @@ def objects_of(value: Any, source: Source, path: str = "", implied: Object | Non
         UsageError: it is no Kubernetes object.
     """
     found = Document(value, source, path)
+    if not path and is_tests(value):
+        raise UsageError(f"{found.where}: this is a file of tests: `policysched test {source.file}` runs it")
     if not isinstance(value, Mapping):
         raise UsageError(f"{found.where}: expected an object, got {_kind(value)}")
     whole = {**implied, **value} if implied else value

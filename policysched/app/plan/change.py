@@ -106,7 +106,7 @@ def coming_policies(
     """
     tried, _, failed = compile_policies(decode_policies((), policies))
     for key, why in sorted(failed.items()):
-        raise UsageError(f"policy {key} would take no force: {why}")
+        raise UsageError(f"policy {key} cannot be used: {why}")
     _refuse_unknown("policy", without, (one.key for one in (*standing, *tried)))
     replaced = {one.key for one in tried}
     kept = (one for one in standing if one.key not in replaced)

@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from policysched.app.files.objects import Document
+from policysched.app.files.positions import SourcePosition
 from policysched.app.policy_tests.instrumented import ObservedPart, ObservedText, Side, instrumented
 from policysched.framework import RowNumbers
 from policysched.language.evaluation.columns import evaluate_columns, missing_rows
@@ -52,6 +54,8 @@ class PolicyCoverage:
     """The parts that came about, with the field of their text."""
     explained: set[str] = field(default_factory=set)
     """What was said that no test can reach."""
+    document: Document | None = None
+    """Where it is written."""
 
     @property
     def total(self) -> int:
@@ -69,7 +73,18 @@ class PolicyCoverage:
 
     def missed_statements(self) -> list[str]:
         """Return the statements of the parts that never came about and are not explained."""
-        return [self.statement(text, part) for text in self.texts for part in self.missed(text)]
+        return [said for said, _ in self.missed_places()]
+
+    def missed_places(self) -> list[tuple[str, SourcePosition | None]]:
+        """Return the same with the place of each part in its file, None where there is none."""
+        missed = [(text, part) for text in self.texts for part in self.missed(text)]
+        return [(self.statement(text, part), self._place(text, part)) for text, part in missed]
+
+    def _place(self, text: ObservedText, part: ObservedPart) -> SourcePosition | None:
+        if self.document is None:
+            return None
+        *above, line = text.text[: part.span.start].split("\n")
+        return self.document.place(text.field, len(above) + 1, len(line) + 1)
 
     def unseen(self) -> set[str]:
         """Return the statements of all parts that never came about."""
@@ -143,10 +158,11 @@ class CoverageObserver:
         self.explained: dict[str, str] = {}
         """The reasons why no test can reach parts."""
 
-    def register(self, policy: Policy, file: str) -> None:
+    def register(self, policy: Policy, file: str, document: Document | None = None) -> None:
         """Begin to observe a policy of a file."""
         if self._find(policy.key, policy.spec, file) is None:
-            self.policies.append(PolicyCoverage(file, policy.key, policy.spec, instrumented(policy.spec)))
+            texts = instrumented(policy.spec)
+            self.policies.append(PolicyCoverage(file, policy.key, policy.spec, texts, document=document))
 
     def observe(self, decision: Decision, acting: Sequence[PolicyPlugin]) -> None:
         """Note what the registered policies among the acting ones make of a decision's pod."""

@@ -61,6 +61,8 @@ class Mutant:
     policy: PolicyKey
     change: str
     """What was changed, in one line that no other mutant of the policy has."""
+    field: str
+    """The path of what was changed."""
     changed: Object
 
 
@@ -68,12 +70,12 @@ def mutants(policy: Object) -> Iterator[Mutant]:
     """Return the mutants of a policy that compile."""
     key, graphs = policy_key(policy), _graphs(policy)
     seen: Counter[str] = Counter()
-    for change, changed in (*_of_texts(policy), *_of_structure(policy)):
+    for change, field, changed in (*_of_texts(policy), *_of_structure(policy)):
         made = _graphs(changed)
         if made is not None and made != graphs:
             seen[change] += 1
             again = f" ({seen[change]})" if seen[change] > 1 else ""
-            yield Mutant(key, f"{key}: {change}{again}", changed)
+            yield Mutant(key, f"{key}: {change}{again}", field, changed)
 
 
 def _graphs(policy: Object) -> object:
@@ -95,7 +97,7 @@ def _root(program: Program | None) -> Typed | None:
     return None if program is None else program.root
 
 
-def _of_texts(policy: Object) -> Iterator[tuple[str, Object]]:
+def _of_texts(policy: Object) -> Iterator[tuple[str, str, Object]]:
     for one in expressions(policy):
         tree = parse(one.text, one.start)
         if isinstance(tree, Diagnostic):
@@ -104,7 +106,7 @@ def _of_texts(policy: Object) -> Iterator[tuple[str, Object]]:
         for before, after, whole in _changed(tree):
             text = format_tree(whole)
             changed = with_expressions(policy, lambda other, one=one, text=text: text if other == one else other.text)  # type: ignore[misc]
-            yield f"{name}: {format_tree(before)} → {format_tree(after)}", changed
+            yield f"{name}: {format_tree(before)} → {format_tree(after)}", one.field, changed
 
 
 def _name(policy: Object, field: str) -> str:
@@ -223,30 +225,39 @@ _CHANGES: Final[Mapping[type, Callable[[Any], Iterator[Expr]]]] = {
 }  # fmt: skip
 
 
-def _of_structure(policy: Object) -> Iterator[tuple[str, Object]]:
+def _of_structure(policy: Object) -> Iterator[tuple[str, str, Object]]:
     """Return changes of rules, cases and of what says which pods the policy is for."""
     spec = policy["spec"]
     for name in ("appliesTo", "podSelector", "namespaceSelector", "schedulerNames", "tier", "preemption"):
         if name in spec:
-            yield f"without {name}", _edited(policy, lambda made, name=name: made.pop(name))  # type: ignore[misc]
+            yield (
+                f"without {name}", f"spec.{name}", _edited(policy, lambda made, name=name: made.pop(name)),  # type: ignore[misc]
+            )  # fmt: skip
     for kind in ("filters", "scores"):
         for index, rule in enumerate(spec.get(kind) or ()):
             name = rule["name"]
-            yield f"without {name}", _edited(policy, lambda made, kind=kind, index=index: made[kind].pop(index))  # type: ignore[misc]
+            path = f"spec.{kind}[{index}]"
+            yield (
+                f"without {name}",
+                path,
+                _edited(policy, lambda made, kind=kind, index=index: made[kind].pop(index)),  # type: ignore[misc]
+            )
             for field in ("when", "normalize"):
                 if field in rule:
                     yield (
                         f"{name} without {field}",
+                        f"{path}.{field}",
                         _edited(policy, lambda made, kind=kind, index=index, field=field: made[kind][index].pop(field)),  # type: ignore[misc]
                     )
             yield from _of_cases(policy, index, rule)
 
 
-def _of_cases(policy: Object, place: int, rule: Object) -> Iterator[tuple[str, Object]]:
+def _of_cases(policy: Object, place: int, rule: Object) -> Iterator[tuple[str, str, Object]]:
     cases = rule.get("cases") or ()
     for index in range(len(cases) if len(cases) > 1 else 0):
         yield (
             f"{rule['name']} without case {index + 1}",
+            f"spec.scores[{place}].cases[{index}]",
             _edited(policy, lambda made, index=index: made["scores"][place]["cases"].pop(index)),  # type: ignore[misc]
         )
     for index in range(len(cases) - 1):
@@ -255,7 +266,8 @@ def _of_cases(policy: Object, place: int, rule: Object) -> Iterator[tuple[str, O
             lines = made["scores"][place]["cases"]
             lines[index], lines[index + 1] = lines[index + 1], lines[index]
 
-        yield f"{rule['name']} with cases {index + 1} and {index + 2} swapped", _edited(policy, swap)
+        path = f"spec.scores[{place}].cases[{index}]"
+        yield f"{rule['name']} with cases {index + 1} and {index + 2} swapped", path, _edited(policy, swap)
 
 
 def _edited(policy: Object, change: Callable[[Any], object]) -> Object:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policysched.app.files.objects import Document
+from policysched.app.files.positions import SourcePosition
 from policysched.app.policy_tests.mutants import Mutant, mutants
 from policysched.app.policy_tests.running import LoadedTest, PolicyTestOptions, run_test
 
@@ -29,6 +30,8 @@ class MutationReport:
     """Explanations of what is no unnoticed change."""
     untried: int = 0
     """How many there was no time for."""
+    places: dict[str, tuple[str, SourcePosition]] = field(default_factory=dict)
+    """Where what was changed stands, by unnoticed change: file, line and column."""
 
     @property
     def total(self) -> int:
@@ -87,6 +90,7 @@ def mutate(
             report.explained[mutant.change] = reasons[mutant.change]
         else:
             report.unnoticed.append(mutant.change)
+            report.places[mutant.change] = document.file, document.place(mutant.field)
     report.wrong = [change for change in reasons if change not in report.explained]
 
 

@@ -7,7 +7,7 @@ from the JSON schema.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +24,12 @@ from policysched.language.messages.suggestions import did_you_mean
 
 _AT: Final = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
+_TYPES: Final = re.compile(r"Expected `(?P<expected>[^`]*)`, got `(?P<got>[^`]*)`")
+_VALUE: Final = re.compile(r"Invalid enum value '(?P<value>.*)'", re.DOTALL)
+_NAMES: Final[Mapping[str, str]] = {
+    "object": "an object", "array": "a list", "str": "a text", "int": "a whole number", "float": "a number",
+    "bool": "true or false", "null": "nothing",
+}  # fmt: skip
 _ANY: Final = "[...]"
 
 
@@ -137,24 +143,42 @@ def _explained(text: str, value: Any, name: str, document: Document | None) -> U
     match = _AT.fullmatch(text)
     path = ((match and match["path"]) or "").lstrip(".")
     what = match["what"] if match else text
-    known, unknown = _fields(path, is_list=isinstance(value, list)), _UNKNOWN.fullmatch(what)
+    here, unknown = _schemas(path, is_list=isinstance(value, list)), _UNKNOWN.fullmatch(what)
     path = path.partition(_ANY)[0]
     if unknown is None:
-        return _refusal(name, document, path, what[:1].lower() + what[1:])
+        return _refusal(name, document, path, _plain(what, [name for one in here for name in one.get("enum", ())]))
+    known = sorted({field for one in here for field in one.get("properties", {})})
     field = f"{path}.{unknown['name']}".lstrip(".")
     meant = did_you_mean(unknown["name"], known)
     problem = f"unknown field `{unknown['name']}`" + (f"; {meant}" if meant else f": there are {', '.join(known)}")
     return _refusal(name, document, field, problem, at_key=True)
 
 
-def _fields(path: str, *, is_list: bool) -> list[str]:
-    """Return the fields that there may be at a path."""
+def _plain(what: str, values: Sequence[str]) -> str:
+    """Say what the converter says in the words of YAML, with the nearest value where there are few."""
+    types = _TYPES.fullmatch(what)
+    if types is not None:
+        return f"expected {_type(types['expected'])}, got {_type(types['got'])}"
+    value = _VALUE.fullmatch(what)
+    if value is None or not values:
+        return what[:1].lower() + what[1:]
+    meant = did_you_mean(value["value"], values)
+    said = f"expected one of {', '.join(values)}, got `{value['value']:.40}`"
+    return f"{said}; {meant}" if meant else said
+
+
+def _type(names: str) -> str:
+    return " or ".join(_NAMES.get(name, name) for name in names.split(" | ") if name != "null" or names == "null")
+
+
+def _schemas(path: str, *, is_list: bool) -> list[dict[str, Any]]:
+    """Return what there may be at a path."""
     schema = json_schema()
     here = [one for one in schema["anyOf"] if (one.get("type") == "array") is is_list]
     for name in re.findall(r"[^.\[\]]+|\[", path):
         if not name.isdigit():
             here = [found for one in _resolved(here, schema) for found in _under(one, name)]
-    return sorted({field for one in _resolved(here, schema) for field in one.get("properties", {})})
+    return _resolved(here, schema)
 
 
 def _under(schema: Mapping[str, Any], name: str) -> list[dict[str, Any]]:

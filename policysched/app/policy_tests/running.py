@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from policysched.app.checking.check import findings
-from policysched.app.checking.findings import policy_key
+from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.dry_run.dry_run import Observe, compiles, dry_run
 from policysched.app.files.objects import Document, load
 from policysched.app.policy_tests.differences import Difference, KnownNames, differences
@@ -32,6 +32,21 @@ POLICY: Final = "policy.yaml"
 CLUSTER: Final = "cluster.yaml"
 START: Final = "2026-01-01T00:00:00+00:00"
 """The time of tests that name none."""
+
+
+class BrokenPolicyError(UsageError):
+    """A policy that tests are about does not compile; its text names the first error and the place.
+
+    Args:
+        errors: what is wrong with it.
+    """
+
+    def __init__(self, errors: Sequence[Finding]) -> None:
+        self.errors = tuple(errors)
+        first = self.errors[0]
+        place, wrong = first.place(), first.diagnostic
+        where = f"{first.document.file}:{place.line}:{place.column}: " if first.document and place else ""
+        super().__init__(f"{where}{wrong.code}: {wrong.message}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +69,11 @@ class PolicyTestResult:
         return not self.differences and not self.problem
 
     @property
+    def outcome(self) -> str:
+        """`passed`, `failed`, or `error` where the test itself is wrong."""
+        return "error" if self.problem else "passed" if self.passed else "failed"
+
+    @property
     def name(self) -> str:
         """The name by which it is chosen and reported."""
         return f"{self.file}: {self.given}"
@@ -65,7 +85,7 @@ class PolicyTestResult:
     def to_dict(self) -> dict[str, Any]:
         """Return it as a plain value."""
         said: dict[str, Any] = {"file": self.file, "line": self.line, "column": self.column, "given": self.given}
-        said["result"] = "error" if self.problem else "passed" if self.passed else "failed"
+        said["result"] = self.outcome
         if self.problem:
             said["problem"] = self.problem
         if self.differences:
@@ -100,7 +120,8 @@ def load_tests(source: PolicyTestSource) -> list[LoadedTest]:
     """Read what the tests of a file need.
 
     Raises:
-        UsageError: a file cannot be read, or a policy is broken.
+        UsageError: a file cannot be read.
+        BrokenPolicyError: a policy does not compile.
     """
     written, folder = source.written, source.folder
     clusters: dict[str, tuple[Object, ...]] = {}
@@ -139,12 +160,9 @@ def _policies(source: PolicyTestSource, names: Iterable[str], path: str) -> tupl
     for index, name in enumerate(names):
         file_objects(source, name, f"{path}[{index}]")
         found += [one for one in load([str(source.folder / name)]) if one.object["kind"] == KIND]
-    for one in found:
-        for finding in findings(one.object, one):
-            if finding.is_error:
-                place, wrong = finding.place(), finding.diagnostic
-                where = f"{one.file}:{place.line}:{place.column}" if place else one.where
-                raise UsageError(f"{where}: {wrong.code}: {wrong.message}")
+    errors = [finding for one in found for finding in findings(one.object, one) if finding.is_error]
+    if errors:
+        raise BrokenPolicyError(errors)
     return tuple(found)
 
 

@@ -15,7 +15,14 @@ from typing import Any, Final, TypeAlias
 from policysched.app.policy_tests.coverage import CoverageObserver, PolicyCoverage, percent
 from policysched.app.policy_tests.mutation import MutationReport, mutate
 from policysched.app.policy_tests.reading import PolicyTestSource, read_tests
-from policysched.app.policy_tests.running import LoadedTest, PolicyTestOptions, PolicyTestResult, load_tests, run_test
+from policysched.app.policy_tests.running import (
+    BrokenPolicyError,
+    LoadedTest,
+    PolicyTestOptions,
+    PolicyTestResult,
+    load_tests,
+    run_test,
+)
 from policysched.errors import UsageError
 from policysched.model.policy import decode_policy
 
@@ -31,6 +38,8 @@ class PolicyTestRun:
     results: list[PolicyTestResult] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """What is wrong with files, one line each."""
+    broken: list[BrokenPolicyError] = field(default_factory=list)
+    """The policies that do not compile; `problems` has a line for each, too."""
     files: int = 0
     left_out: int = 0
     """How many tests were not chosen, or not run after a failure."""
@@ -48,6 +57,11 @@ class PolicyTestRun:
         return [one for one in self.results if not one.passed]
 
     @property
+    def errors(self) -> list[PolicyTestResult]:
+        """Those among them that are wrong themselves: they name what is not there."""
+        return [one for one in self.results if one.problem]
+
+    @property
     def passed(self) -> bool:
         """Whether all is well."""
         return self.exit_code == 0
@@ -57,7 +71,7 @@ class PolicyTestRun:
         """0 where all tests passed, 1 where some failed, 2 where a file is broken, 130 after an interruption."""
         if self.interrupted:
             return INTERRUPTED
-        if self.problems or any(one.problem for one in self.results):
+        if self.problems or self.errors:
             return 2
         noticed = all(one.passed for one in self.mutation)
         return int(bool(self.failed or self.wrong) or not noticed or self.covered < self.least)
@@ -69,9 +83,11 @@ class PolicyTestRun:
 
     def summary(self) -> str:
         """Say in one line what it comes to."""
-        failed = len(self.failed)
-        parts = [f"{len(self.results) - failed} passed"]
+        errors = len(self.errors)
+        failed = len(self.failed) - errors
+        parts = [f"{len(self.results) - failed - errors} passed"]
         parts += [f"{failed} failed"] if failed else []
+        parts += [f"{errors} wrong"] if errors else []
         parts += [f"{self.left_out} not run"] if self.left_out else []
         parts += [f"{len(self.problems)} broken"] if self.problems else []
         said = f"{', '.join(parts)} in {self.files} {'file' if self.files == 1 else 'files'}"
@@ -81,7 +97,8 @@ class PolicyTestRun:
         """Return it as a plain value."""
         said: dict[str, Any] = {
             "passed": len(self.results) - len(self.failed),
-            "failed": len(self.failed),
+            "failed": len(self.failed) - len(self.errors),
+            "errors": len(self.errors),
             "notRun": self.left_out,
             "problems": self.problems,
             "interrupted": self.interrupted,
@@ -161,6 +178,10 @@ def run_source(
     """Run the tests of one file and add what came of them to a run."""
     try:
         tests = load_tests(source)
+    except BrokenPolicyError as error:
+        run.problems.append(str(error))
+        run.broken.append(error)
+        return
     except UsageError as error:
         run.problems.append(str(error))
         return
@@ -182,7 +203,7 @@ def _register(source: PolicyTestSource, tests: Iterable[LoadedTest], observer: C
     observer.explained |= {one.part: one.reason for one in source.written.unreached}
     for test in tests:
         for one in test.policies:
-            observer.register(decode_policy(one.object), one.file)
+            observer.register(decode_policy(one.object), one.file, one)
 
 
 def _mutate(

@@ -107,7 +107,7 @@ def what_if(
     registry = find_plugins().registry if plugins is None else plugins
     tried, _, failed = compile_policies(decode_policies((), policies))
     for key, why in sorted(failed.items()):
-        raise UsageError(f"policy {key} would take no force: {why}")
+        raise UsageError(f"policy {key} cannot be used: {why}")
     profiles = None if config is None else configured_profiles(load_configuration(config), registry)
     day = _Day(ReplayedState(registry), tried, without_policies, profiles)
     interrupted = False

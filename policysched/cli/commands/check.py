@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import enum
-import re
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from policysched.cli.formats import workflow_command
+from policysched.cli.formats import placed_error, workflow_command
 from policysched.cli.options import Context, Kubeconfig
 from policysched.cli.output import count, print_finding, say, say_error, say_json, working
 from policysched.errors import UsageError
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 _CEL: Final = "CEL"
 """What stands in the place of a code where a selector of devices is wrong: there is no more to explain."""
-_PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<col>\d+): (?P<message>.*)", re.DOTALL)
 
 
 class CheckFormat(enum.StrEnum):
@@ -83,7 +81,7 @@ def _print(found: CheckedPolicies, output: CheckFormat) -> None:
         for one in found.findings:
             say(_annotation(one))
         for problem in found.problems:
-            say(_problem(problem))
+            say(placed_error(str(problem)))
     else:
         for one in found.findings:
             print_finding(one.text())
@@ -104,15 +102,6 @@ def _annotation(one: Finding) -> str:
         where["endColumn"] = one.end(place)
     help_text = f"\nhelp: {visible(found.help)}" if found.help else ""
     return workflow_command(found.severity, f"{visible(found.message)}{help_text}", {**where, "title": found.code})
-
-
-def _problem(error: UsageError) -> str:
-    """Return the workflow command for a file that cannot be read."""
-    match = _PLACED.fullmatch(str(error))
-    if match is None:
-        return workflow_command("error", visible(str(error)))
-    where = {"file": match["file"], "line": match["line"], "col": match["col"]}
-    return workflow_command("error", visible(match["message"]), where)
 
 
 def _summary(found: CheckedPolicies) -> str:

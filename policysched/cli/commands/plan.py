@@ -127,7 +127,11 @@ def _refuse_broken(inputs: ClusterInputs) -> None:
         print_finding(one.text(), stderr=True)
     broken = sorted({str(one.policy) for one in coming.values() if one.is_error and one.policy in tried})
     if broken:
-        raise UsageError(f"policy {', '.join(broken)} would take no force: there is nothing to plan")
+        raise UsageError(f"there is nothing to plan: {_do_not_compile(broken)}")
+
+
+def _do_not_compile(policies: list[str]) -> str:
+    return f"policy {policies[0]} does not compile" if len(policies) == 1 else f"{', '.join(policies)} do not compile"
 
 
 def _replicas(given: list[str] | tuple[()]) -> Mapping[str, int]:

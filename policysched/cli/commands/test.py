@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from policysched.cli.formats import OutputFormat, markdown_table, markdown_text, say_value, workflow_command
+from policysched.cli.formats import (
+    OutputFormat,
+    markdown_table,
+    markdown_text,
+    placed_error,
+    say_value,
+    workflow_command,
+)
 from policysched.cli.options import Plugin
-from policysched.cli.output import INTERRUPTED, count, say, say_error, say_json, working
+from policysched.cli.output import INTERRUPTED, count, print_finding, say, say_error, say_json, working
 from policysched.errors import UsageError
 from policysched.visible import visible
 
@@ -23,6 +30,7 @@ PAUSE: Final = 0.3
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from policysched.app.files.positions import SourcePosition
     from policysched.app.policy_tests.running import PolicyTestResult
     from policysched.app.policy_tests.runs import PolicyTestRun, RunChoices
 
@@ -62,8 +70,8 @@ def test(  # noqa: PLR0913, PLR0917 - one parameter a flag
 ) -> int:
     """Run the tests of policies: which pod, and where it may go and why.
 
-    Exit codes: 0 all tests passed; 1 some failed, too little was covered or a change not noticed; 2 a file or a flag
-    cannot be used.
+    Exit codes: 0 all tests passed; 1 some failed, too little was covered or a change not noticed; 2 a test, a file or
+    a flag cannot be used.
     """
     if schema:
         from policysched.app.policy_tests.file_format import json_schema  # noqa: PLC0415 - as below
@@ -139,8 +147,17 @@ def _print(run: PolicyTestRun, output: OutputFormat) -> None:
         _print_annotations(run)
     else:
         _print_lines(run)
-    for problem in run.problems:
-        say_error(problem)
+    _say_problems(run, with_text=output is OutputFormat.TABLE)
+
+
+def _say_problems(run: PolicyTestRun, *, with_text: bool) -> None:
+    """Say on stderr what is wrong with files, once each; policies with the text that does not compile if wanted."""
+    texts = {str(broken): [one.text() for one in broken.errors] for broken in run.broken} if with_text else {}
+    for problem in dict.fromkeys(run.problems):
+        for text in texts.get(problem, ()):
+            print_finding(text, stderr=True)
+        if problem not in texts:
+            say_error(problem)
 
 
 def _print_lines(run: PolicyTestRun) -> None:
@@ -150,7 +167,7 @@ def _print_lines(run: PolicyTestRun) -> None:
         say(f"{file}: {passed} of {len(tests)} passed")
         for one in tests:
             if not one.passed:
-                say(f"  FAILED {_where(one)}: {one.given}")
+                say(f"  {'WRONG' if one.problem else 'FAILED'} {_where(one)}: {one.given}")
                 for line in one.told():
                     say(f"    {line}")
     for line in _beside(run):
@@ -171,36 +188,48 @@ def _beside(run: PolicyTestRun) -> list[str]:
 
 def _print_markdown(run: PolicyTestRun) -> None:
     say(f"**{markdown_text(run.summary())}**")
-    if run.failed:
+    rows = [
+        [_where(one), one.given, found.what, found.expected, found.got, "; ".join(found.reasons)]
+        for one in run.failed
+        for found in one.differences
+    ]
+    rows += [[_where(one), one.given, "the test is wrong", "", "", one.problem] for one in run.errors]
+    if rows:
         say("")
-        rows = [
-            [one.file, one.given, found.what, found.expected, found.got]
-            for one in run.failed
-            for found in one.differences
-        ]
-        rows += [[one.file, one.given, one.problem, "", ""] for one in run.failed if one.problem]
-        for line in markdown_table(["file", "test", "what", "expected", "got"], rows).splitlines():
+        for line in markdown_table(["file", "test", "what", "expected", "got", "why"], rows).splitlines():
             say(line)
-    beside = _beside(run)
+    texts = dict.fromkeys(one.text() for broken in run.broken for one in broken.errors)
+    told = {str(broken) for broken in run.broken}
+    beside = [line for text in texts for line in text.splitlines()]
+    beside += [problem for problem in dict.fromkeys(run.problems) if problem not in told]
+    beside += _beside(run)
     if beside:
         for line in ("", "```", *beside, "```"):
             say(line)
 
 
 def _print_annotations(run: PolicyTestRun) -> None:
-    for one in run.failed:
+    for one in [one for one in run.failed if not one.problem]:
         where: dict[str, object] = {"file": one.file, "line": one.line, "col": one.column} if one.line else {}
         text = "\n".join(visible(line) for line in one.told())
         say(workflow_command("error", text, {**where, "title": visible(one.given)}))
-    for problem in run.problems:
-        say(workflow_command("error", visible(problem)))
+    for one in run.errors:
+        say(placed_error(one.problem, {"title": visible(one.given)}))
+    for problem in dict.fromkeys(run.problems):
+        say(placed_error(problem))
     for policy in run.coverage:
-        for statement in policy.missed_statements():
-            say(workflow_command("warning", visible(statement), {"file": policy.file, "title": "not covered"}))
+        for statement, place in policy.missed_places():
+            where = _at(policy.file, place) | {"title": "not covered"}
+            say(workflow_command("warning", visible(statement), where))
     for report in run.mutation:
         for change in report.unnoticed:
-            say(workflow_command("warning", visible(change), {"file": report.file, "title": "not noticed"}))
+            where = _at(*report.places.get(change, (report.file, None))) | {"title": "not noticed"}
+            say(workflow_command("warning", visible(change), where))
     say(run.summary())
+
+
+def _at(file: str, place: SourcePosition | None) -> dict[str, object]:
+    return {"file": file} if place is None else {"file": file, "line": place.line, "col": place.column}
 
 
 def _where(one: PolicyTestResult) -> str:

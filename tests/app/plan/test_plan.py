@@ -179,7 +179,7 @@ def test_plan_does_not_decide_about_pods_of_others() -> None:
         ({"without_policies": ["p"]}, "policy p is not in the cluster"),
         ({"replicas": {"web": 1}}, "--replicas web: the cluster has no pod of such a workload"),
         ({"nodes": [pod()]}, "--nodes: expected nodes alone"),
-        ({"policies": [policy("b", **requiring("node.nam"))]}, "policy b would take no force: it does not compile"),
+        ({"policies": [policy("b", **requiring("node.nam"))]}, "policy b cannot be used: it does not compile"),
     ],
 )
 def test_plan_refuses_a_change_that_cannot_be_made(change: Any, problem: str) -> None:

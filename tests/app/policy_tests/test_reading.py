@@ -17,13 +17,13 @@ from tests.meta.markdown import ROOT
 
 ONE = "- {given: a, expect: {best: []}}"
 BAD = [
-    ("3", "1:1: expected `object`, got `int`"),
+    ("3", "1:1: expected an object, got a whole number"),
     ("- expect: {best: []}", "1:3: object missing required field `given`"),
     ("- {given: a}", "1:3: a test needs `expect`, or `steps`"),
     (f"{ONE}\n- {{given: a, expct: {{best: []}}}}", "2:14: unknown field `expct`; did you mean `expect`?"),
     ("tests:\n- {given: a, expect: {reject: {}}}", "2:23: unknown field `reject`; did you mean `rejected`?"),
     ("- {given: a, pod: {label: {a: b}}, expect: {}}", "1:20: unknown field `label`; did you mean `labels`?"),
-    ("- {given: a, expect: {best: [1]}}", "1:30: expected `str`, got `int`"),
+    ("- {given: a, expect: {best: [1]}}", "1:30: expected a text, got a whole number"),
     (
         "- {given: a, expect: {rules: {big: {keeps: []}}}}",
         "1:30: unknown field `keeps`; did you mean `kept`?",

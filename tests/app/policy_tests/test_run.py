@@ -37,4 +37,4 @@ def test_what_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown field `tsts`"):
         run({"tsts": []})
     path = write_tests(tmp_path, "- 3")
-    assert run(path).problems == [f"{path}:1:3: expected `object`, got `int`"]
+    assert run(path).problems == [f"{path}:1:3: expected an object, got a whole number"]

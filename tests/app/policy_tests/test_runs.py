@@ -33,8 +33,8 @@ def ran(folder: Path, choices: RunChoices) -> PolicyTestRun:
 
 def test_a_broken_file_keeps_no_other_from_being_run(tmp_path: Path) -> None:
     run = ran(tmp_path, RunChoices())
-    assert run.summary() == "2 passed, 2 failed, 1 broken in 2 files"
-    assert run.problems == [f"{tmp_path}/z-tests.yaml:1:3: expected `object`, got `int`"]
+    assert run.summary() == "2 passed, 1 failed, 1 wrong, 1 broken in 2 files"
+    assert run.problems == [f"{tmp_path}/z-tests.yaml:1:3: expected an object, got a whole number"]
     assert [one["result"] for one in run.to_dict()["tests"]] == ["passed", "failed", "error", "passed"]
     assert run.exit_code == 2
 

@@ -69,7 +69,7 @@ def test_piped_tables_have_no_blanks_at_the_ends_of_lines(command: Command, writ
     [
         (("--replicas", "web"), "--replicas web: expected WORKLOAD=N"),
         (("--without-node", "n9"), "node n9 is not in the cluster"),
-        (("--policy", "broken.yaml"), "policy broken would take no force"),
+        (("--policy", "broken.yaml"), "error: there is nothing to plan: policy broken does not compile\n"),
     ],
 )
 def test_plan_refuses_a_change_that_cannot_be_made(
