@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replace_field
 from functools import partial
-from itertools import groupby
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -37,7 +36,6 @@ from policysched.framework import (
     PodStatusChange,
     PostBindPlugin,
     PreBindPlugin,
-    PreFlight,
     ReservePlugin,
     Status,
     Wait,
@@ -45,10 +43,9 @@ from policysched.framework import (
     pod_condition,
 )
 from policysched.framework.binding import Undo
-from policysched.framework.extender import EXTENDER, Extender, ExtenderError
-from policysched.framework.out_of_tree.answers import error_of
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod, PodCondition
+from policysched.schedule.binding_points import answer_of, awaited_answer, bound_by, pre_bind_groups, unreserve
 from policysched.schedule.observer import Attempt, AttemptResult, Observers, tell
 from policysched.schedule.pod_status_writes import ConditionWrites
 from policysched.schedule.queue.queue import Queue
@@ -201,8 +198,8 @@ class Binder:
 
     def _asked(self, point: str, plugin: Plugin, ask: Callable[[], Any], *others: type) -> Any:
         if self.timing is None:
-            return _answer(point, plugin, ask, *others)
-        return measured(self.timing, plugin.name, point, _answer, point, plugin, ask, *others)
+            return answer_of(point, plugin, ask, *others)
+        return measured(self.timing, plugin.name, point, answer_of, point, plugin, ask, *others)
 
     def _unreserve(self, assumed: AssumedPod, profile: Profile) -> tuple[Undo, ...]:
         """Run Unreserve; return what is to be taken back outside."""
@@ -219,7 +216,7 @@ class Binder:
 
     def will_wait(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> bool:
         """Return whether the binding waits for plugins before anything is written."""
-        return bool(_pre_binds(assumed, profile)) or queued.identity in self._waiting
+        return bool(pre_bind_groups(assumed, profile)) or queued.identity in self._waiting
 
     async def bind(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> None:
         """Run the binding cycle and finish the attempt, whatever happens."""
@@ -231,7 +228,7 @@ class Binder:
 
     async def _run(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> None:
         pod, node = queued.pod, assumed.node
-        pre_binds = _pre_binds(assumed, profile)
+        pre_binds = pre_bind_groups(assumed, profile)
         if isinstance(pre_binds, Status):
             self._end_waiting(queued.identity)
             failure: Failure | None = Failure.of(pre_binds, node)
@@ -261,7 +258,7 @@ class Binder:
 
     async def _awaited(self, point: str, plugin: Plugin, ask: Callable[[], Awaitable[Any]]) -> Status | None:
         """Ask a plugin and wait; nothing is left behind where it is cancelled before it begins."""
-        return await awaited(self.timing, plugin.name, point, _awaited(point, plugin, ask))
+        return await awaited(self.timing, plugin.name, point, awaited_answer(point, plugin, ask))
 
     async def _nominate(self, queued: QueuedPod, node: str) -> None:
         """Tell others on which node a pod will be that has to wait before it is bound."""
@@ -306,7 +303,7 @@ class Binder:
 
     async def _bind(self, assumed: AssumedPod, profile: Profile) -> Status | None:
         """Run PreBind, and Bind until a plugin does not skip the pod."""
-        pre_binds = _pre_binds(assumed, profile)
+        pre_binds = pre_bind_groups(assumed, profile)
         if isinstance(pre_binds, Status):
             return pre_binds
         name = profile.scheduler_name
@@ -319,7 +316,7 @@ class Binder:
     async def _bind_at(self, assumed: AssumedPod, profile: Profile) -> Status | None:
         """Have an extender or the Bind plugins bind the pod."""
         for extender in profile.extending(assumed.pod):
-            if extender.binds and (bound := await _bound_by(extender, assumed)) is not None:
+            if extender.binds and (bound := await bound_by(extender, assumed)) is not None:
                 return None if bound.code is Code.SUCCESS else bound
         for one in profile.binds:
             status = await self._awaited(BIND, one, partial(one.bind, assumed, self.handle))
@@ -408,110 +405,6 @@ class Binder:
 
     def _record(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
         self._client.record(Event(pod, kind, reason, action, note, self._clock.now()))
-
-
-def unreserve(assumed: AssumedPod, profile: Profile) -> tuple[Undo, ...]:
-    """Run Unreserve in reverse order, for plugins that were not asked to reserve, too.
-
-    Returns:
-        What is to be taken back outside, in that order.
-    """
-    outside: list[Undo] = []
-    for plugin in reversed(profile.reserving(assumed.pod, assumed.cluster)):
-        try:
-            undo = plugin.unreserve(assumed)
-        except Exception:
-            log.exception("Unreserve plugin %s failed for pod=%s", plugin.name, assumed.pod.key)
-        else:
-            outside += [undo] if undo is not None else []
-    return tuple(outside)
-
-
-def _pre_binds(assumed: AssumedPod, profile: Profile) -> Sequence[Sequence[PreBindPlugin]] | Status:
-    """Run PreBindPreFlight once for a pod: which plugins have something to do at PreBind, or the failure of one."""
-    if assumed.pre_binds is None:
-        assumed.pre_binds = _pre_flights(assumed, profile)
-    return assumed.pre_binds
-
-
-def _pre_flights(assumed: AssumedPod, profile: Profile) -> Sequence[Sequence[PreBindPlugin]] | Status:
-    flights: list[tuple[PreBindPlugin, PreFlight]] = []
-    for plugin in profile.pre_binds:
-        try:
-            flight = plugin.pre_bind_pre_flight(assumed)
-        except Exception as error:
-            return _failed("PreBindPreFlight", plugin, error)
-        if isinstance(flight, Status):
-            return _unprepared(plugin, flight)
-        flights.append((plugin, flight))
-    assumed.state.skip_pre_bind_plugins = frozenset(plugin.name for plugin, flight in flights if not flight.works)
-    assumed.state.parallel_pre_bind_plugins = frozenset(plugin.name for plugin, flight in flights if flight.parallel)
-    return _pre_bind_groups(flights)
-
-
-def _pre_bind_groups(flights: Iterable[tuple[PreBindPlugin, PreFlight]]) -> Sequence[Sequence[PreBindPlugin]]:
-    """Put plugins together that allow it and stand together; one that does not parts others, though it skips."""
-    groups: list[list[PreBindPlugin]] = []
-    for parallel, some in groupby(flights, lambda one: one[1].parallel):
-        working = [plugin for plugin, flight in some if flight.works]
-        groups += [working] if parallel else [[plugin] for plugin in working]
-    return [group for group in groups if group]
-
-
-def _unprepared(plugin: Plugin, status: Status) -> Status:
-    if status.code is Code.ERROR:
-        why = f'running PreBindPreFlight "{plugin.name}": {status.message}'
-    else:
-        why = (
-            f'PreBindPreFlight {plugin.name} returned "{status.code.text}", which is unsupported. '
-            "It is supposed to return Success, Skip, or Error status"
-        )
-    return Status(Code.ERROR, (why,), plugin.name)
-
-
-def _answer(point: str, plugin: Plugin, ask: Callable[[], Any], *others: type) -> Any:
-    """Ask a plugin that answers at once; return None for success, and failures as statuses that name it."""
-    try:
-        answer = ask()
-    except Exception as error:
-        return _failed(point, plugin, error)
-    return answer if isinstance(answer, others) else _checked(point, plugin, answer)
-
-
-async def _awaited(point: str, plugin: Plugin, ask: Callable[[], Awaitable[Any]]) -> Status | None:
-    """Ask a plugin and wait for its answer; return None for success, and failures as statuses that name it."""
-    try:
-        answer = await ask()
-    except Exception as error:
-        return _failed(point, plugin, error)
-    return _checked(point, plugin, answer)
-
-
-async def _bound_by(extender: Extender, assumed: AssumedPod) -> Status | None:
-    """Have an extender bind a pod; None where it failed and is to be ignored."""
-    try:
-        await extender.bind(assumed.pod, assumed.node)
-    except ExtenderError as error:
-        if not extender.ignorable:
-            return Status(Code.ERROR, (str(error),), EXTENDER)
-        log.warning("extender=%s is ignored in binding pod=%s: %s", extender.name, assumed.pod.key, error)
-        return None
-    return Status(Code.SUCCESS)
-
-
-def _failed(point: str, plugin: Plugin, error: Exception) -> Status:
-    log.error("%s plugin %s failed", point, plugin.name, exc_info=error)
-    return Status(Code.ERROR, (f'running {point} plugin "{plugin.name}": {error!r}',), plugin.name)
-
-
-def _checked(point: str, plugin: Plugin, answer: Any) -> Status | None:
-    if answer is None or (isinstance(answer, Status) and answer.code is Code.SUCCESS):
-        return None
-    if not isinstance(answer, Status):
-        return _failed(point, plugin, TypeError(f"it gave {type(answer).__name__} in place of a status"))
-    if answer.rejects or (point == "Bind" and answer.code is Code.SKIP):
-        return answer.by(plugin.name)
-    return Status(Code.ERROR, (f'running {point} plugin "{plugin.name}": {error_of(answer)}',), plugin.name)
 
 
 def is_told(pod: Pod, failure: Failure) -> bool:

@@ -1,22 +1,24 @@
 """The parser: recursive descent in the shape of cel-go's generated one, so that its error messages come out the same.
 
-A generated ANTLR parser looks before each decision whether the next token fits (`_sync`), drops or makes up a single
-token where that mends a text, and else leaves rules until a token follows that one of its callers waits for. A rule is
-called with the tokens that its caller waits for; their stack is what recovery stops at.
-
-Source: cel-go v0.26 parser/parser.go, parser/gen/CEL.g4; the ANTLR runtime's DefaultErrorStrategy.
+Source: cel-go v0.26 parser/parser.go, parser/gen/CEL.g4.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from policysched.cel.issues import NOWHERE, Issues
 from policysched.cel.syntax import literals, macros
+from policysched.cel.syntax.recovery import (
+    DEEPEST,
+    Caller,
+    GaveUpError,
+    RecoveringReader,
+    after,
+    reading,
+)
 from policysched.cel.syntax.tokens import (
     BYTES,
     EOF,
@@ -24,11 +26,8 @@ from policysched.cel.syntax.tokens import (
     FLOAT,
     IDENTIFIER,
     INT,
-    ORDER,
     STRING,
     UINT,
-    Token,
-    tokens,
 )
 from policysched.cel.syntax.tree import (
     CallNode,
@@ -43,9 +42,6 @@ from policysched.cel.syntax.tree import (
     Select,
 )
 
-_DEEPEST: Final = 250
-_MOST_RECOVERIES: Final = 30
-_MOST_SKIPPED: Final = 256
 _RELATIONS: Final = {
     "<": "_<_", "<=": "_<=_", ">=": "_>=_", ">": "_>_", "==": "_==_", "!=": "_!=_", "in": "@in",
 }  # fmt: skip
@@ -84,49 +80,23 @@ _OPTIONAL: Final = _START | {"?"}
 _FIELD: Final = frozenset({IDENTIFIER, ESCAPED})
 _OPTIONAL_FIELD: Final = _FIELD | {"?"}
 _CALCULATIONS: Final = frozenset(_PRODUCTS) | frozenset(_SUMS)
-_WORD_AFTER_DOT: Final = re.compile(r"no viable alternative at input '.(true|false|null)'")
 _CONSTANTS: Final = {"true": True, "false": False, "null": None}
 
 
-class _MismatchError(Exception):
-    """A rule cannot go on; the state says where in the rule."""
-
-    def __init__(self, message: str, state: object) -> None:
-        super().__init__(message)
-        self.message, self.state = message, state
-        self.partial: CelNode | None = None
-        """What was read of the rule before."""
-
-
-class _GaveUpError(Exception):
-    """The text is not read any further."""
-
-
-class _Caller(NamedTuple):
-    """What the caller of a rule waits for, and whether it may end there itself."""
-
-    tokens: frozenset[str]
-    may_end: bool
-
-
-def _after(*kinds: str, may_end: bool = False) -> _Caller:
-    return _Caller(frozenset(kinds), may_end)
-
-
-_BEHIND_CALCULATION: Final = _Caller(_CALCULATIONS, may_end=True)
-_BEHIND_RELATION: Final = _Caller(frozenset(_RELATIONS), may_end=True)
-_BEHIND_MEMBER: Final = _after(".", "[", may_end=True)
-_END: Final = _after(may_end=True)
-_COMMA: Final = _after(",", may_end=True)
-_AT_END: Final = _after(EOF)
-_PARENTHESIS: Final = _after(")")
-_QUESTION: Final = _after("?", may_end=True)
-_COLON: Final = _after(":")
-_OR: Final = _after("||", may_end=True)
-_AND: Final = _after("&&", may_end=True)
-_BRACKET: Final = _after("]")
-_LIST_END: Final = _after(",", "]")
-_MAP_END: Final = _after(",", "}")
+_BEHIND_CALCULATION: Final = Caller(_CALCULATIONS, may_end=True)
+_BEHIND_RELATION: Final = Caller(frozenset(_RELATIONS), may_end=True)
+_BEHIND_MEMBER: Final = after(".", "[", may_end=True)
+_END: Final = after(may_end=True)
+_COMMA: Final = after(",", may_end=True)
+_AT_END: Final = after(EOF)
+_PARENTHESIS: Final = after(")")
+_QUESTION: Final = after("?", may_end=True)
+_COLON: Final = after(":")
+_OR: Final = after("||", may_end=True)
+_AND: Final = after("&&", may_end=True)
+_BRACKET: Final = after("]")
+_LIST_END: Final = after(",", "]")
+_MAP_END: Final = after(",", "}")
 
 
 def parse(text: str, issues: Issues) -> CelNode:
@@ -134,52 +104,40 @@ def parse(text: str, issues: Issues) -> CelNode:
     parser = _Parser(text, issues)
     try:
         node = parser.start()
-        if node.depth > _DEEPEST:
+        if node.depth > DEEPEST:
             issues.report(NOWHERE, "max recursion depth exceeded")
-    except _GaveUpError:
+    except GaveUpError:
         return Missing(0)
     return node
 
 
-class _Parser:
-    """The state of one run: the next token, the callers, and what recovery remembers."""
-
-    def __init__(self, text: str, issues: Issues) -> None:
-        self._text, self._issues = text, issues
-        self._tokens, self._left_out = tokens(text, issues)
-        self._next = 0
-        self._kind = self._tokens[0].kind
-        self._callers: list[_Caller] = []
-        self._recovering = False
-        self._recoveries = 0
-        self._failed_at = -1
-        self._failed_in: set[object] = set()
-        self._depths: dict[str, int] = {}
+class _Parser(RecoveringReader):
+    """The rules of the grammar."""
 
     # Rules
 
     def start(self) -> CelNode:
-        return self._rule("start", _after(), self._start)
+        return self._rule("start", after(), self._start)
 
     def _start(self) -> CelNode:
         node = self._expression(_AT_END)
         self._match(EOF, _END)
         return node
 
-    def _expression(self, caller: _Caller) -> CelNode:
+    def _expression(self, caller: Caller) -> CelNode:
         return self._rule("expr", caller, self._conditional)
 
     def _conditional(self) -> CelNode:
         node = self._either(_QUESTION)
         if self._kind != "?":
             return node
-        mark = self._match("?", _after())
+        mark = self._match("?", after())
         then = self._either(_COLON)
-        self._match(":", _Caller(_START, may_end=False))
+        self._match(":", Caller(_START, may_end=False))
         other = self._expression(_END)
         return self._deeper(CallNode(mark.at, "_?_:_", [node, then, other]))
 
-    def _either(self, caller: _Caller) -> CelNode:
+    def _either(self, caller: Caller) -> CelNode:
         return self._rule("or", caller, lambda: self._logical("||", lambda: self._rule("and", _OR, self._both)))
 
     def _both(self) -> CelNode:
@@ -188,7 +146,7 @@ class _Parser:
     def _logical(self, sign: str, part: Callable[[], CelNode]) -> CelNode:
         terms, marks = [part()], list[int]()
         while self._kind == sign:
-            marks.append(self._match(sign, _after()).at)
+            marks.append(self._match(sign, after()).at)
             terms.append(part())
         return _balanced(f"_{sign}_", terms, marks) if marks else terms[0]
 
@@ -230,12 +188,12 @@ class _Parser:
                 raise self._no_alternative("unary")
         if sign not in {"!", "-"}:
             return self._member_rule()
-        first, number = self._match(sign, _after()), 1
+        first, number = self._match(sign, after()), 1
         self._sync_in_loop(_PRIMARY | {sign})
         while self._kind == sign:
             if sign == "-" and self._peek() not in _PRIMARY:
                 raise self._no_alternative("unary")
-            self._match(sign, _after())
+            self._match(sign, after())
             number += 1
             self._sync_in_loop(_PRIMARY | {sign})
         node = self._member_rule()
@@ -252,21 +210,21 @@ class _Parser:
         while self._kind in {".", "["}:
             self._enter("member")
             entered += 1
-            with _reading(partial(_same, node)):
+            with reading(partial(_same, node)):
                 node = self._deeper(self._index(node) if self._kind == "[" else self._selection(node))
         self._leave("member", entered)
         return node
 
     def _index(self, target: CelNode) -> CelNode:
-        mark = self._match("[", _after())
+        mark = self._match("[", after())
         function = "_[_]"
-        with _reading(lambda: CallNode(mark.at, function, [target, Missing(mark.at)])):
+        with reading(lambda: CallNode(mark.at, function, [target, Missing(mark.at)])):
             self._sync(_OPTIONAL)
         if self._kind == "?":
             self._take()
             function = "_[?_]"
         node = CallNode(mark.at, function, [target, Missing(mark.at)])
-        with _reading(lambda: node):
+        with reading(lambda: node):
             node.arguments[1] = self._expression(_BRACKET)
             self._match("]", _BEHIND_MEMBER)
         return node
@@ -275,7 +233,7 @@ class _Parser:
         follower = self._peek()
         if follower not in _OPTIONAL_FIELD:
             raise self._no_alternative("selection")
-        mark = self._match(".", _after())
+        mark = self._match(".", after())
         if follower == IDENTIFIER and self._peek() == "(":
             return self._method(target)
         optional = self._kind == "?"
@@ -290,10 +248,10 @@ class _Parser:
         name = self._take().text
         return self._call(name, target, _BEHIND_MEMBER)
 
-    def _call(self, name: str, target: CelNode | None, behind: _Caller) -> CelNode:
-        mark = self._match("(", _after())
+    def _call(self, name: str, target: CelNode | None, behind: Caller) -> CelNode:
+        mark = self._match("(", after())
         arguments: list[CelNode] = []
-        with _reading(lambda: self._called(mark.at, name, target, arguments)):
+        with reading(lambda: self._called(mark.at, name, target, arguments)):
             self._sync(_START | {")"})
             if self._kind in _START:
                 self._rule("list", _PARENTHESIS, lambda: self._expressions(arguments))
@@ -303,11 +261,11 @@ class _Parser:
     def _expressions(self, found: list[CelNode]) -> CelNode:
         found.append(self._expression(_COMMA))
         while self._kind == ",":
-            self._match(",", _after())
+            self._match(",", after())
             found.append(self._expression(_COMMA))
         return found[0]
 
-    def _rule_name(self, caller: _Caller) -> tuple[int, str]:
+    def _rule_name(self, caller: Caller) -> tuple[int, str]:
         """Read a field's name, which may be escaped, though Kubernetes does not take escaped ones."""
         place = self._tokens[self._next].at
         node = self._rule("name", caller, self._field_name)
@@ -340,9 +298,9 @@ class _Parser:
         return self._rule("literal", _END, self._literal)
 
     def _nested(self) -> CelNode:
-        self._match("(", _after())
+        self._match("(", after())
         node = self._expression(_PARENTHESIS)
-        with _reading(lambda: node):
+        with reading(lambda: node):
             self._match(")", _END)
         return node
 
@@ -373,7 +331,7 @@ class _Parser:
         while self._kind == ".":
             self._take()
             name += "." + self._take().text
-        mark = self._match("{", _after())
+        mark = self._match("{", after())
         self._sync(_OPTIONAL_FIELD | {",", "}"})
         entries: list[Entry] = []
         if self._kind in _OPTIONAL_FIELD:
@@ -401,7 +359,7 @@ class _Parser:
     def _map_key(self) -> tuple[bool, CelNode | str]:
         return self._optional_expression(_COLON)
 
-    def _optional_expression(self, caller: _Caller) -> tuple[bool, CelNode]:
+    def _optional_expression(self, caller: Caller) -> tuple[bool, CelNode]:
         optional = False
 
         def read() -> CelNode:
@@ -420,17 +378,17 @@ class _Parser:
     ) -> CelNode:
         self._entry(found, key)
         while self._kind == "," and self._peek() in begins:
-            self._match(",", _after())
+            self._match(",", after())
             self._entry(found, key)
         return found[0].value
 
     def _entry(self, found: list[Entry], key: Callable[[], tuple[bool, CelNode | str]]) -> None:
         optional, name = key()
-        mark = self._match(":", _Caller(_START, may_end=False))
+        mark = self._match(":", Caller(_START, may_end=False))
         found.append(Entry(mark.at, name, self._expression(_COMMA), optional))
 
     def _list(self) -> CelNode:
-        mark = self._match("[", _after())
+        mark = self._match("[", after())
         self._sync(_OPTIONAL | {",", "]"})
         elements: list[tuple[bool, CelNode]] = []
         if self._kind in _OPTIONAL:
@@ -443,12 +401,12 @@ class _Parser:
     def _elements(self, found: list[tuple[bool, CelNode]]) -> CelNode:
         found.append(self._optional_expression(_COMMA))
         while self._kind == "," and self._peek() in _OPTIONAL:
-            self._match(",", _after())
+            self._match(",", after())
             found.append(self._optional_expression(_COMMA))
         return found[0][1]
 
     def _map(self) -> CelNode:
-        mark = self._match("{", _after())
+        mark = self._match("{", after())
         self._sync(_OPTIONAL | {",", "}"})
         entries: list[Entry] = []
         if self._kind in _OPTIONAL:
@@ -500,151 +458,6 @@ class _Parser:
         node.depth = 1 + _deepest(below)
         return node
 
-    # Tokens and recovery
-
-    def _peek(self) -> str:
-        return self._tokens[min(self._next + 1, len(self._tokens) - 1)].kind
-
-    def _take(self) -> Token:
-        self._recovering, self._failed_at = False, -1
-        self._failed_in.clear()
-        return self._skip()
-
-    def _skip(self) -> Token:
-        token = self._tokens[self._next]
-        if token.kind != EOF:
-            self._next += 1
-            self._kind = self._tokens[self._next].kind
-        return token
-
-    def _match(self, kind: str, behind: _Caller) -> Token:
-        if self._kind == kind:
-            return self._take()
-        self._count_recovery()
-        if self._peek() == kind and self._kind != EOF:
-            self._unwanted(frozenset({kind}))
-            self._skip()
-            return self._take()
-        if self._kind in self._following(behind):
-            self._report(f"missing {_listed({kind})} at {self._display()}")
-            return Token(kind, "", self._tokens[self._next].at, self._tokens[self._next].at)
-        raise self._mismatch(frozenset({kind}))
-
-    def _sync(self, expected: frozenset[str]) -> None:
-        if self._recovering or self._kind in expected:
-            if self._kind not in expected:
-                raise self._mismatch(expected)
-            return
-        if self._kind != EOF and self._peek() in expected:
-            self._unwanted(expected)
-            self._skip()
-            self._recovering = False
-            return
-        raise self._mismatch(expected)
-
-    def _sync_in_loop(self, expected: frozenset[str]) -> None:
-        if self._recovering or self._kind in expected:
-            return
-        self._unwanted(expected)
-        self._skip_to(expected | self._wanted())
-
-    def _rule(self, name: str, caller: _Caller, read: Callable[[], CelNode]) -> CelNode:
-        self._enter(name)
-        start = self._tokens[self._next].at
-        self._callers.append(caller)
-        try:
-            return read()
-        except _MismatchError as error:
-            self._report(error.message)
-            self._count_recovery()
-            state = name, error.state
-            if self._failed_at == self._next and state in self._failed_in:
-                self._skip()
-            self._failed_at = self._next
-            self._failed_in.add(state)
-            self._skip_to(self._wanted())
-            return error.partial or Missing(start)
-        finally:
-            self._callers.pop()
-            self._leave(name, 1)
-
-    def _enter(self, name: str) -> None:
-        self._depths[name] = depth = self._depths.get(name, 0) + 1
-        if depth > _DEEPEST:
-            self._issues.report(NOWHERE, f"expression recursion limit exceeded: {_DEEPEST}")
-            raise _GaveUpError
-
-    def _leave(self, name: str, times: int) -> None:
-        self._depths[name] -= times
-
-    def _wanted(self) -> frozenset[str]:
-        return frozenset().union(*(one.tokens for one in self._callers))
-
-    def _following(self, behind: _Caller) -> frozenset[str]:
-        """Return the tokens that may follow here, in all callers that may end."""
-        found, may_end = behind
-        for caller in reversed(self._callers):
-            if not may_end:
-                break
-            found |= caller.tokens
-            may_end = caller.may_end
-        return found
-
-    def _skip_to(self, kinds: frozenset[str]) -> None:
-        skipped = 0
-        while self._kind != EOF and self._kind not in kinds:
-            if skipped == _MOST_SKIPPED:
-                self._issues.report(NOWHERE, f"error recovery token lookahead limit exceeded: {_MOST_SKIPPED}")
-                raise _GaveUpError
-            self._skip()
-            skipped += 1
-
-    def _count_recovery(self) -> None:
-        if self._recoveries == _MOST_RECOVERIES:
-            self._say(f"error recovery attempt limit exceeded: {_MOST_RECOVERIES}")
-            raise _GaveUpError
-        self._recoveries += 1
-
-    def _unwanted(self, expected: frozenset[str]) -> None:
-        self._report(f"extraneous input {self._display()} expecting {_listed(expected)}")
-
-    def _mismatch(self, expected: frozenset[str]) -> _MismatchError:
-        return _MismatchError(f"mismatched input {self._display()} expecting {_listed(expected)}", expected)
-
-    def _no_alternative(self, state: str) -> _MismatchError:
-        first, last = self._tokens[self._next], self._tokens[min(self._next + 1, len(self._tokens) - 1)]
-        read, at = "", first.at
-        for start, end in self._left_out:
-            if first.at <= start < last.end:
-                read, at = read + self._text[at:start], end
-        message = f"no viable alternative at input '{_escaped(read + self._text[at : last.end])}'"
-        message = _WORD_AFTER_DOT.sub(r"mismatched input '\1' expecting IDENTIFIER", message)
-        if not self._recovering:
-            self._recovering = True
-            self._issues.report(last.at, f"Syntax error: {message}")
-        return _MismatchError(message, state)
-
-    def _report(self, message: str) -> None:
-        if not self._recovering:
-            self._recovering = True
-            self._say(message)
-
-    def _say(self, message: str) -> None:
-        self._issues.report(self._tokens[self._next].at, f"Syntax error: {message}")
-
-    def _display(self) -> str:
-        return f"'{_escaped(self._tokens[self._next].text)}'"
-
-
-@contextmanager
-def _reading(read: Callable[[], CelNode]) -> Iterator[None]:
-    """Keep what was read so far where a rule cannot go on: its messages are told, too."""
-    try:
-        yield
-    except _MismatchError as error:
-        error.partial = error.partial or read()
-        raise
-
 
 def _same(node: CelNode) -> CelNode:
     return node
@@ -662,16 +475,6 @@ _LITERALS: Final[dict[str, Callable[[str], object]]] = {
     BYTES: literals.bytes_of,
     **dict.fromkeys(_CONSTANTS, _CONSTANTS.__getitem__),
 }
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
-
-
-def _listed(kinds: Iterable[str]) -> str:
-    order = sorted(kinds, key=lambda kind: ORDER.get(kind, -1))
-    shown = [kind if kind.isupper() or kind == EOF else f"'{kind}'" for kind in order]
-    return shown[0] if len(shown) == 1 else "{" + ", ".join(shown) + "}"
 
 
 def _deepest(nodes: Iterable[CelNode]) -> int:

@@ -1,0 +1,125 @@
+"""Calls of plugins at the points of a binding: exceptions and wrong answers become statuses that name the plugin.
+
+Unreserve and PreBindPreFlight are run here as a whole; of the others one plugin is asked at a time.
+
+Source: pkg/scheduler/framework/runtime/framework.go (RunReservePluginsUnreserve, RunPreBindPreFlights and others).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from policysched.framework import AssumedPod, Code, Plugin, PreBindPlugin, PreFlight, Status
+from policysched.framework.binding import Undo
+from policysched.framework.extender import EXTENDER, Extender, ExtenderError
+from policysched.framework.out_of_tree.answers import error_of
+from policysched.framework.profile import Profile
+
+log = logging.getLogger(__name__)
+
+
+def unreserve(assumed: AssumedPod, profile: Profile) -> tuple[Undo, ...]:
+    """Run Unreserve in reverse order, for plugins that were not asked to reserve, too.
+
+    Returns:
+        What is to be taken back outside, in that order.
+    """
+    outside: list[Undo] = []
+    for plugin in reversed(profile.reserving(assumed.pod, assumed.cluster)):
+        try:
+            undo = plugin.unreserve(assumed)
+        except Exception:
+            log.exception("Unreserve plugin %s failed for pod=%s", plugin.name, assumed.pod.key)
+        else:
+            outside += [undo] if undo is not None else []
+    return tuple(outside)
+
+
+def pre_bind_groups(assumed: AssumedPod, profile: Profile) -> Sequence[Sequence[PreBindPlugin]] | Status:
+    """Run PreBindPreFlight once for a pod: which plugins have something to do at PreBind, or the failure of one."""
+    if assumed.pre_binds is None:
+        assumed.pre_binds = _pre_flights(assumed, profile)
+    return assumed.pre_binds
+
+
+def _pre_flights(assumed: AssumedPod, profile: Profile) -> Sequence[Sequence[PreBindPlugin]] | Status:
+    flights: list[tuple[PreBindPlugin, PreFlight]] = []
+    for plugin in profile.pre_binds:
+        try:
+            flight = plugin.pre_bind_pre_flight(assumed)
+        except Exception as error:
+            return _failed("PreBindPreFlight", plugin, error)
+        if isinstance(flight, Status):
+            return _unprepared(plugin, flight)
+        flights.append((plugin, flight))
+    assumed.state.skip_pre_bind_plugins = frozenset(plugin.name for plugin, flight in flights if not flight.works)
+    assumed.state.parallel_pre_bind_plugins = frozenset(plugin.name for plugin, flight in flights if flight.parallel)
+    return _grouped(flights)
+
+
+def _grouped(flights: Iterable[tuple[PreBindPlugin, PreFlight]]) -> Sequence[Sequence[PreBindPlugin]]:
+    """Put plugins together that allow it and stand together; one that does not parts others, though it skips."""
+    groups: list[list[PreBindPlugin]] = []
+    for parallel, some in groupby(flights, lambda one: one[1].parallel):
+        working = [plugin for plugin, flight in some if flight.works]
+        groups += [working] if parallel else [[plugin] for plugin in working]
+    return [group for group in groups if group]
+
+
+def _unprepared(plugin: Plugin, status: Status) -> Status:
+    if status.code is Code.ERROR:
+        why = f'running PreBindPreFlight "{plugin.name}": {status.message}'
+    else:
+        why = (
+            f'PreBindPreFlight {plugin.name} returned "{status.code.text}", which is unsupported. '
+            "It is supposed to return Success, Skip, or Error status"
+        )
+    return Status(Code.ERROR, (why,), plugin.name)
+
+
+def answer_of(point: str, plugin: Plugin, ask: Callable[[], Any], *others: type) -> Any:
+    """Ask a plugin that answers at once; return None for success, and failures as statuses that name it."""
+    try:
+        answer = ask()
+    except Exception as error:
+        return _failed(point, plugin, error)
+    return answer if isinstance(answer, others) else _checked(point, plugin, answer)
+
+
+async def awaited_answer(point: str, plugin: Plugin, ask: Callable[[], Awaitable[Any]]) -> Status | None:
+    """Ask a plugin and wait for its answer; return None for success, and failures as statuses that name it."""
+    try:
+        answer = await ask()
+    except Exception as error:
+        return _failed(point, plugin, error)
+    return _checked(point, plugin, answer)
+
+
+async def bound_by(extender: Extender, assumed: AssumedPod) -> Status | None:
+    """Have an extender bind a pod; None where it failed and is to be ignored."""
+    try:
+        await extender.bind(assumed.pod, assumed.node)
+    except ExtenderError as error:
+        if not extender.ignorable:
+            return Status(Code.ERROR, (str(error),), EXTENDER)
+        log.warning("extender=%s is ignored in binding pod=%s: %s", extender.name, assumed.pod.key, error)
+        return None
+    return Status(Code.SUCCESS)
+
+
+def _failed(point: str, plugin: Plugin, error: Exception) -> Status:
+    log.error("%s plugin %s failed", point, plugin.name, exc_info=error)
+    return Status(Code.ERROR, (f'running {point} plugin "{plugin.name}": {error!r}',), plugin.name)
+
+
+def _checked(point: str, plugin: Plugin, answer: Any) -> Status | None:
+    if answer is None or (isinstance(answer, Status) and answer.code is Code.SUCCESS):
+        return None
+    if not isinstance(answer, Status):
+        return _failed(point, plugin, TypeError(f"it gave {type(answer).__name__} in place of a status"))
+    if answer.rejects or (point == "Bind" and answer.code is Code.SKIP):
+        return answer.by(plugin.name)
+    return Status(Code.ERROR, (f'running {point} plugin "{plugin.name}": {error_of(answer)}',), plugin.name)
