@@ -29,6 +29,7 @@ from policysched.cel.unification import (
     Substitutions,
     assignable,
     assignable_lists,
+    closed,
     most_general,
     substituted,
     without_optional,
@@ -63,7 +64,7 @@ def check(node: CelNode, issues: Issues) -> Checked:
     checker = _Checker(issues)
     checker.check(node)
     found = checker.found
-    found.types = {one: substituted(checker.known, of, to_dyn=True) for one, of in found.types.items()}
+    found.types = dict(zip(found.types, closed(checker.known, found.types.values()), strict=True))
     return found
 
 

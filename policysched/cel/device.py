@@ -32,6 +32,7 @@ _FRAMES: Final = 20_000
 """Python's frames that a text of the deepest nesting needs, with some to spare; they take no stack of C."""
 _MOST_CHARACTERS: Final = 100_000
 COST_LIMIT: Final = "operation cancelled: actual cost limit exceeded"
+TOO_LARGE: Final = "program instantiation failed: its patterns and constants take too much to compile"
 _OUTPUTS: Final = frozenset({types.BOOL, types.ANY})
 
 
@@ -126,6 +127,7 @@ def compile_selector(text: str) -> CompiledSelector:
         InvalidDeviceSelectorError: it cannot be used.
     """
     issues = Issues(text)
+    WORK.left = LIMIT
     with _deep_recursion():
         if len(text) > _MOST_CHARACTERS:
             size = f"size: {len(text)}, limit {_MOST_CHARACTERS}"
@@ -135,7 +137,10 @@ def compile_selector(text: str) -> CompiledSelector:
         _refuse(issues)
         checked = check(node, issues)
         _refuse(issues)
-        validate(node, checked, issues)
+        try:
+            validate(node, checked, issues)
+        except CostLimitError:
+            raise InvalidDeviceSelectorError(TOO_LARGE) from None
         _refuse(issues)
         if checked.types[node] not in _OUTPUTS:
             raise InvalidDeviceSelectorError(f"must evaluate to bool or the unknown type, not {checked.types[node]}")
@@ -143,6 +148,8 @@ def compile_selector(text: str) -> CompiledSelector:
             closure, slots = compile_closures(node, checked, VARIABLE)
         except ProgramError as error:
             raise InvalidDeviceSelectorError(f"program instantiation failed: {error}") from None
+        except CostLimitError:
+            raise InvalidDeviceSelectorError(TOO_LARGE) from None
     return CompiledSelector(text, attributes_read(node), closure, slots)
 
 

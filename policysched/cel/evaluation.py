@@ -47,7 +47,7 @@ from policysched.cel.values.scalars import (
     key_form,
 )
 from policysched.cel.values.texts import shown
-from policysched.cel.values.work import WORK
+from policysched.cel.values.work import WORK, effort_of
 
 Slots = list[Any]
 Closure = Callable[[Slots], Any]
@@ -524,11 +524,12 @@ def _implementation(name: str, fitting: Sequence[Overload]) -> Callable[..., Any
         return OPERATORS[name]
     if name == "matches":
         return _matches
-    overloads = fitting if len(fitting) == 1 else functions()[name]
+    overloads = [(one, effort_of(one.name)) for one in (fitting if len(fitting) == 1 else functions()[name])]
 
     def call(*values: Any) -> Any:
-        for one in overloads:
+        for one, effort in overloads:
             if len(one.arguments) == len(values) and _takes(one, values):
+                WORK.spend(effort)
                 for value in values:
                     WORK.spend_on(value)
                 return _OVERLOADS[one.name](*values)

@@ -5,7 +5,7 @@ Source: cel-go v0.26 common/types/types.go, checker/format.go.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 
@@ -16,6 +16,12 @@ class CelType:
     kind: str
     name: str
     parameters: tuple[CelType, ...] = ()
+    is_open: bool = field(init=False, compare=False, repr=False)
+    """Whether it is or has a type parameter, for which another type may be put."""
+
+    def __post_init__(self) -> None:
+        """Look at the parameters once: types may be nested deep."""
+        object.__setattr__(self, "is_open", self.kind == "param" or any(one.is_open for one in self.parameters))
 
     def __str__(self) -> str:
         """Write the type as messages about results have it."""

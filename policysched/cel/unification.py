@@ -5,7 +5,7 @@ Source: cel-go v0.26 checker/types.go, checker/mapping.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from policysched.cel import types
@@ -34,9 +34,28 @@ def substituted(known: Mapping[str, CelType], of: CelType, *, to_dyn: bool = Fal
         if of.name in known:
             return substituted(known, known[of.name], to_dyn=to_dyn)
         return types.DYN if to_dyn else of
-    if not of.parameters:
+    if not of.is_open:
         return of
     return CelType(of.kind, of.name, tuple(substituted(known, one, to_dyn=to_dyn) for one in of.parameters))
+
+
+def closed(known: Mapping[str, CelType], all_types: Iterable[CelType]) -> list[CelType]:
+    """Return types with what is known of their parameters, unknown ones as dyn; a part of several is looked at once."""
+    made: dict[int, CelType] = {}
+
+    def close(of: CelType) -> CelType:
+        if not of.is_open:
+            return of
+        found = made.get(id(of))
+        if found is None:
+            if of.kind == "param":
+                found = close(known[of.name]) if of.name in known else types.DYN
+            else:
+                found = CelType(of.kind, of.name, tuple(map(close, of.parameters)))
+            made[id(of)] = found
+        return found
+
+    return list(map(close, all_types))
 
 
 def most_general(first: CelType, second: CelType) -> CelType:
@@ -106,6 +125,8 @@ def _substitutable(known: Substitutions, of: CelType, parameter: CelType) -> tup
 
 
 def _free_of(known: Substitutions, parameter: CelType, of: CelType) -> bool:
+    if not of.is_open:
+        return True
     if of == parameter:
         return False
     if of.kind == "param":

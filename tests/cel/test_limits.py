@@ -51,13 +51,61 @@ def test_values_that_double_are_stopped(inner: str, start: str, end: str) -> Non
     assert says(_nested(inner, start, 40, end)) == COST
 
 
+def _lines_of(condition: str, limit: int) -> int:
+    selector = compile_selector(f"lists.range(1000).all(x, lists.range(1000).all(y, {condition}))")
+    device = Variables(DEVICE)
+    assert selector.matches(device) == COST
+    return work.lines(lambda: selector.matches(device))
+
+
 def test_stopped_selector_runs_a_bounded_number_of_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     limit = 5_000
     monkeypatch.setattr("policysched.cel.device.LIMIT", limit)
-    selector = compile_selector("lists.range(1000).all(x, lists.range(1000).all(y, x + y >= 0))")
-    device = Variables(DEVICE)
-    assert selector.matches(device) == COST
-    assert work.lines(lambda: selector.matches(device)) < LINES * limit
+    assert _lines_of("x + y >= 0", limit) < LINES * limit
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'url("https://a.b/c?d=e").getHost() == "a.b"',
+        'cidr("10.0.0.0/8").containsIP("10.0.0.1")',
+        'semver("1.2.3").compareTo(semver("1.2.4")) < 0',
+        'quantity("1Gi").add(quantity("1Mi")).isGreaterThan(quantity("1Ki"))',
+        '"%d %s %f".format([x, "a", 1.5]) != ""',
+        'ip("::1").family() == 6',
+        '(timestamp("2020-01-01T00:00:00Z") + duration(string(x) + "s")).getDayOfYear("Europe/Berlin") >= 0',
+    ],
+)
+def test_functions_count_as_what_they_take(condition: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = 20_000
+    monkeypatch.setattr("policysched.cel.device.LIMIT", limit)
+    assert _lines_of(condition, limit) < 2 * _lines_of("x + y >= 0", limit)
+
+
+def test_a_selector_that_was_stopped_leaves_the_next_ones_their_work() -> None:
+    assert says("lists.range(2000000).size() > 0") == COST
+    assert (
+        says(f'timestamp("2020-01-01T00:00:00Z") < timestamp("2021-01-01T00:00:00Z") && int("{7:020d}") == 7') is True
+    )
+
+
+@pytest.mark.parametrize("pattern", [r"'\\pL{20}' + string(x)", r"'(a?){900}' + string(x)", r"'\\pL|' + string(x)"])
+def test_patterns_made_in_loops_count_as_what_compiling_them_takes(pattern: str) -> None:
+    assert says(f"lists.range(1000).all(x, 'a'.matches({pattern}) || true)") == COST
+
+
+def test_patterns_that_take_long_to_compile_are_refused() -> None:
+    many = " || ".join(rf"device.driver.matches('\\pL{{20}}{place}')" for place in range(40))
+    for text in (many, "device.driver.matches('" + "|".join([r"\\pL"] * 2000) + "')"):
+        assert "take too much to compile" in str(says(text))
+    assert "expression too large" in str(says(r"'a'.matches('\\pL{400}' + device.driver)"))
+
+
+def test_a_long_text_is_not_searched_with_a_large_pattern() -> None:
+    text = "lists.range(20000).map(x, 'a').join()"
+    assert says(f"{text}.matches('(a?){{1000}}b')") == COST
+    assert says(f"{text}.findAll('a|b').size() > 0") == COST
+    assert says(f"{text}.matches('a+b')") is False
 
 
 @pytest.mark.parametrize(
@@ -66,11 +114,12 @@ def test_stopped_selector_runs_a_bounded_number_of_lines(monkeypatch: pytest.Mon
         (lambda size: " && ".join(["true"] * size), 400),
         (lambda size: "+".join(["1"] * size) + " == 1", 400),
         (lambda size: "[" * size, 400),
+        (lambda size: "[" * (size // 2) + "]" * (size // 2) + " == []", 1500),
         (lambda size: 'device.driver == "' + "a" * size, 100),
         (lambda size: "!" * size + "true", 100),
         (lambda size: "= " * size, 100),
     ],
-    ids=["and", "sum", "brackets", "unterminated", "not", "no tokens"],
+    ids=["and", "sum", "brackets", "lists in lists", "unterminated", "not", "no tokens"],
 )
 def test_compiling_takes_work_in_proportion_to_the_text(grow: object, most: int) -> None:
     def compiled(size: int) -> int:

@@ -14,6 +14,7 @@ from policysched.cel.values.work import WORK
 
 _MESSAGES: Final = {
     "missing ]": "missing closing ]",
+    "pattern too large - compile failed": "expression too large",
     "missing )": "missing closing )",
     "trailing \\": "trailing backslash at end of expression",
     "no argument for repetition operator": "missing argument to repetition operator",
@@ -24,6 +25,13 @@ _MESSAGES: Final = {
 }
 """What RE2 says, and what Go's package says instead."""
 _KEPT: Final = 256
+_MOST_BYTES: Final = 1 << 20
+"""How much memory RE2 may take for a pattern."""
+_WORK_A_CHARACTER: Final = 2
+_WORK_A_CLASS: Final = 600
+"""What a class of Unicode takes: RE2 writes it out in bytes."""
+_WORK_AN_INSTRUCTION: Final = 2
+_FEW_INSTRUCTIONS: Final = 4
 
 
 class _Match(Protocol):
@@ -37,17 +45,35 @@ class _Match(Protocol):
 class Pattern(Protocol):
     """A compiled pattern."""
 
+    @property
+    def programsize(self) -> int:
+        """How many instructions it has."""
+
     def search(self, text: str, pos: int = 0) -> _Match | None:
         """Find the first match from a place on."""
 
 
-@lru_cache(maxsize=_KEPT)
 def compiled(pattern: str) -> Pattern | Error:
-    """Compile a pattern, or say why it is none."""
+    """Compile a pattern, or say why it is none; what that takes is spent although the pattern may be known.
+
+    Raises:
+        CostLimitError: it takes more than there is.
+    """
+    classes = pattern.count("\\p") + pattern.count("\\P")
+    WORK.spend(_WORK_A_CHARACTER * len(pattern) + _WORK_A_CLASS * classes)
+    made = _compiled(pattern)
+    if not isinstance(made, Error):
+        WORK.spend(_WORK_AN_INSTRUCTION * made.programsize)
+    return made
+
+
+@lru_cache(maxsize=_KEPT)
+def _compiled(pattern: str) -> Pattern | Error:
     import re2  # noqa: PLC0415 - few selectors have patterns
 
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = _MOST_BYTES
     try:
         made: Pattern = re2.compile(pattern, options)
     except re2.error as error:
@@ -71,8 +97,13 @@ def matches(text: str, pattern: str) -> Any:
 
 def found_in(pattern: Pattern, text: str) -> bool:
     """Whether a compiled pattern is found in a text."""
-    WORK.spend(len(text) // 10)
+    _spend_on(pattern, len(text))
     return pattern.search(text) is not None
+
+
+def _spend_on(pattern: Pattern, characters: int) -> None:
+    """Spend what looking at so many characters takes where RE2 has to follow all instructions side by side."""
+    WORK.spend(8 + characters // 10 * (1 + pattern.programsize // _FEW_INSTRUCTIONS))
 
 
 def find(text: str, pattern: str) -> Any:
@@ -85,7 +116,7 @@ def find(text: str, pattern: str) -> Any:
 
 def first_of(pattern: Pattern, text: str) -> str:
     """Return the first match of a compiled pattern, empty where there is none."""
-    WORK.spend(len(text) // 10)
+    _spend_on(pattern, len(text))
     match = pattern.search(text)
     return text[match.start() : match.end()] if match else ""
 
@@ -103,11 +134,11 @@ def all_of(pattern: Pattern, text: str, most: int = -1) -> list[str]:
     found: list[str] = []
     at, before = 0, -1
     while at <= len(text) and (most < 0 or len(found) < most):
+        _spend_on(pattern, len(text) - at)
         match = pattern.search(text, at)
         if match is None:
             break
         start, end = match.start(), match.end()
-        WORK.spend(1 + (end - at) // 10)
         if end == at and start == end:
             accepted = start != before
             at += 1
