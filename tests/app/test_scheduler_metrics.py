@@ -10,8 +10,10 @@ from prometheus_client import Histogram as LibraryHistogram
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
+from policysched.app.running.metrics.claim_metrics import ClaimMetrics
 from policysched.app.running.metrics.policy_metrics import PolicyMetrics
-from policysched.app.running.metrics.scheduler_metrics import Histogram, SchedulerMetrics, exponential
+from policysched.app.running.metrics.scheduler_metrics import SchedulerMetrics
+from policysched.app.running.metrics.series import Histogram, exponential
 from policysched.framework import DeviceWait, DeviceWaitOutcome
 from policysched.framework.post_filter import PostFilterResult
 from policysched.model.policy import decode_policy
@@ -76,7 +78,7 @@ def test_attempts_are_counted_by_result_and_their_pods_by_how_many_they_took() -
 
 
 def test_claims_and_waits_for_devices_are_counted_by_driver() -> None:
-    metrics = SchedulerMetrics(StandingClock())
+    metrics = ClaimMetrics()
     for created in (True, False, True):
         metrics.on_claim_request(created=created)
     metrics.on_device_wait(DeviceWait("p", ["a", "a", "b"], ["b"], DeviceWaitOutcome.TIMEOUT, 600.0))

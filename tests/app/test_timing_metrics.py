@@ -6,7 +6,8 @@ import random
 import re
 
 from policysched.app.configuration.profiles import default_profile
-from policysched.app.running.metrics.scheduler_metrics import SchedulerMetrics, StateMetrics
+from policysched.app.running.metrics.scheduler_metrics import SchedulerMetrics
+from policysched.app.running.metrics.state_metrics import StateMetrics
 from policysched.app.running.metrics.timing_metrics import TOGETHER, TimingMetrics
 from policysched.framework import Code
 from policysched.model.objects import SchedulingGate, Taint

@@ -29,6 +29,8 @@ from policysched.kube.transport import Transport
 from policysched.model.objects import Pod
 
 if TYPE_CHECKING:
+    from policysched.app.serving.access import DelegatedAccess
+    from policysched.app.serving.endpoints import Endpoints
     from policysched.app.serving.tls.certificates import ServingCertificate
 
 log = logging.getLogger(__name__)
@@ -152,45 +154,57 @@ async def _serve(
     """Serve until cancelled, in the thread."""
     await _let_start(shown[0].not_ready)
     from policysched.app.serving.access import DelegatedAccess  # noqa: PLC0415 - see above
-    from policysched.app.serving.dry_run.dry_runs import DryRunEndpoint  # noqa: PLC0415
+    from policysched.app.serving.server import SecureServer  # noqa: PLC0415
+    from policysched.app.serving.tls.client_authorities import follow_client_authorities  # noqa: PLC0415
+
+    async with contextlib.AsyncExitStack() as stack:
+        tokens, rights = await _reviewers(options.reviews, connect, stack)
+        certificate = certificate or _certificate(options)
+        access = DelegatedAccess(options, tokens, SystemClock(), rights, lambda: certificate.users)
+        endpoints = _endpoints(options, *shown, access)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(SecureServer(listener, certificate, endpoints.answer).run())
+            if options.reviews.follows_authorities:
+                tasks.create_task(follow_client_authorities(tokens, certificate))
+
+
+async def _reviewers(
+    reviews: ReviewOptions, connect: Callable[[], Awaitable[Connection]], stack: contextlib.AsyncExitStack
+) -> tuple[Transport, Transport]:
+    """Open the ways to who is asked about tokens, and about rights; the stack closes them."""
+
+    async def transport_of(kubeconfig: Path | None, flag: str) -> Transport:
+        opened = await _opened(connect, kubeconfig, flag)
+        stack.push_async_callback(opened.close)
+        return Transport(opened, REVIEW_TIMEOUT)
+
+    tokens = await transport_of(reviews.authentication_kubeconfig, "--authentication-kubeconfig")
+    if reviews.authentication_kubeconfig == reviews.authorization_kubeconfig:
+        return tokens, tokens
+    return tokens, await transport_of(reviews.authorization_kubeconfig, "--authorization-kubeconfig")
+
+
+def _endpoints(
+    options: ServingOptions, served: Served, loop: asyncio.AbstractEventLoop, access: DelegatedAccess
+) -> Endpoints:
+    from policysched.app.serving.dry_run.dry_runs import DryRunEndpoint  # noqa: PLC0415 - see above
     from policysched.app.serving.endpoints import Endpoints  # noqa: PLC0415
     from policysched.app.serving.metrics.metric_limits import LimitedMetrics  # noqa: PLC0415
     from policysched.app.serving.metrics.pod_resources import PodResourceSeries  # noqa: PLC0415
-    from policysched.app.serving.server import SecureServer  # noqa: PLC0415
-    from policysched.app.serving.tls.client_authorities import follow_client_authorities  # noqa: PLC0415
     from policysched.app.serving.verbosity import VerbosityEndpoint  # noqa: PLC0415
 
-    (served, loop), clock = shown, SystemClock()
-    async with contextlib.AsyncExitStack() as stack:
-
-        async def transport_of(kubeconfig: Path | None, flag: str) -> Transport:
-            opened = await _opened(connect, kubeconfig, flag)
-            stack.push_async_callback(opened.close)
-            return Transport(opened, REVIEW_TIMEOUT)
-
-        reviews = options.reviews
-        tokens = await transport_of(reviews.authentication_kubeconfig, "--authentication-kubeconfig")
-        rights = tokens
-        if reviews.authentication_kubeconfig != reviews.authorization_kubeconfig:
-            rights = await transport_of(reviews.authorization_kubeconfig, "--authorization-kubeconfig")
-        certificate = certificate or _certificate(options)
-        access = DelegatedAccess(options, tokens, clock, rights, lambda: certificate.users)
-        endpoints = Endpoints(
-            access,
-            served.health,
-            LimitedMetrics(served.registry, options.metrics),
-            served.documents,
-            loop,
-            {
-                "/metrics/resources": ("", PodResourceSeries(served.pods).answer),
-                "/dry-run": ("POST", DryRunEndpoint(served.decide, loop).answer),
-                "/debug/flags/v": ("PUT", VerbosityEndpoint(served.set_verbosity).answer),
-            },
-        )
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(SecureServer(listener, certificate, endpoints.answer).run())
-            if reviews.follows_authorities:
-                tasks.create_task(follow_client_authorities(tokens, certificate))
+    return Endpoints(
+        access,
+        served.health,
+        LimitedMetrics(served.registry, options.metrics),
+        served.documents,
+        loop,
+        {
+            "/metrics/resources": ("", PodResourceSeries(served.pods).answer),
+            "/dry-run": ("POST", DryRunEndpoint(served.decide, loop).answer),
+            "/debug/flags/v": ("PUT", VerbosityEndpoint(served.set_verbosity).answer),
+        },
+    )
 
 
 def listen(options: ServingOptions) -> socket.socket | None:

@@ -16,7 +16,8 @@ from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
-from policysched.app.running.metrics.scheduler_metrics import ALONE, Labels, make_counters
+from policysched.app.running.metrics.scheduler_metrics import ALONE
+from policysched.app.running.metrics.series import Labels, make_counters
 from policysched.framework.plugin import PREFIX
 from policysched.model.policy import PolicyKey
 from policysched.rules.policy_set.store import PolicyStore, StoredPolicy

@@ -8,11 +8,13 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from policysched.app.running.metrics.claim_metrics import ClaimMetrics
 from policysched.app.running.metrics.plugin_times import PluginTimes
 from policysched.app.running.metrics.policy_metrics import PolicyMetrics
 from policysched.app.running.metrics.request_metrics import RequestMetrics
-from policysched.app.running.metrics.scheduler_metrics import SchedulerMetrics, StateMetrics
+from policysched.app.running.metrics.scheduler_metrics import SchedulerMetrics
 from policysched.app.running.metrics.shadow_victims import ShadowVictims
+from policysched.app.running.metrics.state_metrics import StateMetrics
 from policysched.app.running.metrics.timing_metrics import TimingMetrics
 from policysched.framework import Clock
 from policysched.rules.policy_set.store import PolicyStore
@@ -32,17 +34,17 @@ class ProcessMetrics:
         self._registry = registry
         self.timing, self._attempts = TimingMetrics(clock), SchedulerMetrics(clock)
         self._policies = PolicyMetrics(self._attempts.evaluations, self.timing.policy_seconds)
-        self.requests = RequestMetrics()
+        self.requests, self._claims = RequestMetrics(), ClaimMetrics()
         self._kept = frozenset[str]()
         """The policies of which something may have been counted."""
-        for one in (self._attempts, self.timing, self.requests):
+        for one in (self._attempts, self._claims, self.timing, self.requests):
             registry.register(one)
         ProcessCollector(registry=registry)
 
     @property
     def observers(self) -> tuple[Observer, ...]:
         """Those who hear what becomes of pods."""
-        return self._attempts, self._policies
+        return self._attempts, self._claims, self._policies
 
     def show(self, scheduler: Scheduler, store: PolicyStore, ages: Callable[[], Mapping[str, float]]) -> None:
         """Show a scheduler, its policies and how old the metrics are that they read."""

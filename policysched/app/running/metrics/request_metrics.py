@@ -16,7 +16,7 @@ from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 from yarl import URL
 
-from policysched.app.running.metrics.scheduler_metrics import Histogram, Labels, make_counters
+from policysched.app.running.metrics.series import Histogram, Labels, make_counters
 from policysched.kube.connection import Connection
 
 BOUNDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)

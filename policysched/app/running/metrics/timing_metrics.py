@@ -16,7 +16,8 @@ import numpy as np
 from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
-from policysched.app.running.metrics.scheduler_metrics import Histogram, Labels, exponential, is_kept, make_counters
+from policysched.app.running.metrics.scheduler_metrics import is_kept
+from policysched.app.running.metrics.series import Histogram, Labels, exponential, make_counters
 from policysched.framework import Clock, Code
 from policysched.framework.plugin import PREFIX
 from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT

@@ -1,0 +1,59 @@
+"""`ClaimMetrics`: resource claims that are created and waits for devices, under kube-scheduler's names and texts.
+
+Source: pkg/scheduler/metrics/metrics.go, pkg/scheduler/framework/plugins/dynamicresources.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from prometheus_client.metrics_core import Metric as MetricFamily
+from prometheus_client.registry import Collector
+
+from policysched.app.running.metrics.series import Histogram, Labels, exponential, make_counters
+from policysched.framework import DeviceWait
+from policysched.schedule.observer import Observer
+
+
+class ClaimMetrics(Observer, Collector):
+    """Counts what DynamicResources asks for and waits for."""
+
+    def __init__(self) -> None:
+        self._device_seconds = Histogram(
+            "scheduler_dra_bindingconditions_wait_duration_seconds",
+            "[ALPHA] Time in seconds spent waiting for BindingConditions to be satisfied during PreBind.",
+            ("profile", "driver", "status"),
+            exponential(0.1, 2, 14),
+        )
+        self._device_waits: Counter[Labels] = Counter()
+        self._claims: Counter[Labels] = Counter()
+
+    def on_claim_request(self, *, created: bool) -> None:
+        """Count a claim that was asked for."""
+        self._claims["success" if created else "failure",] += 1
+
+    def on_device_wait(self, wait: DeviceWait) -> None:
+        """Count a wait for each device of the pod: its time for all, an allocation for those with conditions."""
+        status = wait.outcome.value
+        for driver in wait.drivers:
+            self._device_seconds.observe((wait.profile, driver, status), wait.seconds)
+        for driver in wait.conditional:
+            self._device_waits[wait.profile, driver, status] += 1
+
+    def collect(self) -> Iterator[MetricFamily]:
+        """Make samples; it may be asked from any thread."""
+        yield make_counters(
+            "scheduler_resourceclaim_creates",
+            "[ALPHA] Number of ResourceClaims creation requests within scheduler",
+            ("status",),
+            self._claims,
+        )
+        yield make_counters(
+            "scheduler_dra_bindingconditions_allocations",
+            "[ALPHA] Number of allocations using devices with BindingConditions, counted per driver per scheduling "
+            "attempt",
+            ("profile", "driver", "status"),
+            self._device_waits,
+        )
+        yield self._device_seconds.collect()
