@@ -13,7 +13,7 @@ import pytest
 
 from policysched.framework import Cluster
 from policysched.model.objects import Pod
-from policysched.state.placed.counters import FEW
+from policysched.state.placed.counters import FEW, Alike
 from policysched.state.placed.pods import FIRST_SLOTS, PlacedPod
 from policysched.state.tables.columns import FIRST_CAPACITY
 from tests.build import cluster, node, pod
@@ -78,7 +78,13 @@ def test_signatures_of_one_weight_are_weighed_once_as_a_counter_begins() -> None
 
     labels = [{"app": app, "tier": str(number)} for app in ("web", "db") for number in range(5)]
     made = cluster(node("n1"), *(pod(f"p{place}", on="n1", labels=own) for place, own in enumerate(labels)))
-    counter = made.counters.of("k", weigh, alike=lambda placed: placed.pod.metadata.labels.get("app"))
+    counter = made.counters.of(
+        "k",
+        weigh,
+        alike=Alike(
+            lambda placed: placed.pod.metadata.labels.get("app"), lambda placed: [weigh(one) for one in placed]
+        ),
+    )
     assert (sorted(asked), counter.counts[0], sorted(counter.weights.values())) == (["db", "web"], 5, [1.0] * 5)
     made.set_pod(pod("later", on="n1", labels={"app": "web", "tier": "9"}))
     made.remove_pod("default.p0")

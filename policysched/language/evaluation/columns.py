@@ -349,6 +349,19 @@ def pod_aggregate_over(node: Typed, frame: Frame, rows: npt.NDArray[np.integer],
     return _reduced(node, ids, size + 1, values, present)[1:]
 
 
+def pod_weights_over(node: Typed, frame: Frame) -> Floats:
+    """Return what each placed pod adds to an aggregate over pods; a pod without a value adds 0.
+
+    Args:
+        node: A node of a program's graph whose operation is one of `POD_AGGREGATES`.
+        frame: The placed pods.
+
+    Shapes: (P,).
+    """
+    values, present = _inner(node, frame)
+    return np.where(present, 1.0 if values is None else values, 0.0)
+
+
 def _inner(node: Typed, frame: Frame) -> tuple[Floats | None, Mask]:
     """Return what is reduced, and where it is there: where a condition is true, where a quantity is not missing."""
     value: Any = evaluate_columns(node.inner[0], frame)

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Aspect, RowNumbers, Rows
-from policysched.language.evaluation.columns import Depends, depends, pod_aggregate_over
+from policysched.language.evaluation.columns import Depends, depends, pod_aggregate_over, pod_weights_over
 from policysched.language.evaluation.frames import FrameStrings
-from policysched.language.evaluation.scalar import weigh
-from policysched.language.ir.graph import ANY_KEY, POD_AGGREGATES, TIME, Input, Op, Typed, steps
+from policysched.language.evaluation.scalar import evaluate, weigh
+from policysched.language.ir.graph import ANY_KEY, POD_AGGREGATES, TIME, Input, Op, Typed, per_graph, steps
 from policysched.language.ir.types import Kind
 from policysched.rules.compile.graphs import parts, reads_namespaces, walk
 from policysched.rules.inputs import BEYOND_SIGNATURE, PodInputs, Scalar, aspects_read, node_column, peer_value
@@ -28,6 +28,7 @@ from policysched.rules.shared_values.context import EvaluationContext, Floats
 from policysched.state.cluster import Cluster
 from policysched.state.placed.counters import Alike, PodCounter
 from policysched.state.placed.pods import PlacedPod
+from policysched.state.placed.signature_values import Demand
 from policysched.state.tables.ages import STEP
 from policysched.state.tables.interner import MISSING
 
@@ -36,6 +37,10 @@ VICTIM_AGE = Input("victim", ("age",))
 _WHOLE = frozenset((Op.INPUT, Op.ADD, Op.SUBTRACT, Op.ONLY, Op.IF, Op.ABS, Op.ROUND, Op.NEGATE, Op.DEFAULT,
                     Op.LEAST, Op.GREATEST, Op.CLAMP, Op.MULTIPLY))  # fmt: skip
 PODS = int(Aspect.PODS)
+MANY = 32
+"""From how many kinds of placed pods on they are weighed as columns."""
+_NOTHING = object()
+"""What no placed pod has."""
 
 
 def counter(context: EvaluationContext, node: Typed, pod: PodInputs) -> PodCounter | None:
@@ -76,19 +81,67 @@ def _make_counter(node: Typed, pod: PodInputs, cluster: Cluster) -> PodCounter |
         key,
         lambda placed: weigh(node, Peer(placed, pod, cluster)),
         fractions=not _is_whole(node),
-        alike=_alike(node, cluster),
+        alike=_alike(node, pod, cluster),
+        demand=_demand(node, pod, cluster),
     )
 
 
-def _alike(node: Typed, cluster: Cluster) -> Alike | None:
-    """Return what decides about a pod's weight: the values that are read of it.
+def _demand(node: Typed, pod: PodInputs, cluster: Cluster) -> Demand | None:
+    """Return what a pod has to have to count: of the conditions that must be true, a text that the pod decides about.
+
+    Missing: None where no condition says so.
+    """
+    found = _equality(node)
+    if found is None:
+        return None
+    item, wanted = found
+    value = evaluate(wanted, PodAlone(pod))
+    return Demand(item, lambda placed: peer_value(placed, item, cluster), _NOTHING if value is None else value)
+
+
+@per_graph
+def _equality(node: Typed) -> tuple[Input, Typed] | None:
+    """Find a text of the placed pod that has to equal one that no placed pod decides about, by its graph."""
+    condition = node.inner[0]
+    if node.op is Op.SUM_PODS:
+        if condition.op is not Op.ONLY:
+            return None
+        condition = condition.args[0]
+    for one in walk((condition,), lambda part: part.args if part.op is Op.AND else ()):
+        if one.op is Op.EQ:
+            left, right = one.args
+            for peer, other in ((left, right), (right, left)):
+                item = _text_of_peer(peer)
+                if item is not None and not any(read.root == "peer" for read in other.inputs):
+                    return item, other
+    return None
+
+
+def _text_of_peer(node: Typed) -> Input | None:
+    """Return the text of the placed pod that a graph is, if that stays as it is as long as the pod's signature does."""
+    item = node.data
+    if node.op is not Op.INPUT or not isinstance(item, Input) or node.type.kind is not Kind.STRING:
+        return None
+    lasting = item.path[0] not in BEYOND_SIGNATURE and item.path[0] != "namespace_labels"
+    return item if item.root == "peer" and lasting else None
+
+
+def _alike(node: Typed, pod: PodInputs, cluster: Cluster) -> Alike | None:
+    """Return what decides about a pod's weight, the values that are read of it, and how many are weighed at once.
 
     Missing: None where which values are read is computed.
     """
     read = _peers(node)
     if any(item.key == ANY_KEY for item in read):
         return None
-    return lambda placed: tuple(peer_value(placed, item, cluster) for item in read)
+
+    def weigh_all(placed: Sequence[PlacedPod]) -> Sequence[float]:
+        if len(placed) < MANY:
+            return [weigh(node, Peer(one, pod, cluster)) for one in placed]
+        weights: list[float] = pod_weights_over(node, KindFrame(placed, pod, cluster)).tolist()
+        return weights
+
+    return Alike(lambda placed: tuple(peer_value(placed, item, cluster) for item in read), weigh_all)
 
 
 def _count(node: Typed, pod: PodInputs, context: EvaluationContext, rows: Rows) -> Floats:
@@ -103,19 +156,17 @@ def _count(node: Typed, pod: PodInputs, context: EvaluationContext, rows: Rows) 
     return pod_aggregate_over(node, frame, frame.places, cluster.nodes.columns.capacity)[places]
 
 
-class Peer:
-    """A placed pod for the interpreter: what pods of its signature have in common."""
+class PodAlone:
+    """The pod that is decided about for the interpreter, of graphs that read no node."""
 
-    __slots__ = ("_cluster", "_placed", "_pod")
+    __slots__ = ("_pod",)
 
-    def __init__(self, placed: PlacedPod, pod: PodInputs, cluster: Cluster) -> None:
-        self._placed = placed
+    def __init__(self, pod: PodInputs) -> None:
         self._pod = pod
-        self._cluster = cluster
 
     def value(self, item: Input) -> Scalar:
-        """Return an input of the placed pod, or of the pod that is decided about."""
-        return peer_value(self._placed, item, self._cluster) if item.root == "peer" else self._pod.value(item)
+        """Return an input of the pod."""
+        return self._pod.value(item)
 
     def _unasked(self) -> Any:
         """Fail: a counter reads neither the time nor other rows."""
@@ -125,6 +176,21 @@ class Peer:
     feasible: Any = property(_unasked)
     nodes: Any = property(_unasked)
     pods: Any = property(_unasked)
+
+
+class Peer(PodAlone):
+    """A placed pod for the interpreter: what pods of its signature have in common."""
+
+    __slots__ = ("_cluster", "_placed")
+
+    def __init__(self, placed: PlacedPod, pod: PodInputs, cluster: Cluster) -> None:
+        super().__init__(pod)
+        self._placed = placed
+        self._cluster = cluster
+
+    def value(self, item: Input) -> Scalar:
+        """Return an input of the placed pod, or of the pod that is decided about."""
+        return peer_value(self._placed, item, self._cluster) if item.root == "peer" else self._pod.value(item)
 
 
 class PeerFrame:
@@ -153,16 +219,13 @@ class PeerFrame:
             return node_column(self._cluster, self._pod.given, item, self.places)
         if item.path[0] in BEYOND_SIGNATURE:
             by_slot = self._cluster.pods.by_slot
-            return self._values(item, [by_slot[slot] for slot in self._slots.tolist()])
+            return self._column([by_slot[slot] for slot in self._slots.tolist()], item)
         signatures, places = np.unique(self._cluster.pods.signatures[self._slots], return_inverse=True)
         present = self._cluster.signatures.present
-        return self._values(item, [present[one] for one in signatures.tolist()])[places]
+        return self._column([present[one] for one in signatures.tolist()], item)[places]
 
-    def _values(self, item: Input, placed: Sequence[PlacedPod | None]) -> NDArray[Any]:
-        values = [peer_value(one, item, self._cluster) for one in placed if one is not None]
-        if item.path[0] in NUMBERS:
-            return np.array(values, np.float64)
-        return np.array([MISSING if value is None else self.strings.code(str(value)) for value in values], np.int32)
+    def _column(self, placed: Sequence[PlacedPod | None], item: Input) -> NDArray[Any]:
+        return _column(placed, item, self.strings, self._cluster)
 
     def scalar(self, item: Input, /) -> Scalar:
         """Return an input of the pod that is decided about, or of the cluster."""
@@ -175,6 +238,45 @@ class PeerFrame:
     def pod_aggregate(self, node: Typed, /) -> Floats:
         """Never asked for: aggregates over pods do not stand in each other."""
         raise AssertionError(node)
+
+
+class KindFrame:
+    """What `language.Frame` asks for, over placed pods of which only what their signatures share is read."""
+
+    def __init__(self, placed: Sequence[PlacedPod], pod: PodInputs, cluster: Cluster) -> None:
+        self._placed, self._pod, self._cluster = placed, pod, cluster
+        self.strings = FrameStrings(cluster.strings)
+        self.rows = len(placed)
+        self.feasible = None
+        self.memo: dict[Any, Any] = dict(pod.scalars)
+
+    def column(self, item: Input, /) -> NDArray[Any]:
+        """Return the values of the pods."""
+        return _column(self._placed, item, self.strings, self._cluster)
+
+    def scalar(self, item: Input, /) -> Scalar:
+        """Return an input of the pod that is decided about."""
+        return self._pod.value(item)
+
+    @property
+    def now(self) -> float:
+        """Never asked for: a counter reads no time."""
+        raise AssertionError
+
+    def aggregate(self, node: Typed, /) -> Floats | float:
+        """Never asked for: a counter reads no node."""
+        raise AssertionError(node)
+
+    def pod_aggregate(self, node: Typed, /) -> Floats:
+        """Never asked for: aggregates over pods do not stand in each other."""
+        raise AssertionError(node)
+
+
+def _column(placed: Sequence[PlacedPod | None], item: Input, strings: FrameStrings, cluster: Cluster) -> NDArray[Any]:
+    values = [peer_value(one, item, cluster) for one in placed if one is not None]
+    if item.path[0] in NUMBERS:
+        return np.array(values, np.float64)
+    return np.array([MISSING if value is None else strings.code(str(value)) for value in values], np.int32)
 
 
 class VictimFrame(PeerFrame):

@@ -157,7 +157,7 @@ class ChangedPeers(PeerFrame):
 
     def column(self, item: Input, /) -> NDArray[Any]:
         """Return a peer's values, or those of the node for each pod."""
-        return self._values(item, self._placed) if item.root == "peer" else self._node.column(item).repeat(self.rows)
+        return self._column(self._placed, item) if item.root == "peer" else self._node.column(item).repeat(self.rows)
 
     def scalar(self, item: Input, /) -> Scalar:
         """Return an input of the pod that is decided about, or of the cluster."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Collection, Hashable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,12 @@ from policysched.model.quantity import wrap
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod, PodSignatures, PodTable
 from policysched.state.placed.selector_index import ANYTHING, IndexKey, index_keys_met
+from policysched.state.placed.signature_values import Demand, SharedValue, SignatureValues
 from policysched.state.tables.columns import Column, ColumnSet
 
-Facet = IndexKey | int
-"""What pods are looked up by: a namespace and label that they have, or the number of what they state about others."""
+Facet = IndexKey | int | SharedValue
+"""What pods are looked up by: a namespace and label that they have, the number of what they state about others, or a
+value that they are indexed by."""
 FEW = 8
 """Of how many signatures the pods are looked for signature by signature when a counter is filled."""
 WIDEST = 2**50
@@ -37,8 +39,18 @@ BYTES_PER_SIGNATURE = 256
 T = TypeVar("T")
 Weigh = Callable[[PlacedPod], float]
 """A weight for a pod of a signature; it may read nothing that pods of one signature differ in."""
-Alike = Callable[[PlacedPod], Hashable]
-"""What decides about a pod's weight: pods for which it is equal weigh the same."""
+
+
+class Alike(NamedTuple):
+    """How many pods are weighed together.
+
+    Args:
+        kind: What decides about a pod's weight: pods for which it is equal weigh the same.
+        weigh: Weighs pods of several kinds, as a counter's own function does one after the other.
+    """
+
+    kind: Callable[[PlacedPod], Hashable]
+    weigh: Callable[[Sequence[PlacedPod]], Sequence[float]]
 
 
 class PodCounter:
@@ -137,6 +149,7 @@ class PodCounters:
         self._by_facet: dict[Facet | None, dict[Hashable, weakref.ref[PodCounter]]] = {}
         self._by_key: dict[Hashable, weakref.ref[PodCounter]] = {}
         self._by_signature: dict[int, dict[Hashable, weakref.ref[PodCounter]]] = {}
+        self._indexes: weakref.WeakValueDictionary[Hashable, SignatureValues] = weakref.WeakValueDictionary()
 
     def of(
         self,
@@ -146,6 +159,7 @@ class PodCounters:
         fractions: bool = False,
         among: Collection[Facet] | None = None,
         alike: Alike | None = None,
+        demand: Demand | None = None,
     ) -> PodCounter:
         """Return the counter of a key, made and filled if nobody holds it.
 
@@ -155,12 +169,13 @@ class PodCounters:
             fractions: Whether weights may be other than whole numbers.
             among: What a pod that counts has one of, None where nothing can be said; others are not weighed at all.
             alike: What pods of one weight have in common, so that many are weighed once; None where that is not known.
+            demand: What a pod that counts has, in place of `among`; None where nothing can be said.
         """
         known = self._by_key.get(key)
         counter = known() if known is not None else None
         if counter is None:
             counter = PodCounter(self._column(fractions), weigh)
-            self._make(key, counter, among, alike)
+            self._make(key, counter, among if demand is None else (self._demanded(demand),), alike)
         return counter
 
     def appear(self, signature: int, placed: PlacedPod) -> None:
@@ -169,7 +184,8 @@ class PodCounters:
         index_keys = index_keys_met(metadata.namespace, metadata.labels, self._by_facet)
         counting: dict[Hashable, weakref.ref[PodCounter]] = {}
         held_by: dict[Hashable, weakref.ref[PodCounter]] = {}
-        for facet in (None, *index_keys, *self._existing_terms.of_signature(signature)):
+        values = [index.appear(signature, placed) for index in tuple(self._indexes.values())]
+        for facet in (None, *index_keys, *values, *self._existing_terms.of_signature(signature)):
             if facet in self._by_facet:
                 held_by |= self._by_facet[facet]
         try:
@@ -183,6 +199,8 @@ class PodCounters:
 
     def vanish(self, signature: int) -> None:
         """Forget the weights of a signature that has no pods any more."""
+        for index in tuple(self._indexes.values()):
+            index.vanish(signature)
         for held in tuple(self._by_signature.pop(signature, {}).values()):
             counter = held()
             if counter is not None:
@@ -206,16 +224,10 @@ class PodCounters:
 
     def _make(self, key: Hashable, counter: PodCounter, among: Collection[Facet] | None, alike: Alike | None) -> None:
         held = weakref.ref(counter)
-        known: dict[Hashable, float] = {}
-        for signature in self._candidates(among):
-            placed = self._signatures.present[signature]
-            if placed is None:
-                continue
-            kind = None if alike is None else alike(placed)
-            counts = counter.weigh(signature, placed, None if kind is None else known.get(kind))
-            if kind is not None and kind not in known:
-                known[kind] = counter.weights.get(signature, 0)
-            if counts:
+        present = self._signatures.present
+        found = [(one, placed) for one in self._candidates(among) if (placed := present[one]) is not None]
+        for (signature, placed), weight in zip(found, _weights([placed for _, placed in found], alike), strict=True):
+            if counter.weigh(signature, placed, weight):
                 self._by_signature.setdefault(signature, {})[key] = held
         counter.fill(self._pods, len(self._signatures.present))
         self._by_key[key] = held
@@ -224,6 +236,12 @@ class PodCounters:
             self._by_facet.setdefault(facet, {})[key] = held
         weakref.finalize(counter, self._drop, key, held, counter.weights, facets).atexit = False
 
+    def _demanded(self, demand: Demand) -> SharedValue:
+        index = self._indexes.get(demand.key)
+        if index is None:
+            index = self._indexes[demand.key] = SignatureValues(demand.read, self._signatures.present)
+        return SharedValue(index, demand.value)
+
     def _candidates(self, among: Collection[Facet] | None) -> Iterable[int]:
         """List the signatures that may count; without a namespace to look in that is all."""
         found: set[int] = set()
@@ -231,6 +249,8 @@ class PodCounters:
         for facet in (ANYTHING,) if among is None else among:
             if isinstance(facet, int):
                 found.update(self._existing_terms.signatures(facet))
+            elif isinstance(facet, SharedValue):
+                found.update(facet.signatures.having(facet.value))
             else:
                 namespaces.add(facet[0])
         if None in namespaces:
@@ -253,6 +273,16 @@ class PodCounters:
                 del counting[key]
         _without_empty(self._by_facet, facets)
         _without_empty(self._by_signature, tuple(weights))
+
+
+def _weights(placed: Sequence[PlacedPod], alike: Alike | None) -> Sequence[float | None]:
+    """Weigh many pods, one of a kind; None where pods have to be weighed one by one."""
+    if alike is None:
+        return [None] * len(placed)
+    kinds = [alike.kind(one) for one in placed]
+    of_kind = dict(zip(kinds, placed, strict=True))
+    weights = dict(zip(of_kind, alike.weigh(list(of_kind.values())), strict=True))
+    return [weights[kind] for kind in kinds]
 
 
 def _without_empty(held: dict[T, dict[Hashable, weakref.ref[PodCounter]]], keys: Iterable[T]) -> None:
