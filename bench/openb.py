@@ -79,12 +79,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--data", default=os.environ.get(VARIABLE), help=f"folder with {NODES_FILE} and {PODS_FILE}")
     parser.add_argument("--pods", type=int, default=500, help="how many pods, in order of arrival")
+    parser.add_argument("--seed", type=int, default=1, help="draws among equally good nodes, alike in each run")
     parser.add_argument("--write", metavar="FILE", help="write what is there afterwards, for --cluster of policysched")
     given = parser.parse_args(arguments)
     logging.getLogger("policysched").setLevel(logging.ERROR)
     try:
         nodes, pods = read(given.data, given.pods)
-        outcome = asyncio.run(place(nodes, pods))
+        outcome = asyncio.run(place(nodes, pods, given.seed))
     except PolicyschedError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
@@ -113,10 +114,10 @@ def read(data: str | None, count: int) -> tuple[list[Object], list[Object]]:
     return nodes, pods
 
 
-async def place(nodes: Sequence[Object], pods: Sequence[Object]) -> Outcome:
+async def place(nodes: Sequence[Object], pods: Sequence[Object], seed: int | None = None) -> Outcome:
     """Create the pods one after another and wait until each is placed or says why not."""
     (policy,) = load([str(POLICY)])
-    async with scheduled_sandbox(nodes, kubelet_seconds=None) as on:
+    async with scheduled_sandbox(nodes, kubelet_seconds=None, seed=seed) as on:
         await on.apply(policy.object)
         begin = time.perf_counter()
         for pod in pods:

@@ -79,3 +79,20 @@ def test_openb_without_data_says_what_to_do(
     monkeypatch.delenv(openb.VARIABLE, raising=False)
     assert openb.main(arguments) == 2
     assert capsys.readouterr().err.startswith(message)
+
+
+def test_openb_draws_alike_with_the_same_seed(tmp_path: Path) -> None:
+    nodes = "".join(f"n-{number},64000,262144,2,T4\n" for number in range(40))
+    (tmp_path / openb.NODES_FILE).write_text(f"sn,cpu_milli,memory_mib,gpu,model\n{nodes}", encoding="utf-8")
+    pods = "".join(f"p-{number},100,100,0,0,,BE,Running,0,1,0\n" for number in range(12))
+    (tmp_path / openb.PODS_FILE).write_text(HEAD + pods, encoding="utf-8")
+
+    def placed(*seed: str) -> dict[str, str]:
+        written = tmp_path / "openb.json"
+        assert openb.main(["--data", str(tmp_path), "--write", str(written), *seed]) == 0
+        items = json.loads(written.read_text("utf-8"))["items"]
+        return {one["metadata"]["name"]: one["spec"]["nodeName"] for one in items if one["kind"] == "Pod"}
+
+    first = placed()
+    assert placed("--seed", "1") == first
+    assert placed("--seed", "2") != first

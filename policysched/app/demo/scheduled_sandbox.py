@@ -153,6 +153,7 @@ async def scheduled_sandbox(  # noqa: PLR0913 - what may be asked of the process
     config: Path | None = None,
     plugins: PluginRegistry = NO_PLUGINS,
     record: Path | None = None,
+    seed: int | None = None,
 ) -> AsyncIterator[ScheduledSandbox]:
     """Start a sandbox with these objects and a scheduler beside it; end both afterwards.
 
@@ -164,6 +165,7 @@ async def scheduled_sandbox(  # noqa: PLR0913 - what may be asked of the process
         config: A KubeSchedulerConfiguration, which is told here which kubeconfig to use.
         plugins: What it may enable beside the default plugins.
         record: Where its decisions are recorded.
+        seed: Draws among equally good nodes; absent, anew each time.
     """
     sandbox = new_sandbox(kubelet_seconds=kubelet_seconds)
     sandbox.load(objects)
@@ -181,6 +183,7 @@ async def scheduled_sandbox(  # noqa: PLR0913 - what may be asked of the process
             metrics=metrics,
             leader_election=NO_ELECTION,
             record=record,
+            seed=seed,
         )
         scheduler = asyncio.ensure_future(run_scheduler(options, stop))
         try:

@@ -207,16 +207,25 @@ def annotations_read(policies: Iterable[CompiledPolicy], profiles: Iterable[Prof
     """Return the annotations that decisions read; None where that may be any: of a key that is made, or by a plugin."""
     if any(one.out_of_tree_cycle for one in profiles):
         return None
+    keys = _annotations_of(policies)
+    return None if keys is None else READ_ANNOTATIONS | keys
+
+
+def _annotations_of(policies: Iterable[CompiledPolicy]) -> frozenset[str] | None:
+    """Return the annotations that policies name; None where they make a key."""
     inputs = (item for policy in policies for item in policy.inputs)
     keys = {item.key for item in inputs if "annotations" in item.path}
     if ANY_KEY in keys or None in keys:
         return None
-    return READ_ANNOTATIONS | frozenset(key for key in keys if key is not None)
+    return frozenset(key for key in keys if key is not None)
 
 
 def misses(kept: Iterable[str] | None, policies: Iterable[CompiledPolicy]) -> Iterable[str]:
-    """Name the annotations that policies read and a record does not keep."""
+    """Name the annotations that policies read and a record does not keep.
+
+    What the default plugins read is no matter: a record of a version that did not read it is replayed as it is.
+    """
     if kept is None:
         return ()
-    wanted = annotations_read(policies, ())
+    wanted = _annotations_of(policies)
     return sorted(wanted - set(kept)) if wanted is not None else ("any annotation",)

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
+from policysched.app.files.objects import why
 from policysched.errors import UsageError
 
 VERSION: Final = 1
@@ -86,7 +87,7 @@ def read_entries(path: Path) -> Iterator[list[Any]]:
     try:
         file = path.open("rb")
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
+        raise UsageError(f"{path}: {why(error)}") from error
     with file:
         before, number = _read_head(path, file), 0
         decoder = msgspec.msgpack.Decoder()

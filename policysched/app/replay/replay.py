@@ -90,7 +90,11 @@ class Walk:
 
     def _begin(self, path: Path, given: Begin) -> None:
         missing = given.decisions - self._number if self._number else 0
-        if missing or given.lost:
+        if missing < 0:
+            self.found.remainder.append(
+                f"{path.name} begins with decision {given.decisions + 1:,}, which was replayed already"
+            )
+        elif missing or given.lost:
             self.found.remainder.append(
                 f"incomplete after decision {self._number:,}: {missing:,} decisions are missing before {path.name}"
                 + (f", {given.lost:,} entries were given up" if given.lost else "")

@@ -87,6 +87,7 @@ class Process:
         self.registry = registry
         self.left_out = LeftOutObjects(clock.monotonic, registry)
         self._pacing = pacing = Pacing(random.random)
+        self._seed = options.seed
         self._configuration = configuration
         self._at_start = completed = completed_configuration(options, configuration)
         self.leadership: Leadership | None = None
@@ -121,7 +122,7 @@ class Process:
         """Make the scheduler, which a recorder hears and lends its cluster where there is one."""
         observers, timing, recorder = (*LOG_LINES, *self.metrics.observers), self.metrics.timing, self.recorder
         if recorder is None:
-            rng = random.Random()  # noqa: S311 - draws among equals
+            rng = random.Random(self._seed)  # noqa: S311 - draws among equals
             return Scheduler(self._profiles, client, clock, rng, observers, timing)
         heard = (*observers, recorder)
         return Scheduler(self._profiles, client, clock, recorder.rng, heard, timing, recorder.cluster)

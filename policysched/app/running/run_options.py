@@ -50,6 +50,8 @@ class RunOptions:
     """The folder in which every decision is recorded."""
     record_limit: int = RECORD_LIMIT
     """How long the files there may be together. Units: bytes."""
+    seed: int | None = None
+    """Draws among equally good nodes where nothing is recorded; absent, anew in each process."""
 
 
 def completed_configuration(options: RunOptions, configuration: ConfigurationFile | None) -> Configuration:

@@ -82,7 +82,8 @@ def why(  # noqa: PLR0913 - what a decision depends on
 def _find(objects: Sequence[Object], key: str) -> Object:
     pods = {_key(one): one for one in objects if one["kind"] == "Pod"}
     if key not in pods:
-        meant = did_you_mean(key, pods)
+        elsewhere = [one for one in pods if one.partition("/")[2] == key.partition("/")[2]]
+        meant = f"did you mean `{elsewhere[0]}`?" if elsewhere else did_you_mean(key, pods)
         raise UsageError(
             f"pod {key} is not in the cluster, which has {len(pods)} pods" + (f": {meant}" if meant else "")
         )

@@ -9,7 +9,7 @@ import typer
 
 from policysched.cli.formats import OutputFormat
 from policysched.cli.options import Plugin
-from policysched.cli.output import INTERRUPTED, say, working
+from policysched.cli.output import INTERRUPTED, print_finding, say, working
 from policysched.errors import UsageError
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def _what_if(  # noqa: PLR0913, PLR0917 - what the flags say
     progress: Callable[[int], None],
     output: OutputFormat,
 ) -> int:
-    from policysched.app.files.objects import load  # noqa: PLC0415 - as above
+    from policysched.app.checking.check import findings  # noqa: PLC0415 - as above
+    from policysched.app.files.objects import load  # noqa: PLC0415
     from policysched.app.plan.tables import plan_parts  # noqa: PLC0415
     from policysched.app.replay.what_if import what_if  # noqa: PLC0415
     from policysched.cli.reports import say_report  # noqa: PLC0415
@@ -80,9 +81,16 @@ def _what_if(  # noqa: PLR0913, PLR0917 - what the flags say
     configurations = load([] if config is None else [config])
     if len(configurations) > 1:
         raise UsageError(f"{configurations[1].where}: a configuration is one object")
+    documents = load(policies)
+    wrong = [one for document in documents for one in findings(document.object, document) if one.is_error]
+    for one in wrong:
+        print_finding(one.text(), stderr=True)
+    if wrong:
+        names = ", ".join(sorted({str(one.policy) for one in wrong}))
+        raise UsageError(f"the policies cannot be tried: {names} {'do' if ',' in names else 'does'} not compile")
     told = what_if(
         files,
-        policies=[one.object for one in load(policies)],
+        policies=[one.object for one in documents],
         without_policies=without,
         config=next(iter(configurations), None),
         plugins=plugins,
