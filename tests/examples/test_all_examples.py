@@ -34,6 +34,7 @@ PROFILES = {
     "03-namescore": "namescore-scheduler",
     "04-gpu-models": "policysched",
     "05-load-aware": "policysched",
+    "09-devices": "policysched",
 }
 
 

@@ -95,6 +95,7 @@ class _Comparison:
         for name, wanted in self._expected.nodes.items():
             for node in self._match([name], self._names.nodes, f"nodes.{name}", "node"):
                 yield from self._node(node, wanted, f"nodes.{name}")
+        yield from self._devices()
         yield from self._texts()
         yield from self._preemption()
 
@@ -243,6 +244,20 @@ class _Comparison:
                 yield Difference(
                     self._at(f"notApplied.{policy}"), f"why {policy} has no part", _text(wanted), got or "it has a part"
                 )
+
+    def _devices(self) -> Iterator[Difference]:
+        said = {
+            claim: [f"{one['driver']}/{one['pool']}/{one['device']}" for one in results]
+            for claim, results in self._record.get("devices", {}).items()
+        }
+        for claim, wanted in self._expected.devices.items():
+            if said:
+                self._match([claim], sorted(said), f"devices.{claim}", "claim", patterns=False)
+            got = said.get(claim, [])
+            # a pattern that matches nothing stands for itself, so that it shows
+            named = {device for one in wanted for device in ([x for x in got if fnmatchcase(x, one)] or [one])}
+            listed = _listed(sorted(named)), _listed(sorted(got))
+            yield from self._same(f"devices.{claim}", f"devices of {claim}", *listed, self._of_nodes([]))
 
     def _preemption(self) -> Iterator[Difference]:
         record, expected = self._record, self._expected

@@ -118,6 +118,9 @@ class Expectation(_Written, frozen=True):
     plugins: Annotated[dict[str, Numbers], Meta(description="By plugin, its weighted score of nodes.")] = {}
     total: Annotated[Numbers, Meta(description="The sum of tier 0's scores of nodes.")] = {}
     tiers: Annotated[dict[str, Numbers], Meta(description="By tier above 0, the sum of its scores of nodes.")] = {}
+    devices: Annotated[
+        dict[str, Names], Meta(description="By resource claim, the devices that it gets, as driver/pool/device.")
+    ] = {}
     nodes: Annotated[dict[str, NodeExpectation], Meta(description="By node, what turns it away, or that it fits.")] = {}
     reason: Annotated[Text | None, Meta(description="The message of the event about a pod that waits.")] = None
     error: Annotated[Text | None, Meta(description="Why the pod cannot be decided about.")] = None

@@ -16,6 +16,7 @@ from policysched.app.checking.check import findings
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.dry_run.dry_run import Observe, compiles, dry_run
 from policysched.app.files.objects import Document, load
+from policysched.app.policy_tests.claims import claims_of, release
 from policysched.app.policy_tests.differences import Difference, KnownNames, differences
 from policysched.app.policy_tests.file_format import PolicyEdit, PolicyTest, PolicyTestStep, Removal, ShortPod
 from policysched.app.policy_tests.objects import Object, cluster_objects, file_objects, key_of, pod_object
@@ -27,6 +28,8 @@ from policysched.language.checking.compile import compile_expression
 from policysched.language.ir.types import DURATION
 from policysched.language.messages.suggestions import did_you_mean
 from policysched.model.policy import KIND
+from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.schedule.cycle.decision import Decision
 
 POLICY: Final = "policy.yaml"
 CLUSTER: Final = "cluster.yaml"
@@ -215,6 +218,8 @@ class _Running:
         self._now = _time(test, written.now or defaults.now or START)
         self._metrics = written.metrics if written.metrics is not None else defaults.metrics
         self._seed = defaults.seed if written.seed is None else written.seed
+        self._claims: list[Object] = []
+        """The claims of the last pod, as they are on its node."""
 
     def all(self) -> Iterator[Difference]:
         """Run the steps, and give what differs."""
@@ -245,8 +250,13 @@ class _Running:
         return dry_run(
             self._objects.values(), pod, self._policies.values(),
             config=self._test.config, now=self._now, seed=self._seed + index, metrics=_given(self._metrics),
-            plugins=self._options.plugins, observe=self._options.observe,
+            plugins=self._options.plugins, observe=self._observe,
         ).to_dict()  # fmt: skip
+
+    def _observe(self, decision: Decision, policies: Sequence[PolicyPlugin]) -> None:
+        self._claims = claims_of(decision)
+        if self._options.observe is not None:
+            self._options.observe(decision, policies)
 
     def _leave(self, pod: dict[str, Any], record: Mapping[str, Any]) -> None:
         """Leave the cluster as the scheduler would: the pod on its node, or waiting, with room made for it."""
@@ -254,10 +264,11 @@ class _Running:
         if "selected" in record:
             spec["nodeName"] = record["selected"]
             status = {"phase": "Running"}
+            self._objects |= {key_of(claim): claim for claim in self._claims}
         elif "nominated" in record:
             status["nominatedNodeName"] = record["nominated"]["node"]
             for victim in record["nominated"]["victims"]:
-                self._objects.pop(("Pod", *victim.split("/", 1)), None)
+                self._end_pod(*victim.split("/", 1))
         placed = {**pod, "spec": spec, "status": status}
         self._objects[key_of(placed)] = placed
 
@@ -288,10 +299,15 @@ class _Running:
         for index, name in enumerate(removal.nodes):
             self._take_away(("Node", "", name), f"{path}.nodes[{index}]")
             for key in [key for key, one in self._objects.items() if key[0] == "Pod" and _node_of(one) == name]:
-                del self._objects[key]
+                self._end_pod(*key[1:])
         for index, name in enumerate(removal.pods):
             namespace, _, own = name.rpartition("/")
             self._take_away(("Pod", namespace or "default", own), f"{path}.pods[{index}]")
+            self._end_pod(namespace or "default", own)
+
+    def _end_pod(self, namespace: str, name: str) -> None:
+        self._objects.pop(("Pod", namespace, name), None)
+        release(self._objects, namespace, name)
 
     def _take_away(self, key: tuple[str, str, str], path: str) -> None:
         if key not in self._objects:

@@ -1,0 +1,54 @@
+"""Resource claims between the steps of a test: what pods got stays taken, and is given back when they go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from policysched.model.objects import ConsumerReference, Pod, ResourceClaim
+from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY
+from policysched.plugins.dynamic_resources.plugin import has_claims
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.record import plugin_of_devices
+
+Object = Mapping[str, Any]
+Key = tuple[str, str, str]
+CLAIM = "ResourceClaim"
+
+
+def claims_of(decision: Decision) -> list[Object]:
+    """Return the claims of a pod that has a node, as they are once it is bound."""
+    plugin, pod = plugin_of_devices(decision), decision.pod
+    if plugin is None or decision.row < 0 or not has_claims(pod, decision.cluster):
+        return []
+    user = ConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
+    made = []
+    for claim, got in plugin.devices_on(pod, decision.node, decision.cluster):
+        status = replace(claim.status, allocation=got, reserved_for=(*claim.status.reserved_for, user))
+        made.append(_as_object(replace(claim, status=status), pod))
+    return made
+
+
+def _as_object(claim: ResourceClaim, pod: Pod) -> Object:
+    if claim.metadata.name == IN_MEMORY:
+        name = f"{pod.metadata.name}-extended-resources"
+        claim = replace(claim, metadata=replace(claim.metadata, name=name))
+    return {"apiVersion": "resource.k8s.io/v1", "kind": CLAIM, **msgspec.to_builtins(claim)}
+
+
+def release(objects: dict[Key, Object], namespace: str, pod: str) -> None:
+    """Give back what a pod that is gone has of its claims; those that were made for it go."""
+    for key, claim in [*objects.items()]:
+        if key[:2] != (CLAIM, namespace):
+            continue
+        if any(one.get("name") == pod for one in claim["metadata"].get("ownerReferences") or ()):
+            del objects[key]
+            continue
+        status = claim.get("status") or {}
+        users = status.get("reservedFor") or []
+        left = [one for one in users if one.get("name") != pod]
+        if len(left) != len(users):
+            objects[key] = {**claim, "status": {**status, "reservedFor": left} if left else {}}
