@@ -7,6 +7,7 @@ import pytest
 from rich.console import RenderableType
 
 from policysched.app.demo.demo import decision_parts, demo_nodes, demo_pod, demo_policy, play
+from policysched.app.demo.devices import play_devices
 from policysched.app.demo.scheduled_sandbox import scheduled_sandbox
 from policysched.errors import PolicyschedError
 from tests.app.showing import lines
@@ -45,6 +46,21 @@ async def test_demo_shows_each_pod_with_its_scores_and_rules(width: int) -> None
     else:
         assert any(line.startswith("rules that decided: ssd: not master, piworknode003;") for line in listener.said)
         assert not rows["web-1"].endswith("piworknode001")
+
+
+async def test_demo_of_devices_names_what_pods_get_and_what_is_in_use() -> None:
+    listener = Listener(120)
+    await play_devices(listener)
+    ran = [line.strip() for line in listener.said if " runs on " in line]
+    assert ran == [
+        "train runs on gpu-2, its claim holds gpu.example.com/gpu-2/gpu-0",
+        "infer runs on gpu-1, its claim holds gpu.example.com/gpu-1/gpu-0",
+        "train-2 runs on gpu-2, its claim holds gpu.example.com/gpu-2/gpu-0",
+    ]
+    said = [" ".join(line.split()) for line in listener.said]
+    assert "train-gpu gpu gpu.example.com/gpu-2/gpu-0 all" in said
+    assert "gpu-1 train-2-gpu gpu 0 of 1 1: in use, 1: selector #0 is false" in said
+    assert any("0/3 nodes are available: 3 cannot allocate all claims." in line for line in said)
 
 
 def test_columns_of_zeros_are_left_out() -> None:

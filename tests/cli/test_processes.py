@@ -169,6 +169,13 @@ def test_demo_tells_its_story_in_plain_lines() -> None:
         assert any(re.fullmatch(expected, line) for line in lines), expected
 
 
+def test_demo_of_devices_tells_who_gets_which() -> None:
+    command = [*COMMAND, "demo", "--devices"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment(), check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "train-2 runs on gpu-2, its claim holds gpu.example.com/gpu-2/gpu-0" in done.stdout
+
+
 def test_demo_on_a_narrow_terminal_shows_progress_and_puts_the_rules_below() -> None:
     said = on_a_terminal("demo")
     assert "waiting for pod web-" in said

@@ -42,6 +42,7 @@ _PATHS: Final = {
     "Event": "/api/v1/namespaces/{}/events",
     "Namespace": "/api/v1/namespaces",
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims",
     KIND: f"/apis/{API_VERSION}/{PLURAL}",
 }
 

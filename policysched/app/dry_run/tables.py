@@ -26,13 +26,13 @@ def decision_parts(record: Record) -> Iterator[RenderableType]:
     """Show a decision record part by part."""
     yield from _headline(record)
     if record.get("devices"):
-        yield _devices(record["devices"])
+        yield devices_table(record["devices"])
     if record.get("scores"):
         yield _scores(record)
     if record.get("rejected"):
         yield _rejections(record["rejected"])
     if record.get("refusedDevices"):
-        yield _refused_devices(record["refusedDevices"])
+        yield refused_devices_table(record["refusedDevices"])
     yield from _preemption(record)
     if record.get("rules"):
         yield _rules(record["rules"])
@@ -85,7 +85,7 @@ def _headline(record: Record) -> Iterator[Text]:
         yield _line(record.get("fitError", ""))
 
 
-def _devices(devices: Mapping[str, Any]) -> Table:
+def devices_table(devices: Mapping[str, Any]) -> Table:
     """Show which device each request of a claim gets, or how much of it."""
     rows = [
         [claim, one["request"], f"{one['driver']}/{one['pool']}/{one['device']}", _consumed(one)]
@@ -95,7 +95,7 @@ def _devices(devices: Mapping[str, Any]) -> Table:
     return plain_table("Devices", ["claim", "request", "device", "of its capacity"], rows)
 
 
-def _refused_devices(nodes: Mapping[str, Any]) -> Table:
+def refused_devices_table(nodes: Mapping[str, Any]) -> Table:
     """Show what stands against the devices of nodes that do not have what claims ask for."""
     rows = [
         [node, one["claim"], one["request"], f"{one['fitting']} of {one['asked']}", _reasons(one["refused"])]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from typing import Annotated
 
+import typer
 from rich.console import Console, RenderableType
 from rich.status import Status
 from rich.text import Text
@@ -31,16 +33,21 @@ class _Terminal:
             self._status.update(Text(visible(text)))
 
 
-def demo() -> int:
+def demo(
+    devices: Annotated[
+        bool, typer.Option("--devices", help="Show pods with resource claims in place of a policy: who gets which GPU.")
+    ] = False,
+) -> int:
     """Show a policy at work: applied, edited, broken and deleted while pods arrive. Needs no cluster and no kubectl."""
     from policysched.app.demo.demo import play  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.app.demo.devices import play_devices  # noqa: PLC0415
     from policysched.cli.event_loop import wait_for  # noqa: PLC0415
 
     logging.getLogger("policysched").setLevel(logging.ERROR)
-    out = console()
+    out, story = console(), play_devices if devices else play
     if not out.is_terminal:
-        wait_for(play(_Terminal(out, None)))
+        wait_for(story(_Terminal(out, None)))
         return 0
     with out.status("starting") as status:
-        wait_for(play(_Terminal(out, status)))
+        wait_for(story(_Terminal(out, status)))
     return 0

@@ -1,0 +1,138 @@
+"""The demo of devices: pods with resource claims get GPUs, wait while these are taken, and get what is given back.
+
+A driver's GPUs are published as ResourceSlices. What each pod would get, and what stands against the other GPUs, a
+dry-run over the sandbox's objects says just before the pod is made.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from policysched.app.demo.demo import Narrator
+from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
+from policysched.app.dry_run.tables import devices_table, refused_devices_table
+from policysched.sandbox import sandbox_nodes
+
+Object = dict[str, Any]
+DRIVER: Final = "gpu.example.com"
+LARGE: Final = f'device.capacity["{DRIVER}"].memory.compareTo(quantity("40Gi")) >= 0'
+_GPUS: Final = {"gpu-1": [("L4", "24Gi"), ("L4", "24Gi")], "gpu-2": [("H100", "80Gi")], "plain": []}
+_V1: Final = "resource.k8s.io/v1"
+_TEMPLATES: Final = {"small-gpu": None, "large-gpu": LARGE}
+
+
+def device_objects() -> list[Object]:
+    """Make three nodes, the GPUs of two of them, their class, and the templates that pods name."""
+    nodes = sandbox_nodes(len(_GPUS))
+    for node, name in zip(nodes, _GPUS, strict=True):
+        node["metadata"]["name"] = node["metadata"]["labels"]["kubernetes.io/hostname"] = name
+    selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+    of_class = _object("DeviceClass", "gpu", {"selectors": [selector]})
+    slices = [_slice(name, gpus) for name, gpus in _GPUS.items() if gpus]
+    return [*nodes, of_class, *slices, *(_template(*one) for one in _TEMPLATES.items())]
+
+
+def claiming_pod(name: str, template: str) -> Object:
+    """Make a pod with a claim of its own."""
+    container = {"name": "main", "image": "registry.example/main:1", "resources": {"claims": [{"name": "gpu"}]}}
+    claims = [{"name": "gpu", "resourceClaimTemplateName": template}]
+    spec = {"schedulerName": "policysched", "containers": [container], "resourceClaims": claims}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+async def play_devices(narrator: Narrator) -> None:
+    """Play the demo of devices.
+
+    Raises:
+        PolicyschedError: something did not happen in time.
+    """
+    narrator.working("starting an API server in memory and a scheduler")
+    async with scheduled_sandbox(device_objects()) as on:
+        narrator.say("An API server in memory has 3 nodes: gpu-1 with two L4 of 24Gi, gpu-2 with an H100 of 80Gi,")
+        narrator.say("and plain without a GPU.")
+        await _DeviceDemo(on, narrator).play()
+
+
+class _DeviceDemo:
+    def __init__(self, on: ScheduledSandbox, narrator: Narrator) -> None:
+        self._sandbox, self._narrator = on, narrator
+
+    async def play(self) -> None:
+        self._narrator.say(f"\n1. Pod train claims a GPU by a template that selects\n   {LARGE}")
+        await self._place("train", "large-gpu")
+        self._narrator.say("\n2. Pod infer takes any GPU: the first one that is free.")
+        await self._place("infer", "small-gpu")
+        self._narrator.say("\n3. Pod train-2 wants a large GPU, too: it waits, and a dry-run says for what.")
+        pod = self._explained("train-2", "large-gpu")
+        await self._sandbox.api.create(pod)
+        note = await self._sandbox.until(lambda: self._failure("train-2"), "an event about pod train-2")
+        self._narrator.say(f"   train-2: FailedScheduling: {note}")
+        self._narrator.say("\n4. Pod train is deleted: its claim gives the GPU back, and train-2 gets it.")
+        await self._sandbox.api.delete("Pod", "train")
+        await self._tell("train-2")
+
+    async def _place(self, name: str, template: str) -> None:
+        await self._sandbox.api.create(self._explained(name, template))
+        await self._tell(name)
+
+    def _explained(self, name: str, template: str) -> Object:
+        """Make a pod, and show what a dry-run says of its devices."""
+        pod = claiming_pod(name, template)
+        record = self._sandbox.explain(pod)
+        for field, table in (("devices", devices_table), ("refusedDevices", refused_devices_table)):
+            if record.get(field):
+                self._narrator.say("")
+                self._narrator.show(table(record[field]))
+        self._narrator.say("")
+        return pod
+
+    async def _tell(self, name: str) -> None:
+        """Wait until a pod runs, and say what its claim holds then."""
+        self._narrator.working(f"waiting for pod {name}")
+        node = await self._sandbox.until(lambda: self._node_of(name), f"a node for pod {name}")
+        held = await self._sandbox.until(lambda: self._device_of(name), f"a device for pod {name}")
+        self._narrator.say(f"   {name} runs on {node}, its claim holds {held}")
+
+    async def _node_of(self, name: str) -> str | None:
+        pod = await self._sandbox.api.get("Pod", name)
+        return pod["spec"].get("nodeName") if pod["status"].get("phase") == "Running" else None
+
+    async def _device_of(self, name: str) -> str | None:
+        for claim in await self._sandbox.api.list("ResourceClaim"):
+            status = claim.get("status") or {}
+            if any(one["name"] == name for one in status.get("reservedFor") or ()):
+                [got] = status["allocation"]["devices"]["results"]
+                return f"{got['driver']}/{got['pool']}/{got['device']}"
+        return None
+
+    async def _failure(self, name: str) -> str | None:
+        for event in await self._sandbox.api.list("Event"):
+            about = event.get("involvedObject") or {}
+            if event.get("reason") == "FailedScheduling" and about.get("name") == name:
+                return str(event.get("message", ""))
+        return None
+
+
+def _object(kind: str, name: str, spec: Object, **metadata: str) -> Object:
+    return {"apiVersion": _V1, "kind": kind, "metadata": {"name": name} | metadata, "spec": spec}
+
+
+def _slice(node: str, gpus: list[tuple[str, str]]) -> Object:
+    devices = [
+        {
+            "name": f"gpu-{index}",
+            "attributes": {"model": {"string": model}},
+            "capacity": {"memory": {"value": memory}},
+        }
+        for index, (model, memory) in enumerate(gpus)
+    ]
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    return _object("ResourceSlice", node, {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": devices})
+
+
+def _template(name: str, expression: str | None) -> Object:
+    exactly: Object = {"deviceClassName": "gpu"}
+    if expression is not None:
+        exactly["selectors"] = [{"cel": {"expression": expression}}]
+    claim = {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
+    return _object("ResourceClaimTemplate", name, {"spec": claim}, namespace="default")
