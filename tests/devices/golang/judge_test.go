@@ -9,10 +9,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"sort"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -37,6 +39,9 @@ var defaultGates = structured.Features{
 	PrioritizedList:        true,
 }
 
+// filterTimeout is how long kube-scheduler lets Filter search on a node: some cases take hours.
+const filterTimeout = 10 * time.Second
+
 type question struct {
 	Classes   []*resourceapi.DeviceClass   `json:"classes"`
 	Slices    []*resourceapi.ResourceSlice `json:"slices"`
@@ -49,6 +54,8 @@ type answer struct {
 	Results []resourceapi.AllocationResult `json:"results"`
 	Error   string                         `json:"error,omitempty"`
 	OnNode  bool                           `json:"onNode,omitempty"`
+	// Timeout says that there is no answer within kube-scheduler's filterTimeout.
+	Timeout bool `json:"timeout,omitempty"`
 }
 
 type told struct {
@@ -106,7 +113,9 @@ func allocate(ctx context.Context, asked question) ([]answer, error) {
 	}
 	var answers []answer
 	for _, node := range asked.Nodes {
-		results, err := allocator.Allocate(ctx, node, asked.Claims)
+		limited, cancel := context.WithTimeout(ctx, filterTimeout)
+		results, err := allocator.Allocate(limited, node, asked.Claims)
+		cancel()
 		answers = append(answers, answerOf(results, err))
 	}
 	return answers, nil
@@ -114,7 +123,8 @@ func allocate(ctx context.Context, asked question) ([]answer, error) {
 
 func answerOf(results []resourceapi.AllocationResult, err error) answer {
 	if err != nil {
-		return answer{Error: err.Error(), OnNode: isOnNode(err)}
+		timeout := errors.Is(err, context.DeadlineExceeded)
+		return answer{Error: err.Error(), OnNode: isOnNode(err), Timeout: timeout}
 	}
 	return answer{Results: results}
 }
