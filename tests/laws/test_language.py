@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policysched.language import Program, format_text, parse, weigh
-from policysched.language.evaluation.columns import Depends, depends, missing_input, missing_inputs
+from policysched.language.evaluation.columns import Depends, depends, missing_inputs
 from tests.language.frames import RowFrame, TableFrame
 from tests.language.programs import compile_cases
 from tests.laws.evaluating import SCORE, all_rows, compiled, is_missing, one_row, shuffled, tallies_of
@@ -79,6 +79,13 @@ def test_a_node_and_its_pod_change_nothing_for_others_but_aggregates(
             frame, table=[*frame.table, row], peers=[*frame.peers, {"row": frame.rows, **peer}], memo={}, feasible=None
         )
         assert all_rows(program, more)[: frame.rows] == all_rows(program, frame)
+
+
+def missing_input(program: Program, frame: TableFrame, row: int) -> Any:
+    """Return the input that is missing at one row, None where none is."""
+    among = np.zeros(frame.rows, np.bool_)
+    among[row] = True
+    return next((item for item, _ in missing_inputs(program, frame, among)), None)
 
 
 @FEW

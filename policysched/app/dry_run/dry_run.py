@@ -87,7 +87,7 @@ class Report:
         """Return the decision record of docs/dry-run.md."""
         return self.record
 
-    def with_silent(self, policies: Mapping[PolicyKey, str]) -> Report:
+    def with_not_applied(self, policies: Mapping[PolicyKey, str]) -> Report:
         """Add policies that had no part in the decision, each with the reason."""
         said = {**self.record.get("notApplied", {}), **policies}
         return replace_field(self, record=self.record | {"notApplied": dict(sorted(said.items()))}) if said else self
@@ -135,7 +135,7 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     record = make_record(drawn(decision, rng), acting, outcome)
     if observe is not None:
         observe(decision, acting)
-    return Report(record, made.diagnostics, made.problems, made.notes, outcome).with_silent(made.silent)
+    return Report(record, made.diagnostics, made.problems, made.notes, outcome).with_not_applied(made.not_applied)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Simulation:
     policies: PolicySet
     configuration: Configuration | None
     diagnostics: tuple[Diagnostic, ...]
-    silent: Mapping[PolicyKey, str]
+    not_applied: Mapping[PolicyKey, str]
     """The policies that have no part in a decision, each with the reason."""
     problems: tuple[str, ...]
     """What is wrong with metrics."""
@@ -195,10 +195,10 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     policy_set = PolicySet.of(compiled)
     problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)
     configuration = None if read is None else read.completed
-    silent = failed | not_applied(compiled, wanted, cluster, profile)
+    unapplied = failed | not_applied(compiled, wanted, cluster, profile)
     return Simulation(
         given, classes, filled, wanted, cluster, profile, policy_set, configuration,
-        diagnostics, silent, problems, notes,
+        diagnostics, unapplied, problems, notes,
     )  # fmt: skip
 
 

@@ -119,7 +119,7 @@ class Inputs:
             )  # fmt: skip
         except ObjectError as error:
             raise self._located(error) from error
-        return report.with_silent(part.failed)
+        return report.with_not_applied(part.failed)
 
     def _located(self, error: ObjectError) -> UsageError:
         if error.kind == "Pod" and _is(self.wanted.object, error):

@@ -1,4 +1,4 @@
-"""Dry-runs in the scheduler's loop: which profile is meant, and what policies without a say are missing."""
+"""Dry-runs for the HTTPS port, in the scheduler's loop: picks the profile, and adds the policies that do not apply."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class LiveDryRuns:
                 record = await self._scheduler.dry_run(pod, policies, rng)
             except UsageError as error:
                 raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
-        silent = await self._silent(pod, profile)
-        return LiveDecision(record | ({"notApplied": dict(sorted(silent.items()))} if silent else {}), self._leads())
+        said = await self._not_applied(pod, profile)
+        return LiveDecision(record | ({"notApplied": dict(sorted(said.items()))} if said else {}), self._leads())
 
     def _profile(self, name: str) -> Profile:
         profiles = self._scheduler.profiles_in_force()
@@ -76,8 +76,8 @@ class LiveDryRuns:
         said = f'no profile is named "{name:.253}"' if name else "the pod names no scheduler"
         raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{said}: there are {names}; profile= chooses one")
 
-    async def _silent(self, pod: Pod, profile: Profile) -> dict[PolicyKey, str]:
-        """Say of each policy that has no say why, one at a time."""
+    async def _not_applied(self, pod: Pod, profile: Profile) -> dict[PolicyKey, str]:
+        """Say of each policy that does not apply to the pod why, one at a time."""
         said: dict[PolicyKey, str] = {}
         store = self._reloader.store
         for key in sorted(store.listed()):

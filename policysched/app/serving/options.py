@@ -6,7 +6,6 @@ Source: k8s.io/apiserver/pkg/server/options/{serving,authorization}.go.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -132,8 +131,3 @@ class ServingOptions:
     def allows(self, path: str) -> bool:
         """Return whether anybody may read a path."""
         return any(path == one or (one[-1] == "*" and path.startswith(one[:-1])) for one in self.always_allowed)
-
-
-def read_paths(given: Iterable[str]) -> tuple[str, ...]:
-    """Read a flag that may be repeated and whose values may be lists with commas."""
-    return tuple(path for one in given for path in one.split(",") if path)

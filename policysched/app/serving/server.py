@@ -1,4 +1,4 @@
-"""`SecureServer`: HTTPS on one socket, for so many connections and so long each.
+"""`SecureServer`: HTTPS on one socket, with bounds on the number of connections and on what each may take.
 
 Anybody may open the port, so every connection has a bound of its own: one request, of limited size, within a
 deadline that begins when it is accepted. Where all places are taken the oldest connection gives way, so that who

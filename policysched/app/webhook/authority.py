@@ -1,4 +1,4 @@
-"""`renewed`: the authority and the serving certificate of the webhook, made anew in time, one step after another.
+"""`renewed`: rotation of the webhook's certificate authority and serving certificate, one step at a time.
 
 A new authority is trusted before it is used: it enters the bundle first, signs the serving certificate some time after
 the API servers trust it, and the old one leaves the bundle some time after that. So whoever serves at any time is

@@ -73,7 +73,7 @@ def why(  # noqa: PLR0913 - what a decision depends on
     made = simulate(given, _taken_out(found), policies, config=config, now=now, metrics=metrics, plugins=plugins)
     asking = Asking(made, seed)
     explained = _Explaining(asking, _spec(found).get("nodeName") or "", node).explained()
-    silent = tuple(f"policy {key} takes no part: {reason}" for key, reason in sorted(made.silent.items()))
+    silent = tuple(f"policy {key} takes no part: {reason}" for key, reason in sorted(made.not_applied.items()))
     stopped = ("interrupted: not every repair and weight was tried",) if asking.interrupted else ()
     notes = (*explained.notes, *made.problems, *silent, *stopped)
     return replace(explained, notes=notes, diagnostics=made.diagnostics, interrupted=asking.interrupted)

@@ -137,18 +137,18 @@ def _unless(holds: Callable[[str], object], fault: str) -> Callable[[str], list[
 
 
 FORMATS: Final[dict[str, Format]] = {
-    "dns1123Label": Format("DNS1123Label", _label, 30),
-    "dns1123Subdomain": Format("DNS1123Subdomain", _subdomain, 60),
-    "dns1035Label": Format("DNS1035Label", _old_label, 30),
-    "qualifiedName": Format("QualifiedName", _qualified_name, 60),
-    "dns1123LabelPrefix": Format("DNS1123LabelPrefix", _prefix_of(_label), 30),
-    "dns1123SubdomainPrefix": Format("DNS1123SubdomainPrefix", _prefix_of(_subdomain), 60),
-    "dns1035LabelPrefix": Format("DNS1035LabelPrefix", _prefix_of(_old_label), 30),
-    "labelValue": Format("LabelValue", _label_value, 40),
-    "uri": Format("URI", _uri, 1000),
-    "uuid": Format("uuid", _unless(_UUID.fullmatch, "does not match the UUID format"), 90),
-    "byte": Format("byte", _unless(_BASE64.fullmatch, "invalid base64"), 1000),
-    "date": Format("date", _unless(_is_date, "invalid date"), 90),
-    "datetime": Format("datetime", _unless(_is_moment, "invalid datetime"), 90),
+    "dns1123Label": Format("DNS1123Label", _label),
+    "dns1123Subdomain": Format("DNS1123Subdomain", _subdomain),
+    "dns1035Label": Format("DNS1035Label", _old_label),
+    "qualifiedName": Format("QualifiedName", _qualified_name),
+    "dns1123LabelPrefix": Format("DNS1123LabelPrefix", _prefix_of(_label)),
+    "dns1123SubdomainPrefix": Format("DNS1123SubdomainPrefix", _prefix_of(_subdomain)),
+    "dns1035LabelPrefix": Format("DNS1035LabelPrefix", _prefix_of(_old_label)),
+    "labelValue": Format("LabelValue", _label_value),
+    "uri": Format("URI", _uri),
+    "uuid": Format("uuid", _unless(_UUID.fullmatch, "does not match the UUID format")),
+    "byte": Format("byte", _unless(_BASE64.fullmatch, "invalid base64")),
+    "date": Format("date", _unless(_is_date, "invalid date")),
+    "datetime": Format("datetime", _unless(_is_moment, "invalid datetime")),
 }
 """The formats by the names that expressions use."""

@@ -85,4 +85,3 @@ class Format:
 
     name: str
     faults: Callable[[str], list[str]]
-    longest_pattern: int

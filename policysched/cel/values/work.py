@@ -1,4 +1,4 @@
-"""How much work the running evaluation may still do.
+"""The cost limit of a selector's evaluation: the work that the running one may still do.
 
 cel-go counts a cost for each step and stops an expression at a limit. Here loops, comparisons and functions spend what
 they take in proportion to the sizes of their values: selectors of devices stay far below, whatever they are asked

@@ -116,22 +116,12 @@ def run_program(program: Program, frame: Frame) -> Value:
     return _result(program.type, evaluate_columns(program.root, frame), frame.rows, frame)
 
 
-def missing_input(program: Program, frame: Frame, row: int) -> Input | None:
-    """Return the input whose absence leaves a program's value missing or unknown at a row.
-
-    It is the first one in the text that does; None where the value is there, or where what is missing is no
-    input (a string that is no number, a division by zero).
-    """
-    among = np.zeros(frame.rows, np.bool_)
-    among[row] = True
-    return next((item for item, _ in missing_inputs(program, frame, among)), None)
-
-
 def missing_inputs(program: Program, frame: Frame, among: Mask) -> Iterator[tuple[Input, Mask]]:
-    """Find the `missing_input` of many rows at once.
+    """Find the inputs whose absence leaves a program's value missing or unknown on some rows.
 
     Returns:
-        Inputs with the rows where it is that one; a row without any is in none.
+        Inputs with their rows. Of a row it is the first one in the text; a row is in none where the value is there, or
+        where what is missing is no input (a string that is no number, a division by zero).
     """
     evaluate_columns(program.root, frame)
     memo = frame.memo

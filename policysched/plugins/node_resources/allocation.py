@@ -86,11 +86,6 @@ class ScoredAmounts:
             return True
         return self.ordinary and not np.count_nonzero((capacity | taken).view(np.uint64) > WIDEST)
 
-    @property
-    def surely_ordinary(self) -> bool:
-        """Whether all amounts are ordinary, whichever rows are looked at."""
-        return self.ordinary and not self.tables.odd
-
     @cached_property
     def plain_amounts(self) -> list[int]:
         """The amounts as plain numbers."""

@@ -33,7 +33,6 @@ DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
 HOSTNAME: Final = "kubernetes.io/hostname"
 HONOR: Final = "Honor"
-IGNORE: Final = "Ignore"
 BYTES_PER_CONSTRAINT: Final = 1 << 10
 """The memory that a compiled constraint takes. Units: bytes."""
 _ADJECTIVES: Final = {DO_NOT_SCHEDULE: "hard", SCHEDULE_ANYWAY: "soft"}

@@ -69,7 +69,7 @@ def describing(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask)
     return {key: value for key, value in said.items() if value not in ({}, None)}
 
 
-def why_silent(policy: CompiledPolicy, pod: Pod, cluster: Cluster) -> str:
+def why_not_applied(policy: CompiledPolicy, pod: Pod, cluster: Cluster) -> str:
     """Say why a policy, or all of its filters, say nothing about a pod; empty where they do."""
     if policy.spec.mode == "Disabled":
         return "mode is Disabled"

@@ -10,7 +10,7 @@ from policysched.language.messages.diagnostics import Diagnostic
 from policysched.model.objects import Pod
 from policysched.model.policy import PolicyKey
 from policysched.rules.compile.policy import CompiledPolicy
-from policysched.rules.plugin.record import why_silent
+from policysched.rules.plugin.record import why_not_applied
 from policysched.visible import cut
 
 
@@ -20,7 +20,7 @@ def not_applied(
     """Say of each policy that has no say about a pod, or whose filters have none, why."""
     if not (profile.policies_filter or profile.policies_score):
         return {one.key: "the profile disables SchedulingPolicy" for one in policies}
-    said = {one.key: why_silent(one, pod, cluster) for one in policies}
+    said = {one.key: why_not_applied(one, pod, cluster) for one in policies}
     return {key: why for key, why in said.items() if why}
 
 

@@ -9,7 +9,7 @@ import pytest
 from policysched.model.objects import Metadata, Namespace
 from policysched.model.policy import decode_policy
 from policysched.rules.compile.compiler import compile_policy
-from policysched.rules.plugin.record import why_silent
+from policysched.rules.plugin.record import why_not_applied
 from tests.build import cluster, node, pod
 
 FILTERS = [{"name": "f", "require": "true"}]
@@ -20,7 +20,7 @@ SYSTEM = "its filters leave pods of priority 2000000000 and above alone: include
 def why(of: dict[str, Any] | None = None, **spec: Any) -> str:
     policy = compile_policy(decode_policy({"metadata": {"name": "p"}, "spec": {"filters": FILTERS, **spec}})).policy
     assert policy is not None
-    return why_silent(policy, pod(**(of or {})), cluster(node("a")))
+    return why_not_applied(policy, pod(**(of or {})), cluster(node("a")))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_labels_of_a_known_namespace_are_not_said_to_be_unknown() -> None:
     around = cluster(node("a"))
     around.set_namespace(Namespace(metadata=Metadata(name="default", labels={"team": "b"})))
     assert policy is not None
-    said = why_silent(policy, pod(), around)
+    said = why_not_applied(policy, pod(), around)
     assert said == 'namespaceSelector does not match the labels of namespace "default"'
 
 
