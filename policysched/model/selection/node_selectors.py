@@ -128,7 +128,7 @@ def _required(pod: Pod) -> NodeSelector | None:
 
 def _terms_of(pod: Pod) -> tuple[NodeTerm, ...]:
     required = _required(pod)
-    return () if required is None else tuple(_valid_terms(required.node_selector_terms))
+    return () if required is None else tuple(dict.fromkeys(_valid_terms(required.node_selector_terms)))
 
 
 _required_terms: Final = PodPartCache[tuple[NodeTerm, ...] | None](_terms_of, _required, None)

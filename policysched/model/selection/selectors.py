@@ -38,6 +38,7 @@ class Operator(StrEnum):
 
 _OF_LABELS: Final = frozenset((Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST))
 """What label selectors know; the others are for node selectors."""
+_LISTING: Final[Mapping[str, Operator]] = {one.value: one for one in (Operator.IN, Operator.NOT_IN)}
 FEW: Final = 8
 """How many values, or requirements, are looked through one behind the other."""
 
@@ -245,6 +246,9 @@ def requirement(one: Requirement) -> LabelRequirement:
     Raises:
         SelectorError: the operator is not known, or the key or a value is not valid for it.
     """
+    operator = _LISTING.get(one.operator)
+    if operator is not None and one.values and is_qualified_name(one.key) and all(map(is_label_value, one.values)):
+        return LabelRequirement(one.key, operator, one.values if len(one.values) == 1 else _sorted(one.values))
     try:
         operator = Operator(one.operator)
     except ValueError as error:
@@ -254,7 +258,11 @@ def requirement(one: Requirement) -> LabelRequirement:
         raise SelectorError(requirement_fault(one.key, one.values, faults))
     if operator in (Operator.GREATER, Operator.LESS):
         return LabelRequirement(one.key, operator, one.values, int64(one.values[0]) or 0)
-    return LabelRequirement(one.key, operator, tuple(sorted(set(one.values))))
+    return LabelRequirement(one.key, operator, _sorted(one.values))
+
+
+def _sorted(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(values)))
 
 
 def int64(text: str) -> int | None:

@@ -10,6 +10,7 @@ Shapes: R rows asked about.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,12 @@ Shapes: (R,).
 Numbers = tuple[NDArray[np.int64], Mask]
 BYTES_PER_TERM, BYTES_PER_LABEL, BYTES_PER_VALUE = 512, 192, 64
 """The memory that a term and each requirement in it, a label with its value, and a further value take. Units: bytes."""
+
+
+FEW_ROWS: Final = 8
+"""So many rows are asked one by one."""
+MOST_HELD: Final = 64
+"""Of so many requirements answers are remembered while rows are asked about."""
 
 
 class SelectorTest:
@@ -57,12 +64,17 @@ class SelectorTest:
 class AskedRows:
     """Some rows about which much is asked: what several requirements read is looked up once."""
 
-    __slots__ = ("_nodes", "_numbers", "_rows")
+    __slots__ = ("_held", "_nodes", "_numbers", "_places", "_row_numbers", "_rows")
 
     def __init__(self, nodes: NodeTable, rows: Rows) -> None:
         self._nodes = nodes
         self._rows = rows
         self._numbers: dict[str, Numbers] = {}
+        self._held: dict[LabelRequirement, Held] = {}
+        """What some of the requirements came to: many terms may share a few."""
+        self._row_numbers: list[int] | None = None
+        self._places: dict[str, dict[int, list[int]]] = {}
+        """By label, the places among the rows at which its values are."""
 
     def mask(self, held: Held) -> Mask:
         """Return an answer as an array of its own."""
@@ -81,12 +93,73 @@ class AskedRows:
         return _all(map(self._there, keys))
 
     def any_of(self, terms: Iterable[NodeTerm]) -> Held:
-        """Ask for any of some terms."""
-        found: Held = False
+        """Ask for any of some terms.
+
+        Terms that ask one label, or the name, for values are asked together; those that ask for values that few rows
+        have are asked row by row.
+        """
+        values: dict[str, list[str]] = {}
+        names: list[str] = []
+        others: list[NodeTerm] = []
         for term in terms:
-            found = _either(found, self.term(term))
-            if found is True or (found is not False and found.all()):
-                return True
+            if len(term.labels) == 1 and not term.fields and term.labels[0].operator is Operator.IN:
+                values.setdefault(term.labels[0].key, []).extend(term.labels[0].values)
+            elif len(term.fields) == 1 and not term.labels and _names_a_node(term.fields[0]):
+                names.append(term.fields[0].value)
+            else:
+                others.append(term)
+        found = self._among(self._nodes.name.data[self._rows], names) if names else False
+        for key, texts in values.items():
+            found = _either(found, self.label(LabelRequirement(key, Operator.IN, tuple(texts))))
+        few: list[int] = []
+        for term in others:
+            places = self._few(term)
+            if places is None:
+                found = _either(found, self.term(term))
+                if found is True or (found is not False and found.all()):
+                    return True
+            else:
+                few += places
+        return self._with(found, few)
+
+    def _few(self, term: NodeTerm) -> list[int] | None:
+        """Return the places that hold a term, None where it does not ask for values that few of many rows have."""
+        if row_count(self._nodes, self._rows) <= FEW_ROWS:
+            return None
+        for one in term.labels:
+            if one.operator is not Operator.IN or len(one.values) > FEW_ROWS or not self._nodes.has_label(one.key):
+                continue
+            places = self._having(one)
+            if len(places) <= FEW_ROWS:
+                return [place for place in places if self._holds(term, place)]
+        return None
+
+    def _having(self, one: LabelRequirement) -> list[int]:
+        """Return the places at which a label has one of some values, or more than a few of them."""
+        of = self._places.get(one.key)
+        if of is None:
+            of = self._places[one.key] = {}
+            for place, code in enumerate(self._codes(one.key).tolist()):
+                of.setdefault(code, []).append(place)
+        found: list[int] = []
+        for text in one.values:
+            code = self._nodes.strings.find(text)
+            if code != MISSING and len(found) <= FEW_ROWS:
+                found += of.get(code, ())
+        return found
+
+    def _holds(self, term: NodeTerm, place: int) -> bool:
+        if self._row_numbers is None:
+            self._row_numbers = np.arange(self._nodes.columns.capacity)[self._rows].tolist()
+        node = self._nodes.nodes[self._row_numbers[place]]
+        return node is not None and term.matches(node.metadata.name, node.metadata.labels)
+
+    def _with(self, held: Held, places: list[int]) -> Held:
+        """Return an answer with some places besides."""
+        if held is True or not places:
+            return held
+        found: Mask = np.zeros(row_count(self._nodes, self._rows), np.bool_) if held is False else held.copy()
+        found[places] = True
         return found
 
     def term(self, term: NodeTerm) -> Held:
@@ -98,6 +171,14 @@ class AskedRows:
         """Ask for one label."""
         if not self._nodes.has_label(one.key):
             return one.admits(None)
+        held = self._held.get(one)
+        if held is None:
+            held = self._asked(one)
+            if len(self._held) < MOST_HELD:
+                self._held[one] = held
+        return held
+
+    def _asked(self, one: LabelRequirement) -> Held:
         match one.operator:
             case Operator.IN:
                 return self._among(self._codes(one.key), one.values)
@@ -176,6 +257,10 @@ def _all(answers: Iterator[Held]) -> Held:
         if found is False or (found is not True and not found.any()):
             return False
     return found
+
+
+def _names_a_node(one: FieldRequirement) -> bool:
+    return one.key == NAME_FIELD and not one.negated
 
 
 def _both(one: Held, other: Held) -> Held:

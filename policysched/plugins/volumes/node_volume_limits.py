@@ -206,6 +206,7 @@ class NodeVolumeLimits(OwnRowOnly, HintTable):
         """Mark limited rows whose own pods' volumes cannot be told: nothing can be counted there."""
         if not state.errors:
             return
-        numbers = np.arange(state.cluster.nodes.columns.capacity)[rows]
-        for index, (row, _) in enumerate(state.errors):
-            codes[(numbers == row) & limited] = PLACED + index
+        marks = np.zeros(state.cluster.nodes.columns.capacity, np.int32)
+        marks[[row for row, _ in state.errors]] = PLACED + np.arange(len(state.errors))
+        marked = np.where(limited, marks[rows], 0)
+        np.copyto(codes, marked, where=marked > 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -25,6 +25,7 @@ from policysched.plugins.nodes.node_affinity import NodeAffinity
 from policysched.plugins.nodes.node_selection import SelectorTest
 from tests.build import cluster, node, pod
 from tests.plugins.ask import filtered, hinted, node_change, raw_scores, rejected, scored
+from tests.work import calls, lines
 
 UNMATCHED = "node(s) didn't match Pod's node affinity/selector"
 ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
@@ -270,6 +271,60 @@ def test_node_affinity_equals_matching_node_by_node() -> None:
         liking = pod(affinity=Affinity(node_affinity=wishes(*((3 + i, term) for i, term in enumerate(terms)))))
         sums = [liked(terms, one) for one in state.nodes.nodes if one is not None]
         assert raw_scores(NodeAffinity(), liking, state).tolist() == sums
+
+
+def host_term(draw: random.Random) -> NodeSelectorTerm:
+    """A term about single nodes and what many have in common."""
+    hosts = [f"n{draw.randrange(60)}" for _ in range(draw.choice((1, 1, 2, 12)))]
+    about = [label("host", draw.choice(("In", "In", "NotIn")), *hosts)] if draw.random() < 0.8 else []
+    about += [label("x", draw.choice(("In", "NotIn")), *(str(draw.randrange(3)) for _ in range(2)))] * draw.randrange(2)
+    fields = named(hosts[0], operator=draw.choice(("In", "NotIn"))).match_fields if draw.random() < 0.3 else []
+    return NodeSelectorTerm(match_expressions=[one for term in about for one in term.match_expressions],
+                            match_fields=fields)  # fmt: skip
+
+
+def test_node_affinity_about_single_nodes_equals_matching_node_by_node() -> None:
+    draw = random.Random(3)
+    state = cluster(*(node(f"n{i}", labels={"host": f"n{i}", "x": str(draw.randrange(4))}) for i in range(50)))
+    subset = np.array(sorted(draw.sample(range(50), 20)), np.int32)
+    for _ in range(300):
+        incoming = demanding(*(host_term(draw) for _ in range(draw.choice((1, 2, 5)))))
+        matcher = required_nodes(incoming)
+        prepared = NodeAffinity().filter_alone(incoming, state)
+        matching = [one is not None and matcher.matches(one.metadata.name, one.metadata.labels)
+                    for one in state.nodes.nodes]  # fmt: skip
+        assert (NodeAffinity().filter(prepared, slice(0, 50)) == 0).tolist() == matching
+        assert (NodeAffinity().filter(prepared, subset) == 0).tolist() == [matching[row] for row in subset]
+
+
+def in_all(*terms: NodeSelectorTerm) -> NodeSelectorTerm:
+    """One term of the requirements of several."""
+    return NodeSelectorTerm(match_expressions=[one for term in terms for one in term.match_expressions])
+
+
+@pytest.mark.parametrize(
+    ("term", "most"),
+    [
+        (lambda number: label("host", "In", f"n{number % 50}", f"m{number}"), 8),
+        (lambda number: named(f"m{number}"), 8),
+        (lambda _: in_all(label("x", "In", "1"), label("x", "NotIn", "1")), 1),
+        (lambda number: in_all(label("host", "In", f"n{number % 50}", f"m{number}"), label("x", "In", "9")), 60),
+    ],
+    ids=["values of one label", "names", "equal terms", "a few nodes and more"],
+)
+def test_many_terms_take_few_operations_on_all_nodes(term: Callable[[int], NodeSelectorTerm], most: int) -> None:
+    state = cluster(*(node(f"n{i}", labels={"host": f"n{i}", "x": str(i % 4)}) for i in range(50)))
+
+    def work(count: int) -> tuple[int, int]:
+        prepared = NodeAffinity().filter_alone(demanding(*map(term, range(count))), state)
+        plugin = NodeAffinity()
+        rows = slice(0, state.nodes.size)
+        run = lines(lambda: plugin.filter(prepared, rows))
+        return run, calls(lambda: plugin.filter(prepared, rows), "c_call")
+
+    (few_lines, few_calls), (many_lines, many_calls) = work(100), work(1100)
+    assert many_lines - few_lines <= most * 1000
+    assert many_calls - few_calls <= most * 1000
 
 
 def test_node_affinity_prepared_once_follows_labels_that_come_and_go() -> None:

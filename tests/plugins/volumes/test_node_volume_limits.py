@@ -20,6 +20,7 @@ from tests.plugins.stored import (
     volume,
     with_storage,
 )
+from tests.work import calls
 
 PLUGIN = NodeVolumeLimits()
 FULL = unschedulable(REASON)
@@ -269,3 +270,24 @@ def gone(one: Pod) -> Change:
 def test_changes_that_help(waiting: Pod, change: Change, expected: bool) -> None:
     hints = [one for one in PLUGIN.events() if one.resource is change.resource and one.actions & change.action]
     assert any(one.helps is None or one.helps(waiting, change, with_storage()) for one in hints) is expected
+
+
+def test_rows_whose_own_volumes_cannot_be_told_are_marked_together() -> None:
+    def work(count: int) -> int:
+        names = [f"n{number}" for number in range(count)]
+        around = with_storage(
+            *map(node, names),
+            *(csi_node(name, {"csi.x": 9}) for name in names),
+            *(claim(f"u-{name}-own") for name in names),  # made for nobody
+            *(claiming(f"u-{name}", made="own", on=name) for name in names),
+            claim(to="v"),
+            volume("v", csi={"driver": "csi.x", "volumeHandle": "h"}),
+        )
+        plugin, rows = NodeVolumeLimits(), slice(0, count)
+        state = plugin.prepare_filter(claiming("p", "c"), around)
+        codes = plugin.filter(state, rows)
+        assert len(set(codes.tolist())) == count
+        assert "was not created for pod default/u-n3" in plugin.reason(state, int(codes[3])).reasons[0]
+        return calls(lambda: plugin.filter(state, rows), "c_call")
+
+    assert work(80) == work(20)
