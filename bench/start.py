@@ -18,8 +18,8 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -37,7 +37,9 @@ from policysched.model.kinds import KINDS, NODES, PODS, POLICIES
 ROOT: Final = Path(__file__).resolve().parents[1]
 START: Final = "from policysched.cli import main; main()"
 ME: Final = "default-scheduler"
-PATIENCE: Final = 120.0
+PODS_PER_NODE: Final = 30
+"""More than so many leave no room on nodes of scheduler_perf's size, which are full with 40."""
+PATIENCE: Final = 240.0
 """How long the first binding is waited for. Units: seconds."""
 VERSION: Final = "1000"
 _CREATED: Final = "2026-11-01T00:00:00Z"
@@ -85,9 +87,11 @@ def compile_modules() -> None:
     compileall.compile_dir(ROOT / "policysched", quiet=1)
 
 
-def node(index: int) -> dict[str, Any]:
-    """Make a node as an API server prints it."""
+def node(index: int, *, large: bool = False) -> dict[str, Any]:
+    """Make a node as an API server prints it, one of scheduler_perf's size or one with room for 250 pods."""
     made = templates.node(f"scheduler-perf-{index:05}", f"zone{index % 3}")
+    if large:
+        made["status"]["capacity"] = {"cpu": "64", "memory": "256Gi", "pods": "250"}
     made["metadata"] |= _identity(f"n{index}") | {"managedFields": _managed("kubelet")}
     made["status"]["allocatable"] = made["status"]["capacity"]
     return made
@@ -150,7 +154,8 @@ class Lists:
 
     def __init__(self, sizes: Sizes, policies: Iterable[Mapping[str, Any]] = ()) -> None:
         encode = msgspec.json.encode
-        made = [node(index) for index in range(sizes.nodes)]
+        large = sizes.placed > PODS_PER_NODE * sizes.nodes
+        made = [node(index, large=large) for index in range(sizes.nodes)]
         names = [one["metadata"]["name"] for one in made]
         running = (pod(index, names[index % sizes.nodes]) for index in range(sizes.placed))
         waiting = (pod(sizes.placed + index) for index in range(sizes.waiting))
@@ -181,30 +186,32 @@ class Server:
         self.marks: dict[str, tuple[float, float]] = {}
         """When what happened, and the processor time of the scheduler until then."""
         self.bound = asyncio.Event()
+        self._serving: set[asyncio.Task[Any] | None] = set()
+        """What nothing else holds while it waits."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the requests of one connection."""
+        self._serving.add(asyncio.current_task())
         with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 method, target, _ = head.split(b" ", 2)
                 length = _LENGTH.search(head)
-                await reader.readexactly(int(length[1]) if length else 0)
-                await self._answer(method.decode(), target.decode(), writer)
+                body = await reader.readexactly(int(length[1]) if length else 0)
+                await self._answer(method.decode(), target.decode(), body, writer)
+        self._serving.discard(asyncio.current_task())
         writer.close()
 
-    async def _answer(self, method: str, target: str, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, method: str, target: str, body: bytes, writer: asyncio.StreamWriter) -> None:
         parts = urlsplit(target)
         query = {key: values[0] for key, values in parse_qs(parts.query).items()}
         self._mark("first request")
         if "watch" in query:
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
             await writer.drain()
-            await asyncio.Event().wait()
-        if method != "GET":
-            if parts.path.endswith("/binding"):
-                self._mark("first binding")
-                self.bound.set()
+            await self.watch(parts.path, query, writer)
+        elif method != "GET":
+            self.written(parts.path, body)
             _write(writer, b"{}", "201 Created")
         elif parts.path == "/version":
             _write(writer, b"{}")
@@ -214,6 +221,16 @@ class Server:
                 self._mark(f"{parts.path.rpartition('/')[2]} told")
             _write(writer, page)
         await writer.drain()
+
+    async def watch(self, path: str, query: Mapping[str, str], writer: asyncio.StreamWriter) -> None:  # noqa: ARG002
+        """Tell what changes in a list, until the stream ends: nothing does."""
+        await asyncio.Event().wait()
+
+    def written(self, path: str, body: bytes) -> None:  # noqa: ARG002 - what is bound to which node changes nothing
+        """Take what the scheduler wrote."""
+        if path.endswith("/binding"):
+            self._mark("first binding")
+            self.bound.set()
 
     def _mark(self, name: str) -> None:
         self.marks.setdefault(name, (time.monotonic() - self.began, cpu_of(self.pid)))
@@ -240,6 +257,22 @@ async def once(lists: Lists) -> dict[str, float]:
         RuntimeError: it bound nothing.
     """
     server = Server(lists)
+    async with scheduler(server) as pid:
+        await asyncio.sleep(0.1)
+        peak, _ = memory_of(pid)
+    found = {"peak": peak}
+    for name, (wall, cpu) in server.marks.items():
+        found |= {f"{name}, CPU": cpu, f"{name}, clock": wall}
+    return found
+
+
+@asynccontextmanager
+async def scheduler(server: Server) -> AsyncIterator[int]:
+    """Run a scheduler against a server, from its first binding on; give the id of its process, which is ended.
+
+    Raises:
+        RuntimeError: it bound nothing.
+    """
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, limit=1 << 20)
     port = listening.sockets[0].getsockname()[1]
     with tempfile.TemporaryDirectory() as folder:
@@ -252,18 +285,13 @@ async def once(lists: Lists) -> dict[str, float]:
             server.pid = process.pid
             try:
                 await asyncio.wait_for(server.bound.wait(), PATIENCE)
-                await asyncio.sleep(0.1)
-                peak, _ = memory_of(process.pid)
+                yield process.pid
             except TimeoutError as error:
                 raise RuntimeError(f"no pod was bound:\n{log.read_text('utf-8')[-2000:]}") from error
             finally:
                 process.send_signal(signal.SIGKILL)
                 await process.wait()
                 listening.close()
-    found = {"peak": peak}
-    for name, (wall, cpu) in server.marks.items():
-        found |= {f"{name}, CPU": cpu, f"{name}, clock": wall}
-    return found
 
 
 def _kubeconfig(folder: Path, port: int) -> Path:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 from policysched.language.checking.compile import Want, check_name, compile_expression
@@ -175,7 +176,7 @@ class CompiledScore:
         return self.takes_maximum or self.value.root.normalizes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CompiledPolicy:
     """One generation of a policy, ready to run."""
 
@@ -204,7 +205,7 @@ class CompiledPolicy:
         texts = (self.applies_to, *(rule.when for rule in self.filters), *(rule.require for rule in self.filters))
         return tuple(program for program in texts if program is not None)
 
-    @property
+    @cached_property
     def programs(self) -> tuple[Program, ...]:
         """The programs that decisions about nodes run."""
         return (
@@ -213,7 +214,7 @@ class CompiledPolicy:
             *(rule.value for rule in self.scores),
         )
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Input, ...]:
         """Everything the policy reads, in the order of its fields."""
         programs = (*self.programs, *self.guard_programs)

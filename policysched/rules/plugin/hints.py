@@ -164,14 +164,15 @@ class Rejections:
         return alike
 
 
-def hints(filters: Iterable[CompiledFilter], inputs: Sequence[Input], timed: bool, decide: Decide) -> list[Hint]:
-    """Name the changes of what some filters read.
+def changes_read(
+    filters: Iterable[CompiledFilter], inputs: Sequence[Input], timed: bool
+) -> tuple[tuple[Resource, Action], ...]:
+    """Name the changes of what some filters read, in the order of their hints.
 
     Args:
         filters: The rules.
         inputs: What the whole policy reads.
         timed: Whether time changes what it says.
-        decide: Says whether a change helps a pod.
     """
     roots = [rule.require.root for rule in filters]
     read = [item for root in roots for item in root.inputs]
@@ -182,17 +183,24 @@ def hints(filters: Iterable[CompiledFilter], inputs: Sequence[Input], timed: boo
             actions |= NODE_ACTIONS.get(item.path[0], Action.NONE)
     if any(not root.local for root in roots) or any(item.root == "cluster" for item in read):
         actions |= Action.DELETE
-    found = [Hint(Resource.NODE, actions, decide)]
+    found = [(Resource.NODE, actions)]
     if aspects & (Aspect.PODS | Aspect.USAGE):
-        found.append(Hint(Resource.ASSIGNED_POD, _POD_ACTIONS, decide))
+        found.append((Resource.ASSIGNED_POD, _POD_ACTIONS))
     if aspects & Aspect.METRICS:
-        found.append(Hint(Resource.METRICS, Action.UPDATE_OTHER, decide))
+        found.append((Resource.METRICS, Action.UPDATE_OTHER))
     if timed:
-        found.append(Hint(Resource.TIME, Action.UPDATE_OTHER, decide))
-    found.append(Hint(Resource.PENDING_POD, Action.UPDATE, is_own))
+        found.append((Resource.TIME, Action.UPDATE_OTHER))
+    found.append((Resource.PENDING_POD, Action.UPDATE))
     if any(item.path[0] == "image_bytes" for item in inputs):
-        found.append(Hint(Resource.NODE, Action.DELETE | Action.UPDATE_NODE_IMAGES, decide))
-    return found
+        found.append((Resource.NODE, Action.DELETE | Action.UPDATE_NODE_IMAGES))
+    return tuple(found)
+
+
+def hints(changes: Iterable[tuple[Resource, Action]], decide: Decide) -> list[Hint]:
+    """Make the hints of changes: of the pod itself any one helps, of the others `decide` says which."""
+    return [
+        Hint(resource, actions, is_own if resource is Resource.PENDING_POD else decide) for resource, actions in changes
+    ]
 
 
 def next_time(roots: Sequence[Typed], pod: Pod, cluster: Cluster) -> float | None:

@@ -46,8 +46,8 @@ from policysched.model.pod_requirements import is_system
 from policysched.pausing import Pausing, finished
 from policysched.rules.compile.graphs import POD_AGE, reads_time, time_keys
 from policysched.rules.compile.policy import CompiledFilter, CompiledPolicy
-from policysched.rules.inputs import aspects_read, is_node_column, node_column
-from policysched.rules.plugin.hints import RejectedPods, Rejections, hints, next_time
+from policysched.rules.inputs import aspects_read, beyond_class, is_node_column, node_column
+from policysched.rules.plugin.hints import RejectedPods, Rejections, changes_read, hints, next_time
 from policysched.rules.results.matrix import FilterMatrix, PolicySlice, ScoreMatrix
 from policysched.rules.results.normalized import NormalizedScores
 from policysched.rules.results.rule_results import (
@@ -205,6 +205,11 @@ class PolicyPlugin:
         roots = [program.root for program in policy.filter_programs]
         self._timed = [root for root in roots if reads_time(root)]
         self._time_keys = time_keys(roots)
+        self.beyond_class = beyond_class(item for program in policy.programs for item in program.inputs)
+        """The fields of a pod that it reads and the pod's class does not hold."""
+        self.time_keys = time_keys([program.root for program in policy.programs])
+        """What it makes of the time, and not of nodes."""
+        self._changes = changes_read(policy.filters, policy.inputs, bool(self._timed))
         self._next: WeakKeyDictionary[Cluster, tuple[tuple[float, int], float | None]] = WeakKeyDictionary()
         self._rejections: WeakKeyDictionary[Cluster, Rejections] = WeakKeyDictionary()
         self._depends_on_images = any(
@@ -325,7 +330,7 @@ class PolicyPlugin:
 
     def events(self) -> Sequence[Hint]:
         """Name the changes of what the filters read."""
-        found = hints(self.policy.filters, self.policy.inputs, bool(self._timed), self._helps)
+        found = hints(self._changes, self._helps)
         if self._reads_namespaces:
             found.append(Hint(Resource.NAMESPACE, Action.ALL))
         return found

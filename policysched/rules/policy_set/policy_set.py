@@ -15,9 +15,8 @@ from policysched.framework.profile import Profile
 from policysched.language.ir.graph import Typed
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing
-from policysched.rules.compile.graphs import time_keys
 from policysched.rules.compile.policy import CompiledPolicy
-from policysched.rules.inputs import beyond_class, value_beyond_class
+from policysched.rules.inputs import value_beyond_class
 from policysched.rules.plugin.guard import PolicyGuard, guard_of
 from policysched.rules.plugin.policy_plugin import Contexts, PolicyPlugin
 from policysched.rules.policy_set.joined import JoinedPolicies
@@ -130,7 +129,6 @@ class ExtraKey:
 
 def _extra_key(plugins: list[PolicyPlugin]) -> ExtraKey | None:
     """Return what policies add to the keys of pod classes."""
-    programs = [program for plugin in plugins for program in plugin.policy.programs]
-    fields = beyond_class(item for program in programs for item in program.inputs)
-    times = tuple(time_keys([program.root for program in programs]))
+    fields = tuple(sorted({one for plugin in plugins for one in plugin.beyond_class}, key=str))
+    times = tuple(dict.fromkeys(one for plugin in plugins for one in plugin.time_keys))
     return ExtraKey(fields, times, plugins[0]) if fields or times else None

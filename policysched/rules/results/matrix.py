@@ -10,9 +10,9 @@ Shapes: P policies, R rows asked for, N rows in use, C the capacity of the colum
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Generic
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from policysched.rules.results.rule_results import (
     FilterRow,
     MixedStacks,
     PodIndependentResults,
+    RefreshGroup,
     RowT,
     ScoreRow,
     plugin_codes,
@@ -81,8 +82,10 @@ class PolicyMatrix(ABC, Generic[RowT]):
         self._batch = independent.batch_of(tuple(roots))
         self._of_policies = [self._dependencies_of(own) for own in self._speaking]
         self._dependencies: list[Dependency] = list(dict.fromkeys(one for own in self._of_policies for one in own))
+        self._depends_on_kept: bool = all(isinstance(one, RefreshGroup) for one in self._dependencies)
+        """Whether nothing can have moved while pod-independent results did not."""
         self._stamps: list[int] = []
-        self._moves = 0
+        self._moves, self._kept_moves = 0, -1
         self._version: object = None
         self.is_partly_known = False
         """Whether results of some policies were taken over: who is asked about all rows then is asked by itself."""
@@ -99,6 +102,11 @@ class PolicyMatrix(ABC, Generic[RowT]):
         self._still: NDArray[np.int64] = self._kept[still[self._is_kept]]
         self._anew: tuple[RowT, ...] = tuple(rule for rule, is_still in zip(rules, still, strict=True) if not is_still)
         self._stacks: MixedStacks | None = None
+        roots = tuple(rule.root for rule in self._anew)
+        self._remembered = self._independent.remembered(
+            self._dtype, tuple(map(tuple, self._speaking)), roots, self._still.size
+        )
+        self._of_pod: Hashable = None if self._remembered is None else self._remembered.part_of(self.pod)
 
     @property
     def nbytes(self) -> int:
@@ -126,6 +134,12 @@ class PolicyMatrix(ABC, Generic[RowT]):
         version = self._context.version
         if version != self._version:
             self._version = version
+            if self._depends_on_kept:
+                independent = self._independent
+                independent.refresh(whole=False)
+                if independent.moves == self._kept_moves:
+                    return self._moves
+                self._kept_moves = independent.moves
             for one in self._dependencies:
                 one.refresh()
             stamps = [one.stamp for one in self._dependencies]
@@ -154,10 +168,16 @@ class PolicyMatrix(ABC, Generic[RowT]):
             return last[2]
         frame = self._context.frame(self.pod, rows)
         known: Array | None = frame.memo.get(self)
+        few = is_few(rows)
         if known is None:
-            self._independent.refresh(whole=not is_few(rows))
-            known = frame.memo[self] = self._work_out(rows, frame)
-        if is_few(rows):
+            self._independent.refresh(whole=not few)
+            if few and self._remembered is not None:
+                kept = self._independent_results[self._still[:, None], rows]
+                known = self._remembered.answers(self._of_pod, frame, kept, lambda: self._work_out(rows, frame))
+            else:
+                known = self._work_out(rows, frame)
+            frame.memo[self] = known
+        if few:
             self._known = (version, rows, known)
         return known
 
@@ -258,6 +278,9 @@ class PolicyMatrix(ABC, Generic[RowT]):
     def _independent_results(self) -> Array:
         """The pod-independent results. Shapes: (K, C)."""
 
+    _dtype: ClassVar[type[np.signedinteger]]
+    """What holds an answer."""
+
 
 def is_few(rows: Rows) -> bool:
     """Return whether rules are to be evaluated on rows all at once."""
@@ -283,6 +306,8 @@ def _stacked(sizes: Sequence[int]) -> tuple[NDArray[np.int64], list[slice]]:
 class FilterMatrix(PolicyMatrix[FilterRow]):
     """The filter rules of all policies: the code of each one's first rule that does not hold."""
 
+    _dtype = np.int32
+
     @property
     def _independent_results(self) -> Codes:
         return self._independent.codes
@@ -294,6 +319,8 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
 
 class ScoreMatrix(PolicyMatrix[ScoreRow]):
     """The score rules of all policies that do not normalise: the weighted mean of each one's."""
+
+    _dtype = np.int64
 
     @property
     def _independent_results(self) -> Array:

@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Aspect, Codes, Mask, Rows, Status, unresolvable, unschedulable
@@ -33,11 +34,13 @@ from policysched.pausing import Pausing, finished
 from policysched.rules.compile.graphs import is_pod_independent, reads_image_sizes, reads_namespaces, shared_parts
 from policysched.rules.compile.policy import CompiledFilter, CompiledScore
 from policysched.rules.inputs import aspects_read
+from policysched.rules.results.remembered import RememberedAnswers
 from policysched.rules.shared_values.aggregates import hold
 from policysched.rules.shared_values.context import EvaluationContext, RuleFrame, number
 from policysched.rules.shared_values.derived import AffectedRows, Dependency, after, dependencies_of
 from policysched.rules.shared_values.pod_aggregates import PODS, Reads
 from policysched.state.tables.interner import Interner
+from policysched.state.tables.journal import ABOUT_NODES
 
 DETAILS = 1 << 24
 """More than the inputs that a policy can find missing: keys computed from pods may be many."""
@@ -52,6 +55,8 @@ FEW = 256
 saves."""
 FINE = 2**31 - 1
 """Stands for 0 where the smallest of several rules' codes is looked for."""
+MOST_REMEMBERED = 8
+"""For how many sets of rules that speak for pods answers are remembered by what the rules read."""
 LIVELY = Aspect.USAGE | Aspect.PODS | Aspect.AGE | Aspect.METRICS
 """What changes all the time."""
 Lack = tuple[Input, bool]
@@ -314,8 +319,8 @@ class RefreshGroup:
     """Rules that are written at the same time. It is a dependency: what it reaches, its readers have to read again."""
 
     __slots__ = ("_affected", "_context", "_generation", "_held", "_position", "_reads", "_reads_namespaces",
-                 "_results", "_roots", "_stacks", "_stamps", "batch", "is_direct", "rules", "scoring",
-                 "stamp")  # fmt: skip
+                 "_results", "_roots", "_skips_placements", "_stacks", "_stamps", "batch", "is_direct", "rules",
+                 "scoring", "stamp")  # fmt: skip
 
     def __init__(self, results: PodIndependentResults, rules: Sequence[tuple[int, RuleRow]]) -> None:
         self._roots = [rule.root for _, rule in rules]
@@ -364,26 +369,38 @@ class RefreshGroup:
         self._generation = self._current_generation()
         self._reads = Reads(roots, context.no_pod, context)
         self._held = hold(context, roots, context.no_pod)
-        self._affected = AffectedRows(dependencies_of(context, roots, context.no_pod))
+        dependencies = dependencies_of(context, roots, context.no_pod)
+        self._affected = AffectedRows(dependencies)
+        self._skips_placements = not (self._reads.aspects & ~ABOUT_NODES or self._reads.counts or dependencies)
         self._position = -1
         self.forget()
+
+    def _count(self) -> None:
+        if (results := self._results()) is not None:
+            results.moves += 1
 
     def due(self) -> Rows:
         """Return the rows that have to be written again."""
         if self._generation != self._current_generation():
             self._begin()
         cluster = self._context.cluster
+        journal = cluster.journal
+        is_known = self._stamps.size == cluster.nodes.columns.capacity
+        if is_known and self._skips_placements and journal.about_nodes <= self._position:
+            self._position = journal.position
+            return NO_ROWS
         changed: Rows | None = None
         counted = self._reads.counted()
-        if self._stamps.size == cluster.nodes.columns.capacity:
+        if is_known:
             changed, _ = self._context.changed(self._position, self._reads.aspects | (PODS if counted else 0))
         else:
             self._stamps = np.zeros(cluster.nodes.columns.capacity, np.int64)
-        self._position = cluster.journal.position
+        self._position = journal.position
         affected = self._affected.extend(NO_ROWS if changed is None else changed)
         if changed is None:
             affected = slice(0, cluster.nodes.size)
         if affected is not changed:
+            self._count()
             self.stamp += 1
             self._stamps[affected] = self.stamp
         return affected
@@ -399,6 +416,8 @@ class PodIndependentResults:
         self._version: object = None
         """When the results were last brought up to date, but perhaps those of direct rules."""
         self._whole_version: object = None
+        self.moves = 0
+        """How often a group of rules had rows that something else than a change of them affected."""
         own_filters = [rule for rule in filters if is_pod_independent(rule.root)]
         own_scores = [rule for rule in scores if is_pod_independent(rule.root)]
         placed: list[tuple[int, RuleRow]] = [*enumerate(own_filters), *enumerate(own_scores)]
@@ -424,6 +443,25 @@ class PodIndependentResults:
         """What evaluates some graphs together; pod classes for which the same rules speak have the same."""
         self.own_stacks = lru_cache(maxsize=256)(mixed_stacks)
         """The same of some rules for few rows: those of one shape together."""
+        self._remembered: LRUCache[Hashable, RememberedAnswers | None] = LRUCache(MOST_REMEMBERED)
+
+    def remembered(
+        self, dtype: type[np.signedinteger], speaking: tuple[Hashable, ...], roots: Sequence[Typed], kept: int
+    ) -> RememberedAnswers | None:
+        """Return what was said by what rules read of a row, the same for all pod classes for which they speak.
+
+        Args:
+            dtype: What holds an answer: filters and scores have different ones.
+            speaking: All rules that speak, by policy.
+            roots: The graphs of those that are evaluated for who asks about few rows.
+            kept: How many others there are.
+
+        Missing: None where the graphs read something else than a few numbers.
+        """
+        key = (dtype, speaking)
+        if key not in self._remembered:
+            self._remembered[key] = RememberedAnswers.of(roots, len(speaking), kept, dtype)
+        return self._remembered[key]
 
     def seed(self) -> None:
         """Find out what the rules make of no pod and no node, for all frames."""
