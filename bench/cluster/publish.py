@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bench.cluster.figures import Figures
 from bench.cluster.report import Report, body
+from bench.cluster.targets import table
 from bench.cluster.workloads import KUBE, MAIN, NULL, OURS
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ LINK: Final = "(docs/performance.md#beside-kube-scheduler).\n"
 """The end of the README's sentence, behind which its plot stands."""
 IMAGE: Final = "\n![Pods a second of the schedulers until the last event is stored](docs/throughput-short.svg)\n"
 BEGIN, END = "<!-- what bench.cluster.publish writes begins here -->", "<!-- and ends here -->"
+TARGETS_BEGIN: Final = "<!-- what bench.cluster.publish writes of targets begins here -->"
+TARGETS_END: Final = "<!-- what it writes of targets ends here -->"
 COLORS: Final = {KUBE: "#8c959f", NULL: "#d0d7de", OURS: "#0969da"}
 FEW: Final = (
     "basic",
@@ -56,7 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("run", type=Path, metavar="JSON", help="what a run has written")
     given = parser.parse_args(arguments)
     report = Report.from_json(given.run.read_text("utf-8"))
-    PAGE.write_text(with_tables(PAGE.read_text("utf-8"), report, given.run.name), "utf-8")
+    page = with_tables(PAGE.read_text("utf-8"), report, given.run.name)
+    PAGE.write_text(with_targets(page, report), "utf-8")
     README.write_text(with_plot(README.read_text("utf-8")), "utf-8")
     draw(report, DOCS)
     return 0
@@ -73,13 +77,25 @@ def with_tables(page: str, report: Report, name: str) -> str:
     Raises:
         ValueError: the page has no place for them.
     """
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError("the page has no place for tables")
     source = f"All figures are in [{name}](../bench/results/{name})."
     plots = [f"![{title}]({name}.svg)\n" for name, title in PLOTS.items() if name in drawn(report)]
-    lines = [*plots, *body(report, 3), "", source]
+    return _replaced(page, BEGIN, END, [*plots, *body(report, 3), "", source])
+
+
+def with_targets(page: str, report: Report) -> str:
+    """Replace the table of targets of a page by that of a run.
+
+    Raises:
+        ValueError: the page has no place for it.
+    """
+    return _replaced(page, TARGETS_BEGIN, TARGETS_END, [*table(report)])
+
+
+def _replaced(page: str, begins: str, ends: str, lines: Iterable[str]) -> str:
+    before, begin, rest = page.partition(begins)
+    _, end, after = rest.partition(ends)
+    if not (begin and end):
+        raise ValueError("the page has no place for tables")
     return f"{before}{begin}\n" + "\n".join(lines) + f"\n{end}{after}"
 
 
