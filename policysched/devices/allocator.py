@@ -15,12 +15,20 @@ from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.prepared import PreparedClaims
 from policysched.devices.refusals import Refusals
 from policysched.devices.requests.failures import AllocationFailure
+from policysched.devices.requests.plans import selectors_of
+from policysched.devices.requests.requirements import compile_ahead
 from policysched.devices.results import ResultMaker
 from policysched.devices.search import AllocationAnswer, Outcome
+from policysched.devices.steps import OutOfStepsError, Steps
 from policysched.model.objects import AllocationResult, ResourceClaim
 
 STEPS: Final = 50_000
 """How many steps one question may take: about as many microseconds."""
+MOST_BYTES: Final = 128 << 20
+"""How much memory the answers about claims that are kept may take together, beside those about the last ones."""
+MOST_KEPT: Final = 256
+"""About claims of how many specs answers are kept."""
+TIMED_OUT: Final = "timed out trying to allocate devices"
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
@@ -71,6 +79,9 @@ class Allocator:
         """Ask about all nodes.
 
         Cost: that of the nodes that changed since claims of these specs were asked about last.
+
+        Raises:
+            AllocationTimeoutError: the selectors of the claims are longer than can be compiled at once.
         """
         prepared = self._prepared()
         prepared.refresh(self._steps)
@@ -106,6 +117,7 @@ class Allocator:
         """Say for each request of the claims what stands against the devices of a node, for people.
 
         Raises:
+            AllocationTimeoutError: the selectors of the claims are longer than can be compiled at once.
             KeyError: no node is at the row.
         """
         prepared = self._prepared()
@@ -115,7 +127,7 @@ class Allocator:
     def error_of(self, row: int, outcome: Outcome) -> AllocationError | None:
         """Return the error that an outcome stands for on a row."""
         if outcome.answer is AllocationAnswer.TIMEOUT:
-            return AllocationTimeoutError("timed out trying to allocate devices")
+            return AllocationTimeoutError(TIMED_OUT)
         if outcome.answer is AllocationAnswer.INVALID_POOLS:
             return NodeAllocationError("invalid resource pools were encountered")
         if outcome.failure is None:
@@ -136,9 +148,30 @@ class Allocator:
         return text + failure.rest
 
     def _prepared(self) -> PreparedClaims:
-        """Return what is known of claims of these specs."""
+        """Return what is known of claims of these specs.
+
+        Raises:
+            AllocationTimeoutError: their selectors are longer than can be compiled at once; some more are now.
+        """
         kept = self._tables.prepared
-        found = kept.get(self._key)
+        found = kept.pop(self._key, None)
         if not isinstance(found, PreparedClaims) or not found.is_current:
-            found = kept[self._key] = PreparedClaims(self._tables, self.claims)
+            try:
+                compile_ahead(selectors_of(self.claims, self._tables.classes), Steps(self._steps))
+            except OutOfStepsError:
+                raise AllocationTimeoutError(TIMED_OUT) from None
+            found = PreparedClaims(self._tables, self.claims)
+            _make_room(kept)
+        kept[self._key] = found
         return found
+
+
+def _make_room(kept: dict[bytes, object]) -> None:
+    """Leave out what was asked about longest ago: how much others take is known by now, since all of it has grown."""
+    sizes = {key: one.size for key, one in kept.items() if isinstance(one, PreparedClaims)}
+    total = sum(sizes.values())
+    for key, size in sizes.items():
+        if total <= MOST_BYTES and len(kept) < MOST_KEPT:
+            break
+        del kept[key]
+        total -= size

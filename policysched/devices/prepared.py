@@ -22,7 +22,7 @@ from policysched.devices.inventory.pools import NodeGroup, PoolView, SeenPool
 from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.refusals import Refusals, refusals_of
 from policysched.devices.requests.kinds import Kinds
-from policysched.devices.requests.plans import MOST_RESULTS, Plans
+from policysched.devices.requests.plans import MOST_RESULTS, Plans, selectors_of
 from policysched.devices.requests.requirements import DeviceKind, Suitability
 from policysched.devices.search import AllocationAnswer, DeviceSearch, Outcome
 from policysched.devices.space import SearchSpace, ViewShape, suitabilities
@@ -42,6 +42,11 @@ _FRAMES_BESIDE: Final = 1000
 _MANY: Final = 32
 """From how many groups on they are answered together."""
 _UNANSWERED: Final = -1
+_BYTES_A_KIND: Final = 600
+_BYTES_A_VERDICT: Final = 300
+_BYTES_AN_ANSWER: Final = 1500
+_BYTES_A_CHARACTER: Final = 100
+"""What the program of a selector takes for each character of its text."""
 _STEPS_A_GROUP: Final = 16
 """How many steps each group of nodes has besides those of the whole question."""
 
@@ -57,6 +62,7 @@ class PreparedClaims:
     def __init__(self, tables: DeviceTables, claims: Sequence[ResourceClaim]) -> None:
         self._tables = tables
         self.plans = Plans(claims, tables.classes)
+        self._characters = sum(map(len, selectors_of(claims, tables.classes)))
         self._kinds = Kinds(tables.columns, self.plans.names_read())
         self._known: list[dict[int, Suitability]] = [{} for _ in self.plans.requirements]
         self._wanted = self._wanted_by_requirement()
@@ -93,6 +99,14 @@ class PreparedClaims:
         except OutOfStepsError:
             for group in self._waiting:
                 self._note(group, _OUT_OF_STEPS)
+
+    @property
+    def size(self) -> int:
+        """About how much memory it takes. Units: bytes."""
+        nodes, devices, kinds = len(self.codes), self._tables.columns.size, len(self._kinds.kinds)
+        of_kinds = kinds * (_BYTES_A_KIND + _BYTES_A_VERDICT * len(self._known))
+        of_answers = (len(self._outcomes) + len(self._shapes) + len(self._details)) * _BYTES_AN_ANSWER
+        return nodes + 4 * devices + of_kinds + of_answers + _BYTES_A_CHARACTER * self._characters
 
     @property
     def is_current(self) -> bool:
@@ -176,7 +190,7 @@ class PreparedClaims:
         """Answer all groups of which nothing but devices counts."""
         if not batch.groups:
             return
-        kinds = self._kinds.of(batch.devices)
+        kinds = self._kinds.of(batch.devices, steps)
         codes = self._count_many(batch, kinds, steps)
         details: dict[int, Outcome] = {}
         unanswered = np.flatnonzero(codes == _UNANSWERED).tolist()

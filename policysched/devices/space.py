@@ -126,14 +126,13 @@ def suitabilities(
     Raises:
         OutOfStepsError: the selectors take too long; what was found out is known then.
     """
-    answers = []
-    for requirement, remembered in zip(requirements, known, strict=True):
-        for kind in kinds:
+    for kind in kinds:
+        for requirement, remembered in zip(requirements, known, strict=True):
             if kind.number not in remembered:
                 remembered[kind.number], effort = requirement.suitability(kind)
                 steps.take(effort)
-        answers.append([remembered[kind.number] for kind in kinds])
-    return answers
+        kind.forget_variables()
+    return [[remembered[kind.number] for kind in kinds] for remembered in known]
 
 
 def _bits(places: Iterable[bool]) -> int:

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cachetools import LRUCache
-
 from policysched.devices.inventory.allocated import AllocatedState, PoolId
 from policysched.devices.inventory.batch import GroupBatch, batch_of
 from policysched.devices.inventory.columns import DeviceColumns
@@ -18,7 +16,6 @@ from policysched.model.objects import DeviceClass, ResourceSlice
 
 _MOST_REMEMBERED: Final = 50_000
 """How many moves of nodes are remembered one by one."""
-_MOST_PREPARED: Final = 256
 
 
 @dataclass(slots=True)
@@ -40,7 +37,7 @@ class DeviceTables:
         columns: The devices.
         row_count: One more than the highest row that ever had a node.
         troubled: Pools that no node can use and that every node sees.
-        prepared: What was found out about claims, by their specs; those that were asked about last are kept.
+        prepared: What was found out about claims, by their specs; those that were asked about last come last.
     """
 
     def __init__(self, allocated: AllocatedState | None = None) -> None:
@@ -61,7 +58,7 @@ class DeviceTables:
         self._seen = self.allocated.revision
         self._batch: GroupBatch | None = None
         self.row_count = 0
-        self.prepared: LRUCache[bytes, object] = LRUCache(_MOST_PREPARED)
+        self.prepared: dict[bytes, object] = {}
 
     @property
     def end(self) -> int:

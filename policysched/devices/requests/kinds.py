@@ -9,10 +9,14 @@ from numpy.typing import NDArray
 
 from policysched.devices.inventory.columns import Codes, DeviceColumns
 from policysched.devices.requests.requirements import DeviceKind
+from policysched.devices.steps import Steps
 
 _UNKNOWN = -1
 _FEW = 256
 """Up to how many rows are looked at one by one."""
+_TOGETHER = 8192
+"""How many rows are looked at before it is counted what that took."""
+_STEPS_A_KIND = 4
 _SPARE = 4096
 """So many kinds are kept in any case."""
 _WIDEST_TABLE = 1 << 22
@@ -53,14 +57,22 @@ class Kinds:
             grown[: len(self._column)] = self._column
             self._column = grown
 
-    def of(self, rows: Codes) -> Codes:
+    def of(self, rows: Codes, steps: Steps | None = None) -> Codes:
         """Return the kinds of rows.
+
+        Raises:
+            OutOfStepsError: there are more kinds than steps allow; those that were found are known next time.
 
         Shapes: (R,) -> (R,).
         """
         found = self._column[rows]
         if len(found) and found.min() < 0:
-            self._classify(rows[found < 0])
+            unknown = rows[found < 0]
+            for start in range(0, len(unknown), _TOGETHER):
+                before = len(self.kinds)
+                self._classify(unknown[start : start + _TOGETHER])
+                if steps is not None:
+                    steps.take(_STEPS_A_KIND * (len(self.kinds) - before))
             found = self._column[rows]
         return found
 

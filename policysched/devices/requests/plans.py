@@ -6,7 +6,7 @@ validateDeviceRequest).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -96,6 +96,18 @@ class ClaimPlan:
         """Go through all asks, alternatives included."""
         for request in self.requests:
             yield from request.asks
+
+
+def selectors_of(claims: Iterable[ResourceClaim], classes: Mapping[str, DeviceClass]) -> Iterator[str]:
+    """Go through the texts of all selectors that claims ask devices by, those of their classes among them."""
+    for claim in claims:
+        for request in claim.spec.devices.requests:
+            for asked in request.first_available or (request.exactly or ExactDeviceRequest(),):
+                device_class = classes.get(asked.device_class_name)
+                of_class = () if device_class is None else device_class.spec.selectors
+                for one in (*of_class, *asked.selectors):
+                    if one.cel is not None:
+                        yield one.cel.expression
 
 
 class Plans:

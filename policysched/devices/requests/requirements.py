@@ -6,9 +6,8 @@ selectorsMatch, taintPreventsAllocation), resourceclaim/devicetoleration.go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -16,6 +15,7 @@ import msgspec
 from policysched.devices.inventory.columns import DeviceTraits
 from policysched.devices.requests.capacities import Consumption, consumption
 from policysched.devices.requests.failures import AllocationFailure
+from policysched.devices.steps import Steps
 from policysched.model.objects import (
     CapacityRequirements,
     DeviceAttribute,
@@ -24,6 +24,7 @@ from policysched.model.objects import (
     DeviceTaint,
     DeviceToleration,
 )
+from policysched.visible import cut_bytes
 
 if TYPE_CHECKING:
     from policysched.cel import CompiledSelector, Variables
@@ -38,6 +39,10 @@ class DeviceKind:
     """Those that the claims read."""
     number: int
     _variables: Variables | None = None
+
+    def forget_variables(self) -> None:
+        """Give back what selectors read; it is made again where one asks again."""
+        self._variables = None
 
     @property
     def variables(self) -> Variables:
@@ -75,9 +80,15 @@ class Suitability(NamedTuple):
 
 
 _UNSUITABLE: Final = Suitability(None, False, False, None)
-_STEPS_A_KIND: Final = 8
+_STEPS_A_KIND: Final = 16
 """What making the values of a kind of device takes."""
-_WORK_A_STEP: Final = 10
+_STEPS_A_CHARACTER: Final = 4
+"""What compiling takes for each character of a selector."""
+_STEPS_A_SELECTOR: Final = 40_000
+"""What is counted for compiling one selector at most."""
+_LONGEST_REASON: Final = 4096
+"""How much of an error is told: selectors can make names of what they look for. Units: bytes of UTF-8."""
+_WORK_A_STEP: Final = 6
 """How much of the work that selectors count takes as long as a step."""
 
 
@@ -120,6 +131,7 @@ class DeviceRequirement:
 
         effort = _STEPS_A_KIND
         for one in self._selectors:
+            WORK.left = LIMIT
             matches = one.matches(kind)
             effort += 1 + (LIMIT - WORK.left) // _WORK_A_STEP
             if isinstance(matches, AllocationFailure):
@@ -149,7 +161,7 @@ class _Selector:
     def __init__(self, from_class: str | None, place: int, selector: DeviceSelector) -> None:
         self._from_class = from_class
         self._place = place
-        self.compiled = _compiled(selector.cel.expression if selector.cel is not None else "")
+        self.compiled = _PROGRAMS.compiled(selector.cel.expression if selector.cel is not None else "")
 
     @property
     def name(self) -> str:
@@ -163,7 +175,7 @@ class _Selector:
         return self._failure(f"CEL runtime error: {matches}") if isinstance(matches, str) else matches
 
     def _failure(self, reason: str) -> AllocationFailure:
-        text = f"selector #{self._place}: {reason}"
+        text = f"selector #{self._place}: {cut_bytes(reason, _LONGEST_REASON, '...')}"
         return (
             AllocationFailure.of_claim(": " + text)
             if self._from_class is None
@@ -171,8 +183,51 @@ class _Selector:
         )
 
 
-@lru_cache(maxsize=1024)
-def _compiled(expression: str) -> CompiledSelector | str:
+class Programs:
+    """Selectors that were compiled, by their texts; those that were asked for longest ago go.
+
+    Args:
+        most: How many characters they may have together.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: dict[str, CompiledSelector | str] = {}
+        self._characters = 0
+
+    def __contains__(self, text: str) -> bool:
+        return text in self._kept
+
+    def compiled(self, text: str) -> CompiledSelector | str:
+        """Return a selector, or what is wrong with it."""
+        found = self._kept.pop(text, None)
+        if found is None:
+            found = _compile(text)
+            self._characters += len(text)
+        self._kept[text] = found
+        while self._characters > self._most and len(self._kept) > 1:
+            gone = next(iter(self._kept))
+            del self._kept[gone]
+            self._characters -= len(gone)
+        return found
+
+
+_PROGRAMS: Final = Programs(1 << 19)
+
+
+def compile_ahead(texts: Iterable[str], steps: Steps) -> None:
+    """Compile selectors that claims have, as many of them as the steps allow.
+
+    Raises:
+        OutOfStepsError: there are more; those that were compiled are known next time.
+    """
+    for text in texts:
+        if text not in _PROGRAMS:
+            steps.take(min(_STEPS_A_CHARACTER * len(text), _STEPS_A_SELECTOR))
+        _PROGRAMS.compiled(text)
+
+
+def _compile(expression: str) -> CompiledSelector | str:
     from policysched.cel import InvalidDeviceSelectorError, compile_selector  # noqa: PLC0415 - as above
 
     try:

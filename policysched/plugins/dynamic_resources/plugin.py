@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import force_setattr
 
-from policysched.devices import AllocationError, Allocator, Refusals
+from policysched.devices import AllocationError, AllocationTimeoutError, Allocator, Refusals
 from policysched.framework import (
     SKIP,
     ApiError,
@@ -256,7 +256,7 @@ class DynamicResources(HintTable):
     def _rows(self, claims: PodClaims, cluster: Cluster) -> ClaimRows | Status:
         try:
             return ClaimRows(claims, cluster, self._binding_timeout)
-        except SelectorError as error:
+        except (SelectorError, AllocationError) as error:
             return Status(Code.ERROR, (str(error),))
 
     def _returnable(self, pod: Pod, rows: ClaimRows, failed: FailedDecision) -> list[ResourceClaim]:
@@ -293,7 +293,10 @@ class DynamicResources(HintTable):
         if not isinstance(found, PodClaims):
             return []
         asked, _ = _asked_on(found, cluster.nodes.row_of[node], cluster)
-        told = Allocator(cluster.devices, asked).refusals(cluster.nodes.row_of[node]) if asked else []
+        try:
+            told = Allocator(cluster.devices, asked).refusals(cluster.nodes.row_of[node]) if asked else []
+        except AllocationTimeoutError:
+            return []
         return [(asked[one.claim], one) for one in told]
 
     def _reservation(self, found: PodClaims, pod: Pod, node: str, cluster: Cluster) -> ClaimReservation | Status:

@@ -1,0 +1,142 @@
+"""What claims, selectors and slices can make the allocator do and keep has bounds, whatever is in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from policysched.devices import AllocationTimeoutError, Allocator, DeviceTables
+from policysched.devices.prepared import PreparedClaims
+from policysched.devices.requests import requirements
+from policysched.devices.search import AllocationAnswer
+from policysched.model.objects import ResourceClaim
+from tests.devices.build import DRIVER, allocate, claim, device, devices, names, request, slice_of, tables
+
+NODES = [f"n{place:03}" for place in range(40)]
+SERIAL = f'device.attributes["{DRIVER}"].serial'
+
+
+def told_apart(of_each: int = 4) -> DeviceTables:
+    """Nodes with devices that have a serial number each."""
+
+    def part(node: str, place: int) -> dict[str, object]:
+        return device(f"d{place}", attributes={"serial": {"string": f"{node}-{place}"}})
+
+    return tables(*(slice_of(node, [part(node, place) for place in range(of_each)]) for node in NODES), nodes=NODES)
+
+
+def asking(text: str, count: int = 1) -> ResourceClaim:
+    return claim(request(count, text))
+
+
+def kept(made: DeviceTables) -> list[PreparedClaims]:
+    return [one for one in made.prepared.values() if isinstance(one, PreparedClaims)]
+
+
+def test_what_is_known_of_claims_is_kept_as_long_as_it_is_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = told_apart()
+    Allocator(made, [asking(f'{SERIAL} != "xx"')]).answers()
+    [first] = kept(made)
+    most = 5 * first.size
+    monkeypatch.setattr("policysched.devices.allocator.MOST_BYTES", most)
+    for number in range(30):
+        Allocator(made, [asking(f'{SERIAL} != "{number:02}"')]).answers()
+        assert sum(one.size for one in kept(made)) <= most + first.size
+    assert first not in kept(made)
+    last = kept(made)[-1]
+    Allocator(made, [asking(f'{SERIAL} != "29"')]).answers()
+    assert kept(made)[-1] is last
+
+
+def test_what_was_asked_about_longest_ago_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policysched.devices.allocator.MOST_KEPT", 3)
+    made = tables(slice_of("n0", devices(2)))
+    for count in (1, 2, 3, 1, 4):
+        Allocator(made, [claim(request(count))]).answers()
+    assert [one.plans.claims[0].requests[0].asks[0].count for one in kept(made)] == [3, 1, 4]
+
+
+def test_values_that_selectors_read_are_not_kept() -> None:
+    made = told_apart()
+    Allocator(made, [claim(request(1, f'{SERIAL} != "x"'), request(1, f'{SERIAL} != "y"', name="q"))]).answers()
+    [one] = kept(made)
+    assert len(one._kinds.kinds) == 4 * len(NODES)
+    assert not any(kind._variables for kind in one._kinds.kinds)
+
+
+def test_kinds_of_devices_are_told_apart_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policysched.devices.requests.kinds._TOGETHER", 20)
+    made = told_apart()
+    wanting = [asking(f'{SERIAL} != "x"')]
+    said = []
+    for _ in range(40):
+        codes = Allocator(made, wanting, steps=0).answers().codes[: len(NODES)]
+        said.append(set(codes.tolist()))
+    assert said[0] == {AllocationAnswer.TIMEOUT}
+    assert said[-1] == {AllocationAnswer.YES}
+
+
+def _long(place: int) -> str:
+    """Return a selector of some 5,000 characters."""
+    return " || ".join(f'device.driver == "{place}-{each:03}"' for each in range(180)) + " || true"
+
+
+def test_selectors_are_compiled_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    compile_one = requirements._compile
+
+    def counted(text: str) -> object:
+        compiled.append(text)
+        return compile_one(text)
+
+    monkeypatch.setattr(requirements, "_PROGRAMS", requirements.Programs(1 << 19))
+    monkeypatch.setattr(requirements, "_compile", counted)
+    made = tables(slice_of("n0", devices(2)))
+    wanting = claim(*(request(1, _long(place), name=f"r{place}") for place in range(2)))
+    attempts = 0
+    while True:
+        attempts, before = attempts + 1, len(compiled)
+        try:
+            found = allocate(made, wanting, steps=25_000)
+        except AllocationTimeoutError:
+            assert len(compiled) - before == 1
+        else:
+            break
+    assert attempts > 1
+    assert names(found) == [["d00", "d01"]]
+    assert len(compiled) == len(set(compiled))
+
+
+def test_programs_are_kept_by_their_length() -> None:
+    programs = requirements.Programs(110)
+    texts = [f"{'true || ' * 4}device.driver == '{place}'" for place in range(4)]
+    assert len(texts[0]) == 52
+    for text in (texts[0], texts[1], texts[0], texts[2]):
+        programs.compiled(text)
+    assert [text in programs for text in texts] == [True, False, True, False]
+    programs.compiled(long := " || ".join(["true"] * 100))
+    assert long in programs
+    assert not any(text in programs for text in texts)
+
+
+def test_an_error_that_a_selector_makes_long_is_cut() -> None:
+    text = f"device.attributes['{DRIVER}'][lists.range(9000).map(x, 'aaaaaaaaaaaaaaaa').join()] == 'x'"
+    made = tables(slice_of("n0", devices(1)))
+    found = Allocator(made, [asking(text)]).answers()
+    assert found.codes[0] == AllocationAnswer.ERROR
+    assert 4096 < len(str(found.error(0))) < 4300
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lists.range(1000).all(x, lists.range(1000).all(y, x + y >= 0))",
+        "lists.range(1000).all(x, 'a'.matches('(a?){900}' + string(x)) || true)",
+    ],
+)
+def test_a_selector_that_is_stopped_takes_the_steps_of_the_question(text: str) -> None:
+    made = told_apart()
+    wanting = [asking(f"{text} && {SERIAL} != ''")]
+    Allocator(made, wanting).answers()
+    [one] = kept(made)
+    assert len(one._known[0]) <= 2
+    assert names(allocate(made, claim(request(4)), row=3)) == [["d0", "d1", "d2", "d3"]]
