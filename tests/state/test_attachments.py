@@ -160,7 +160,7 @@ def test_a_look_at_a_row_with_other_pods_runs_no_line_for_each_volume() -> None:
 
 def test_counting_many_pods_of_one_node_pauses_in_between() -> None:
     claims = [f"c{number}" for number in range(1500)]
-    around = with_storage(*NODES, *(claiming(f"p{number}", *claims, on="n0") for number in range(6)))
+    around = with_storage(*NODES, *(claiming(f"p{number}", *claims, on="n0") for number in range(8)))
     assert sum(1 for _ in around.attachments.refreshing()) >= len(NODES) + 3
 
 

@@ -146,7 +146,8 @@ class Attachments:
         Cost: O(volumes of pods that came or went, claims and attachments that changed).
         """
         for row in tuple(self._stale):
-            finished(self._refreshing(row))
+            for _ in self._refreshing(row):
+                pass
 
     def refreshing(self) -> Pausing[None]:
         """Count what is stale now, pausing after each row and after many volumes."""
@@ -259,39 +260,47 @@ class Attachments:
         stale = self._stale.get(row)
         looked_at = 0
         while stale is not None and self._stale.get(row) is stale:
-            known = self._current(row, stale)
-            if stale.pods:
-                identity = next(iter(stale.pods))
-                looked_at += self._recount(row, known, identity, moved=stale.pods.pop(identity))
-            elif stale.uses:
-                claim, identity = next(iter(stale.uses))
-                del stale.uses[claim, identity]
-                if known.can_be_told(identity, claim):
-                    known.rename(claim)
-                else:
-                    stale.pods[identity] = False
-            elif stale.attachments:
-                name = next(iter(stale.attachments))
-                del stale.attachments[name]
-                known.attach(name)
-            else:
+            known = self._by_row.get(row)
+            if known is None or row in self._renewed:
+                known = self._current(row, stale)
+            looked_at += self._step(row, known, stale)
+            if not (stale.pods or stale.uses or stale.attachments):
                 self._finish(row, known)
                 return
-            looked_at += 1
             if looked_at >= SLICE:
                 looked_at = 0
                 yield
 
+    def _step(self, row: int, known: RowVolumes, stale: StaleRow) -> int:
+        """Count one of the things that are stale; tell how many volumes were looked at."""
+        if stale.pods:
+            identity = next(iter(stale.pods))
+            return 1 + self._recount(row, known, identity, moved=stale.pods.pop(identity))
+        if stale.uses:
+            claim, identity = next(iter(stale.uses))
+            del stale.uses[claim, identity]
+            if known.can_be_told(identity, claim):
+                known.rename(claim)
+            else:
+                stale.pods[identity] = False
+        elif stale.attachments:
+            name = next(iter(stale.attachments))
+            del stale.attachments[name]
+            known.attach(name)
+        return 1
+
     def _current(self, row: int, stale: StaleRow) -> RowVolumes:
         """Return what is known of a row; of one with another node, or another kind of node, all is to be counted."""
-        if row in self._renewed:
-            self._renewed.discard(row)
-            self._renew(row)
-        known, name = self._by_row.get(row), self._nodes.names[row]
-        if known is not None and known.node == name and known.has_csi_node == bool(self._has_csi_node.data[row]):
+        if row not in self._renewed:  # nothing was counted of it
+            known = self._by_row[row] = self._made(row)
             return known
-        if known is not None:
-            known.clear()
+        self._renewed.discard(row)
+        self._renew(row)
+        before, name = self._by_row.get(row), self._nodes.names[row]
+        if before is not None and before.node == name and before.has_csi_node == bool(self._has_csi_node.data[row]):
+            return before
+        if before is not None:
+            before.clear()
         stale.uses.clear()
         stale.attachments = dict.fromkeys(one.metadata.name for one in self._storage.attached_to(name))
         identities = (pod_id(one.pod) for one in self._pods.on_row(row))
@@ -307,7 +316,7 @@ class Attachments:
 
     def _recount(self, row: int, known: RowVolumes, identity: str, *, moved: bool) -> int:
         """Count a pod anew, or take it off; tell how much it uses and used."""
-        looked_at = known.remove(identity, goes=moved)
+        looked_at = known.remove(identity, goes=moved) if identity in known.pods else 0
         placed = self._storage.pods.get(identity)
         if placed is not None and placed.row == row:
             looked_at += known.add(identity, placed, next(self._arrivals) if moved else None)
@@ -316,10 +325,9 @@ class Attachments:
     def _finish(self, row: int, known: RowVolumes) -> None:
         """Record what was counted of a row of which nothing is stale."""
         del self._stale[row]
-        error = known.error
-        if error:
-            self._errors[row] = error
-        else:
+        if known.error:
+            self._errors[row] = known.error
+        elif self._errors:
             self._errors.pop(row, None)
         self._counts.store(row, known.counts)
         if known.is_empty:

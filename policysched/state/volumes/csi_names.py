@@ -10,7 +10,7 @@ v1.36.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from policysched.model.csi_translation import (
     BY_IN_TREE,
@@ -24,6 +24,8 @@ from policysched.model.csi_translation import (
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod, Volume
 from policysched.model.objects.storage import claim_name, class_of, is_made_for
 from policysched.state.volumes.storage import Storage
+
+_NONE: Final[frozenset[str]] = frozenset()
 
 
 class CSIVolumeName(NamedTuple):
@@ -45,7 +47,7 @@ class VolumeUses(NamedTuple):
     """What a placed pod uses, each once: claims by `namespace/name`, and disks of its own by their names."""
 
     items: tuple[str | CSIVolumeName, ...] = ()
-    made_for_it: frozenset[str] = frozenset()
+    made_for_it: frozenset[str] = _NONE
     """Those of the claims that have to be made for the pod."""
 
 
@@ -82,7 +84,7 @@ def volume_uses(pod: Pod, storage: Storage, *, has_csi_node: bool) -> VolumeUses
         CountingError: the volumes cannot be told.
     """
     items: dict[str | CSIVolumeName, None] = {}
-    made_for_it = set()
+    made_for_it: list[str] = []
     for volume in pod.spec.volumes:
         name = claim_name(pod, volume)
         if name is None:
@@ -93,8 +95,8 @@ def volume_uses(pod: Pod, storage: Storage, *, has_csi_node: bool) -> VolumeUses
         key = _claim_of(pod, volume, name, storage)[0]
         items[key] = None
         if volume.ephemeral is not None:
-            made_for_it.add(key)
-    return VolumeUses(tuple(items), frozenset(made_for_it))
+            made_for_it.append(key)
+    return VolumeUses(tuple(items), frozenset(made_for_it) if made_for_it else _NONE)
 
 
 def name_of(item: str | CSIVolumeName, storage: Storage, *, has_csi_node: bool) -> CSIVolumeName | None:

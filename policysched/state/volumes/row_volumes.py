@@ -31,8 +31,8 @@ class RowVolumes:
     """
 
     __slots__ = (
-        "_attached", "_attachments", "_faults", "_last_fault", "_names", "_order", "_pods", "_row", "_rows_of",
-        "_storage", "_used", "_users", "counts", "has_csi_node", "node",
+        "_attached", "_attachments", "_faults", "_last_fault", "_names", "_order", "_row", "_rows_of",
+        "_storage", "_used", "_users", "counts", "has_csi_node", "node", "pods",
     )  # fmt: skip
 
     def __init__(
@@ -42,10 +42,10 @@ class RowVolumes:
         self.counts: dict[str, int] = {}
         """By driver, how many volumes are attached."""
         self._row, self._storage, self._rows_of = row, storage, rows_of
-        self._pods: dict[str, VolumeUses] = {}
-        """By identity; a pod whose volumes cannot be told uses none."""
+        self.pods: dict[str, VolumeUses] = {}
+        """The pods that are counted, by identity; one whose volumes cannot be told uses none."""
         self._order: dict[str, int] = {}
-        """When pods came, for those whose volumes cannot be told and those that may become so."""
+        """When pods came, for those whose volumes cannot be told, or may be so after a claim changed."""
         self._faults: dict[str, str] = {}
         self._last_fault: str | None = None
         self._users: dict[str | CSIVolumeName, int] = {}
@@ -61,7 +61,7 @@ class RowVolumes:
     @property
     def is_empty(self) -> bool:
         """Whether neither pods nor attachments are counted."""
-        return not (self._pods or self._attachments)
+        return not (self.pods or self._attachments)
 
     @property
     def error(self) -> str:
@@ -84,30 +84,30 @@ class RowVolumes:
             placed: The pod.
             order: A number above those of the pods that came before it; None where the pod was counted already.
         """
-        if order is not None:
-            self._order[identity] = order
         try:
             uses = volume_uses(placed.pod, self._storage, has_csi_node=self.has_csi_node)
         except CountingError as error:
             uses = VolumeUses()
             self._faults[identity] = str(error)
             self._last_fault = None if order is None else identity
-        self._pods[identity] = uses
+        self.pods[identity] = uses
+        items, made_for_it = uses
+        if order is not None and (made_for_it or not items):
+            self._order[identity] = order
         users = self._users
-        for item in uses.items:
-            count = users.get(item, 0)
-            users[item] = count + 1
-            if not count:
+        for item in items:
+            if item in users:
+                users[item] += 1
+            else:
+                users[item] = 1
                 self._name(item)
-        return len(uses.items)
+        return len(items)
 
     def remove(self, identity: str, *, goes: bool) -> int:
-        """Take a pod off, if it is counted, and tell how much it used; one that does not go keeps its order."""
+        """Take a pod off that is counted, and tell how much it used; one that does not go keeps its order."""
         if goes:
             self._order.pop(identity, None)
-        uses = self._pods.pop(identity, None)
-        if uses is None:
-            return 0
+        uses = self.pods.pop(identity)
         if self._faults.pop(identity, None) is not None and identity == self._last_fault:
             self._last_fault = None
         users = self._users
@@ -130,7 +130,7 @@ class RowVolumes:
 
     def can_be_told(self, identity: str, claim: str) -> bool:
         """Return whether the volumes of a pod can be told, after one of its claims changed."""
-        uses = self._pods.get(identity)
+        uses = self.pods.get(identity)
         if uses is None:
             return True
         if identity in self._faults:
@@ -167,7 +167,7 @@ class RowVolumes:
         wrong = ""
         for identity, placed in pods:
             wrong = self._faults.get(identity, wrong)
-            uses = self._pods.get(identity)
+            uses = self.pods.get(identity)
             if uses is not None:
                 used.update(filter(None, map(self._names.get, uses.items)))
                 continue
@@ -197,12 +197,13 @@ class RowVolumes:
         if name is None:
             return
         self._names[item] = name
-        count = self._used.get(name, 0)
-        self._used[name] = count + 1
-        if not count:
-            self._rows_of.setdefault(name, set()).add(self._row)
-            if name not in self._attached:
-                self._count(name.driver, 1)
+        if name in self._used:
+            self._used[name] += 1
+            return
+        self._used[name] = 1
+        self._rows_of.setdefault(name, set()).add(self._row)
+        if name not in self._attached:
+            self.counts[name.driver] = self.counts.get(name.driver, 0) + 1
 
     def _unname(self, item: str | CSIVolumeName) -> None:
         name = self._names.pop(item, None)
