@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from policysched.cel import types
+from policysched.cel.calls import Closure, InternalError
 from policysched.cel.checker import check
 from policysched.cel.declarations import VARIABLE
-from policysched.cel.evaluation import Closure, InternalError, ProgramError, compile_closures
+from policysched.cel.evaluation import ProgramError, compile_closures
 from policysched.cel.issues import Issue, Issues
 from policysched.cel.libraries.kubernetes import semver_of
 from policysched.cel.reading import Attribute, attributes_read

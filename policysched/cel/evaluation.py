@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from policysched.cel.calls import NO_OVERLOAD, Closure, InternalError, Slots, applied, implementation, measured
 from policysched.cel.checker import Checked
-from policysched.cel.declarations import RUNTIME_TYPES, Overload, functions
-from policysched.cel.libraries import clocks, conversions, kubernetes, lists, patterns, strings
-from policysched.cel.libraries.operators import OPERATORS, no_overload
+from policysched.cel.declarations import RUNTIME_TYPES
+from policysched.cel.libraries import patterns
+from policysched.cel.libraries.operators import OPERATORS
 from policysched.cel.lookups import has_field, look_up, look_up_optional
 from policysched.cel.syntax.macros import UNUSED
 from policysched.cel.syntax.tree import (
@@ -32,40 +33,24 @@ from policysched.cel.syntax.tree import (
 )
 from policysched.cel.types import CelType
 from policysched.cel.values.comparing import equal
-from policysched.cel.values.kinds import GO_NAMES, KINDS, LISTS, MAPS, fits
+from policysched.cel.values.kinds import GO_NAMES, LISTS, MAPS
 from policysched.cel.values.kubernetes import Format, Semver
 from policysched.cel.values.scalars import (
     INT_MAX,
     UINT_MAX,
-    Duration,
     Error,
     GrowingList,
     Map,
     Optional,
-    Timestamp,
     Uint,
     key_form,
 )
 from policysched.cel.values.texts import shown
-from policysched.cel.values.work import WORK, effort_of
+from policysched.cel.values.work import WORK
 
-Slots = list[Any]
-Closure = Callable[[Slots], Any]
-_OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
-    **clocks.OVERLOADS,
-    **conversions.OVERLOADS,
-    **kubernetes.OVERLOADS,
-    **lists.OVERLOADS,
-    **patterns.OVERLOADS,
-    **strings.OVERLOADS,
-}
 _CONVERSIONS: Final = frozenset(
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"]
 )
-_UNGUARDED: Final = frozenset(
-    {"contains_string", "ends_with_string", "list_flatten", "list_flatten_int", "starts_with_string"}
-)
-_NO_OVERLOAD: Final = Error("no such overload")
 _UNSET: Final = object()
 _UNHASHABLE: Final = frozenset({bytes, Semver, Format})
 _IN_SET: Final = frozenset({bool, int, Uint, float, str})
@@ -179,11 +164,11 @@ class _Compiler:
         ):
             return self._with_pattern(name, arguments)
         if len(overloads) == 1:
-            arguments = _measured(overloads[0].name, arguments)
-        implementation = _implementation(name, overloads)
+            arguments = measured(overloads[0].name, arguments)
+        call = implementation(name, overloads)
         if name in _CONVERSIONS and self._all_constant(arguments) and len(arguments) == 1:
-            return self._converted(implementation(*(self._constants[one] for one in arguments)))
-        return _applied(implementation, arguments)
+            return self._converted(call(*(self._constants[one] for one in arguments)))
+        return applied(call, arguments)
 
     def _converted(self, value: Any) -> Closure:
         if isinstance(value, Error):
@@ -192,11 +177,11 @@ class _Compiler:
 
     def _in_constants(self, element: Closure, values: Any) -> Closure:
         if isinstance(values, Error):
-            return _applied(OPERATORS["@in"], [element, self._constant(values)])
+            return applied(OPERATORS["@in"], [element, self._constant(values)])
         if not values:
             return self._constant(value=False)
         if any(type(one) not in _IN_SET for one in values):
-            return _applied(OPERATORS["@in"], [element, self._constant(values)])
+            return applied(OPERATORS["@in"], [element, self._constant(values)])
         forms = {form for one in values for form in _equal_forms(one)}
 
         def contained(slots: Slots) -> Any:
@@ -220,10 +205,10 @@ class _Compiler:
             if type(text) is CelType:
                 text = text.name
             if type(text) is not str or (rest and type(rest[0]) is not int):
-                return _NO_OVERLOAD
+                return NO_OVERLOAD
             return apply(made, text, *rest)
 
-        return _applied(matched, arguments)
+        return applied(matched, arguments)
 
     def _logical(self, node: CallNode) -> Closure:
         left, right = (self.of(one) for one in node.arguments)
@@ -237,9 +222,9 @@ class _Compiler:
             if second is decisive:
                 return decisive
             if type(first) is not bool:
-                return first if type(first) is Error else _NO_OVERLOAD
+                return first if type(first) is Error else NO_OVERLOAD
             if type(second) is not bool:
-                return second if type(second) is Error else _NO_OVERLOAD
+                return second if type(second) is Error else NO_OVERLOAD
             return not decisive
 
         return logical
@@ -253,7 +238,7 @@ class _Compiler:
                 return then(slots)
             if holds is False:
                 return other(slots)
-            return holds if type(holds) is Error else _NO_OVERLOAD
+            return holds if type(holds) is Error else NO_OVERLOAD
 
         return conditional
 
@@ -449,105 +434,6 @@ def _slot(place: int) -> Closure:
 def _is_chained(node: CelNode) -> bool:
     """Whether a field or an element is taken of what is one itself: such a chain is looked up in one go."""
     return isinstance(node, Select) or (isinstance(node, CallNode) and node.function in {"_[_]", "_[?_]", "_?._"})
-
-
-def _applied(function: Callable[..., Any], arguments: list[Closure]) -> Closure:
-    if len(arguments) == 1:
-        return _applied_to_one(function, arguments[0])
-    if len(arguments) == 2:
-        return _applied_to_two(function, *arguments)
-
-    def many(slots: Slots) -> Any:
-        values = []
-        for part in arguments:
-            value = part(slots)
-            if type(value) is Error:
-                return value
-            values.append(value)
-        return function(*values)
-
-    return many
-
-
-def _applied_to_one(function: Callable[..., Any], argument: Closure) -> Closure:
-    def one(slots: Slots) -> Any:
-        value = argument(slots)
-        return value if type(value) is Error else function(value)
-
-    return one
-
-
-def _applied_to_two(function: Callable[..., Any], left: Closure, right: Closure) -> Closure:
-    def two(slots: Slots) -> Any:
-        first, second = left(slots), right(slots)
-        if type(first) is Error:
-            return first
-        return second if type(second) is Error else function(first, second)
-
-    return two
-
-
-class InternalError(Exception):
-    """cel-go fails, and its evaluation with it, whatever absorbs errors."""
-
-
-_WITH_SUM: Final = frozenset({bytes, float, int, Uint, str, Duration, Timestamp})
-
-
-def _measured(overload: str, arguments: list[Closure]) -> list[Closure]:
-    """Let a call fail as cel-go does while it works out what the call costs: it takes for granted what it is given."""
-    sorts = overload.endswith(("_sort", "_sortByAssociatedKeys"))
-    if not sorts and overload not in {"list_distinct", "list_flatten_int"}:
-        return arguments
-    place = int(overload.endswith(("Keys", "_int")))
-    number = overload == "list_flatten_int"
-    argument = arguments[place]
-
-    def checked(slots: Slots) -> Any:
-        value = argument(slots)
-        kind = type(value)
-        if kind is int if number else kind in LISTS:
-            return value
-        name = GO_NAMES.get(kind, "*types.Err")
-        method = "Contains" if kind in _WITH_SUM else "Add"
-        said = (
-            f"ref.Val is {name}, not types.Int" if number else f"{name} is not traits.Lister: missing method {method}"
-        )
-        raise InternalError(f"internal error: interface conversion: {said}")
-
-    return [checked if at == place else one for at, one in enumerate(arguments)]
-
-
-def _implementation(name: str, fitting: Sequence[Overload]) -> Callable[..., Any]:
-    """Return what a call does: an operator's own way, the one overload, or the first that takes the values."""
-    if name in OPERATORS:
-        return OPERATORS[name]
-    if name == "matches":
-        return _matches
-    overloads = [(one, effort_of(one.name)) for one in (fitting if len(fitting) == 1 else functions()[name])]
-
-    def call(*values: Any) -> Any:
-        for one, effort in overloads:
-            if len(one.arguments) == len(values) and _takes(one, values):
-                WORK.spend(effort)
-                for value in values:
-                    WORK.spend_on(value)
-                return _OVERLOADS[one.name](*values)
-        return Error(f"no such overload: {name}({', '.join(KINDS[type(value)].name for value in values)})")
-
-    return call
-
-
-def _takes(one: Overload, values: Sequence[Any]) -> bool:
-    if one.name not in _OVERLOADS:
-        return False
-    return one.name in _UNGUARDED or all(map(fits, one.arguments, values))
-
-
-def _matches(text: Any, pattern: Any) -> Any:
-    if type(text) is not str:
-        return no_overload(text, "matches")
-    return patterns.matches(text, pattern) if type(pattern) is str else _NO_OVERLOAD
 
 
 def _equal_forms(value: Any) -> list[Any]:

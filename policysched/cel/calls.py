@@ -1,0 +1,131 @@
+"""Calls in an expression: which implementation takes the values, what it costs, and errors among the arguments.
+
+Source: cel-go v0.26 interpreter/interpretable.go (evalUnary, evalBinary, evalVarArgs), interpreter/runtimecost.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from policysched.cel.declarations import Overload, functions
+from policysched.cel.libraries import clocks, conversions, kubernetes, lists, patterns, strings
+from policysched.cel.libraries.operators import OPERATORS, no_overload
+from policysched.cel.values.kinds import GO_NAMES, KINDS, LISTS, fits
+from policysched.cel.values.scalars import Duration, Error, Timestamp, Uint
+from policysched.cel.values.work import WORK, effort_of
+
+Slots = list[Any]
+Closure = Callable[[Slots], Any]
+_OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
+    **clocks.OVERLOADS,
+    **conversions.OVERLOADS,
+    **kubernetes.OVERLOADS,
+    **lists.OVERLOADS,
+    **patterns.OVERLOADS,
+    **strings.OVERLOADS,
+}
+NO_OVERLOAD: Final = Error("no such overload")
+_UNGUARDED: Final = frozenset(
+    {"contains_string", "ends_with_string", "list_flatten", "list_flatten_int", "starts_with_string"}
+)
+
+
+def applied(function: Callable[..., Any], arguments: list[Closure]) -> Closure:
+    """Make the closure of a call: an argument that is an error is its value, the first of several."""
+    if len(arguments) == 1:
+        return _applied_to_one(function, arguments[0])
+    if len(arguments) == 2:
+        return _applied_to_two(function, *arguments)
+
+    def many(slots: Slots) -> Any:
+        values = []
+        for part in arguments:
+            value = part(slots)
+            if type(value) is Error:
+                return value
+            values.append(value)
+        return function(*values)
+
+    return many
+
+
+def _applied_to_one(function: Callable[..., Any], argument: Closure) -> Closure:
+    def one(slots: Slots) -> Any:
+        value = argument(slots)
+        return value if type(value) is Error else function(value)
+
+    return one
+
+
+def _applied_to_two(function: Callable[..., Any], left: Closure, right: Closure) -> Closure:
+    def two(slots: Slots) -> Any:
+        first, second = left(slots), right(slots)
+        if type(first) is Error:
+            return first
+        return second if type(second) is Error else function(first, second)
+
+    return two
+
+
+class InternalError(Exception):
+    """cel-go fails, and its evaluation with it, whatever absorbs errors."""
+
+
+_WITH_SUM: Final = frozenset({bytes, float, int, Uint, str, Duration, Timestamp})
+
+
+def measured(overload: str, arguments: list[Closure]) -> list[Closure]:
+    """Let a call fail as cel-go does while it works out what the call costs: it takes for granted what it is given."""
+    sorts = overload.endswith(("_sort", "_sortByAssociatedKeys"))
+    if not sorts and overload not in {"list_distinct", "list_flatten_int"}:
+        return arguments
+    place = int(overload.endswith(("Keys", "_int")))
+    number = overload == "list_flatten_int"
+    argument = arguments[place]
+
+    def checked(slots: Slots) -> Any:
+        value = argument(slots)
+        kind = type(value)
+        if kind is int if number else kind in LISTS:
+            return value
+        name = GO_NAMES.get(kind, "*types.Err")
+        method = "Contains" if kind in _WITH_SUM else "Add"
+        said = (
+            f"ref.Val is {name}, not types.Int" if number else f"{name} is not traits.Lister: missing method {method}"
+        )
+        raise InternalError(f"internal error: interface conversion: {said}")
+
+    return [checked if at == place else one for at, one in enumerate(arguments)]
+
+
+def implementation(name: str, fitting: Sequence[Overload]) -> Callable[..., Any]:
+    """Return what a call does: an operator's own way, the one overload, or the first that takes the values."""
+    if name in OPERATORS:
+        return OPERATORS[name]
+    if name == "matches":
+        return _matches
+    overloads = [(one, effort_of(one.name)) for one in (fitting if len(fitting) == 1 else functions()[name])]
+
+    def call(*values: Any) -> Any:
+        for one, effort in overloads:
+            if len(one.arguments) == len(values) and _takes(one, values):
+                WORK.spend(effort)
+                for value in values:
+                    WORK.spend_on(value)
+                return _OVERLOADS[one.name](*values)
+        return Error(f"no such overload: {name}({', '.join(KINDS[type(value)].name for value in values)})")
+
+    return call
+
+
+def _takes(one: Overload, values: Sequence[Any]) -> bool:
+    if one.name not in _OVERLOADS:
+        return False
+    return one.name in _UNGUARDED or all(map(fits, one.arguments, values))
+
+
+def _matches(text: Any, pattern: Any) -> Any:
+    if type(text) is not str:
+        return no_overload(text, "matches")
+    return patterns.matches(text, pattern) if type(pattern) is str else NO_OVERLOAD
