@@ -25,7 +25,7 @@ from policysched.framework.profile import Profile
 from policysched.model.objects import Node, Pod
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision
-from policysched.schedule.cycle.evaluation import ABSENT, FEASIBLE
+from policysched.schedule.cycle.evaluation import ABSENT, FEASIBLE, Evaluation
 from policysched.schedule.observer import Observer
 from policysched.schedule.queue.queued_pod import QueuedPod
 
@@ -68,17 +68,22 @@ def _digest(decision: Decision) -> bytes:
     evaluation, size = decision.evaluation, decision.cluster.nodes.size
     made = hashlib.sha256()  # which processors have instructions for
     if decision.rejection is None and evaluation.first.size:
-        first = evaluation.first[:size]
-        # which filters have anything to say, and so their numbers, depends on what went before
-        names = [b"", *(one.plugin_name.encode() for one in evaluation.filters)]
-        for number in (np.bincount(first - ABSENT).nonzero()[0] + ABSENT).tolist():
-            made.update(b"?" if number == ABSENT else names[number])
+        first, everywhere = evaluation.first[:size], evaluation.feasible_count == size
+        numbers = [FEASIBLE] if everywhere else (np.bincount(first - ABSENT).nonzero()[0] + ABSENT).tolist()
+        for number in numbers:
+            # which filters have anything to say, and so their numbers, depends on what went before
+            made.update(b"?" if number == ABSENT else _name(evaluation, number))
             made.update(np.packbits(first == number).tobytes())
         if decision.row >= 0 and not decision.nominated:
             for tier in (*evaluation.higher, 0):
-                totals = evaluation.ranking(tier)[first == FEASIBLE]  # their width follows from the weights
+                ranking = evaluation.ranking(tier)
+                totals = ranking if everywhere else ranking[first == FEASIBLE]  # their width follows from the weights
                 made.update(totals.astype(totals.dtype.newbyteorder("<"), copy=False).tobytes())
     return made.digest()[:DIGEST_BYTES]
+
+
+def _name(evaluation: Evaluation, number: int) -> bytes:
+    return evaluation.filters[number - 1].plugin_name.encode() if number else b""
 
 
 class Recorder(Observer):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -220,3 +224,20 @@ async def test_decision_that_cannot_be_recorded_is_a_gap(tmp_path: Path, monkeyp
     assert (found.differences, found.last) == ([], life.recorder.decisions)
     assert found.decisions < found.last
     assert any("incomplete after decision 19" in one for one in found.remainder)
+
+
+async def test_another_process_elsewhere_replays_without_a_difference(tmp_path: Path) -> None:
+    """Neither the order of sets, nor the folder, nor what this process has learned is part of a record."""
+    life = await recorded(tmp_path / "record", DECISIONS)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    call = "import sys; from policysched.cli import execute; sys.exit(execute(sys.argv[1:]))"
+    program = [sys.executable, "-c", call, "replay", str(tmp_path / "record"), "-o", "json"]
+    for seed in ("0", "4242"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(EXAMPLE.parents[2])}
+        done = await asyncio.to_thread(
+            subprocess.run, program, cwd=elsewhere, env=environment, capture_output=True, text=True
+        )
+        told = json.loads(done.stdout)
+        assert (done.returncode, told["differences"], told["remainder"]) == (0, [], [])
+        assert told["last"] == life.recorder.decisions

@@ -1,0 +1,102 @@
+"""What recording costs a pod: the scheduler of `policysched run` with `--record`, on an API server in memory.
+
+Every call that the record makes from the scheduler's thread is timed (`on_decision` with its digest, each change of the
+cluster, each swap of policies), and the thread that writes. Times are those of the processor, each of its own thread,
+so the API server, other processes and waiting do not count. Prints a table.
+
+    python -m bench.recording [--nodes 5000] [--pods 1000] [--policies 20]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.loop import Users, node, pod, policy
+from policysched.app.demo.scheduled_sandbox import scheduled_sandbox
+from policysched.app.dry_run.tables import plain_table
+from policysched.app.recording.recorder import Recorder
+from policysched.app.recording.writer import RecordWriter
+from policysched.cli.output import print_parts
+
+
+class Taken:
+    """The processor's seconds of functions, by what they are."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.calls: dict[str, int] = {}
+
+    @contextmanager
+    def timing(self, of: type, name: str, what: str) -> Iterator[None]:
+        """Time a method while this lasts."""
+        method: Callable[..., Any] = getattr(of, name)
+
+        def timed(*given: Any) -> Any:
+            begin = time.thread_time()
+            try:
+                return method(*given)
+            finally:
+                self.seconds[what] = self.seconds.get(what, 0.0) + time.thread_time() - begin
+                self.calls[what] = self.calls.get(what, 0) + 1
+
+        setattr(of, name, timed)
+        try:
+            yield
+        finally:
+            setattr(of, name, method)
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self.seconds.clear()
+        self.calls.clear()
+
+
+async def measure(nodes: int, pods: int, policies: int, folder: Path, taken: Taken) -> None:
+    """Place pods while a record is written."""
+    async with scheduled_sandbox([node(number) for number in range(nodes)], kubelet_seconds=None, record=folder) as on:
+        for number in range(policies):
+            await on.apply(policy(number))
+        users = Users(on.sandbox, on.api)
+        await users.create(pod(number, f"first-{number}") for number in range(50))
+        await users.until(lambda: users.settled("first-", placed=True), "the first pods")
+        taken.clear()
+        await users.create(pod(number, f"pod-{number}") for number in range(pods))
+        await users.until(lambda: users.settled("pod-", placed=True), "the pods")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.recording", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--pods", type=int, default=1000)
+    parser.add_argument("--policies", type=int, default=20)
+    given = parser.parse_args(arguments)
+    logging.getLogger("policysched").setLevel(logging.ERROR)
+    taken = Taken()
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        stack.enter_context(taken.timing(Recorder, "on_decision", "decisions, with their digests"))
+        stack.enter_context(taken.timing(Recorder, "_changed", "changes of the cluster"))
+        stack.enter_context(taken.timing(RecordWriter, "_take", "writing, in a thread of its own"))
+        asyncio.run(measure(given.nodes, given.pods, given.policies, Path(name), taken))
+        size = sum(path.stat().st_size for path in Path(name).iterdir())
+    rows = [
+        [what, f"{taken.calls[what] / given.pods:.1f}", f"{1e6 * seconds / given.pods:.0f}"]
+        for what, seconds in taken.seconds.items()
+    ]
+    title = f"Recording {given.pods:,} pods on {given.nodes:,} nodes with {given.policies} policies"
+    print_parts([plain_table(title, ("what", "a pod", "µs of the processor a pod"), rows, range(1, 3))])
+    print(f"the files have {size:,} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
