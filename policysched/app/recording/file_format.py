@@ -141,7 +141,7 @@ def _entries(path: Path, data: bytes, number: int, decoder: msgspec.msgpack.Deco
             end = begin + 4 + int.from_bytes(plain[begin : begin + 4])
             yield decoder.decode(plain[begin + 4 : end])
             begin = end
-    except (zlib.error, msgspec.MsgspecError) as error:
+    except (zlib.error, msgspec.MsgspecError, RecursionError) as error:
         raise BrokenRecordError(f"{path}: block {number} cannot be read: {error}", cut=False) from error
 
 

@@ -24,6 +24,8 @@ from policysched.errors import UsageError
 log = logging.getLogger(__name__)
 MOST_WAITING: Final = 1 << 16
 """How many entries may wait to be written."""
+LONGEST_WAIT: Final = 10.0
+"""How long the first of them may wait: objects can be large, and a disk that hangs takes none. Units: seconds."""
 BLOCK: Final = 256 * 1024
 """How large a block becomes before it is written. Units: bytes, not compressed."""
 WAIT: Final = 0.5
@@ -59,7 +61,7 @@ class RecordWriter:
         except OSError as error:
             raise UsageError(f"--record {folder}: {error.strerror}") from error
         self._folder, self._limit = folder, limit
-        self._buffer: deque[tuple[str, Entry]] = deque()
+        self._buffer: deque[tuple[float, str, Entry]] = deque()
         self._lost = 0
         self._gap = False
         """Whether entries are given up until the next snapshot, by the loop or by the thread."""
@@ -88,14 +90,22 @@ class RecordWriter:
 
     def put(self, name: str, entry: Entry) -> None:
         """Have an entry written, or give it up."""
+        now = time.monotonic()
         if name == BEGIN:
             self._gap = self._is_large = False
             self._lost = 0
-        elif self._gap or len(self._buffer) >= MOST_WAITING:
+        elif self._gap or self._is_full(now):
             self._gap = True
             self._lost += 1
             return
-        self._buffer.append((name, entry))
+        self._buffer.append((now, name, entry))
+
+    def _is_full(self, now: float) -> bool:
+        try:
+            waits_since = self._buffer[0][0]
+        except IndexError:  # the thread has taken the last one
+            return False
+        return len(self._buffer) >= MOST_WAITING or now - waits_since > LONGEST_WAIT
 
     def skip(self) -> None:
         """Record that something could not be recorded: a gap begins."""
@@ -111,7 +121,7 @@ class RecordWriter:
         while True:
             ends = self._closing.is_set()
             while self._buffer:
-                name, entry = self._buffer.popleft()
+                _, name, entry = self._buffer.popleft()
                 self._take(name, entry)
             self._do(self._flush)
             if ends:

@@ -58,7 +58,7 @@ class Walk:
             except BrokenRecordError as error:
                 self.found.remainder.append(str(error))
                 self.found.damaged |= not error.cut
-            except (msgspec.ValidationError, LookupError, TypeError, ValueError) as error:
+            except (msgspec.ValidationError, LookupError, TypeError, ValueError, RecursionError) as error:
                 self.found.remainder.append(f"{path}: an entry after decision {self._number:,} is malformed: {error}")
                 self.found.damaged = True
 

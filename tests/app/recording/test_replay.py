@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,39 @@ def test_entry_that_is_malformed_is_an_error(tmp_path: Path, entry: list[Any]) -
         BlockWriter(file).write([encoded(entry), encoded([END, 0])])
     with pytest.raises(UsageError, match="an entry after decision 0 is malformed"):
         replayed(path)
+
+
+def test_entry_that_is_nested_too_deep_is_an_error(tmp_path: Path) -> None:
+    path, deep = tmp_path / "a.record", b"\x91" * 200_000 + b"\xc0"
+    with path.open("wb") as file:
+        BlockWriter(file).write([len(deep).to_bytes(4) + deep, encoded([END, 0])])
+    with pytest.raises(UsageError, match="block 1 cannot be read"):
+        replayed(path)
+
+
+def test_a_disk_that_hangs_keeps_no_more_waiting_than_came_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lets_go, write = threading.Event(), BlockWriter.write
+
+    def held(self: BlockWriter, entries: list[bytes]) -> None:
+        lets_go.wait()
+        write(self, entries)
+
+    monkeypatch.setattr(BlockWriter, "write", held)
+    monkeypatch.setattr(writer, "LONGEST_WAIT", 0.05)
+    made = writer.RecordWriter(tmp_path, 1 << 20)
+    try:
+        made.put("begin", lambda: ["begin"])
+        made.put("taken", lambda: ["taken"])
+        made.put("taken", lambda: ["taken"])
+        time.sleep(0.1)
+        made.put("taken", lambda: ["taken"])
+        assert made.lost == 1
+        assert not made.wants_snapshot
+    finally:
+        lets_go.set()
+        made.close()
 
 
 async def test_what_was_given_up_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
