@@ -108,16 +108,16 @@ class SecureServer:
         """How many connections there were at once."""
 
     async def run(self) -> None:
-        """Serve until cancelled."""
+        """Serve until cancelled, or until the certificate cannot be looked at any more."""
         self._http = _Http(self._handle_once)
-        refresh = asyncio.create_task(self._refresh_for_ever())
         try:
-            await self._accept_for_ever()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._refresh_for_ever())
+                await self._accept_for_ever()
         finally:
-            refresh.cancel()
             for one in (open_now := [*self._connections]):
                 one.cancel()
-            await asyncio.gather(refresh, *open_now, return_exceptions=True)
+            await asyncio.gather(*open_now, return_exceptions=True)
 
     async def _handle_once(self, request: web.BaseRequest) -> web.StreamResponse:
         answer = await self._handle(request)

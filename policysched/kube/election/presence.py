@@ -99,6 +99,7 @@ class PresenceWatch:
             leave_within: How long giving the place up may take. Units: seconds.
         """
         running = asyncio.ensure_future(self.run())
+        running.add_done_callback(_tell_end)
         try:
             yield
         finally:
@@ -199,6 +200,12 @@ class PresenceWatch:
         if problem not in self._problems and len(self._problems) < PLACES:
             self._problems.add(problem)
             log.log(logging.WARNING if forbidden else logging.DEBUG, "%s; said once", problem)
+
+
+def _tell_end(running: asyncio.Future[None]) -> None:
+    """Log what ended the looking at others, if nobody did."""
+    if not running.cancelled() and (error := running.exception()) is not None:
+        log.error("other processes are not looked for any more, because that failed", exc_info=error)
 
 
 class _Metadata(msgspec.Struct, rename="camel"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import socket
 import ssl
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from policysched.app.serving import server
 from policysched.app.serving.options import ServingOptions
 from policysched.app.serving.thread import listen
 from policysched.errors import UsageError
-from tests.app.serving.ports import free_port, open_port
+from tests.app.serving.ports import free_port, hello, open_port
 from tests.app.serving.test_certificates import write_pair
 
 PATIENCE = 60.0
@@ -210,3 +211,21 @@ def test_port_that_is_taken_ends_the_start_unless_nobody_asked_for_it(caplog: py
         f"no metrics and health checks are served: 127.0.0.1:{number} cannot be had: Address already in use"
     ]
     assert listen(ServingOptions(port=0)) is None
+
+
+async def test_a_certificate_that_cannot_be_looked_at_ends_the_server_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "REFRESH", 0.01)
+
+    class Broken:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+
+        def refresh(self) -> None:
+            raise AttributeError("gone")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        with pytest.raises(ExceptionGroup) as raised:
+            await asyncio.wait_for(server.SecureServer(listener, Broken(), hello).run(), PATIENCE)
+    assert repr(raised.value.exceptions) == "(AttributeError('gone'),)"

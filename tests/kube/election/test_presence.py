@@ -215,3 +215,20 @@ async def test_places_are_leases_with_a_label(kube: Kube) -> None:
     assert second.body["metadata"]["resourceVersion"] == "9"
     await places.write(Place(3, "9"))
     assert "annotations" not in kube.server.asked[-1].body["metadata"]
+
+
+async def test_what_ends_the_looking_at_others_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    board = Board()
+    seen = presence(board, "a")
+
+    async def broken() -> list[Place]:
+        raise AttributeError("gone")
+
+    monkeypatch.setattr(board, "read", broken)
+    with pytest.raises(AttributeError):
+        async with seen.shown(1.0):
+            await asyncio.sleep(0.01)
+            assert "other processes are not looked for any more, because that failed" in caplog.text
+            assert "AttributeError: gone" in caplog.text
