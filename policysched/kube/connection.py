@@ -14,11 +14,13 @@ import asyncio
 import ipaddress
 import os
 import ssl
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypedDict
+from weakref import WeakSet
 
 import aiohttp
 import yaml
@@ -272,6 +274,14 @@ class Credentials:
     def __init__(self, configuration: Any, loader: Any | None) -> None:
         self.configuration = configuration
         self._loader = loader
+        with _LOCK:
+            _IN_USE.add(self)
+
+    @property
+    def files(self) -> frozenset[str]:
+        """The files that certificates and keys are read from."""
+        named = (self.configuration.ssl_ca_cert, self.configuration.cert_file, self.configuration.key_file)
+        return frozenset(str(one) for one in named if one)
 
     async def authorization(self) -> str | None:
         """Return the value of the Authorization header, after a look at what may have expired: a token, a file.
@@ -280,7 +290,7 @@ class Credentials:
             ConnectionProblemError: there are no credentials any more.
         """
         if self._loader is not None and _expires(self._loader):
-            await _load(self._loader, self.configuration)
+            await self._reload(self._loader)
         try:
             value = await self.configuration.get_api_key_with_prefix(TOKEN)
         except (ConfigException, OSError) as error:
@@ -313,7 +323,34 @@ class Credentials:
         if self._loader is not None:
             # The loader keeps an exec plugin's answer until then, and the server has just said that it is wrong.
             vars(self._loader).pop(EXEC_EXPIRY, None)
-            await _load(self._loader, self.configuration)
+            await self._reload(self._loader)
+
+    async def _reload(self, loader: Any) -> None:
+        before = self.files
+        try:
+            await _load(loader, self.configuration)
+        finally:
+            _remove_unused(before - self.files)
+
+
+_LOCK = threading.Lock()
+_IN_USE: WeakSet[Credentials] = WeakSet()
+"""Of all threads."""
+
+
+def _remove_unused(files: Collection[str]) -> None:
+    """Remove files that the loader wrote for certificates and keys which nobody uses any more.
+
+    It keeps them until the process ends, also the keys of certificates that were renewed long ago, and those of equal
+    content once.
+    """
+    written: dict[str, str] = _LOADERS.kube_config._temp_files
+    with _LOCK:
+        unused = set(files).difference(*(one.files for one in _IN_USE))
+        for content, name in tuple(written.items()):
+            if name in unused:
+                del written[content]
+                Path(name).unlink(missing_ok=True)
 
 
 async def find_credentials(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from aiohttp import web
 
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
-from policysched.kube.connection import RENEW_AGAIN, RENEWAL, Connection
+from policysched.kube.connection import RENEW_AGAIN, RENEWAL, Connection, find_credentials
 from policysched.kube.transport import Transport
 from tests.controlplane.certificates import Authority
 from tests.kube.fake_server import Ticking, status
@@ -177,3 +178,25 @@ async def test_certificate_without_its_key_leaves_the_one_before_in_use(guarded:
     guarded.holds = "new"
     assert [await ask("POST"), await ask("GET")] == [200, 200]
     await connection.close()
+
+
+async def test_files_of_certificates_go_when_the_last_one_who_uses_them_has_others(
+    guarded: Guarded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = tmp_path / "written"
+    written.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(written))
+    config = guarded.config(guarded.exec_user())
+    first, second = await find_credentials(config), await find_credentials(config)
+    assert first.files == second.files
+    old = first.certificate()
+    for name in ("new", "old", "new"):
+        guarded.plugin_gives(name)
+        await first.renew()
+        assert second.certificate() == old
+        assert {str(one) for one in written.iterdir()} == {
+            one for one in first.files | second.files if one.startswith(str(written))
+        }
+    await second.renew()
+    assert second.certificate() == first.certificate() != old
+    assert len(list(written.iterdir())) == 2  # a certificate and its key
