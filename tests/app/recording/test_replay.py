@@ -275,3 +275,31 @@ async def test_another_process_elsewhere_replays_without_a_difference(tmp_path: 
         told = json.loads(done.stdout)
         assert (done.returncode, told["differences"], told["remainder"]) == (0, [], [])
         assert told["last"] == life.recorder.decisions
+
+
+def test_replay_that_is_interrupted_tells_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = replay._Comparing._decide
+
+    def interrupted(self: Any, told: Any) -> None:
+        if told.number == 7:
+            raise KeyboardInterrupt
+        looked(self, told)
+
+    monkeypatch.setattr(replay._Comparing, "_decide", interrupted)
+    found = replayed(EXAMPLE)
+    assert (found.decisions, found.interrupted) == (6, True)
+    assert found.summary == "decisions 1–6 equal; interrupted"
+
+
+def test_replay_with_a_policy_that_is_interrupted_tells_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def tell(done: int) -> None:
+        seen.append(done)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("policysched.app.replay.what_if.TELL_EVERY", 5)
+    told = what_if([EXAMPLE], policies=[policy("off", **requiring("false"))], plugins=NO_PLUGINS, progress=tell)
+    assert (seen, told.interrupted) == ([5], True)
+    assert told.changes
+    assert told.summary.endswith("; interrupted")
