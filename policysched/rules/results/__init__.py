@@ -2,5 +2,6 @@
 
 Comes in: compiled rules, their inputs and dependencies. Goes out: codes of filters and scores by policy and row.
 `rule_results` is what one rule says, and what is the same for all pod classes; `matrix` the policies of a profile for
-one pod class; `normalized` the scores of a policy that looks at the feasible nodes together.
+one pod class; `normalized` the scores of a policy that looks at the feasible nodes together. `remembered`
+answers for rows and pod classes that agree in what a rule reads.
 """

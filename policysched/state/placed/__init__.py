@@ -1,6 +1,7 @@
 """Placed pods: where they are, what they take, and what rules about other pods read of them.
 
 Comes in: pods on nodes. Goes out: counts per row of the pods that a selector means (`counters`), kept up to date by
-each placement; pods that such rules cannot tell apart share a signature. `existing_terms` are the affinity terms of
-placed pods, found by the pods that they mean (`selector_index`).
+each placement; pods that such rules cannot tell apart share a signature. `signature_values` finds signatures by a value
+that a counter asks for. `existing_terms` are the affinity terms of placed pods, found by the pods that they mean
+(`selector_index`).
 """
