@@ -338,9 +338,10 @@ class DeviceSearch:
         else:
             self._shares.pop(device, None)
         self._taking[ask.claim] &= ~(1 << device)
-        self._taken = 0
-        for bits in self._taking:
-            self._taken |= bits
+        self._taken &= ~(1 << device)
+        if self._plans.asks_for_admin:  # another claim may have it, too
+            for bits in self._taking:
+                self._taken |= bits
         self._unconstrain(ask, len(self._constraints[ask.claim]))
         if undo.is_counted:
             self._count_back(device)

@@ -140,3 +140,33 @@ def test_a_selector_that_is_stopped_takes_the_steps_of_the_question(text: str) -
     [one] = kept(made)
     assert len(one._known[0]) <= 2
     assert names(allocate(made, claim(request(4)), row=3)) == [["d0", "d1", "d2", "d3"]]
+
+
+def test_attributes_that_no_device_has_take_no_column() -> None:
+    made = told_apart()
+    Allocator(made, [asking(f'{SERIAL} == "n000-1"')]).answers()
+    before = len(made.columns._by_name)
+    for number in range(20):
+        found = Allocator(made, [asking(f'device.attributes["x"].?a{number}.orValue(1) == 1')]).answers()
+        assert found.codes[0] == AllocationAnswer.YES
+    assert len(made.columns._by_name) == before
+
+
+def test_an_attribute_that_devices_get_later_is_read_then() -> None:
+    made, wanting = told_apart(), [asking(f'"later" in device.attributes["{DRIVER}"]')]
+    assert set(Allocator(made, wanting).answers().codes[: len(NODES)].tolist()) == {AllocationAnswer.NO}
+    for text in ("x", "y"):
+        made.set_slice(slice_of("n000", [device("d0", attributes={"later": {"string": text}})]))
+        codes = Allocator(made, wanting).answers().codes
+        assert (codes[0], codes[1]) == (AllocationAnswer.YES, AllocationAnswer.NO)
+    made.set_slice(slice_of("n000", devices(1)))
+    assert Allocator(made, wanting).answers().codes[0] == AllocationAnswer.NO
+    assert "later" not in made.columns._by_name
+
+
+def test_slices_that_change_their_size_use_rows_again() -> None:
+    made = tables()
+    for size in (*range(1, 129), *range(128, 0, -1)):
+        for node in NODES[:5]:
+            made.set_slice(slice_of(node, devices(size)))
+    assert made.columns.size <= 2 * 255 * 5

@@ -9,6 +9,7 @@ Shapes: one element a row; a slice's devices have consecutive rows, which are re
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -119,7 +120,7 @@ class DeviceColumns:
 
     def __init__(self) -> None:
         self.size = 0
-        """How many rows were ever in use at once, in sum of all sizes of slices."""
+        """How many rows were ever in use at once, in sum of all sizes of slices; these are powers of two."""
         self.freed = FreedRows()
         self._traits: _Interner[DeviceTraits] = _Interner()
         self._values: _Interner[DeviceAttribute] = _Interner()
@@ -133,6 +134,8 @@ class DeviceColumns:
         """Whether shares of a device consume anything; of those that some node sees."""
         self._by_name: dict[str, Codes] = {}
         self._everything: Codes | None = None
+        self._devices_with: Counter[str] = Counter()
+        """How many devices have an attribute; only these can have a column, because claims may name any."""
         self._free: dict[int, list[int]] = {}
 
     def add(self, driver: str, devices: Sequence[SliceDevice]) -> int:
@@ -160,12 +163,13 @@ class DeviceColumns:
         for row in range(start, start + count):
             for code in self._attributes[row].values():
                 self._values.drop(code)
+            self._uncount(self._attributes[row])
             self._traits.drop(int(self._traits_of[row]))
             self._attributes[row] = {}
         for column in self._by_name.values():
             column[start : start + count] = ABSENT
         self.freed.add(start, start + count)
-        self._free.setdefault(count, []).append(start)
+        self._free.setdefault(_room_for(count), []).append(start)
 
     def traits(self, code: int) -> DeviceTraits:
         """Return the traits of a code."""
@@ -189,10 +193,21 @@ class DeviceColumns:
 
         Shapes: rows (R,) -> as many arrays (R,) as it takes; the first is of the traits.
         """
-        columns = [self._all_attributes()] if names is None else [self._column(name) for name in names]
-        return [self._traits_of[rows], *(column[rows] for column in columns)]
+        if names is None:
+            return [self._traits_of[rows], self._all_attributes()[rows]]
+        nothing = np.zeros(len(rows), np.int32)
+        columns = (self._column(name)[rows] if name in self._devices_with else nothing for name in names)
+        return [self._traits_of[rows], *columns]
+
+    def _uncount(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._devices_with[name] -= 1
+            if not self._devices_with[name]:
+                del self._devices_with[name]
+                self._by_name.pop(name, None)
 
     def _write(self, row: int, codes: Mapping[str, int]) -> None:
+        self._devices_with.update(codes.keys())
         for name, code in codes.items():
             column = self._by_name.get(name)
             if column is not None:
@@ -210,11 +225,12 @@ class DeviceColumns:
         return key, _traits(driver, device, trouble) if known is None else self._traits.value(known)
 
     def _place(self, count: int) -> int:
-        free = self._free.get(count)
+        room = _room_for(count)
+        free = self._free.get(room)
         if free:
             return free.pop()
-        start, self.size = self.size, self.size + count
-        self._attributes += [{}] * count
+        start, self.size = self.size, self.size + room
+        self._attributes += [{}] * room
         if self.size > len(self._traits_of):
             self._traits_of = _grown(self._traits_of, self.size)
             more = np.zeros(len(self._traits_of) - len(self.used), np.bool_)
@@ -246,6 +262,11 @@ class DeviceColumns:
             found = self._contents[key] = self._next_content
             self._next_content += 1
         return found
+
+
+def _room_for(count: int) -> int:
+    """Return how many rows a slice gets: a power of two, so that slices of other sizes can use them after it."""
+    return 1 << (count - 1).bit_length() if count else 0
 
 
 def _grown(column: Codes, size: int) -> Codes:

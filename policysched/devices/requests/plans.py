@@ -128,6 +128,7 @@ class Plans:
         asks = [ask for claim in self.claims for ask in claim.asks()]
         constraints = [one for claim in self.claims for one, _ in claim.constraints]
         self.asks_for_all = any(one.is_all for one in asks)
+        self.asks_for_admin = any(one.is_admin for one in asks)
         self.is_simple = not constraints and not any(one.is_all or one.is_admin or one.alternative for one in asks)
         """Whether it takes nothing but enough devices of each kind."""
         self.is_regular = not any(one.is_all or one.is_admin for one in asks) and all(
