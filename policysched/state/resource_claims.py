@@ -56,7 +56,9 @@ class ResourceClaims:
         """Return the claim that was made earlier for a pod's extended resources."""
         for key in self._owned.get(pod.metadata.uid, ()):
             claim = self._known[key]
-            if any(_is_owner(one, pod) for one in claim.metadata.owner_references):
+            if claim.metadata.namespace == pod.metadata.namespace and any(
+                _is_owner(one, pod) for one in claim.metadata.owner_references
+            ):
                 return claim
         return None
 

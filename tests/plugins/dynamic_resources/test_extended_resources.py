@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from policysched.framework import Cluster
 from policysched.model.objects import Container, Pod, ResourceRequirements
@@ -105,6 +106,17 @@ def test_the_claim_of_a_pod_is_made_in_memory_or_is_the_one_of_an_earlier_attemp
     found = extended_requests(of, around)
     assert found is not None
     assert found.claim.metadata.name == IN_MEMORY
+
+
+def test_a_claim_of_another_namespace_is_not_the_special_one_of_a_pod() -> None:
+    of = wanting(gpu=1)
+    foreign = claim("p-extended-resources-x", owner=of)
+    foreign.metadata.annotations[EXTENDED_RESOURCE_CLAIM] = "true"
+    foreign = replace(foreign, metadata=replace(foreign.metadata, namespace="elsewhere"))
+    found = extended_requests(of, world(gpu_class(extended_resource_name=GPU), foreign))
+    assert found is not None
+    assert found.claim.metadata.name == IN_MEMORY
+    assert not found.is_stale
 
 
 @pytest.mark.parametrize("classes", [1, 40])
