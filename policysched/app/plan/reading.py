@@ -14,6 +14,7 @@ from policysched.model.decode import ObjectError
 from policysched.model.defaults import priority_classes
 from policysched.model.kinds import FINISHED, NODES, PODS, POLICIES, fill, kind_of
 from policysched.model.objects import Metadata, Namespace, Pod
+from policysched.model.policy import decode_policy
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources
 
@@ -94,6 +95,7 @@ def read_objects(objects: Iterable[Object]) -> ClusterObjects:
         kind = kind_of(raw)
         try:
             if kind is POLICIES:
+                decode_policy(raw)  # one of another shape is left out
                 made.policies.append(raw)
             elif kind is PODS:
                 pod, resources = saved.read(raw)

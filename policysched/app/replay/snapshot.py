@@ -16,7 +16,7 @@ from policysched.app.recording import entries
 from policysched.model.decode import ObjectError
 from policysched.model.defaults import priority_classes
 from policysched.model.kinds import POLICIES, fill, kind_of
-from policysched.model.policy import LAST_GOOD, Policy
+from policysched.model.policy import LAST_GOOD, Policy, decode_policy
 
 Object = Mapping[str, Any]
 
@@ -28,16 +28,16 @@ def snapshot(objects: Iterable[Object]) -> tuple[dict[str, Any], list[str]]:
         objects: The objects of a cluster, as its API server gives them.
     """
     given = [*objects]
-    policies = [one for one in given if kind_of(one) is POLICIES]
+    items, broken, classes = [], [], priority_classes(given)
+    policies = [one for one in given if kind_of(one) is POLICIES and _reads(one)]
     compiled, _, _ = compile_policies(decode_policies(policies, ()))
     kept = entries.annotations_read(compiled, ())
-    items, broken, classes = [], [], priority_classes(given)
     for raw in given:
         kind = kind_of(raw)
         if kind is None:
             continue
         try:
-            read = kind.decode(fill(raw, classes))
+            read = decode_policy(raw) if kind is POLICIES else kind.decode(fill(raw, classes))
         except ObjectError as error:
             broken.append(str(error))
             continue
@@ -50,3 +50,11 @@ def snapshot(objects: Iterable[Object]) -> tuple[dict[str, Any], list[str]]:
             read = entries.written(read, kept)[1]
         items.append({"apiVersion": kind.api_version, "kind": kind.kind, **msgspec.to_builtins(read)})
     return {"apiVersion": "v1", "kind": "List", "items": items}, broken
+
+
+def _reads(policy: Object) -> bool:
+    try:
+        decode_policy(policy)
+    except ObjectError:
+        return False
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,8 +58,10 @@ def _write(made: dict[str, Any], output: str) -> None:
             file.write(_encoded(made, path))
         beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise UsageError(f"--output {output}: {error.strerror}") from error
+    finally:
+        with suppress(OSError):  # there is none any more where all is written
+            beside.unlink(missing_ok=True)
 
 
 def _encoded(made: dict[str, Any], path: Path) -> bytes:

@@ -154,3 +154,31 @@ def test_record_of_before_an_annotation_was_read_by_default_is_replayed_with_pol
     assert (done.code, done.problem) == (
         2, "error: the record does not keep what the policies read: the annotation x\n"
     )  # fmt: skip
+
+
+def test_policy_of_another_shape_is_left_out_and_named(command: Command, write: Write) -> None:
+    shapeless = {**policy("shapeless"), "spec": 3}
+    write("odd.yaml", f"{GOOD}\n---\n{yaml.dump(shapeless)}")
+    write("keep.yaml", yaml.dump(KEEP))
+    done = command("plan", "--cluster", "odd.yaml", "--policy", "keep.yaml")
+    assert done.code == 1
+    assert done.problem.startswith("error[E0001]: expected an object, got a whole number\n")
+    assert "shapeless" in done.out.partition("Left out on both sides")[2]
+    done = command("record", "--cluster", "odd.yaml", "-o", "out.yaml")
+    assert done.code == 1
+    assert done.problem.startswith("left out: ")
+    assert "shapeless" in done.problem
+    assert command("plan", "--cluster", "out.yaml", "--policy", "keep.yaml").code == 1
+
+
+@pytest.mark.usefixtures("files")
+def test_record_that_is_interrupted_leaves_no_file(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> bytes:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("policysched.cli.commands.record._encoded", interrupted)
+    before = {*tmp_path.iterdir()}
+    assert command("record", "--cluster", "good.yaml", "-o", "out.yaml").code == 130
+    assert {*tmp_path.iterdir()} == before
