@@ -177,9 +177,9 @@ class Crowd:
             taken: set[tuple[str, int]] = set()
             for pod in pods:
                 for container in _containers(pod):
-                    if not taken.isdisjoint(_ports(container)):
+                    if not taken.isdisjoint(_ports(pod, container)):
                         del container["ports"]
-                taken.update(port for container in _containers(pod) for port in _ports(container))
+                taken.update(port for container in _containers(pod) for port in _ports(pod, container))
 
     def rank(self) -> None:
         """Give every pod a priority and a start time; some are about to go."""
@@ -329,9 +329,13 @@ def _containers(pod: Thing) -> list[Thing]:
     return [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]
 
 
-def _ports(container: Thing) -> list[tuple[str, int]]:
-    ports = container.get("ports", ())
-    return [(port.get("protocol", "TCP"), port["hostPort"]) for port in ports if port.get("hostPort")]
+def _ports(pod: Thing, container: Thing) -> list[tuple[str, int]]:
+    """Return the host ports of a container: on its host's network all that it has are ones."""
+    shared = pod["spec"].get("hostNetwork", False)
+    ports = (
+        (port, port.get("hostPort") or (port["containerPort"] if shared else 0)) for port in container.get("ports", ())
+    )
+    return [(port.get("protocol", "TCP"), number) for port, number in ports if number]
 
 
 def _first(pod: Thing) -> Thing:
