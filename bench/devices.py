@@ -1,7 +1,7 @@
-"""How long the allocator takes, without network, queue and other plugins: claims placed one by one on all nodes.
+"""How long pods with resource claims take: whole decisions with Reserve, and the allocator alone.
 
 Every node has a slice of ten devices, each with a serial number of its own; all nodes are evaluated every time. The
-times are those of the processor. Prints a table, or JSON with `--json`.
+times are those of the processor. Prints tables, or JSON with `--json`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import msgspec
@@ -19,70 +21,24 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from bench import device_decisions
+from bench.device_workloads import DEVICES, DRIVER, claim, device, device_class, selected, slices
 from policysched.devices import AllocationAnswer, Allocator, DeviceTables
 from policysched.model.decode import decode
-from policysched.model.objects import DeviceClass, ResourceClaim, ResourceSlice
+from policysched.model.objects import ResourceClaim, ResourceSlice
 
-DRIVER = "gpu.example.com"
-DEVICES = 10
-LARGE = f'device.attributes["{DRIVER}"].model == "large"'
-SELECTOR = f'{LARGE} && device.capacity["{DRIVER}"].memory.isGreaterThan(quantity("8Gi"))'
-FIGURES = ("first", "median", "worst", "bytes")
-Request = Mapping[str, Any]
-
-
-def device(node: int, place: int) -> dict[str, Any]:
-    """Make a device: of ten attributes one is its own."""
-    attributes: dict[str, Any] = {f"a{one}": {"string": f"value-{one}"} for one in range(5)}
-    attributes |= {
-        "serial": {"string": f"{node:08x}-{place:08x}"},
-        "model": {"string": "large" if place % 2 else "small"},
-        "numa": {"int": place // 5},
-        "driverVersion": {"version": "1.2.3"},
-        "ecc": {"bool": True},
-    }
-    return {"name": f"gpu-{place}", "attributes": attributes, "capacity": {"memory": {"value": "16Gi"}}}
-
-
-def partitions(node: int) -> list[dict[str, Any]]:
-    """Make the partitions of a node: eight of different sizes that share ten counters' worth."""
-    return [
-        device(node, place) | {"consumesCounters": [{"counterSet": "set", "counters": {"c": {"value": str(size)}}}]}
-        for place, size in enumerate((6, 5, 4, 4, 3, 3, 2, 2))
-    ]
-
-
-def slices(node: int, *, partitioned: bool) -> list[ResourceSlice]:
-    """Make the slices of a node."""
-    parts = partitions(node) if partitioned else [device(node, place) for place in range(DEVICES)]
-    made = [{"devices": parts}]
-    if partitioned:
-        made.append({"sharedCounters": [{"name": "set", "counters": {"c": {"value": "10"}}}]})
-    pool = {"name": f"node-{node}", "generation": 1, "resourceSliceCount": len(made)}
-    head = {"driver": DRIVER, "nodeName": f"node-{node}", "pool": pool}
-    return [
-        decode(ResourceSlice, "ResourceSlice", {"metadata": {"name": f"s{node}-{place}"}, "spec": head | one})
-        for place, one in enumerate(made)
-    ]
+FIGURES = ("first", "lowest", "median", "worst", "bytes")
 
 
 def cluster(nodes: int, *, partitioned: bool = False) -> DeviceTables:
     """Make a cluster with one class of all devices."""
     tables = DeviceTables()
-    spec = {"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]}
-    tables.set_class(decode(DeviceClass, "DeviceClass", {"metadata": {"name": "gpu"}, "spec": spec}))
+    tables.set_class(device_class())
     for node in range(nodes):
         tables.set_node(node, f"node-{node}", {"kubernetes.io/hostname": f"node-{node}"})
         for one in slices(node, partitioned=partitioned):
             tables.set_slice(one)
     return tables
-
-
-def claim(name: str, *requests: Request, **devices: Any) -> ResourceClaim:
-    """Make a claim."""
-    asked = [{"name": f"r{place}", "exactly": {"deviceClassName": "gpu"} | one} for place, one in enumerate(requests)]
-    spec = {"devices": {"requests": asked} | devices}
-    return decode(ResourceClaim, "ResourceClaim", {"metadata": {"name": name, "uid": name}, "spec": spec})
 
 
 def timed(action: Callable[..., object], *arguments: Any) -> float:
@@ -102,11 +58,6 @@ def place(tables: DeviceTables, make: Callable[[int], ResourceClaim], number: in
     if found is None:
         raise SystemExit("a claim of the benchmark found no node")
     tables.allocated.assume(one.metadata.uid, found[0])
-
-
-def selected(count: int = 1) -> Request:
-    """Return a request for devices that a selector chooses."""
-    return {"count": count, "selectors": [{"cel": {"expression": SELECTOR}}]}
 
 
 MAKERS: dict[str, Callable[[int], ResourceClaim]] = {
@@ -175,25 +126,39 @@ def memory(nodes: int) -> float:
     return taken / (nodes * DEVICES)
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--decisions", type=int, default=300)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    figures = measure(options.nodes, options.decisions)
-    if options.json:
-        print(msgspec.json.encode(figures).decode())
-        return
-    table = Table(title=f"{options.nodes} nodes, µs")
+def measured(nodes: int, decisions: int) -> dict[str, Any]:
+    """Measure whole decisions, then the allocator alone."""
+    whole = device_decisions.measure(nodes, decisions)
+    return {"nodes": nodes, "decisions": whole, "allocator": measure(nodes, decisions)}
+
+
+def show(title: str, figures: Mapping[str, Mapping[str, float]]) -> None:
+    """Print a table."""
+    table = Table(title=title)
     for column in ("", *FIGURES):
         table.add_column(column, justify="left" if not column else "right")
     for name, values in figures.items():
-        table.add_row(
-            name, *(f"{values[one]:,.0f}" if one in values else "" for one in ("first", "median", "worst", "bytes"))
-        )
+        table.add_row(name, *(f"{values[one]:,.0f}" if one in values else "" for one in FIGURES))
     Console().print(table)
+
+
+def main() -> None:
+    """Measure each size in a process of its own, so that the first pod imports what it needs, and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, nargs="*", default=[500, 5000])
+    parser.add_argument("--decisions", type=int, default=300)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    found = []
+    for nodes in options.nodes:
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            found.append(pool.submit(measured, nodes, options.decisions).result())
+    if options.json:
+        print(msgspec.json.encode(found).decode())
+        return
+    for one in found:
+        show(f"{one['nodes']:,} nodes: decision and Reserve, µs", one["decisions"])
+        show(f"{one['nodes']:,} nodes: the allocator alone, µs", one["allocator"])
 
 
 if __name__ == "__main__":

@@ -2,15 +2,22 @@
 
 Comes in: resource slices, device classes, nodes and allocated claims, one change at a time. Goes out: on which nodes
 the claims of a pod can be allocated, why not on others in kube-scheduler's words, and the allocations on one node. It
-knows neither pods nor how anything is watched or written.
+knows neither pods nor how anything is watched or written. What is here is imported with the first name that somebody
+takes: clusters without devices need none of it.
 """
 
-from policysched.devices.allocator import AllocationAnswers, Allocator
-from policysched.devices.errors import AllocationError, AllocationTimeoutError, NodeAllocationError
-from policysched.devices.inventory.allocated import AllocatedState
-from policysched.devices.inventory.tables import DeviceTables
-from policysched.devices.refusals import Refusals
-from policysched.devices.search import AllocationAnswer
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from policysched.devices.allocator import AllocationAnswers, Allocator, compile_class
+    from policysched.devices.errors import AllocationError, AllocationTimeoutError, NodeAllocationError
+    from policysched.devices.inventory.allocated import AllocatedState
+    from policysched.devices.inventory.tables import DeviceTables
+    from policysched.devices.refusals import Refusals
+    from policysched.devices.search import AllocationAnswer
 
 __all__ = [
     "AllocatedState",
@@ -22,4 +29,30 @@ __all__ = [
     "DeviceTables",
     "NodeAllocationError",
     "Refusals",
+    "compile_class",
 ]
+_MODULES: Final = {
+    "AllocatedState": "inventory.allocated",
+    "AllocationAnswer": "search",
+    "AllocationAnswers": "allocator",
+    "AllocationError": "errors",
+    "AllocationTimeoutError": "errors",
+    "Allocator": "allocator",
+    "DeviceTables": "inventory.tables",
+    "NodeAllocationError": "errors",
+    "Refusals": "refusals",
+    "compile_class": "allocator",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module of a name.
+
+    Raises:
+        AttributeError: there is no such name here.
+    """
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+    return found

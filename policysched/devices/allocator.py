@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -20,7 +21,7 @@ from policysched.devices.requests.requirements import compile_ahead
 from policysched.devices.results import ResultMaker
 from policysched.devices.search import AllocationAnswer, Outcome
 from policysched.devices.steps import OutOfStepsError, Steps
-from policysched.model.objects import AllocationResult, ResourceClaim
+from policysched.model.objects import AllocationResult, DeviceClass, ResourceClaim
 
 STEPS: Final = 50_000
 """How many steps one question may take: about as many microseconds."""
@@ -32,18 +33,34 @@ TIMED_OUT: Final = "timed out trying to allocate devices"
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
+def compile_class(device_class: DeviceClass) -> None:
+    """Compile the selectors of a class before the first claim names it: what reads CEL is imported with the first."""
+    texts = (one.cel.expression for one in device_class.spec.selectors if one.cel is not None)
+    with suppress(OutOfStepsError):
+        compile_ahead(texts, Steps(STEPS))
+
+
 class AllocationAnswers:
     """What the allocator says of all nodes.
 
     Attributes:
         codes: An `AllocationAnswer` for each row; what it says of rows without a node means nothing. It is not to be
             changed, and is overwritten when the same claims, or others of equal specs, are asked about again.
+        revision: A number that is another one whenever any code is.
     """
 
     def __init__(self, allocator: Allocator, prepared: PreparedClaims) -> None:
         self._allocator = allocator
         self._prepared = prepared
         self.codes: NDArray[np.int8] = prepared.codes
+        self.revision = prepared.revision
+
+    def on_rows(self, size: int) -> NDArray[np.int8]:
+        """Return the codes of the first rows; NO for those that never had a node. Shapes: (N,)."""
+        codes = self.codes
+        if codes.size < size:
+            codes = np.concatenate((codes, np.full(size - codes.size, AllocationAnswer.NO, np.int8)))
+        return codes[:size]
 
     def error(self, row: int) -> AllocationError | None:
         """Return the error of a row that has one."""
@@ -74,6 +91,10 @@ class Allocator:
         self._tables = tables
         self._steps = steps
         self._key = _ENCODER.encode([one.spec for one in claims])
+        self._known: tuple[int, PreparedClaims] | None = None
+        """What is known of claims of these specs, and at which revision of the tables it was looked up."""
+        self._spent_at = -1
+        """The revision of the tables at which `shared_key` took what steps the next question may take."""
 
     def answers(self) -> AllocationAnswers:
         """Ask about all nodes.
@@ -83,9 +104,34 @@ class Allocator:
         Raises:
             AllocationTimeoutError: the selectors of the claims are longer than can be compiled at once.
         """
+        revision = self._tables.revision
+        is_spent, self._spent_at = self._spent_at == revision, -1
+        if is_spent and (self._known is None or self._known[0] != revision):
+            raise AllocationTimeoutError(TIMED_OUT)
         prepared = self._prepared()
-        prepared.refresh(self._steps)
+        if not is_spent:
+            prepared.refresh(self._steps)
         return AllocationAnswers(self, prepared)
+
+    @property
+    def shared_key(self) -> bytes | None:
+        """What claims have in common that get the same codes on all nodes.
+
+        None where that is not all there is to say: errors name claims, and alternatives are chosen node by node. Then
+        `answers` says what was found out here, once.
+        """
+        try:
+            prepared = self._prepared()
+        except AllocationTimeoutError:
+            self._spent_at = self._tables.revision
+            return None
+        if prepared.has_alternatives:
+            return None
+        prepared.refresh(self._steps)
+        if not prepared.has_failures:
+            return self._key
+        self._spent_at = self._tables.revision
+        return None
 
     def allocate(self, row: int, new_share_id: Callable[[], str]) -> list[AllocationResult] | None:
         """Return what each claim would get on a node, in their order, None where they cannot all be allocated.
@@ -153,6 +199,9 @@ class Allocator:
         Raises:
             AllocationTimeoutError: their selectors are longer than can be compiled at once; some more are now.
         """
+        revision = self._tables.revision
+        if self._known is not None and self._known[0] == revision:
+            return self._known[1]
         kept = self._tables.prepared
         found = kept.pop(self._key, None)
         if not isinstance(found, PreparedClaims) or not found.is_current:
@@ -163,6 +212,7 @@ class Allocator:
             found = PreparedClaims(self._tables, self.claims)
             _make_room(kept)
         kept[self._key] = found
+        self._known = revision, found
         return found
 
 

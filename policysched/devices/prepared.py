@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.devices.inventory.batch import GroupBatch
-from policysched.devices.inventory.columns import Codes
+from policysched.devices.inventory.columns import NOBODY, Codes
 from policysched.devices.inventory.pools import NodeGroup, PoolView, SeenPool
 from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.refusals import Refusals, refusals_of
@@ -35,6 +35,8 @@ _INVALID_POOLS: Final = Outcome(AllocationAnswer.INVALID_POOLS)
 _OUT_OF_STEPS: Final = Outcome(AllocationAnswer.TIMEOUT)
 _MOST_REMEMBERED: Final = 20_000
 """How many answers and shapes are remembered."""
+_MOST_VIEWS: Final = 8_000
+"""Of how many views, some of them perhaps gone, it is remembered which kinds of devices they have."""
 _FEW_CLAIMS: Final = 3
 """For so many claims the frames that there are suffice."""
 _FRAMES_A_DEVICE: Final = 6
@@ -45,6 +47,7 @@ _UNANSWERED: Final = -1
 _BYTES_A_KIND: Final = 600
 _BYTES_A_VERDICT: Final = 300
 _BYTES_AN_ANSWER: Final = 1500
+_BYTES_A_VIEW: Final = 300
 _BYTES_A_CHARACTER: Final = 100
 """What the program of a selector takes for each character of its text."""
 _STEPS_A_GROUP: Final = 16
@@ -67,13 +70,32 @@ class PreparedClaims:
         self._known: list[dict[int, Suitability]] = [{} for _ in self.plans.requirements]
         self._wanted = self._wanted_by_requirement()
         self._shapes: dict[bytes, ViewShape] = {}
+        self._by_view: dict[PoolView, bytes] = {}
         self._outcomes: dict[Hashable, Outcome] = {}
         self._waiting: dict[NodeGroup, None] = {}
         self._place = -1
+        self._caught_up = -1
+        """The revision of the tables that was caught up with."""
         self._trouble = self._trouble_now()
         self._details: dict[int, Outcome] = {}
         self.codes: NDArray[np.int8] = np.zeros(0, np.int8)
         """An `AllocationAnswer` for each row."""
+        self.revision = 0
+        """A number that no other codes have had, of whatever claims."""
+        self._renew()
+        self.has_alternatives = any(one.has_alternatives for claim in self.plans.claims for one in claim.requests)
+        self._failures = -1, False
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether the code of any row is ERROR or TIMEOUT."""
+        if self._failures[0] != self.revision:
+            self._failures = self.revision, bool((self.codes > AllocationAnswer.INVALID_POOLS).any())
+        return self._failures[1]
+
+    def _renew(self) -> None:
+        self._tables.answered += 1
+        self.revision = self._tables.answered
 
     def outcome(self, row: int) -> Outcome:
         """Return the outcome of a row; it need not name devices."""
@@ -91,6 +113,8 @@ class PreparedClaims:
         left = Steps(steps + _STEPS_A_GROUP * len(self._waiting))
         try:
             if len(self._waiting) > _MANY and self._sees_groups_alone:
+                self._answer_single_nodes(left)
+            if len(self._waiting) > _MANY and self._sees_groups_alone:
                 self._answer_many(self._tables.batch(), left)
             for group in list(self._waiting):
                 outcome = self._answer(group, left)
@@ -106,6 +130,7 @@ class PreparedClaims:
         nodes, devices, kinds = len(self.codes), self._tables.columns.size, len(self._kinds.kinds)
         of_kinds = kinds * (_BYTES_A_KIND + _BYTES_A_VERDICT * len(self._known))
         of_answers = (len(self._outcomes) + len(self._shapes) + len(self._details)) * _BYTES_AN_ANSWER
+        of_answers += len(self._by_view) * _BYTES_A_VIEW
         return nodes + 4 * devices + of_kinds + of_answers + _BYTES_A_CHARACTER * self._characters
 
     @property
@@ -142,12 +167,16 @@ class PreparedClaims:
 
     def _catch_up(self) -> None:
         tables = self._tables
+        if self._caught_up == tables.revision:
+            return
+        self._caught_up = tables.revision
         tables.refresh()
         self._kinds.refresh()
         if tables.row_count > len(self.codes):
             grown = np.full(max(tables.row_count, 2 * len(self.codes)), AllocationAnswer.NO, np.int8)
             grown[: len(self.codes)] = self.codes
             self.codes = grown
+            self._renew()
         trouble = self._trouble_now()
         moved = None if self._place < 0 or trouble != self._trouble else tables.moved_since(self._place)
         self._place, self._trouble = tables.end, trouble
@@ -177,14 +206,39 @@ class PreparedClaims:
         return group.pools if first is None else sorted((*group.pools, first), key=lambda one: one.view.order)
 
     def _note(self, group: NodeGroup, outcome: Outcome) -> None:
+        answer, has_details = int(outcome.answer), outcome.has_details
         for row in group.rows:
-            self.codes[row] = outcome.answer
-            if outcome.has_details:
+            if self.codes[row] != answer:
+                self.codes[row] = answer
+                self._renew()
+            if has_details:
                 self._details[row] = outcome
             elif self._details:
                 self._details.pop(row, None)
 
     # Many nodes at once
+
+    def _answer_single_nodes(self, steps: Steps) -> None:
+        """Answer by counting all nodes that see devices of their own alone."""
+        columns, size = self._tables.columns, self._tables.row_count
+        [devices] = (columns.owner[: columns.size] != NOBODY).nonzero()
+        if not self._wanted or not devices.size or self._tables.troubled.are_invalid:
+            return
+        kinds, owners = self._kinds.of(devices, steps), columns.owner[devices]
+        fit, is_odd = self._suitable_kinds(kinds, steps)
+        free, codes = ~columns.used[devices], np.full(size, AllocationAnswer.YES, np.int8)
+        for place, (_, count) in enumerate(self._wanted):
+            found = np.bincount(owners[fit[place][kinds] & free], minlength=size)
+            codes[found < count] = AllocationAnswer.NO
+        is_answered = np.zeros(size, np.bool_)
+        is_answered[owners] = True
+        is_answered[owners[is_odd[kinds] | columns.consumed[devices]]] = False
+        self.codes[:size][is_answered] = codes[is_answered]
+        self._renew()
+        for row in is_answered.nonzero()[0].tolist() if self._details else ():
+            self._details.pop(row, None)
+        answered = is_answered.tolist()
+        self._waiting = {one: None for one in self._waiting if one.alone == NOBODY or not answered[one.alone]}
 
     def _answer_many(self, batch: GroupBatch, steps: Steps) -> None:
         """Answer all groups of which nothing but devices counts."""
@@ -206,6 +260,7 @@ class PreparedClaims:
                 details.update(dict.fromkeys(batch.groups[place].rows, outcome))
         self._mark_invalid(batch, codes)
         self.codes[batch.nodes] = codes[batch.group_of]
+        self._renew()
         for row in batch.nodes.tolist() if self._details else ():
             self._details.pop(row, None)
         self._details.update(details)
@@ -292,7 +347,16 @@ class PreparedClaims:
         view, reached = seen
         if not view.is_usable:
             return view.is_incomplete
-        return self._kinds.of(view.rows).tobytes(), view.used, reached, view.signature
+        return self._kinds_in(view), view.used, reached, view.signature
+
+    def _kinds_in(self, view: PoolView) -> bytes:
+        """Return the kinds of a view's devices, which never change."""
+        known = self._by_view.get(view)
+        if known is None:
+            if len(self._by_view) > _MOST_VIEWS:
+                self._by_view.clear()
+            known = self._by_view[view] = self._kinds.of(view.rows).tobytes()
+        return known
 
     def _search_once(self, key: Hashable, pools: Sequence[SeenPool], steps: Steps) -> Outcome:
         if len(self._outcomes) > _MOST_REMEMBERED:
@@ -330,13 +394,13 @@ class PreparedClaims:
         return [self._shape(seen.view, steps) if seen.view.is_usable else None for seen in pools]
 
     def _shape(self, view: PoolView, steps: Steps) -> ViewShape:
-        kinds = self._kinds.of(view.rows)
-        key = kinds.tobytes()
+        key = self._kinds_in(view)
         shape = self._shapes.get(key)
         if shape is None:
             if len(self._shapes) > _MOST_REMEMBERED:
                 self._shapes.clear()
-            shape = self._shapes[key] = self._shape_of([self._kinds.kinds[one] for one in kinds.tolist()], steps)
+            numbers = self._kinds.of(view.rows).tolist()
+            shape = self._shapes[key] = self._shape_of([self._kinds.kinds[one] for one in numbers], steps)
         return shape
 
     def _shape_of(self, kinds: Sequence[DeviceKind], steps: Steps) -> ViewShape:

@@ -187,9 +187,32 @@ def per_pod(plugin: Plugin) -> PerPod | None:
 def class_score(plugin: ScorePlugin) -> ScorePlugin | None:
     """Return what scores whole pod classes: the plugin, or what a per-pod one has as `class_score`; None for nothing.
 
-    That part scores in the plugin's name the pods that have nothing of their own, and skips the others.
+    That part scores in the plugin's name the pods that have nothing of their own or a shared key, and skips the others.
     """
     part: ScorePlugin | None = plugin if per_pod(plugin) is None else getattr(plugin, "class_score", None)
+    return part
+
+
+SharedKey: TypeAlias = Callable[[Pod, Cluster], Hashable | None]
+"""Says what pods have in common about whose own things a plugin answers alike."""
+
+
+def shared_key(plugin: Plugin) -> SharedKey | None:
+    """Return a per-pod plugin's `shared_key`, None where it has none.
+
+    It returns a key that pods have in common whose own things need not be told apart at the moment, None for others. It
+    becomes part of the class of such pods, and what filters and scores the class is asked instead of the plugin.
+    """
+    asked: SharedKey | None = getattr(plugin, "shared_key", None)
+    return asked
+
+
+def class_filter(plugin: FilterPlugin) -> FilterPlugin | None:
+    """Return what filters whole pod classes: the plugin, or what a per-pod one has as `class_filter`; None for nothing.
+
+    That part filters in the plugin's name the pods that have a shared key, and skips the others.
+    """
+    part: FilterPlugin | None = plugin if per_pod(plugin) is None else getattr(plugin, "class_filter", None)
     return part
 
 
@@ -224,6 +247,14 @@ class FilterAffecting(Protocol):
             state: A prepared state; it may keep what it saw last, because it is asked at each change, in order.
             rows: The rows that changed in an aspect that the filter reads, some of them perhaps twice.
         """
+
+
+@runtime_checkable
+class FilterFollowing(Protocol):
+    """A filter whose answers change with more than the aspects of rows, and which knows on which rows they did."""
+
+    def filter_moved(self, state: Any) -> RowNumbers:
+        """Name the rows whose answers may have changed since this was asked last; it is asked at every cycle."""
 
 
 @runtime_checkable

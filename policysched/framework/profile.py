@@ -23,10 +23,13 @@ from policysched.framework.plugin import (
     PreEnqueuePlugin,
     QueueSortPlugin,
     ScorePlugin,
+    SharedKey,
     Successor,
+    class_filter,
     class_score,
     is_lasting,
     per_pod,
+    shared_key,
 )
 from policysched.framework.post_filter import PostFilterPlugin, VictimGuard
 from policysched.model.objects import Pod
@@ -138,7 +141,8 @@ class Profile:
     @cached_property
     def class_filters(self) -> tuple[tuple[int, FilterPlugin], ...]:
         """The filters whose answers hold for a whole pod class, each with its place where they are prepared."""
-        return tuple((place, plugin) for place, plugin in enumerate(self.prepared) if per_pod(plugin) is None)
+        parts = ((place, class_filter(plugin)) for place, plugin in enumerate(self.prepared))
+        return tuple((place, plugin) for place, plugin in parts if plugin is not None)
 
     def has_plugins_of(self, other: Profile) -> bool:
         """Return whether the same plugins decide in scheduling cycles, in the same order, perhaps by other weights."""
@@ -191,29 +195,44 @@ class Profile:
 
     def per_pod_plugins(self, pod: Pod, cluster: Cluster) -> PerPodPlugins | None:
         """Return the plugins that have answers of the pod's own, None where there is none."""
-        asked = tuple([check(pod, cluster) for check in self._per_pod_checks])
+        asked = tuple(
+            [
+                check(pod, cluster) and (share is None or share(pod, cluster) is None)
+                for check, share in self._per_pod_checks
+            ]
+        )
         if asked not in self._per_pod:
             self._per_pod[asked] = self._chosen(dict(zip(self._per_pod_checks, asked, strict=True)))
         return self._per_pod[asked]
 
     @cached_property
-    def _per_pod_checks(self) -> tuple[PerPod, ...]:
-        """What plugins with answers of a pod's own ask of it, each question once."""
+    def _per_pod_checks(self) -> tuple[tuple[PerPod, SharedKey | None], ...]:
+        """What plugins with answers of a pod's own ask of it, each question once, and what they find pods to share."""
         plugins = (*self.prepared, *(plugin for plugin, _ in self._prepared_scores))
-        return tuple(dict.fromkeys(asked for asked in map(per_pod, plugins) if asked is not None))
+        asked = ((per_pod(plugin), shared_key(plugin)) for plugin in plugins)
+        return tuple(dict.fromkeys((check, share) for check, share in asked if check is not None))
+
+    def shared_keys(self, pod: Pod, cluster: Cluster) -> tuple[Hashable, ...]:
+        """Return what a pod shares with others about whose own things plugins answer alike."""
+        found = [share(pod, cluster) for share in self._sharing]
+        return tuple(found) if any(one is not None for one in found) else ()
+
+    @cached_property
+    def _sharing(self) -> tuple[SharedKey, ...]:
+        return tuple(share for _, share in self._per_pod_checks if share is not None)
 
     @cached_property
     def _per_pod(self) -> dict[tuple[bool, ...], PerPodPlugins | None]:
         """Those plugins, by what the questions were answered."""
         return {}
 
-    def _chosen(self, answers: Mapping[PerPod, bool]) -> PerPodPlugins | None:
+    def _chosen(self, answers: Mapping[tuple[PerPod, SharedKey | None], bool]) -> PerPodPlugins | None:
         order = {name: place for place, name in enumerate(self.pre_score_order)}
         ordered = sorted(self._prepared_scores, key=lambda one: order.get(one[0].name, len(order)))
 
         def has(plugin: FilterPlugin | ScorePlugin) -> bool:
             asked = per_pod(plugin)
-            return asked is not None and answers[asked]
+            return asked is not None and answers[asked, shared_key(plugin)]
 
         filters = tuple((place, plugin) for place, plugin in enumerate(self.prepared) if has(plugin))
         scores = tuple((plugin, weight) for plugin, weight in ordered if has(plugin))

@@ -10,11 +10,12 @@ Source: pkg/scheduler/backend/cache/cache.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, get_args
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from msgspec.structs import replace
 
-from policysched.devices import DeviceTables
+from policysched.devices.inventory.allocated import AllocatedState
 from policysched.model.kinds import FINISHED, Resource
 from policysched.model.objects import (
     DeviceClass,
@@ -53,6 +54,9 @@ from policysched.state.tables.nodes import ImageTable, NodeTable
 from policysched.state.volumes.attachments import Attachments
 from policysched.state.volumes.storage import Storage
 
+if TYPE_CHECKING:
+    from policysched.devices import DeviceTables
+
 _NOTHING: Final = Change(Resource.OTHER, Action.NONE)
 _A_POD: Final = int(Aspect.USAGE | Aspect.PODS)
 """What a pod that comes or goes changes of its row; with ports, these too."""
@@ -84,8 +88,10 @@ class Cluster:
         self.workloads = Workloads()
         self.attachments = Attachments(columns, self.nodes, self.pods, self.storage)
         self.namespaces: dict[str, Mapping[str, str]] = {}
-        self.devices = DeviceTables()
-        self.resource_claims = ResourceClaims(self.devices.allocated)
+        self.allocated_devices = AllocatedState()
+        self.resource_claims = ResourceClaims(self.allocated_devices)
+        self._has_devices = False
+        """Whether anybody asked for `devices`."""
         self.mapped_resources: dict[str, str] = {}
         """The device class that each mapped extended resource stands for."""
         self.mapped_generation = 0
@@ -97,6 +103,18 @@ class Cluster:
         """Namespaces of placed pods that are not known themselves."""
         self.namespaces_generation = 0
         """Moves when a namespace's labels change, or it is known or unknown otherwise than before."""
+
+    @cached_property
+    def devices(self) -> DeviceTables:
+        """The devices and their classes; nothing of it is there before somebody asks for it."""
+        from policysched.devices import DeviceTables  # noqa: PLC0415 - clusters without devices need none of it
+
+        made = DeviceTables(self.allocated_devices)
+        for row, node in enumerate(self.nodes.nodes):
+            if node is not None:
+                made.set_node(row, node.metadata.name, node.metadata.labels)
+        self._has_devices = True
+        return made
 
     def set_node(self, node: Node) -> Change:
         """Add a node, or replace the one of its name."""
@@ -114,7 +132,7 @@ class Cluster:
         self.ages.store(row, node)
         if action is Action.NONE:
             return Change(Resource.NODE, action, old, node, row)
-        if old is None or action & Action.UPDATE_NODE_LABEL:
+        if self._has_devices and (old is None or action & Action.UPDATE_NODE_LABEL):
             self.devices.set_node(row, name, node.metadata.labels)
         self.images.replace(row, _images(old), images)
         if old is None:
@@ -134,7 +152,8 @@ class Cluster:
         self.images.replace(row, _images(old), {})
         self.images.generation += 1
         self.nodes.clear(row)
-        self.devices.remove_node(row)
+        if self._has_devices:
+            self.devices.remove_node(row)
         self.ages.store(row, None)
         self.metrics.store(row, None)
         self.journal.note(row, Aspect.PRESENCE)
@@ -225,8 +244,11 @@ class Cluster:
 
     def set_device_class(self, device_class: DeviceClass) -> Change:
         """Remember a device class, and which extended resources it stands for."""
+        from policysched.devices import compile_class  # noqa: PLC0415 - clusters without devices need none of it
+
         change = self.objects.put(device_class)
         self.devices.set_class(device_class)
+        compile_class(device_class)
         self.devices_generation += 1
         self._map_resources()
         return change

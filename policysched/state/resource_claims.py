@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from policysched.devices import AllocatedState
+from policysched.devices.inventory.allocated import AllocatedState
 from policysched.model.kinds import Resource
 from policysched.model.objects import AllocationResult, OwnerReference, Pod, ResourceClaim
 from policysched.state.cluster_events import Action, Change, change_of
@@ -37,10 +37,12 @@ class ResourceClaims:
         allocated: What is told which devices claims hold.
     """
 
-    __slots__ = ("_allocated", "_in_flight", "_known", "_owned", "_stored")
+    __slots__ = ("_allocated", "_in_flight", "_known", "_owned", "_stored", "revision")
 
     def __init__(self, allocated: AllocatedState) -> None:
         self._allocated = allocated
+        self.revision = 0
+        """A number that grows with each change of what is known of a claim, or in flight."""
         self._stored: dict[str, ResourceClaim] = {}
         self._known: dict[str, ResourceClaim] = {}
         """The claims by `namespace/name`, as assumed, else as stored."""
@@ -101,6 +103,7 @@ class ResourceClaims:
         """Let a claim with its allocation be in flight."""
         uid = claim.metadata.uid
         self._in_flight[uid] = claim
+        self.revision += 1
         if claim.status.allocation is not None:
             self._allocated.assume(uid, claim.status.allocation)
 
@@ -108,6 +111,7 @@ class ResourceClaims:
         """Let a claim not be in flight any more; return whether it was."""
         if self._in_flight.pop(uid, None) is None:
             return False
+        self.revision += 1
         self._allocated.forget(uid)
         return True
 
@@ -121,6 +125,7 @@ class ResourceClaims:
 
     def _replace(self, key: str, new: ResourceClaim | None) -> Change:
         old = self._known.get(key)
+        self.revision += 1
         if old is not None:
             self._own(old, come=False)
         if new is None:

@@ -57,9 +57,11 @@ NOT_TO_START = {
     *("policysched.app.checking", "policysched.app.demo", "policysched.app.dry_run", "policysched.app.plan"),
     *("policysched.app.policy_tests", "policysched.app.webhook", "policysched.app.why", "policysched.cel"),
     *("policysched.sandbox", "policysched.language.syntax.parser"),
+    *("policysched.devices.allocator", "policysched.devices.inventory.tables"),
+    "policysched.plugins.dynamic_resources.reservation",
 }
 """What is imported once it is needed: by the port, for a policy's text, by other commands."""
-MOST_MODULES = 880
+MOST_MODULES = 850
 """How many modules a scheduler may import before it asks for the first list, those of the interpreter among them."""
 
 

@@ -66,6 +66,10 @@ class Taken:
         self.consumed[result.device] = amounts
 
 
+def _takes_the_same(first: AllocationResult | None, second: AllocationResult | None) -> bool:
+    return first is not None and second is not None and first.devices.results == second.devices.results
+
+
 def _add(counts: dict[str, int], name: str, by: int) -> None:
     counts[name] = counts.get(name, 0) + by
     if not counts[name]:
@@ -89,11 +93,8 @@ class AllocatedState:
         self._in_flight: dict[str, AllocationResult] = {}
         self._changed: list[tuple[PoolId, str]] = []
         self._dropped = 0
-
-    @property
-    def revision(self) -> int:
+        self.revision = 0
         """A number that grows with each change of what is taken."""
-        return self._dropped + len(self._changed)
 
     def set_claim(self, claim: ResourceClaim) -> None:
         """Take over what the API server says of a claim, whether it is allocated or not."""
@@ -130,7 +131,7 @@ class AllocatedState:
         else:
             claims[uid] = allocation
         after = self.allocation(uid)
-        if after is not before:
+        if after is not before and not _takes_the_same(before, after):
             self._count(before, -1)
             self._count(after, 1)
 
@@ -144,6 +145,7 @@ class AllocatedState:
             if not taken:
                 del self._pools[pool]
             self._changed.append((pool, result.device))
+            self.revision += 1
         if len(self._changed) > _MOST_REMEMBERED:
             dropped = len(self._changed) - _MOST_REMEMBERED // 2
             del self._changed[:dropped]

@@ -29,6 +29,7 @@ AttributeValue = tuple[str, object]
 """The type of an attribute and its value: values of different types are different."""
 _MOST_AHEAD: Final = 64
 """How many attributes have a column before anybody reads them."""
+NOBODY: Final = -1
 ABSENT: Final = 0
 """The code of an attribute that a device does not have."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
@@ -132,6 +133,8 @@ class DeviceColumns:
         """Whether a device is allocated as a whole; of those that some node sees."""
         self.consumed: NDArray[np.bool_] = np.zeros(64, np.bool_)
         """Whether shares of a device consume anything; of those that some node sees."""
+        self.owner: Codes = np.full(64, NOBODY, np.int32)
+        """The row of the node of a device that one node alone sees, where nothing but devices counts on it."""
         self._by_name: dict[str, Codes] = {}
         self._everything: Codes | None = None
         self._devices_with: Counter[str] = Counter()
@@ -166,6 +169,7 @@ class DeviceColumns:
             self._uncount(self._attributes[row])
             self._traits.drop(int(self._traits_of[row]))
             self._attributes[row] = {}
+        self.owner[start : start + count] = NOBODY
         for column in self._by_name.values():
             column[start : start + count] = ABSENT
         self.freed.add(start, start + count)
@@ -235,6 +239,7 @@ class DeviceColumns:
             self._traits_of = _grown(self._traits_of, self.size)
             more = np.zeros(len(self._traits_of) - len(self.used), np.bool_)
             self.used, self.consumed = np.concatenate((self.used, more)), np.concatenate((self.consumed, more))
+            self.owner = np.concatenate((self.owner, np.full(len(more), NOBODY, np.int32)))
             self._by_name = {name: _grown(column, self.size) for name, column in self._by_name.items()}
             if self._everything is not None:
                 self._everything = _grown(self._everything, self.size)

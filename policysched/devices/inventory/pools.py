@@ -16,7 +16,7 @@ import numpy as np
 
 from policysched.devices.inventory.allocated import PoolId, Taken
 from policysched.devices.inventory.amounts import Number
-from policysched.devices.inventory.columns import Codes, DeviceColumns
+from policysched.devices.inventory.columns import NOBODY, Codes, DeviceColumns
 from policysched.devices.inventory.slices import KeptSlice
 
 CounterName = tuple[str, str]
@@ -61,6 +61,11 @@ class PoolView:
         """What of each counter no allocated device of the pool takes, on whatever node; it may be below 0."""
         self._consumers: Mapping[str, Sequence[tuple[CounterName, Number]]] = {}
         self._places: dict[str, int] | None = None
+
+    @property
+    def is_of_one_node(self) -> bool:
+        """Whether it can be used, and its slices with devices are tied to a node by name."""
+        return self.is_usable and all(one.local_to for one in self.slices)
 
     @property
     def is_silent(self) -> bool:
@@ -163,11 +168,18 @@ class SeenPool(NamedTuple):
 class NodeGroup:
     """Nodes that see the same pools, in the order of the search."""
 
-    __slots__ = ("pools", "rows")
+    __slots__ = ("alone", "pools", "rows")
 
     def __init__(self, pools: tuple[SeenPool, ...]) -> None:
         self.pools = pools
         self.rows: set[int] = set()
+        self.alone = NOBODY
+        """The row of the only node, once its devices have it as their owner."""
+
+    @property
+    def is_of_one_node(self) -> bool:
+        """Whether all its pools are usable, and have devices of one node alone."""
+        return bool(self.pools) and all(view.is_of_one_node and reached is None for view, reached in self.pools)
 
     def seen(self, pool: PoolId) -> SeenPool | None:
         """Return a pool as the nodes see it."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from policysched.devices.inventory.allocated import AllocatedState, PoolId
 from policysched.devices.inventory.batch import GroupBatch, batch_of
-from policysched.devices.inventory.columns import DeviceColumns
+from policysched.devices.inventory.columns import NOBODY, DeviceColumns
 from policysched.devices.inventory.pools import NodeGroup, Pool, PoolView, SeenPool
 from policysched.devices.inventory.slices import KeptSlice, keep
 from policysched.devices.inventory.troubled import TroubledPools
@@ -16,6 +16,8 @@ from policysched.model.objects import DeviceClass, ResourceSlice
 
 _MOST_REMEMBERED: Final = 50_000
 """How many moves of nodes are remembered one by one."""
+_MOST_STALE: Final = 32
+"""How many pools that changed are left to the next question."""
 
 
 @dataclass(slots=True)
@@ -34,15 +36,19 @@ class DeviceTables:
     Attributes:
         allocated: What claims have taken.
         classes: The device classes by name.
+        classes_revision: A number that grows with each change of a class.
         columns: The devices.
         row_count: One more than the highest row that ever had a node.
         troubled: Pools that no node can use and that every node sees.
+        answered: How often anything else than before was answered about any claims.
         prepared: What was found out about claims, by their specs; those that were asked about last come last.
     """
 
     def __init__(self, allocated: AllocatedState | None = None) -> None:
         self.allocated = allocated if allocated is not None else AllocatedState()
         self.classes: dict[str, DeviceClass] = {}
+        self.classes_revision = 0
+        self._changes = 0
         self.columns = DeviceColumns()
         self._slices: dict[str, KeptSlice] = {}
         self._pools: dict[PoolId, Pool] = {}
@@ -53,12 +59,20 @@ class DeviceTables:
         self._rows: dict[str, int] = {}
         self._groups: dict[tuple[SeenPool, ...], NodeGroup] = {}
         self._stale: dict[PoolId, set[str] | None] = {}
+        self._joined: dict[NodeGroup, None] = {}
+        """The groups that nodes have come into since devices were given owners."""
         self._moved: list[NodeGroup | PoolView] = []
         self._dropped = 0
         self._seen = self.allocated.revision
         self._batch: GroupBatch | None = None
         self.row_count = 0
+        self.answered = 0
         self.prepared: dict[bytes, object] = {}
+
+    @property
+    def revision(self) -> int:
+        """A number that grows with each change of anything."""
+        return self._changes + self.allocated.revision
 
     @property
     def end(self) -> int:
@@ -77,6 +91,7 @@ class DeviceTables:
             QuantityError: an amount is malformed; nothing is changed then.
         """
         kept = keep(one, self.columns)
+        self._changes += 1
         before = self._slices.get(kept.name)
         if before is not None and before.pool != kept.pool:
             self._take_out(before)
@@ -89,23 +104,31 @@ class DeviceTables:
             self._index(before, pool)
         self._slices[kept.name] = kept
         self._index(kept, pool)
+        if len(self._stale) > _MOST_STALE:  # as long as slices are listed no claim waits for what they say
+            self._look_at_stale_pools()
 
     def remove_slice(self, name: str) -> None:
         """Take a slice away."""
         one = self._slices.get(name)
         if one is not None:
+            self._changes += 1
             self._take_out(one)
 
     def set_class(self, one: DeviceClass) -> None:
         """Add a device class, or replace the one of its name."""
         self.classes[one.metadata.name] = one
+        self.classes_revision += 1
+        self._changes += 1
 
     def remove_class(self, name: str) -> None:
         """Take a device class away."""
         self.classes.pop(name, None)
+        self.classes_revision += 1
+        self._changes += 1
 
     def set_node(self, row: int, name: str, labels: Mapping[str, str]) -> None:
         """Say which node a row is, and its labels."""
+        self._changes += 1
         known = self._nodes.get(row)
         if known is not None and known.name == name:
             if known.labels == labels:
@@ -120,9 +143,12 @@ class DeviceTables:
                 self.row_count = row + 1
         for pool in self._wide | self._local.get(name, set()):
             self._look_again(row, pool)
+        if len(self._joined) > _MOST_STALE:
+            self._look_at_stale_pools()
 
     def remove_node(self, row: int) -> None:
         """Say that no node is at a row any more."""
+        self._changes += 1
         known = self._nodes.pop(row, None)
         if known is not None:
             self._leave(row, known.group)
@@ -146,8 +172,10 @@ class DeviceTables:
 
     def refresh(self) -> None:
         """Work out what changed since the last time: which nodes see which pools, and what is taken of those."""
-        self._look_at_stale_pools()
-        self._take_over_allocations()
+        if self._stale or self._joined:
+            self._look_at_stale_pools()
+        if self._seen != self.allocated.revision:
+            self._take_over_allocations()
 
     def moved_since(self, place: int) -> Sequence[NodeGroup | PoolView] | None:
         """Return what has to be asked again since `end` was so: groups, and all groups of views.
@@ -201,6 +229,16 @@ class DeviceTables:
                 pool.forget(view)
             if not pool:
                 del self._pools[identity]
+        self._give_owners()
+
+    def _give_owners(self) -> None:
+        """Say of which nodes devices are that one node alone sees; all views are those of slices that are there."""
+        for group in self._joined:
+            if group.rows and group.is_of_one_node:
+                [group.alone] = group.rows
+                for view, _ in group.pools:
+                    self.columns.owner[view.rows] = group.alone
+        self._joined.clear()
 
     def _affected(self, identity: PoolId, pool: Pool, nodes: set[str] | None) -> Iterable[int]:
         if nodes is not None:
@@ -233,6 +271,8 @@ class DeviceTables:
                 seen.view.groups.add(group)
         group.rows.add(row)
         self._batch = None
+        if pools:
+            self._joined[group] = None
         self._note(group)
         return group
 
@@ -240,6 +280,10 @@ class DeviceTables:
         group.rows.discard(row)
         self._batch = None
         if not group.rows:
+            if group.alone != NOBODY:
+                for view, _ in group.pools:
+                    self.columns.owner[view.rows[self.columns.owner[view.rows] == group.alone]] = NOBODY
+            self._joined.pop(group, None)
             del self._groups[group.pools]
             for seen in group.pools:
                 seen.view.groups.discard(group)

@@ -102,12 +102,16 @@ def _combined(codes: Sequence[Codes]) -> NDArray[np.int64]:
     """Return one number for each row, equal where all codes are; numbers are consecutive from 0 on."""
     combined = codes[0].astype(np.int64)
     for one in codes[1:]:
-        combined = _dense(combined) * (int(one.max()) + 1) + one
+        highest = int(one.max())
+        if highest:
+            combined = _dense(combined) * (highest + 1) + one
     return _dense(combined)
 
 
 def _dense(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     highest = int(numbers.max())
+    if highest == int(numbers.min()):
+        return np.zeros(numbers.size, np.int64)
     if highest > _WIDEST_TABLE:
         inverse: NDArray[np.int64] = np.unique(numbers, return_inverse=True)[1]
         return inverse

@@ -20,6 +20,8 @@ from policysched.model.objects import ResourceClaim
 from policysched.model.selection.node_selectors import node_selector
 from policysched.plugins.dynamic_resources.extended_resources import ExtendedRequests, ExtendedRows
 from policysched.plugins.dynamic_resources.pod_claims import (
+    NO_DEVICES,
+    NOT_AVAILABLE,
     PodClaims,
     binding_failure,
     has_timed_out,
@@ -32,8 +34,6 @@ MOST_FAILURES: Final = 64
 """Of how many nodes the failures are told apart; one is enough to fail a pod."""
 MOST_ALTERNATIVES: Final = 8
 """How many alternatives a request may have: the first scores so much, each further one less by 1."""
-NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
-NO_DEVICES: Final = unresolvable("cannot allocate all claims")
 STALE: Final = unresolvable("cannot schedule extended resource claim")
 UNKNOWN_RESOURCE: Final = unresolvable("cannot fit resource")
 
@@ -127,10 +127,9 @@ class ClaimRows:
         asked = asked & self.cluster.nodes.present.data[: self._size]
         if not claims or not asked.any():
             return
-        answers = Allocator(self.cluster.devices, claims).answers()
-        codes = answers.codes[: self._size]
-        if codes.size < self._size:
-            codes = np.concatenate((codes, np.full(self._size - codes.size, AllocationAnswer.NO, np.int8)))
+        tables, is_own = self.cluster.devices, self.claims.extended is None
+        answers = (self.claims.allocator(tables) if is_own else Allocator(tables, claims)).answers()
+        codes = answers.on_rows(self._size)
         self._reject(asked & (codes == AllocationAnswer.NO), NO_DEVICES)
         for answer in (AllocationAnswer.INVALID_POOLS, AllocationAnswer.ERROR, AllocationAnswer.TIMEOUT):
             [rows] = (asked & (codes == answer)).nonzero()

@@ -75,12 +75,17 @@ class ExtendedRequests:
 
 def asks_for_classes(pod: Pod, cluster: Cluster) -> bool:
     """Return whether a pod names an extended resource that a device class stands for."""
-    mapped = cluster.mapped_resources
+    mapped = cluster.mapped_resources.keys()
     if not mapped:
         return False
     spec = pod.spec
-    asked = (one.resources.requests for one in (*spec.containers, *spec.init_containers))
-    return any(name in mapped for amounts in (*asked, spec.overhead) for name in amounts)
+    for one in spec.containers:
+        if not mapped.isdisjoint(one.resources.requests):
+            return True
+    for one in spec.init_containers:
+        if not mapped.isdisjoint(one.resources.requests):
+            return True
+    return bool(spec.overhead) and not mapped.isdisjoint(spec.overhead)
 
 
 def extended_requests(pod: Pod, cluster: Cluster) -> ExtendedRequests | None:

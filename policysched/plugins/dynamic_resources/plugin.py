@@ -11,14 +11,13 @@ v1.36.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import force_setattr
 
-from policysched.devices import AllocationError, AllocationTimeoutError, Allocator, Refusals
 from policysched.framework import (
     SKIP,
     ApiError,
@@ -42,35 +41,30 @@ from policysched.framework import (
 from policysched.model.objects import AllocationResult, Pod, ResourceClaim
 from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import SECOND, Duration, Fault, PluginArguments, go_duration, nanoseconds
-from policysched.plugins.dynamic_resources.claim_rows import NOT_AVAILABLE, ClaimRows
-from policysched.plugins.dynamic_resources.extended_resources import (
-    IN_MEMORY,
-    ExtendedRows,
-    Mappings,
-    asks_for_classes,
-    extended_requests,
-)
+from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY, extended_requests
 from policysched.plugins.dynamic_resources.hints import HINTS
-from policysched.plugins.dynamic_resources.pod_claims import PodClaims, request_fault, stated_claims
-from policysched.plugins.dynamic_resources.reservation import (
-    ClaimReservation,
-    UndoClaims,
-    deallocate,
-    delete_claim,
-    share_ids,
+from policysched.plugins.dynamic_resources.pod_claims import (
+    NO_ALLOCATION,
+    NOT_AVAILABLE,
+    PodClaims,
+    request_fault,
+    stated_claims,
 )
-from policysched.plugins.helper import FinalScores, HintTable, row_count
+from policysched.plugins.dynamic_resources.shared_rows import NAME, ScoreOfOthers, SharedFilter, has_claims
+from policysched.plugins.helper import HintTable
 from policysched.state.placed.pods import pod_id
-from policysched.state.tables.nodes import NodeTable
+
+if TYPE_CHECKING:
+    from policysched.devices import Allocator, Refusals
+    from policysched.plugins.dynamic_resources.claim_rows import ClaimRows
+    from policysched.plugins.dynamic_resources.reservation import ClaimReservation, UndoClaims
 
 log = logging.getLogger(__name__)
-NAME = "DynamicResources"
 BINDING_TIMEOUT = 600.0
 """Units: seconds."""
 AFTER_REFUSAL = 1.0
 """How long a pod waits for its next attempt where a claim could not be taken back. Units: seconds."""
 NO_STATE = Status(Code.ERROR, ("not found",))
-NO_ALLOCATION = Status(Code.ERROR, ("claim allocation not found for node",))
 NOTHING_TO_DEALLOCATE = unschedulable("no new claims to deallocate")
 DEALLOCATED = unschedulable("deallocation of ResourceClaim completed")
 DELETED = unschedulable("deletion of ResourceClaim completed")
@@ -98,30 +92,6 @@ class DynamicResourcesArguments(PluginArguments, frozen=True):
                 yield field, f'"{text}" is shorter than {least // SECOND}s'
 
 
-def has_claims(pod: Pod, cluster: Cluster) -> bool:
-    """Return whether a pod needs devices: by claims, or by extended resources that device classes stand for."""
-    return bool(pod.spec.resource_claims) or asks_for_classes(pod, cluster)
-
-
-class ScoreOfOthers(FinalScores):
-    """Scores 0 for the pods that need no devices."""
-
-    name = NAME
-    score_reads = Aspect.NONE
-
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
-        """Take part with every pod that needs no devices."""
-        return SKIP if has_claims(pod, cluster) else cluster.nodes
-
-    def score(self, state: NodeTable, rows: Rows) -> Scores:
-        """Score every row 0."""
-        return np.zeros(row_count(state, rows), np.int64)
-
-    def generation(self, cluster: Cluster) -> Hashable:
-        """Return what moves when other resources have device classes."""
-        return cluster.mapped_generation
-
-
 class DynamicResources(HintTable):
     """The plugin.
 
@@ -135,17 +105,44 @@ class DynamicResources(HintTable):
     normalizes = True
     scores_after_pre_filter = True
     per_pod = staticmethod(has_claims)
-    class_score = ScoreOfOthers()
     hints = HINTS
 
     def __init__(self, binding_timeout: float = BINDING_TIMEOUT) -> None:
         self._binding_timeout = binding_timeout
         self._last: tuple[Pod, ClaimRows] | None = None
         """What was prepared last: the same pod's score is asked for next."""
+        self._found: tuple[Pod, Cluster, tuple[int, int, int], PodClaims | Status | None] | None = None
+        """The claims that were found last, and of what: the same pod's are asked for several times in a cycle."""
+        self._asked: tuple[PodClaims, int, bytes | None, Allocator] | None = None
+        """What was said last of claims, and at which revision of the devices: a cycle is told the same all along."""
+        self.class_filter = SharedFilter(self)
+        self.class_score = ScoreOfOthers(self)
+
+    def shared_allocator(self, pod: Pod, cluster: Cluster) -> Allocator | None:
+        """Return the allocator of a pod's claims, None where their answers are the pod's own."""
+        return self._shared(pod, cluster)[1]
+
+    def shared_key(self, pod: Pod, cluster: Cluster) -> Hashable | None:
+        """Return what pods share whose claims ask for the same, None where answers are the pod's own."""
+        return self._shared(pod, cluster)[0] if pod.spec.resource_claims else None
+
+    def _shared(self, pod: Pod, cluster: Cluster) -> tuple[bytes | None, Allocator | None]:
+        found = self._claims_of(pod, cluster) if pod.spec.resource_claims else None
+        if not isinstance(found, PodClaims) or found.extended is not None or found.is_any_allocated:
+            return None, None
+        known, revision = self._asked, cluster.devices.revision
+        if known is None or known[0] is not found or known[1] != revision:
+            allocator = found.allocator(cluster.devices)
+            known = self._asked = found, revision, allocator.shared_key, allocator
+        _, _, key, allocator = known
+        return key, None if key is None else allocator
 
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:
         """Keep a pod out as long as one of its claims is not there."""
-        claims = stated_claims(pod, cluster.resource_claims) if pod.spec.resource_claims else None
+        if not pod.spec.resource_claims:
+            return None
+        _import_the_rest()
+        claims = stated_claims(pod, cluster.resource_claims)
         return claims if isinstance(claims, Status) else None
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
@@ -155,7 +152,7 @@ class DynamicResources(HintTable):
         if not isinstance(found, PodClaims):
             return SKIP if found is None else found
         rows = self._rows(found, cluster)
-        if isinstance(rows, ClaimRows):
+        if not isinstance(rows, Status):
             self._last = pod, rows
         return rows
 
@@ -195,8 +192,13 @@ class DynamicResources(HintTable):
         found = self._claims_of(pod, failed.cluster)
         if not isinstance(found, PodClaims):
             return PostFilterResult(NOTHING_TO_DEALLOCATE)
+        from policysched.plugins.dynamic_resources.reservation import (  # noqa: PLC0415 - a start needs none
+            deallocate,
+            delete_claim,
+        )
+
         rows = self._rows(found, failed.cluster)
-        claims = self._returnable(pod, rows, failed) if isinstance(rows, ClaimRows) else []
+        claims = [] if isinstance(rows, Status) else self._returnable(pod, rows, failed)
         if claims:
             return PostFilterResult(DEALLOCATED, cleanups=(_giving_back(pod, failed.rng.choice(claims), deallocate),))
         extended = found.extended
@@ -210,7 +212,9 @@ class DynamicResources(HintTable):
         found = self._claims_of(pod, cluster)
         if not isinstance(found, PodClaims):
             return None if found is None else NO_ALLOCATION
-        made = self._reservation(found, pod, assumed.node, cluster)
+        from policysched.plugins.dynamic_resources.taking import reservation  # noqa: PLC0415 - a start needs none
+
+        made = reservation(found, pod, assumed.node, cluster, self._binding_timeout)
         if isinstance(made, Status):
             return made
         assumed.state.write(self.name, made)
@@ -236,6 +240,16 @@ class DynamicResources(HintTable):
 
     def _claims_of(self, pod: Pod, cluster: Cluster) -> PodClaims | Status | None:
         """Run PreFilter: return the pod's claims, None where it has none, or what turns it away."""
+        if not has_claims(pod, cluster):
+            return None
+        known, tables = self._found, cluster.devices
+        moves = cluster.resource_claims.revision, tables.classes_revision, cluster.mapped_generation
+        if known is None or known[0] is not pod or known[1] is not cluster or known[2] != moves:
+            known = self._found = pod, cluster, moves, self._find_claims(pod, cluster)
+        return known[3]
+
+    @staticmethod
+    def _find_claims(pod: Pod, cluster: Cluster) -> PodClaims | Status | None:
         user = stated_claims(pod, cluster.resource_claims)
         if isinstance(user, Status):
             return user
@@ -254,6 +268,9 @@ class DynamicResources(HintTable):
         return found
 
     def _rows(self, claims: PodClaims, cluster: Cluster) -> ClaimRows | Status:
+        from policysched.devices import AllocationError  # noqa: PLC0415 - a start needs none
+        from policysched.plugins.dynamic_resources.claim_rows import ClaimRows  # noqa: PLC0415 - as above
+
         try:
             return ClaimRows(claims, cluster, self._binding_timeout)
         except (SelectorError, AllocationError) as error:
@@ -279,73 +296,23 @@ class DynamicResources(HintTable):
 
     def devices_on(self, pod: Pod, node: str, cluster: Cluster) -> list[tuple[ResourceClaim, AllocationResult]]:
         """Return the claims of a pod that fits on a node, each with what it has or would get there."""
+        from policysched.plugins.dynamic_resources.taking import devices_on  # noqa: PLC0415 - a start needs none
+
         found = self._claims_of(pod, cluster)
-        taken = _allocated(found, node, cluster) if isinstance(found, PodClaims) else None
-        if not isinstance(found, PodClaims) or not isinstance(taken, _Taken):
-            return []
-        results = iter(taken.results)
-        told = [(claim, claim.status.allocation or next(results)) for claim in found.user]
-        return [*told, (taken.special, next(results))] if taken.special is not None else told
+        return devices_on(found, node, cluster) if isinstance(found, PodClaims) else []
 
     def refusals_on(self, pod: Pod, node: str, cluster: Cluster) -> list[tuple[ResourceClaim, Refusals]]:
         """Say for each request of a pod's claims what stands against the devices of a node."""
+        from policysched.plugins.dynamic_resources.taking import refusals_on  # noqa: PLC0415 - as above
+
         found = self._claims_of(pod, cluster)
-        if not isinstance(found, PodClaims):
-            return []
-        asked, _ = _asked_on(found, cluster.nodes.row_of[node], cluster)
-        try:
-            told = Allocator(cluster.devices, asked).refusals(cluster.nodes.row_of[node]) if asked else []
-        except AllocationTimeoutError:
-            return []
-        return [(asked[one.claim], one) for one in told]
-
-    def _reservation(self, found: PodClaims, pod: Pod, node: str, cluster: Cluster) -> ClaimReservation | Status:
-        """Allocate what is to be allocated on a node, and put all claims of the pod together."""
-        taken = _allocated(found, node, cluster)
-        if isinstance(taken, Status):
-            return taken
-        made = ClaimReservation(pod, node, cluster, self._binding_timeout)
-        results = iter(taken.results)
-        for claim in found.user:
-            made.add(claim, next(results) if claim.status.allocation is None else None)
-        if taken.special is not None:
-            made.add_special(taken.special, next(results), taken.mappings)
-        return made
+        return refusals_on(found, node, cluster) if isinstance(found, PodClaims) else []
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    """What a pod takes on a node: results in the order of its claims without an allocation, the special one last."""
-
-    results: Sequence[AllocationResult]
-    special: ResourceClaim | None
-    """The special claim as it is on the node, None where the node provides all resources itself."""
-    mappings: Mappings
-
-
-def _allocated(found: PodClaims, node: str, cluster: Cluster) -> _Taken | Status:
-    """Allocate the claims of a pod that have no allocation, as they are on a node."""
-    row = cluster.nodes.row_of.get(node, -1)
-    asked, resources = _asked_on(found, row, cluster)
-    try:
-        got = Allocator(cluster.devices, asked).allocate(row, share_ids(asked)) if asked else []
-    except (AllocationError, KeyError) as error:
-        return Status(Code.ERROR, (str(error),))
-    if got is None or len(got) != len(asked):
-        return NO_ALLOCATION
-    if found.extended is None or not resources:
-        return _Taken(got, None, ())
-    return _Taken(got, asked[-1], found.extended.mappings_on(resources))
-
-
-def _asked_on(found: PodClaims, row: int, cluster: Cluster) -> tuple[list[ResourceClaim], Sequence[str]]:
-    """Return the claims to be allocated as they are on a node, the special one last, with the resources it is for."""
-    extended = found.extended
-    if extended is not None and extended.claim.status.allocation is None:
-        resources = ExtendedRows(extended, cluster).on_row(row)
-        if resources:
-            return [*found.to_allocate, extended.on(resources)], resources
-    return found.to_allocate, ()
+@cache
+def _import_the_rest() -> None:
+    """Import what decisions about claims need when the first pod with some is seen, before it is decided about."""
+    from policysched.plugins.dynamic_resources import claim_rows, taking  # noqa: F401, PLC0415 - a start needs none
 
 
 def _users(claim: ResourceClaim) -> set[str]:

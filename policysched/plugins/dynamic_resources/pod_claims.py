@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from policysched.framework import Cluster, Code, Status, unresolvable
 from policysched.model.objects import (
@@ -24,6 +25,14 @@ from policysched.model.objects.meta import seconds_of
 from policysched.plugins.dynamic_resources.extended_resources import ExtendedRequests
 from policysched.state.resource_claims import ResourceClaims
 
+if TYPE_CHECKING:
+    from policysched.devices import Allocator, DeviceTables
+
+NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
+NO_DEVICES: Final = unresolvable("cannot allocate all claims")
+NO_ALLOCATION: Final = Status(Code.ERROR, ("claim allocation not found for node",))
+INVALID_POOLS: Final = unresolvable("invalid resource pools were encountered")
+
 
 @dataclass(slots=True)
 class PodClaims:
@@ -31,11 +40,25 @@ class PodClaims:
 
     user: Sequence[ResourceClaim]
     extended: ExtendedRequests | None = None
+    _allocator: Allocator | None = None
+
+    def allocator(self, tables: DeviceTables) -> Allocator:
+        """Return what allocates those of the pod's claims that have no allocation, without the special one."""
+        if self._allocator is None:
+            from policysched.devices import Allocator  # noqa: PLC0415 - a start needs none
+
+            self._allocator = Allocator(tables, self.to_allocate)
+        return self._allocator
 
     @property
     def all(self) -> list[ResourceClaim]:
         """Every claim."""
         return [*self.user, self.extended.claim] if self.extended is not None else [*self.user]
+
+    @property
+    def is_any_allocated(self) -> bool:
+        """Whether a claim has an allocation."""
+        return any(claim.status.allocation is not None for claim in self.user)
 
     @property
     def to_allocate(self) -> list[ResourceClaim]:

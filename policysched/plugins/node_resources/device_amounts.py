@@ -71,7 +71,7 @@ def _count(cluster: Cluster, device_class: DeviceClass, total: Amounts, allocate
     failed = np.zeros(total.size, np.bool_)
     for one in cluster.objects.of(ResourceSlice).values():
         selected = _SELECTED.of(one, device_class)
-        taken = cluster.devices.allocated.of(PoolId(one.spec.driver, one.spec.pool.name))
+        taken = cluster.allocated_devices.of(PoolId(one.spec.driver, one.spec.pool.name))
         reached = None if one.spec.per_device_node_selection else _reached(one, cluster)
         for device, matches in zip(one.spec.devices, selected, strict=True):
             rows = _reached(device, cluster) if reached is None else reached

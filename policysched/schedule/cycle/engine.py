@@ -104,8 +104,13 @@ class Engine:
 
     def key(self, pod: Pod) -> Hashable:
         """Return the key of the pod's class at this time."""
-        extra = self.profile.extra_key
-        return class_key(pod, None if extra is None else extra(pod, self.cluster))
+        return self._key_under(self.profile, pod)
+
+    def _key_under(self, profile: Profile, pod: Pod) -> Hashable:
+        extra = profile.extra_key
+        key = class_key(pod, None if extra is None else extra(pod, self.cluster))
+        shared = profile.shared_keys(pod, self.cluster)
+        return (key, shared) if shared else key
 
     def evaluate(self, pod: Pod, key: Hashable = None) -> Evaluation:
         """Return the up-to-date evaluation of the pod's class."""
@@ -113,7 +118,8 @@ class Engine:
         if times is not None:
             times.begin()
         self.cluster.strings.tidy()
-        key = self.key(pod) if key is None else key
+        if key is None or pod.spec.resource_claims:  # what claims have in common is so for a moment only
+            key = self.key(pod)
         generations = self._generations()
         evaluation = self._evaluations.get(key)
         if evaluation is not None and evaluation.profile is not self.profile:
@@ -137,10 +143,7 @@ class Engine:
             profile = one()
             if profile is None:
                 continue
-            extra = profile.extra_key
-            own = key
-            if extra != self.profile.extra_key:
-                own = class_key(pod, None if extra is None else extra(pod, self.cluster))
+            own = key if profile.extra_key == self.profile.extra_key else self._key_under(profile, pod)
             found = self._evaluations.get(own)
             if found is not None and found.profile is profile:
                 del self._evaluations[own]
@@ -282,5 +285,6 @@ def _no_evaluations(cluster: Cluster) -> LRUCache[Hashable, Evaluation]:
 
 def _length(key: Hashable) -> int:
     """Return the length of a class's key in bytes, without what policies add."""
-    pod = key[0] if isinstance(key, tuple) else key
-    return len(pod) if isinstance(pod, bytes) else 0
+    while isinstance(key, tuple):
+        key = key[0]
+    return len(key) if isinstance(key, bytes) else 0

@@ -268,6 +268,8 @@ class Evaluation:
         self.scores: list[ScoreResults] = []
         """The score plugins that have something to say; up to date where a row is feasible, and after `score`."""
         self._filtering: Sequence[FilterResults | JointFilters] = ()
+        self._following: Sequence[FilterResults] = ()
+        """The filters whose answers change with more than the journal tells."""
         self._ranking: Sequence[ScoreResults | JointScores] = ()
         """The same filters and scores, those that answer together as one; known once all rows were asked about."""
         self._adding: Mapping[int, Sequence[ScoreResults | TierSums]] = {}
@@ -342,15 +344,16 @@ class Evaluation:
         """Bring verdicts up to the journal's position, and scores where any row is feasible."""
         self._refreshes += 1
         journal, before = self.cluster.journal, self._seen
-        if self.rejection is not None or journal.position == before:
+        if self.rejection is not None or (journal.position == before and not self._following):
             return
         changed = journal.since(before)
         if changed is None:
             finished(self._recomputing(journal.position))
             return
         self._seen = journal.position
+        moved = [rows for one in self._following if (rows := one.update_moved()).size]
         changes = RowChanges(*changed)
-        found = self._updated(self._filtering, changes, FILTER)
+        found = self._updated(self._filtering, changes, FILTER) + moved
         if (present := changes.of(PRESENCE)) is not None:
             found.append(present)
         judged = np.concatenate(found) if found else NO_ROWS
@@ -556,6 +559,7 @@ class Evaluation:
             asked(self.times, one.plugin.name, FILTER, one.recompute, nodes.columns.capacity, nodes.size)
             yield
         self._filtering = joint_filters(self.filters)
+        self._following = [one for one in self.filters if one.follows]
         self._judge(slice(0, nodes.size))
         self._lap(FILTERED)
         if self.feasible_count:

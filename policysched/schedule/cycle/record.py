@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from policysched.devices import Refusals
 from policysched.framework import Cluster, Mask, PostFilterResult, Status
 from policysched.model.objects import DeviceResult, ResourceClaim
 from policysched.pausing import Pausing, finished
 from policysched.plugins.default_preemption.guards import Guarded
 from policysched.plugins.default_preemption.plugin import PreemptionDetails
-from policysched.plugins.dynamic_resources.claim_rows import NO_DEVICES
 from policysched.plugins.dynamic_resources.plugin import DynamicResources
+from policysched.plugins.dynamic_resources.pod_claims import NO_DEVICES
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.plugin.record import describing
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.evaluation import FEASIBLE
 from policysched.schedule.cycle.per_pod_results import with_out_of_tree_scores
+
+if TYPE_CHECKING:
+    from policysched.devices import Refusals
 
 Record = dict[str, Any]
 AT_ONCE: Final = 512

@@ -88,7 +88,7 @@ def _selected(differs: Mask, rows: Rows) -> RowNumbers:
 class FilterResults:
     """A filter's reason codes by row, with its prepared state."""
 
-    __slots__ = ("_affected", "_capacity", "codes", "place", "plugin", "reads", "rejects_any", "state")
+    __slots__ = ("_affected", "_capacity", "_moved", "codes", "place", "plugin", "reads", "rejects_any", "state")
 
     def __init__(self, plugin: FilterPlugin, state: Any, place: int = -1) -> None:
         self.plugin = plugin
@@ -97,6 +97,7 @@ class FilterResults:
         self.state = state
         self.reads = int(plugin.filter_reads) | PRESENCE
         self._affected: Affected | None = getattr(plugin, "filter_affected", None)
+        self._moved: Callable[[Any], RowNumbers] | None = getattr(plugin, "filter_moved", None)
         self._capacity = 0
         self.codes = NO_CODES
         self.rejects_any = False
@@ -121,6 +122,16 @@ class FilterResults:
         """Ask about the rows that changed or are affected; return those with another code."""
         affected = rows if self._affected is None else self._affected(self.state, rows)
         return self._ask(affected) if isinstance(affected, slice) or affected.size else NO_ROWS
+
+    @property
+    def follows(self) -> bool:
+        """Whether its answers change with more than the journal tells."""
+        return self._moved is not None
+
+    def update_moved(self) -> RowNumbers:
+        """Ask about the rows on which what it follows has moved; return those with another code."""
+        rows = NO_ROWS if self._moved is None else self._moved(self.state)
+        return self._ask(rows) if rows.size else NO_ROWS
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,0 +1,147 @@
+"""What is said of every row to pods whose claims ask for the same: they are one pod class, as pods of a template are.
+
+It is so where nothing in an answer is of one pod alone: no claim is allocated or for extended resources, no request has
+alternatives, which score node by node, and no node answers with an error, which names the claim.
+
+Shapes: N rows in use, R rows asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import (
+    SKIP,
+    Aspect,
+    Cluster,
+    Code,
+    Codes,
+    Hint,
+    RowNumbers,
+    Rows,
+    Scores,
+    Status,
+)
+from policysched.model.objects import Pod
+from policysched.plugins.dynamic_resources.extended_resources import asks_for_classes
+from policysched.plugins.dynamic_resources.pod_claims import INVALID_POOLS, NO_DEVICES
+from policysched.plugins.helper import FinalScores, row_count
+from policysched.state.tables.nodes import NodeTable
+
+if TYPE_CHECKING:
+    from policysched.devices import AllocationAnswers, Allocator
+
+NAME: Final = "DynamicResources"
+_OF_ONE_POD: Final = Status(Code.ERROR, ("claims cannot be allocated, for a reason that names them",))
+"""What no pod is told: those that share answers are told apart once there are errors."""
+
+
+def has_claims(pod: Pod, cluster: Cluster) -> bool:
+    """Return whether a pod needs devices: by claims, or by extended resources that device classes stand for."""
+    return bool(pod.spec.resource_claims) or asks_for_classes(pod, cluster)
+
+
+class ClaimFinder(Protocol):
+    """Who knows the claims of pods."""
+
+    def shared_allocator(self, pod: Pod, cluster: Cluster) -> Allocator | None:
+        """Return the allocator of a pod's claims, None where their answers are the pod's own."""
+
+
+class SharedRows:
+    """The answers for claims of certain specs, and which of them were given."""
+
+    def __init__(self, allocator: Allocator, nodes: NodeTable) -> None:
+        self._allocator, self._nodes = allocator, nodes
+        self._given: NDArray[np.int8] = np.zeros(0, np.int8)
+        self._revision = -1
+        self.moved()
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return self._given.nbytes
+
+    def codes(self, rows: Rows) -> Codes:
+        """Return the answers on rows. Shapes: (R,)."""
+        return self._all(self._allocator.answers())[rows].astype(np.int32)
+
+    def moved(self) -> RowNumbers:
+        """Return the rows with other answers than when this was asked last."""
+        answers = self._allocator.answers()
+        if answers.revision == self._revision and self._given.size >= self._nodes.size:
+            return np.zeros(0, np.intp)
+        self._revision = answers.revision
+        before, self._given = self._given, self._all(answers).copy()
+        rows: RowNumbers = (self._given[: before.size] != before[: self._given.size]).nonzero()[0]
+        return np.concatenate((rows, np.arange(before.size, self._given.size)))
+
+    def _all(self, answers: AllocationAnswers) -> NDArray[np.int8]:
+        """Return the answers on all rows. Shapes: (N,)."""
+        return answers.on_rows(self._nodes.size)
+
+
+class SharedFilter:
+    """Filters the pods that share answers."""
+
+    name = NAME
+    filter_reads = Aspect.NONE
+
+    def __init__(self, finder: ClaimFinder) -> None:
+        self._finder = finder
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """Take part with pods that share answers with others."""
+        allocator = self._finder.shared_allocator(pod, cluster)
+        return SKIP if allocator is None else SharedRows(allocator, cluster.nodes)
+
+    def filter(self, state: SharedRows, rows: Rows) -> Codes:
+        """Reject rows where the claims cannot be had."""
+        return state.codes(rows)
+
+    def filter_moved(self, state: SharedRows) -> RowNumbers:
+        """Name the rows whose devices are others, or otherwise in use, so far as that matters."""
+        return state.moved()
+
+    def reason(self, state: SharedRows, code: int) -> Status:  # noqa: ARG002 - its reasons are the same for all
+        """Return what stands against a row."""
+        from policysched.devices import AllocationAnswer  # noqa: PLC0415 - a start needs none
+
+        if code == AllocationAnswer.NO:
+            return NO_DEVICES
+        return INVALID_POOLS if code == AllocationAnswer.INVALID_POOLS else _OF_ONE_POD
+
+    def events(self) -> Sequence[Hint]:
+        """Events belong to the plugin."""
+        return ()
+
+    def generation(self, cluster: Cluster) -> Hashable:
+        """Return what moves when other resources have device classes."""
+        return cluster.mapped_generation
+
+
+class ScoreOfOthers(FinalScores):
+    """Scores 0 for the pods that need no devices, or share answers with others."""
+
+    name = NAME
+    score_reads = Aspect.NONE
+
+    def __init__(self, finder: ClaimFinder) -> None:
+        self._finder = finder
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+        """Take part with every such pod."""
+        is_own = has_claims(pod, cluster) and self._finder.shared_allocator(pod, cluster) is None
+        return SKIP if is_own else cluster.nodes
+
+    def score(self, state: NodeTable, rows: Rows) -> Scores:
+        """Score every row 0."""
+        return np.zeros(row_count(state, rows), np.int64)
+
+    def generation(self, cluster: Cluster) -> Hashable:
+        """Return what moves when other resources have device classes."""
+        return cluster.mapped_generation
