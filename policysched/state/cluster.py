@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from msgspec.structs import replace
 
-from policysched.devices.inventory.allocated import AllocatedState
 from policysched.model.kinds import FINISHED, Resource
 from policysched.model.objects import (
     DeviceClass,
@@ -42,7 +41,6 @@ from policysched.state.object_tables import ObjectTables, Workloads
 from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod, PodSignatures, PodTable, has_another_signature, pod_id
-from policysched.state.resource_claims import ResourceClaims
 from policysched.state.tables.ages import AgeTable, ClusterTime
 from policysched.state.tables.amounts import PodResources, PortTable, pod_resources
 from policysched.state.tables.columns import ColumnSet
@@ -55,7 +53,8 @@ from policysched.state.volumes.attachments import Attachments
 from policysched.state.volumes.storage import Storage
 
 if TYPE_CHECKING:
-    from policysched.devices import DeviceTables
+    from policysched.devices import AllocatedState, DeviceTables
+    from policysched.state.resource_claims import ResourceClaims
 
 _NOTHING: Final = Change(Resource.OTHER, Action.NONE)
 _A_POD: Final = int(Aspect.USAGE | Aspect.PODS)
@@ -88,8 +87,6 @@ class Cluster:
         self.workloads = Workloads()
         self.attachments = Attachments(columns, self.nodes, self.pods, self.storage)
         self.namespaces: dict[str, Mapping[str, str]] = {}
-        self.allocated_devices = AllocatedState()
-        self.resource_claims = ResourceClaims(self.allocated_devices)
         self._has_devices = False
         """Whether anybody asked for `devices`."""
         self.mapped_resources: dict[str, str] = {}
@@ -103,6 +100,20 @@ class Cluster:
         """Namespaces of placed pods that are not known themselves."""
         self.namespaces_generation = 0
         """Moves when a namespace's labels change, or it is known or unknown otherwise than before."""
+
+    @cached_property
+    def allocated_devices(self) -> AllocatedState:
+        """Which devices claims hold."""
+        from policysched.devices import AllocatedState  # noqa: PLC0415 - clusters without claims need none
+
+        return AllocatedState()
+
+    @cached_property
+    def resource_claims(self) -> ResourceClaims:
+        """The resource claims, as stored and as assumed."""
+        from policysched.state.resource_claims import ResourceClaims  # noqa: PLC0415 - as above
+
+        return ResourceClaims(self.allocated_devices)
 
     @cached_property
     def devices(self) -> DeviceTables:

@@ -167,7 +167,7 @@ class RecordedCluster(Cluster):
         self._volumes = RecordedAssumable(change, lambda volume: volume.metadata.name, self.storage.pool.follow)
         self._claims = RecordedAssumable(change, lambda claim: claim.key)
         self.storage.volumes, self.storage.claims = self._volumes, self._claims
-        self.resource_claims: RecordedResourceClaims = RecordedResourceClaims(self.devices.allocated, change)
+        self.resource_claims: RecordedResourceClaims = RecordedResourceClaims(self.allocated_devices, change)
 
     def reserved(self) -> list[PersistentVolume | PersistentVolumeClaim]:
         """Return the volumes and claims that pods have taken and the API server has not told of."""

@@ -23,10 +23,10 @@ from policysched.model.objects import (
 )
 from policysched.model.objects.meta import seconds_of
 from policysched.plugins.dynamic_resources.extended_resources import ExtendedRequests
-from policysched.state.resource_claims import ResourceClaims
 
 if TYPE_CHECKING:
     from policysched.devices import Allocator, DeviceTables
+    from policysched.state.resource_claims import ResourceClaims
 
 NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
 NO_DEVICES: Final = unresolvable("cannot allocate all claims")

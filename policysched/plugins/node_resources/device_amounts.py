@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import numpy as np
 
-from policysched.devices.inventory.allocated import PoolId
 from policysched.framework import Cluster, Mask, Rows
 from policysched.model.objects import DeviceClass, NodeSelector, ResourceSlice, SliceDevice
 from policysched.model.selection.node_selectors import lenient_node_selector
@@ -68,6 +67,8 @@ def with_devices(wanted: ScoredAmounts, cluster: Cluster) -> DeviceAmounts:
 
 def _count(cluster: Cluster, device_class: DeviceClass, total: Amounts, allocated: Amounts) -> None:
     """Add up the devices of a class on all rows. Shapes: (N,), (N,), changed in place."""
+    from policysched.devices.inventory.allocated import PoolId  # noqa: PLC0415 - a start needs none
+
     failed = np.zeros(total.size, np.bool_)
     for one in cluster.objects.of(ResourceSlice).values():
         selected = _SELECTED.of(one, device_class)
