@@ -54,6 +54,16 @@ NO_FIT = "0/1 nodes are available: 1 Insufficient cpu."
 REJECTED = PostFilterResult(unschedulable("no"), nominated_node="")
 
 
+def test_a_plugin_whose_question_fails_is_the_one_that_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    async def fails() -> PostFilterResult:
+        raise RuntimeError("no answer")
+
+    result, message = run(Answering("A", PostFilterResult(ask=fails)), Answering("B", REJECTED))
+    why = "running PostFilter plugin \"A\": RuntimeError('no answer')"
+    assert (result.status, message) == (Status(Code.ERROR, (why,), "A"), f"{NO_FIT} {why}")
+    assert "PostFilter plugin A failed for pod=default/big" in caplog.text
+
+
 def test_plugins_are_asked_until_one_succeeds_and_success_says_nothing() -> None:
     last = Answering("C", REJECTED)
     result, message = run(Answering("A", REJECTED), Answering("B", PostFilterResult(nominated_node="n1")), last)

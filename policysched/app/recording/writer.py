@@ -139,6 +139,7 @@ class RecordWriter:
         try:
             data = encoded(entry())
         except Exception as error:  # one object that cannot be written is no reason to record nothing
+            log.exception("an entry of the record cannot be encoded")
             self._give_up(f"an entry cannot be encoded: {error!r}")
             return
         self._pending.append(data)

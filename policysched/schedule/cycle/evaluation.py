@@ -10,6 +10,7 @@ Source: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFi
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -89,6 +90,8 @@ MEASURED_EVERY = 32
 """How many refreshes there may be before the memory is counted again."""
 WIDEST_NARROW_TOTAL = 2**31 - 1
 """The largest total that fits into 32 bits."""
+
+log = logging.getLogger(__name__)
 
 
 class PreFilter:
@@ -328,7 +331,8 @@ class Evaluation:
         self.times = None
         try:
             self.refresh()
-        except Exception:  # of a policy perhaps that is not in force any more
+        except Exception:
+            log.exception("what is known of a pod class is not taken along: it could not be brought up to date")
             return None
         scored = self._scored == self._seen
         return EarlierResults(self.profile, self.filters, self.scores, self.outcomes, scored=scored)

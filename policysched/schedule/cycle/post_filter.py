@@ -195,7 +195,12 @@ async def run_post_filters(
 
 async def _answer(plugin: PostFilterPlugin, pod: Pod, failed: FailedCycle) -> PostFilterResult:
     result = _asked(plugin, pod, failed)
-    return result if result.ask is None else await result.ask()
+    if result.ask is None:
+        return result
+    try:
+        return await result.ask()
+    except Exception as error:
+        return _failure(plugin, pod, error)
 
 
 def _asked(plugin: PostFilterPlugin, pod: Pod, failed: FailedCycle) -> PostFilterResult:
@@ -203,12 +208,16 @@ def _asked(plugin: PostFilterPlugin, pod: Pod, failed: FailedCycle) -> PostFilte
     try:
         result: Any = plugin.post_filter(pod, failed)
     except Exception as error:
-        log.exception("PostFilter plugin %s failed for pod=%s", plugin.name, pod.key)
-        return PostFilterResult(Status(Code.ERROR, (f'running PostFilter plugin "{plugin.name}": {error!r}',)))
+        return _failure(plugin, pod, error)
     if isinstance(result, PostFilterResult):
         return result
     why = f'running PostFilter plugin "{plugin.name}": it gave {type(result).__name__} in place of a result'
     return PostFilterResult(Status(Code.ERROR, (why,)))
+
+
+def _failure(plugin: PostFilterPlugin, pod: Pod, error: Exception) -> PostFilterResult:
+    log.error("PostFilter plugin %s failed for pod=%s", plugin.name, pod.key, exc_info=error)
+    return PostFilterResult(Status(Code.ERROR, (f'running PostFilter plugin "{plugin.name}": {error!r}',)))
 
 
 def message_of(fit_error: str, result: PostFilterResult) -> str:
