@@ -28,14 +28,19 @@ def version() -> None:
     say_version()
 
 
-COMMANDS: Final = (
-    *("run", "completion", "dry-run", "why", "plan", "record", "replay", "check", "test", "fmt", "plugins"),
-    *("webhook", "explain"),
-    *("sandbox", "demo"),
-)
-"""The commands in the order of `--help`: each is the function of its name in the module of its name."""
+SECTIONS: Final = {
+    "processes": ("Processes", ("run", "webhook", "sandbox", "demo")),
+    "decisions": ("Decisions", ("dry-run", "why", "plan", "record", "replay")),
+    "policies": ("Policies", ("check", "test", "fmt", "explain")),
+    "settings": ("Settings", ("config", "plugins", "plugin", "completion")),
+}
+"""The sections of `--help` in their order: the package of each, its title, and its commands.
+
+Each command is the function of its name in the module of its name.
+"""
 GROUPS: Final = {"config": "config", "plugin": "new_plugin"}
 """Those with commands of their own, and what they are called in the module of their name."""
+COMMANDS: Final = tuple(name for _, names in SECTIONS.values() for name in names)
 
 
 def make_app(*names: str) -> typer.Typer:
@@ -51,12 +56,14 @@ def make_app(*names: str) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_nothing)
-    for name in (one for one in COMMANDS if not names or one in names):
-        function = _found(name, name.replace("-", "_"))
-        app.command(name, cls=RunCommand if name == "run" else OnceCommand)(function)
-    app.command("version", cls=OnceCommand)(version)
-    for name in (one for one in GROUPS if not names or one in names):
-        app.add_typer(_found(name, GROUPS[name]), name=name)
+    for package, (title, commands) in SECTIONS.items():
+        for name in (one for one in commands if not names or one in names):
+            found = _found(package, name)
+            if name in GROUPS:
+                app.add_typer(found, name=name, rich_help_panel=title)
+            else:
+                app.command(name, cls=RunCommand if name == "run" else OnceCommand, rich_help_panel=title)(found)
+    app.command("version", cls=OnceCommand, rich_help_panel=SECTIONS["settings"][0])(version)
     return app
 
 
@@ -64,8 +71,9 @@ def _nothing() -> None:
     """Do nothing before a command."""
 
 
-def _found(command: str, name: str) -> Any:
-    return getattr(importlib.import_module(f"policysched.cli.commands.{command.replace('-', '_')}"), name)
+def _found(package: str, command: str) -> Any:
+    module = command.replace("-", "_")
+    return getattr(importlib.import_module(f"policysched.cli.commands.{package}.{module}"), GROUPS.get(command, module))
 
 
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))

@@ -5,3 +5,8 @@ for each node and perhaps a problem. `prometheus` polls a server: `prometheus_ht
 of its answer. `file` reads a file instead; `problems` logs and counts what goes wrong. What becomes of answers is said
 in `policysched.app.running.node_metrics`.
 """
+
+from typing import Final
+
+INTERVAL: Final = 15.0
+"""How often a query is asked where nothing else is said. Units: seconds."""

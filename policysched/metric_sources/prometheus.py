@@ -13,14 +13,13 @@ from contextlib import nullcontext
 from typing import Final
 
 from policysched.framework.client import Clock, MetricSink, Wanted
+from policysched.metric_sources import INTERVAL
 from policysched.metric_sources.problems import ActiveProblems, QueryError, QueryOutcome, SourceCounters
 from policysched.metric_sources.prometheus_http import PrometheusClient
 from policysched.metric_sources.vector import Join, first_warning, read_series
 from policysched.model.policy import MetricAnswer, MetricKey
 
 log = logging.getLogger(__name__)
-INTERVAL: Final = 15.0
-"""How often a query is asked. Units: seconds."""
 AT_ONCE: Final = 8
 """How many queries may be under way."""
 SLOW_AT_ONCE: Final = AT_ONCE // 2

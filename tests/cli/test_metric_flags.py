@@ -9,7 +9,7 @@ import pytest
 
 from policysched.app.running.node_metrics import NO_METRICS, read_interval
 from policysched.cli.flags.sections import FLAGS
-from policysched.metric_sources.prometheus import INTERVAL
+from policysched.metric_sources import INTERVAL
 from tests.cli.conftest import Command, Write
 from tests.cli.test_usage import DRY_RUN, NODE, POD
 from tests.controlplane.programs import free_port

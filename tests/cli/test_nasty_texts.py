@@ -234,9 +234,9 @@ def test_the_demo_shows_names_as_they_are_written() -> None:
 
 ALLOWED: Final = {"policysched/cli/output.py"}
 OWN_TEXTS: Final = {
-    "policysched/cli/commands/explain.py": "explanations, which are ours",
-    "policysched/cli/commands/fmt.py": "a file's bytes or its difference, for a program; a terminal gets visible ones",
-    "policysched/cli/commands/demo.py": "made visible there",
+    "policysched/cli/commands/policies/explain.py": "explanations, which are ours",
+    "policysched/cli/commands/policies/fmt.py": "a file's bytes or a difference, for a program; visible on terminals",
+    "policysched/cli/commands/processes/demo.py": "made visible there",
 }
 """Modules that print by themselves, and what."""
 

@@ -176,9 +176,9 @@ def test_command_is_a_module_and_a_name_in_the_list(copy: Copy) -> None:
     hello = '"""`policysched hello`."""\n\nfrom policysched.cli.output import say\n\n\ndef hello(name: str) -> int:\n'
     hello += '    """Greet somebody."""\n    say(f"hello {name}")\n    return 0\n'
     edits: dict[str, list[Edit]] = {
-        f"{folder}hello.py": [("", hello)],
+        f"{folder}processes/hello.py": [("", hello)],
         commands: [
-            ('("sandbox", "demo")', '("sandbox", "demo", "hello")'),
+            ('"sandbox", "demo")', '"sandbox", "demo", "hello")'),
         ],
     }
     copy.change("A command", edits)

@@ -37,7 +37,6 @@ from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.metric_sources.file import answers, as_table, load_table
 from policysched.metric_sources.problems import SourceCounters
-from policysched.metric_sources.prometheus import PrometheusSource
 from policysched.model.decode import ObjectError, decode_pod
 from policysched.model.defaults import PriorityClasses, fill_pod, priority_classes
 from policysched.model.kinds import FINISHED, PODS, POLICIES, fill, kind_of
@@ -408,6 +407,8 @@ def measuring(options: MetricOptions) -> Measure | None:
         table, name = load_table(options.file), str(options.file)
         return lambda wanted, at: answers(table, wanted, at, name)
     if options.url is not None:
+        from policysched.metric_sources.prometheus import PrometheusSource  # noqa: PLC0415 - few have a server of metrics
+
         source = PrometheusSource(make_prometheus_client(options, options.url), SystemClock(), SourceCounters())
         return lambda wanted, _: asyncio.run(source.ask(wanted))
     return None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from policysched.app.clock import SystemClock
 from policysched.errors import UsageError
@@ -20,13 +20,15 @@ from policysched.framework import Clock, MetricAnswer, MetricKey, MetricSource, 
 from policysched.language.checking.compile import Want, compile_expression
 from policysched.language.functions.signatures import Environment
 from policysched.language.ir.types import DURATION
+from policysched.metric_sources import INTERVAL
 from policysched.metric_sources.file import FileSource, NoSource
 from policysched.metric_sources.problems import SourceCounters, one_line
-from policysched.metric_sources.prometheus import INTERVAL, PrometheusSource
-from policysched.metric_sources.prometheus_http import PrometheusClient, ServerSettings
 from policysched.rules.compile.policy import CompiledPolicy, MetricInput
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from policysched.metric_sources.prometheus_http import PrometheusClient
 
 log = logging.getLogger(__name__)
 FIRST_ANSWERS: Final = 2.0
@@ -87,9 +89,10 @@ def make_source(options: MetricOptions, clock: Clock, counters: SourceCounters) 
     if options.file is not None:
         return FileSource(options.file, clock, counters, interval=options.interval)
     if options.url is not None:
-        return PrometheusSource(
-            make_prometheus_client(options, options.url), clock, counters, interval=options.interval
-        )
+        from policysched.metric_sources.prometheus import PrometheusSource  # noqa: PLC0415 - few have a server of metrics
+
+        client = make_prometheus_client(options, options.url)
+        return PrometheusSource(client, clock, counters, interval=options.interval)
     return NoSource()
 
 
@@ -99,6 +102,8 @@ def make_prometheus_client(options: MetricOptions, url: str) -> PrometheusClient
     Raises:
         UsageError: a flag or a file cannot be used.
     """
+    from policysched.metric_sources.prometheus_http import PrometheusClient, ServerSettings  # noqa: PLC0415
+
     client = PrometheusClient(ServerSettings(url, options.token_file, options.ca_file))
     if options.token_file is not None and client.url.startswith("http:"):
         log.warning("metrics: the token of --prometheus-token-file goes to %s without encryption", client.url)

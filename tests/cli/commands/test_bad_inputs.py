@@ -178,7 +178,7 @@ def test_record_that_is_interrupted_leaves_no_file(
     def interrupted(*_: object) -> bytes:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("policysched.cli.commands.record._encoded", interrupted)
+    monkeypatch.setattr("policysched.cli.commands.decisions.record._encoded", interrupted)
     before = {*tmp_path.iterdir()}
     assert command("record", "--cluster", "good.yaml", "-o", "out.yaml").code == 130
     assert {*tmp_path.iterdir()} == before

@@ -161,7 +161,7 @@ def test_watching_runs_again_after_a_change_until_it_is_interrupted(
             raise KeyboardInterrupt
         (tmp_path / "tests.yaml").write_text(text, "utf-8")
 
-    monkeypatch.setattr("policysched.cli.commands.test.time.sleep", change)
+    monkeypatch.setattr("policysched.cli.commands.policies.test.time.sleep", change)
     done = command("test", "--watch")
     assert done.code == 0
     assert [line for line in done.out.splitlines() if " in 1 file" in line] == [

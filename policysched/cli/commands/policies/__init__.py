@@ -1,0 +1,1 @@
+"""Commands for authors of policies: check, test, fmt, explain."""

@@ -1,0 +1,1 @@
+"""Commands for whoever sets a scheduler up: configurations, plugins, the completion of a shell."""
