@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from policysched.cli.formats import OutputFormat
 from policysched.errors import UsageError
 
 
@@ -77,6 +78,21 @@ class TableFormat(enum.StrEnum):
     JSON = "json"
 
 
+Output: TypeAlias = Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print it.")]
+PoliciesToTry: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--policy", metavar="FILE", help="Policies to try; may be repeated.")
+]
+WithoutPolicy: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--without-policy", metavar="NAME", help="A policy to go; may be repeated.")
+]
+Config: TypeAlias = Annotated[
+    str | None, typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration.")
+]
+ClusterOrLive: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--cluster", metavar="FILE|DIR|live", help="The cluster's objects; absent, live. Repeatable."),
+]
+Seed: TypeAlias = Annotated[int | None, typer.Option("--seed", help="Draws among equally good nodes.")]
 Kubeconfig: TypeAlias = Annotated[
     Path | None,
     typer.Option(

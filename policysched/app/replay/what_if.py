@@ -109,7 +109,8 @@ def what_if(
     for key, why in sorted(failed.items()):
         raise UsageError(f"policy {key} cannot be used: {why}")
     profiles = None if config is None else configured_profiles(load_configuration(config), registry)
-    day = _Day(ReplayedState(registry), tried, without_policies, profiles)
+    state = ReplayedState(registry)
+    day = _Day(state, _Side(state, tried, without_policies, profiles))
     interrupted = False
     try:
         day.run(files, progress)
@@ -121,17 +122,10 @@ def what_if(
 
 
 class _Day:
-    """The decisions of a record with a change; the arguments are those of `_Side`."""
+    """The decisions of a record with a change."""
 
-    def __init__(
-        self,
-        state: ReplayedState,
-        tried: Collection[CompiledPolicy],
-        without: Collection[str],
-        profiles: Mapping[str, Profile] | None,
-    ) -> None:
-        self._found, self._state = Replayed(), state
-        self._side = _Side(state, tried, without, profiles)
+    def __init__(self, state: ReplayedState, side: _Side) -> None:
+        self._found, self._state, self._side = Replayed(), state, side
         self._effects: dict[str, PodEffect | None] = {}
         self._decisions = self._extended = 0
 

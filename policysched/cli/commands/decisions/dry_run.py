@@ -9,13 +9,17 @@ import typer
 
 from policysched.cli.formats import OutputFormat
 from policysched.cli.options import (
+    Config,
     Context,
     Kubeconfig,
     MetricsFile,
+    Output,
     Plugin,
+    PoliciesToTry,
     PrometheusCa,
     PrometheusToken,
     PrometheusUrl,
+    Seed,
 )
 from policysched.cli.output import say_beside, working
 
@@ -29,21 +33,17 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
         typer.Option("--cluster", metavar="FILE|DIR|live", help="The cluster's objects, or live; may be repeated."),
     ],
     pod: Annotated[str, typer.Option("--pod", metavar="FILE", help="A pod, or a workload with a pod template.")],
-    policy: Annotated[
-        list[str] | None, typer.Option("--policy", metavar="FILE", help="Policies to try; may be repeated.")
-    ] = None,
-    config: Annotated[
-        str | None, typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration.")
-    ] = None,
+    policy: PoliciesToTry = None,
+    config: Config = None,
     plugin: Plugin = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Draws among equally good nodes.")] = None,
+    seed: Seed = None,
     metrics_file: MetricsFile = None,
     prometheus_url: PrometheusUrl = None,
     prometheus_token_file: PrometheusToken = None,
     prometheus_ca_file: PrometheusCa = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print it.")] = OutputFormat.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> int:
     """Say where a pod would go and why; nothing is changed.
 

@@ -10,13 +10,16 @@ import typer
 
 from policysched.cli.formats import OutputFormat
 from policysched.cli.options import (
+    ClusterOrLive,
     Context,
     Kubeconfig,
     MetricsFile,
+    Output,
     Plugin,
     PrometheusCa,
     PrometheusToken,
     PrometheusUrl,
+    WithoutPolicy,
 )
 from policysched.cli.output import INTERRUPTED, console, print_finding, say
 from policysched.errors import UsageError
@@ -27,16 +30,11 @@ if TYPE_CHECKING:
 
 
 def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
-    cluster: Annotated[
-        list[str] | None,
-        typer.Option("--cluster", metavar="FILE|DIR|live", help="The cluster's objects; absent, live. Repeatable."),
-    ] = None,
+    cluster: ClusterOrLive = None,
     policy: Annotated[
         list[str] | None, typer.Option("--policy", metavar="FILE|DIR", help="Policies to come; may be repeated.")
     ] = None,
-    without_policy: Annotated[
-        list[str] | None, typer.Option("--without-policy", metavar="NAME", help="A policy to go; may be repeated.")
-    ] = None,
+    without_policy: WithoutPolicy = None,
     config: Annotated[
         str | None, typer.Option("--config", metavar="FILE", help="The KubeSchedulerConfiguration to come.")
     ] = None,
@@ -65,7 +63,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     prometheus_ca_file: PrometheusCa = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print it.")] = OutputFormat.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> int:
     """Say what a change would do to the pods of a cluster; nothing is changed.
 

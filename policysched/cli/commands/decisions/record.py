@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from policysched.cli.options import Context, Kubeconfig
+from policysched.cli.options import ClusterOrLive, Context, Kubeconfig
 from policysched.cli.output import say, working
 from policysched.errors import UsageError
 
@@ -18,10 +18,7 @@ def record(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="Where it goes: .json or YAML; - is the output.")
     ],
-    cluster: Annotated[
-        list[str] | None,
-        typer.Option("--cluster", metavar="FILE|DIR|live", help="The cluster's objects; absent, live. Repeatable."),
-    ] = None,
+    cluster: ClusterOrLive = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from policysched.cli.formats import OutputFormat
-from policysched.cli.options import Plugin
+from policysched.cli.options import Output, Plugin, WithoutPolicy
 from policysched.cli.output import INTERRUPTED, print_finding, say, working
 from policysched.errors import UsageError
 
@@ -23,14 +23,12 @@ def replay(
     policy: Annotated[
         list[str] | None, typer.Option("--policy", metavar="FILE|DIR", help="Policies to try; may be repeated.")
     ] = None,
-    without_policy: Annotated[
-        list[str] | None, typer.Option("--without-policy", metavar="NAME", help="A policy to go; may be repeated.")
-    ] = None,
+    without_policy: WithoutPolicy = None,
     config: Annotated[
         str | None, typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration to try.")
     ] = None,
     plugin: Plugin = None,
-    output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print it.")] = OutputFormat.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> int:
     """Decide what `run --record` recorded again and compare, or say what would have been different.
 

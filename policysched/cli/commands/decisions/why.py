@@ -8,13 +8,18 @@ import typer
 
 from policysched.cli.formats import OutputFormat
 from policysched.cli.options import (
+    ClusterOrLive,
+    Config,
     Context,
     Kubeconfig,
     MetricsFile,
+    Output,
     Plugin,
+    PoliciesToTry,
     PrometheusCa,
     PrometheusToken,
     PrometheusUrl,
+    Seed,
 )
 from policysched.cli.output import INTERRUPTED, say_beside, working
 
@@ -25,28 +30,21 @@ if TYPE_CHECKING:
 def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
     pod: Annotated[str, typer.Argument(metavar="POD", help="[NAMESPACE/]NAME of a pod of the cluster.")],
     node: Annotated[str, typer.Argument(metavar="[NODE]", help="Compare with this node, not the runner-up.")] = "",
-    cluster: Annotated[
-        list[str] | None,
-        typer.Option("--cluster", metavar="FILE|DIR|live", help="The cluster's objects; absent, live. Repeatable."),
-    ] = None,
+    cluster: ClusterOrLive = None,
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", metavar="NAME", help="The pod's namespace, where POD names none.")
     ] = "default",
-    policy: Annotated[
-        list[str] | None, typer.Option("--policy", metavar="FILE", help="Policies to try; may be repeated.")
-    ] = None,
-    config: Annotated[
-        str | None, typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration.")
-    ] = None,
+    policy: PoliciesToTry = None,
+    config: Config = None,
     plugin: Plugin = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Draws among equally good nodes.")] = None,
+    seed: Seed = None,
     metrics_file: MetricsFile = None,
     prometheus_url: PrometheusUrl = None,
     prometheus_token_file: PrometheusToken = None,
     prometheus_ca_file: PrometheusCa = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print it.")] = OutputFormat.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> int:
     """Say why a pod is where it is, or nowhere, and what would change that; nothing is changed.
 
