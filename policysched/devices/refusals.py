@@ -5,6 +5,7 @@ The search itself never asks so: it works on all devices at once and stops at th
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from typing import NamedTuple
 
@@ -52,7 +53,8 @@ def _reason(ask: DeviceAsk, requirement: DeviceRequirement, space: SearchSpace, 
         return reason
     if not (space.able[ask.requirement] | space.failing[ask.requirement]) >> device & 1:
         return "not for this node"
-    suitability, _ = requirement.suitability(kind)
+    suitability, _ = requirement.suitability(kind, sys.maxsize)
+    assert suitability is not None  # noqa: S101 - it takes less than that
     takes = suitability.consumption
     if kind.traits.shareable and takes is not None and not takes.fits(space.consumed.get(device)):
         return "its capacity is consumed"

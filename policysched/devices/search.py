@@ -27,6 +27,12 @@ from policysched.devices.space import SearchSpace
 from policysched.devices.steps import Steps
 
 _NO_AMOUNTS: Final[Mapping[str, Number]] = {}
+_DEVICES_A_STEP: Final = 16_384
+"""How many devices of a node make the sets of a search take another step for each device that is tried."""
+_POOLS_A_STEP: Final = 16
+"""Likewise for pools."""
+_PARTS_A_STEP: Final = 2
+"""How many constraints, counters or capacities are looked at in a step."""
 
 
 class AllocationAnswer(IntEnum):
@@ -132,6 +138,10 @@ class DeviceSearch:
         self._chosen: list[dict[int, int]] = [{} for _ in plans.claims]
         self._all: dict[int, list[int]] = {}
         self._is_regular = plans.is_regular and not any(space.failing)
+        self._beside = len(space.kinds) // _DEVICES_A_STEP + len(space.pools) // _POOLS_A_STEP
+        """How many steps a device takes because there are so many others."""
+        self._lacking: dict[int, bool] = {}
+        """Of each pool whose counters were asked about, whether devices in use take more of some than there is."""
 
     def run(self) -> Outcome:
         """Search.
@@ -245,7 +255,7 @@ class DeviceSearch:
 
     def _next_of_all(self, ask: DeviceAsk, device: int, done: int) -> _Found:
         """Take the next device of an ask for all: there is no other choice."""
-        self._steps.take()
+        self._steps.take(self._effort(ask, device))
         undo = self._take(ask, device)
         if undo is None:
             return _Found.NO
@@ -263,9 +273,9 @@ class DeviceSearch:
             free = waiting & ~self._blocked(ask)
             if not free or (self._is_regular and free.bit_count() < ask.count - done):
                 return _Found.NO
-            self._steps.take()
             bit = free & -free
             device = bit.bit_length() - 1
+            self._steps.take(self._effort(ask, device))
             if failing & bit:
                 raise _FailedError(self._failure(ask, device))
             found = self._try(ask, device, done)
@@ -286,12 +296,20 @@ class DeviceSearch:
             self._take_back(undo)
         return found
 
+    def _effort(self, ask: DeviceAsk, device: int) -> int:
+        """Return how many steps it is to try a device, by what has to be compared for it."""
+        traits = self._space.kinds[device].traits
+        parts = len(self._constraints[ask.claim]) + len(traits.counters)
+        if traits.shareable:
+            parts += len(traits.capacity) + len(self._shares)
+        return 1 + self._beside + -(-parts // _PARTS_A_STEP)
+
     def _equal(self, device: int) -> int:
         """Return devices that lead to what one leads to; of shared ones only those of which nothing is consumed."""
         if device in self._space.consumed or device in self._shares:
             return 1 << device
-        bits = self._space.equal(device)
-        for other in (*self._space.consumed, *self._shares):
+        bits = self._space.equal(device) & ~self._space.shared
+        for other in self._shares:
             bits &= ~(1 << other)
         return bits
 
@@ -376,12 +394,26 @@ class DeviceSearch:
     # Counters
 
     def _count(self, device: int) -> bool:
-        """Charge a device's counters to its pool, unless some counter of the pool does not suffice."""
-        view = self._space.view_of(device)
-        counted = self._counted.setdefault(self._space.pool_of(device), {})
-        for name, each, amount in self._space.kinds[device].traits.counters:
+        """Charge a device's counters to its pool, unless some counter of the pool does not suffice.
+
+        Where all suffice before, they do so after it if those that the device takes of do.
+        """
+        pool, available = self._space.pool_of(device), self._space.view_of(device).available
+        counted = self._counted.setdefault(pool, {})
+        taken = self._space.kinds[device].traits.counters
+        for name, each, amount in taken:
             counted[name, each] = counted.get((name, each), 0) + amount
-        if all(available >= counted.get(name, 0) for name, available in view.available.items()):
+        if pool not in self._lacking:
+            self._steps.take(len(available) // _PARTS_A_STEP)
+            self._lacking[pool] = any(amount < 0 for amount in available.values())
+        if self._lacking[pool]:
+            self._steps.take(len(available) // _PARTS_A_STEP)
+            suffices = all(amount >= counted.get(name, 0) for name, amount in available.items())
+        else:
+            suffices = all(
+                counted[one] <= available.get(one, counted[one]) for one in ((name, each) for name, each, _ in taken)
+            )
+        if suffices:
             return True
         self._count_back(device)
         return False

@@ -8,10 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
+import numpy as np
+
 from policysched.devices.inventory.amounts import Number
 from policysched.devices.inventory.pools import PoolView, SeenPool
 from policysched.devices.requests.requirements import DeviceKind, DeviceRequirement, Suitability
 from policysched.devices.steps import Steps
+
+_FEW = 64
+"""Of a kind with more devices than these the set of them is kept."""
 
 
 class ViewShape:
@@ -25,7 +30,7 @@ class ViewShape:
         is_disjoint: Whether no device fits two requirements.
     """
 
-    __slots__ = ("_equal", "able", "failing", "fit", "is_disjoint", "is_plain", "kinds")
+    __slots__ = ("_equal", "_places", "able", "failing", "fit", "is_disjoint", "is_plain", "kinds")
 
     def __init__(self, kinds: Sequence[DeviceKind], answers: Sequence[Sequence[Suitability]]) -> None:
         self.kinds = kinds
@@ -35,14 +40,20 @@ class ViewShape:
         uses = any(one.traits.counter_sets or one.traits.shareable for one in kinds)
         self.is_plain = not uses and not any(self.failing)
         self.is_disjoint = not any(first & second for first, second in combinations(self.fit, 2))
-        self._equal: dict[int, int] | None = None
+        self._equal: dict[int, int] = {}
+        self._places: dict[int, list[int]] | None = None
 
     def equal(self, kind: DeviceKind) -> int:
-        """Return all devices of a kind."""
-        if self._equal is None:
-            self._equal = {}
+        """Return all devices of a kind; a set for each of very many kinds would take the square of their number."""
+        if self._places is None:
+            self._places = {}
             for place, one in enumerate(self.kinds):
-                self._equal[one.number] = self._equal.get(one.number, 0) | 1 << place
+                self._places.setdefault(one.number, []).append(place)
+        places = self._places.get(kind.number, [])
+        if len(places) <= _FEW:
+            return sum(1 << place for place in places)
+        if kind.number not in self._equal:
+            self._equal[kind.number] = _bits(one is kind for one in self.kinds)
         return self._equal[kind.number]
 
 
@@ -55,10 +66,11 @@ class SearchSpace:
         fit: Those of them whose taints are tolerated.
         failing: For each requirement the devices of which a selector says an error.
         consumed: By device, what allocated shares of it consume.
+        shared: The devices of which anything is consumed.
         pools: The node's pools, usable or not, each with the place of its first device.
     """
 
-    __slots__ = ("_shapes", "_views", "able", "consumed", "failing", "fit", "kinds", "pools", "used")
+    __slots__ = ("_shapes", "_views", "able", "consumed", "failing", "fit", "kinds", "pools", "shared", "used")
 
     def __init__(self, pools: Sequence[SeenPool], shapes: Sequence[ViewShape | None], requirements: int) -> None:
         self.used = 0
@@ -84,6 +96,7 @@ class SearchSpace:
             self.consumed.update((at + device, amounts) for device, amounts in view.consumed.items())
             self.kinds += shape.kinds
             self._views += [place] * len(shape.kinds)
+        self.shared = _bits(device in self.consumed for device in range(len(self.kinds))) if self.consumed else 0
 
     def pool_of(self, device: int) -> int:
         """Return the place of a device's pool."""
@@ -105,7 +118,7 @@ class SearchSpace:
             return shape.equal(kind) << self.pools[self._views[device]][0] if shape is not None else 1 << device
         bits = 0
         for (at, _), shape in zip(self.pools, self._shapes, strict=True):
-            if shape is not None and any(one is kind for one in shape.kinds):
+            if shape is not None:
                 bits |= shape.equal(kind) << at
         return bits
 
@@ -129,15 +142,14 @@ def suitabilities(
     for kind in kinds:
         for requirement, remembered in zip(requirements, known, strict=True):
             if kind.number not in remembered:
-                remembered[kind.number], effort = requirement.suitability(kind)
+                found, effort = requirement.suitability(kind, steps.left)
+                if found is not None:
+                    remembered[kind.number] = found
                 steps.take(effort)
         kind.forget_variables()
     return [[remembered[kind.number] for kind in kinds] for remembered in known]
 
 
 def _bits(places: Iterable[bool]) -> int:
-    bits = 0
-    for place, is_in in enumerate(places):
-        if is_in:
-            bits |= 1 << place
-    return bits
+    """Return the set of the places where it is so, in time in proportion to all places."""
+    return int.from_bytes(np.packbits(np.fromiter(places, np.bool_), bitorder="little").tobytes(), "little")

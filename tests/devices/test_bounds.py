@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import ItemsView, ValuesView
+
 import pytest
 
 from policysched.devices import AllocationTimeoutError, Allocator, DeviceTables
+from policysched.devices.inventory.amounts import Number
+from policysched.devices.inventory.columns import AttributeValue, DeviceTraits
+from policysched.devices.inventory.pools import CounterName, PoolView
 from policysched.devices.prepared import PreparedClaims
 from policysched.devices.requests import requirements
+from policysched.devices.requests.constraints import EqualAttribute, NamedRequest
+from policysched.devices.requests.failures import AllocationFailure
 from policysched.devices.search import AllocationAnswer
+from policysched.devices.space import ViewShape
 from policysched.model.objects import ResourceClaim
 from tests.devices.build import DRIVER, allocate, claim, device, devices, names, request, slice_of, tables
 
@@ -170,3 +178,108 @@ def test_slices_that_change_their_size_use_rows_again() -> None:
         for node in NODES[:5]:
             made.set_slice(slice_of(node, devices(size)))
     assert made.columns.size <= 2 * 255 * 5
+
+
+def test_selectors_that_take_long_are_asked_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    matches = requirements._Selector.matches
+
+    def counted(one: requirements._Selector, kind: requirements.DeviceKind) -> bool | AllocationFailure:
+        asked.append(one.name)
+        return matches(one, kind)
+
+    monkeypatch.setattr(requirements._Selector, "matches", counted)
+    texts = [f"lists.range(90).all(x, lists.range(90).all(y, x + y >= -{place}))" for place in range(1, 9)]
+    made = tables(slice_of("n0", devices(2)))
+    wanting = [claim(request(1, *texts))]
+    said = []
+    for attempt in range(1, 10):
+        code = Allocator(made, wanting, steps=12_000).answers().codes[0]
+        said.append(code)
+        assert len(asked) <= 2 * attempt
+    assert said[0] == AllocationAnswer.TIMEOUT
+    assert said[-1] == AllocationAnswer.YES
+    assert asked == [f"selector #{place}" for place in range(8)]
+
+
+def hopeless(*more: dict[str, object]) -> ResourceClaim:
+    """Return a claim of which no two devices of seven sorts are enough, which a search cannot know."""
+    requests = [request(1, name=f"r{place}") for place in range(12)]
+    return claim(*requests, constraints=[*more, {"distinctAttribute": f"{DRIVER}/sort"}])
+
+
+def of_seven_sorts(count: int, **fields: object) -> list[dict[str, object]]:
+    attributes = {"same": {"bool": True}}
+    return [
+        device(f"d{place}", attributes={**attributes, "sort": {"int": place % 7}}, **fields) for place in range(count)
+    ]
+
+
+def test_constraints_take_the_steps_of_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    added = 0
+    add = EqualAttribute.add
+
+    def counted(one: EqualAttribute, of: NamedRequest, value: AttributeValue | None) -> bool:
+        nonlocal added
+        added += 1
+        return add(one, of, value)
+
+    monkeypatch.setattr(EqualAttribute, "add", counted)
+    made = tables(slice_of("n0", of_seven_sorts(16)))
+    wanting = hopeless(*[{"matchAttribute": f"{DRIVER}/same"}] * 31)
+    assert Allocator(made, [wanting], steps=5_000).answers().codes[0] == AllocationAnswer.TIMEOUT
+    assert 0 < added <= 2 * 5_100
+
+
+class _CountedAmounts(dict[CounterName, Number]):
+    looked_at = 0
+
+    def items(self) -> ItemsView[CounterName, Number]:
+        self.looked_at += len(self)
+        return super().items()
+
+    def values(self) -> ValuesView[Number]:
+        self.looked_at += len(self)
+        return super().values()
+
+
+def with_counters(free: int) -> tuple[DeviceTables, PoolView]:
+    """A pool of 16 devices that take of one counter each, beside 1,000 others."""
+    counters = {f"c{place}": {"value": "100"} for place in range(999)} | {"other": {"value": str(free)}}
+    takes = [{"counterSet": "set", "counters": {"c0": {"value": "1"}}}]
+    made = tables(
+        slice_of("n0", of_seven_sorts(16, consumesCounters=takes), slices=2),
+        slice_of("n0", [], name="counters", slices=2, sharedCounters=[{"name": "set", "counters": counters}]),
+    )
+    made.refresh()
+    [seen] = made.node(0)[1].pools
+    return made, seen.view
+
+
+def test_of_many_counters_those_are_compared_that_devices_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, view = with_counters(free=0)
+    monkeypatch.setattr(view, "available", amounts := _CountedAmounts(view.available))
+    assert Allocator(made, [hopeless()], steps=5_000).answers().codes[0] == AllocationAnswer.TIMEOUT
+    assert amounts.looked_at <= 1_000
+
+
+def test_where_a_counter_is_overdrawn_comparing_all_takes_the_steps_of_the_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, view = with_counters(free=-1)
+    assert Allocator(made, [claim(request())]).answers().codes[0] == AllocationAnswer.NO
+    monkeypatch.setattr(view, "available", amounts := _CountedAmounts(view.available))
+    assert Allocator(made, [hopeless()], steps=5_000).answers().codes[0] == AllocationAnswer.TIMEOUT
+    assert 1_000 < amounts.looked_at <= 2 * 6_000
+
+
+@pytest.mark.parametrize("kinds", [1, 3, 500])
+def test_equal_devices_take_no_set_for_each_of_many_kinds(kinds: int) -> None:
+    traits = DeviceTraits(DRIVER, {}, (), (), (), False, False, (), (), None)
+    each = [requirements.DeviceKind(traits, {}, number) for number in range(kinds)]
+    there = [each[place % kinds] for place in range(1_000)]
+    shape = ViewShape(there, [])
+    for one in each:
+        assert shape.equal(one) == sum(1 << place for place, other in enumerate(there) if other is one)
+    assert len(shape._equal) <= 3
+    assert shape.equal(requirements.DeviceKind(traits, {}, kinds)) == 0

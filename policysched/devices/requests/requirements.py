@@ -95,7 +95,7 @@ _WORK_A_STEP: Final = 6
 class DeviceRequirement:
     """What a request requires of each device."""
 
-    __slots__ = ("_capacity", "_selectors", "_tolerations")
+    __slots__ = ("_begun", "_capacity", "_selectors", "_tolerations")
 
     def __init__(
         self,
@@ -109,6 +109,8 @@ class DeviceRequirement:
         self._selectors += [_Selector(None, place, one) for place, one in enumerate(selectors)]
         self._tolerations = tuple(tolerations)
         self._capacity = capacity
+        self._begun: tuple[DeviceKind | None, int] = (None, 0)
+        """The kind of which not all selectors were asked, and how many were."""
 
     def reads(self) -> frozenset[str] | None:
         """Return the names of attributes that selectors can read, with and without domain, None for all."""
@@ -121,16 +123,25 @@ class DeviceRequirement:
                 names.update(name for _, name in one.compiled.reads)
         return frozenset(names)
 
-    def suitability(self, kind: DeviceKind) -> tuple[Suitability, int]:
+    def suitability(self, kind: DeviceKind, most: int) -> tuple[Suitability | None, int]:
         """Ask the selectors one after the other, then compare capacities and taints.
 
+        Args:
+            kind: The kind of device.
+            most: How much it may take: once that is passed no other selector is asked before the next time. Units:
+                steps.
+
         Returns:
-            The answer, and what it took. Units: steps.
+            The answer, None where some selectors are still to be asked, and what it took. Units: steps.
         """
         from policysched.cel.values.work import LIMIT, WORK  # noqa: PLC0415 - a start needs no selectors
 
-        effort = _STEPS_A_KIND
-        for one in self._selectors:
+        effort, asked = _STEPS_A_KIND, self._begun[1] if self._begun[0] is kind else 0
+        for place in range(asked, len(self._selectors)):
+            if effort > most and place > asked:
+                self._begun = kind, place
+                return None, effort
+            one = self._selectors[place]
             WORK.left = LIMIT
             matches = one.matches(kind)
             effort += 1 + (LIMIT - WORK.left) // _WORK_A_STEP
