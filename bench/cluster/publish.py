@@ -1,8 +1,9 @@
 """Puts a run into the documents: the tables of docs/performance.md and the plots, as SVG and PNG.
 
-    python -m bench.cluster.publish bench/results/NAME.json
+    python -m bench.cluster.publish bench/results/NAME.json [bench/results/LATER.json]
 
-The plots need matplotlib: `pip install --group bench`.
+A later run of some workloads stands below the first with tables of its own; of targets the later figures count. The
+plots need matplotlib: `pip install --group bench`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -56,11 +58,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m bench.cluster.publish", description="Put a run into the documents."
     )
-    parser.add_argument("run", type=Path, metavar="JSON", help="what a run has written")
+    parser.add_argument("run", type=Path, metavar="JSON", help="what a run of all workloads has written")
+    parser.add_argument("later", type=Path, metavar="LATER", nargs="?", help="and a later one of some")
     given = parser.parse_args(arguments)
     report = Report.from_json(given.run.read_text("utf-8"))
+    later = Report.from_json(given.later.read_text("utf-8")) if given.later else None
     page = with_tables(PAGE.read_text("utf-8"), report, given.run.name)
-    PAGE.write_text(with_targets(page, report), "utf-8")
+    if later:
+        page = with_later(page, later, given.later.name)
+    PAGE.write_text(with_targets(page, newest(report, later) if later else report), "utf-8")
     README.write_text(with_plot(README.read_text("utf-8")), "utf-8")
     draw(report, DOCS)
     return 0
@@ -77,9 +83,25 @@ def with_tables(page: str, report: Report, name: str) -> str:
     Raises:
         ValueError: the page has no place for them.
     """
-    source = f"All figures are in [{name}](../bench/results/{name})."
     plots = [f"![{title}]({name}.svg)\n" for name, title in PLOTS.items() if name in drawn(report)]
-    return _replaced(page, BEGIN, END, [*plots, *body(report, 3), "", source])
+    return _replaced(page, BEGIN, END, [*plots, *body(report, 3), "", _source(name)])
+
+
+def with_later(page: str, report: Report, name: str) -> str:
+    """Put the tables of a later run below those of a page, under a heading of their own."""
+    told = ["", "### A later run of some", "", *body(report, 4, notes=False), "", _source(name)]
+    return page.replace(f"\n{END}", "\n" + "\n".join(told) + f"\n{END}")
+
+
+def newest(report: Report, later: Report) -> Report:
+    """Return a report with the figures of the later one in place of its own."""
+    again = {(one.workload, one.scheduler) for one in later.figures}
+    kept = [one for one in report.figures if (one.workload, one.scheduler) not in again]
+    return replace(report, figures=[*kept, *later.figures])
+
+
+def _source(name: str) -> str:
+    return f"All figures are in [{name}](../bench/results/{name})."
 
 
 def with_targets(page: str, report: Report) -> str:

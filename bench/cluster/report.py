@@ -178,9 +178,9 @@ def as_markdown(report: Report) -> str:
     return "\n".join([f"# Schedulers side by side, {report.date}", "", *body(report, 2)]) + "\n"
 
 
-def body(report: Report, level: int) -> Iterator[str]:
-    """Write what was measured and what that means, line by line, with headings of a level."""
-    yield from (heading(report), "", *_NOTES)
+def body(report: Report, level: int, *, notes: bool = True) -> Iterator[str]:
+    """Write what was measured and, with notes, what that means, line by line, with headings of a level."""
+    yield from (heading(report), *(("", *_NOTES) if notes else ()))
     for title, heads, rows in tables(report):
         yield from ("", f"{'#' * level} {title}", "")
         yield _line(heads)

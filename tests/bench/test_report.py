@@ -9,7 +9,19 @@ import pytest
 
 from bench.cluster.figures import Figures, middle_runs
 from bench.cluster.machine import Machine
-from bench.cluster.publish import BEGIN, END, IMAGE, LINK, PAGE, README, draw, with_plot, with_tables
+from bench.cluster.publish import (
+    BEGIN,
+    END,
+    IMAGE,
+    LINK,
+    PAGE,
+    README,
+    draw,
+    newest,
+    with_later,
+    with_plot,
+    with_tables,
+)
 from bench.cluster.report import Report, as_markdown, tables
 from bench.cluster.workloads import KUBE, NULL, OURS
 
@@ -84,6 +96,18 @@ def test_tables_of_a_page_are_replaced() -> None:
     assert with_tables(page, report(drained(KUBE, 100)), "run.json") == page
     with pytest.raises(ValueError, match="no place"):
         with_tables("a page", report(), "run.json")
+
+
+def test_a_later_run_stands_below_and_its_figures_count() -> None:
+    first, later = report(drained(KUBE, 100), drained(OURS, 300)), report(drained(OURS, 400))
+    page = with_tables(f"before\n{BEGIN}\n{END}\nafter\n", first, "run.json")
+    both = with_later(page, later, "later.json")
+    assert both.index("run.json") < both.index("### A later run of some") < both.index("later.json") < both.index(END)
+    assert with_later(with_tables(both, first, "run.json"), later, "later.json") == both
+    found = newest(first, later)
+    ours, kube = found.find("basic", OURS), found.find("basic", KUBE)
+    assert ours is not None and kube is not None
+    assert (ours.pods_per_second, kube.pods_per_second) == (400, 100)
 
 
 def test_documents_have_a_place_for_a_run() -> None:
