@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from typing import Final
 
 import msgspec
@@ -90,7 +91,9 @@ class Allocator:
         self.claims = claims
         self._tables = tables
         self._steps = steps
-        self._key = _ENCODER.encode([one.spec for one in claims])
+        asked = _ENCODER.encode([(one.spec.devices.requests, one.spec.devices.constraints) for one in claims])
+        self._length = len(asked)
+        self._key = sha256(asked).digest()
         self._known: tuple[int, PreparedClaims] | None = None
         """What is known of claims of these specs, and at which revision of the tables it was looked up."""
         self._spent_at = -1
@@ -209,7 +212,7 @@ class Allocator:
                 compile_ahead(selectors_of(self.claims, self._tables.classes), Steps(self._steps))
             except OutOfStepsError:
                 raise AllocationTimeoutError(TIMED_OUT) from None
-            found = PreparedClaims(self._tables, self.claims)
+            found = PreparedClaims(self._tables, self.claims, self._length)
             _make_room(kept)
         kept[self._key] = found
         self._known = revision, found

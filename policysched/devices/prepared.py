@@ -50,6 +50,8 @@ _BYTES_AN_ANSWER: Final = 1500
 _BYTES_A_VIEW: Final = 300
 _BYTES_A_CHARACTER: Final = 100
 """What the program of a selector takes for each character of its text."""
+_BYTES_OF_PLANS: Final = 8
+"""What requests and constraints take for each byte of their JSON."""
 _STEPS_A_GROUP: Final = 16
 """How many steps each group of nodes has besides those of the whole question."""
 
@@ -60,11 +62,13 @@ class PreparedClaims:
     Args:
         tables: the devices.
         claims: claims with these specs.
+        length: how long what they ask for is as JSON.
     """
 
-    def __init__(self, tables: DeviceTables, claims: Sequence[ResourceClaim]) -> None:
+    def __init__(self, tables: DeviceTables, claims: Sequence[ResourceClaim], length: int) -> None:
         self._tables = tables
         self.plans = Plans(claims, tables.classes)
+        self._length = length
         self._characters = sum(map(len, selectors_of(claims, tables.classes)))
         self._kinds = Kinds(tables.columns, self.plans.names_read())
         self._known: list[dict[int, Suitability]] = [{} for _ in self.plans.requirements]
@@ -131,7 +135,8 @@ class PreparedClaims:
         of_kinds = kinds * (_BYTES_A_KIND + _BYTES_A_VERDICT * len(self._known))
         of_answers = (len(self._outcomes) + len(self._shapes) + len(self._details)) * _BYTES_AN_ANSWER
         of_answers += len(self._by_view) * _BYTES_A_VIEW
-        return nodes + 4 * devices + of_kinds + of_answers + _BYTES_A_CHARACTER * self._characters
+        of_texts = _BYTES_A_CHARACTER * self._characters + _BYTES_OF_PLANS * self._length
+        return nodes + 4 * devices + of_kinds + of_answers + of_texts
 
     @property
     def is_current(self) -> bool:

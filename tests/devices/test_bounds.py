@@ -283,3 +283,22 @@ def test_equal_devices_take_no_set_for_each_of_many_kinds(kinds: int) -> None:
         assert shape.equal(one) == sum(1 << place for place, other in enumerate(there) if other is one)
     assert len(shape._equal) <= 3
     assert shape.equal(requirements.DeviceKind(traits, {}, kinds)) == 0
+
+
+def test_configurations_of_claims_are_not_kept() -> None:
+    made = tables(slice_of("n0", devices(2)))
+    for number in range(20):
+        parameters = {"text": f"{number}" * 5_000}
+        wanting = claim(request(), config=[{"opaque": {"driver": DRIVER, "parameters": parameters}}])
+        assert Allocator(made, [wanting]).answers().codes[0] == AllocationAnswer.YES
+    assert len(made.prepared) == 1
+    assert sum(map(len, made.prepared)) < 100
+
+
+def test_what_is_kept_of_claims_counts_what_they_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policysched.devices.allocator.MOST_BYTES", 4 << 20)
+    made = tables(slice_of("n0", devices(2)))
+    for number in range(20):
+        Allocator(made, [claim(*(request(name=f"r{place}-{number}") for place in range(2_000)))]).answers()
+        assert sum(map(len, made.prepared)) < 10_000
+    assert len(kept(made)) < 6
