@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from policysched.model.objects import Pod, Stored
-from policysched.model.objects.pods import AzureDisk
+from policysched.model.objects.pods import AzureDisk, EphemeralSource, Volume
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import pod_id
 from tests.build import node
@@ -184,3 +185,34 @@ def test_the_pod_that_came_last_of_those_with_a_fault_is_named() -> None:
     assert named() == said.format("a")
     around.take(owned(claim("a-own"), first))
     assert named() is None
+
+
+@pytest.mark.parametrize("changes", [1, 50])
+def test_a_change_of_a_claim_costs_the_same_beside_volumes_that_cannot_be_told(changes: int) -> None:
+    def work(count: int) -> int:
+        claims = [claim(f"c{number}", to="v0") for number in range(count)]
+        names = [one.metadata.name for one in claims]
+        pods = [claiming(f"p{number}", *names, on="n0", made="own") for number in range(4)]
+        around = with_storage(*NODES, *claims, claim("p3-own"), *pods)
+        around.attachments.refresh()
+        assert around.attachments.errors
+        for number in range(changes):
+            around.take(claim(f"c{number}", to="v1"))
+        return lines(around.attachments.refresh)
+
+    assert work(4 * MANY) == work(MANY)
+
+
+def test_claims_of_a_pod_that_change_together_have_it_counted_once() -> None:
+    def work(count: int) -> int:
+        pod = claiming("p", on="n0")
+        volumes = [Volume(name=f"v{number}", ephemeral=EphemeralSource()) for number in range(count)]
+        pod = replace(pod, spec=replace(pod.spec, volumes=volumes))
+        others = [claim(f"p-v{number}") for number in range(count)]
+        around = with_storage(*NODES, *(owned(one, pod) for one in others), pod)
+        around.attachments.refresh()
+        for one in others:
+            around.take(one)
+        return lines(around.attachments.refresh)
+
+    assert work(4 * MANY) < 5 * work(MANY)

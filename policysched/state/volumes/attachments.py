@@ -273,16 +273,18 @@ class Attachments:
 
     def _step(self, row: int, known: RowVolumes, stale: StaleRow) -> int:
         """Count one of the things that are stale; tell how many volumes were looked at."""
-        if stale.pods:
-            identity = next(iter(stale.pods))
-            return 1 + self._recount(row, known, identity, moved=stale.pods.pop(identity))
-        if stale.uses:
+        if stale.uses:  # first, so that a pod is counted once however many of its claims changed
             claim, identity = next(iter(stale.uses))
             del stale.uses[claim, identity]
+            if identity in stale.pods:
+                return 1
             if known.can_be_told(identity, claim):
                 known.rename(claim)
             else:
                 stale.pods[identity] = False
+        elif stale.pods:
+            identity = next(iter(stale.pods))
+            return 1 + self._recount(row, known, identity, moved=stale.pods.pop(identity))
         elif stale.attachments:
             name = next(iter(stale.attachments))
             del stale.attachments[name]

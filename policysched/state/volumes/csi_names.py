@@ -99,6 +99,12 @@ def volume_uses(pod: Pod, storage: Storage, *, has_csi_node: bool) -> VolumeUses
     return VolumeUses(tuple(items), frozenset(made_for_it) if made_for_it else _NONE)
 
 
+def claims_made_for(pod: Pod) -> frozenset[str]:
+    """Return the claims that have to be made for a pod: they alone decide whether its volumes can be told."""
+    names = (claim_name(pod, one) for one in pod.spec.volumes if one.ephemeral is not None)
+    return frozenset(f"{pod.metadata.namespace}/{name}" for name in names if name)
+
+
 def name_of(item: str | CSIVolumeName, storage: Storage, *, has_csi_node: bool) -> CSIVolumeName | None:
     """Return what a use of a placed pod counts as now, None where it does not count."""
     if isinstance(item, CSIVolumeName):

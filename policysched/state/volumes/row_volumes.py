@@ -13,7 +13,14 @@ from operator import itemgetter
 
 from policysched.model.objects.storage import is_made_for
 from policysched.state.placed.pods import PlacedPod
-from policysched.state.volumes.csi_names import CountingError, CSIVolumeName, VolumeUses, name_of, volume_uses
+from policysched.state.volumes.csi_names import (
+    CountingError,
+    CSIVolumeName,
+    VolumeUses,
+    claims_made_for,
+    name_of,
+    volume_uses,
+)
 from policysched.state.volumes.storage import Storage
 
 _DRIVER = itemgetter(0)
@@ -87,7 +94,7 @@ class RowVolumes:
         try:
             uses = volume_uses(placed.pod, self._storage, has_csi_node=self.has_csi_node)
         except CountingError as error:
-            uses = VolumeUses()
+            uses = VolumeUses((), claims_made_for(placed.pod))
             self._faults[identity] = str(error)
             self._last_fault = None if order is None else identity
         self.pods[identity] = uses
@@ -101,7 +108,7 @@ class RowVolumes:
             else:
                 users[item] = 1
                 self._name(item)
-        return len(items)
+        return len(items) or len(placed.pod.spec.volumes)
 
     def remove(self, identity: str, *, goes: bool) -> int:
         """Take a pod off that is counted, and tell how much it used; one that does not go keeps its order."""
@@ -134,7 +141,7 @@ class RowVolumes:
         if uses is None:
             return True
         if identity in self._faults:
-            return False
+            return claim not in uses.made_for_it
         stored = self._storage.claims.stored(claim) if claim in uses.made_for_it else None
         return stored is None or is_made_for(stored, self._storage.pods[identity].pod)
 
