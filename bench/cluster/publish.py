@@ -3,7 +3,7 @@
     python -m bench.cluster.publish bench/results/NAME.json [bench/results/LATER.json]
 
 A later run of some workloads stands below the first with tables of its own; of targets the later figures count. The
-plots need matplotlib: `pip install --group bench`.
+plots need matplotlib, which `pip install --group dev` brings.
 """
 
 from __future__ import annotations
