@@ -214,8 +214,13 @@ class Profile:
 
     def shared_keys(self, pod: Pod, cluster: Cluster) -> tuple[Hashable, ...]:
         """Return what a pod shares with others about whose own things plugins answer alike."""
-        found = [share(pod, cluster) for share in self._sharing]
-        return tuple(found) if any(one is not None for one in found) else ()
+        found: tuple[Hashable, ...] = ()
+        shares = False
+        for share in self._sharing:
+            one = share(pod, cluster)
+            shares = shares or one is not None
+            found = (*found, one)
+        return found if shares else ()
 
     @cached_property
     def _sharing(self) -> tuple[SharedKey, ...]:

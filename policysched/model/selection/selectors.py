@@ -248,7 +248,7 @@ def requirement(one: Requirement) -> LabelRequirement:
     """
     operator = _LISTING.get(one.operator)
     if operator is not None and one.values and is_qualified_name(one.key) and all(map(is_label_value, one.values)):
-        return LabelRequirement(one.key, operator, one.values if len(one.values) == 1 else _sorted(one.values))
+        return LabelRequirement(one.key, operator, tuple(one.values) if len(one.values) == 1 else _sorted(one.values))
     try:
         operator = Operator(one.operator)
     except ValueError as error:

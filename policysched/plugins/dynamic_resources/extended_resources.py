@@ -74,9 +74,9 @@ class ExtendedRequests:
 
 def asks_for_classes(pod: Pod, cluster: Cluster) -> bool:
     """Return whether a pod names an extended resource that a device class stands for."""
-    mapped = cluster.mapped_resources.keys()
-    if not mapped:
+    if not cluster.mapped_resources:
         return False
+    mapped = cluster.mapped_resources.keys()
     spec = pod.spec
     for one in spec.containers:
         if not mapped.isdisjoint(one.resources.requests):
