@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from policysched.language import FIELDS, Gap, Input, Kind, Shape, Type, Typed, Unit
-from policysched.language.evaluation.columns import aggregate_over, pod_aggregate_over
+from policysched.language import FIELDS, Gap, Input, Kind, Program, Shape, Type, Typed, Unit
+from policysched.language.evaluation.columns import aggregate_over, missing_inputs, pod_aggregate_over
 from policysched.language.evaluation.frames import FrameStrings
 
 METRIC = Type(Kind.QUANTITY, Unit.NUMBER, Shape.NODES, Gap.INPUT)
@@ -210,3 +210,10 @@ def at_row(program: Any, value: Any, frame: TableFrame, row: int) -> Any:
     if isinstance(value, np.ndarray):
         return None if found < 0 else frame.strings.text(found)
     return found
+
+
+def missing_input(program: Program, frame: TableFrame, row: int) -> Any:
+    """Return the input that is missing at one row, None where none is."""
+    among = np.zeros(frame.rows, np.bool_)
+    among[row] = True
+    return next((item for item, _ in missing_inputs(program, frame, among)), None)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from policysched.language import Program, format_text, parse, weigh
 from policysched.language.evaluation.columns import Depends, depends, missing_inputs
-from tests.language.frames import RowFrame, TableFrame
+from tests.language.frames import RowFrame, TableFrame, missing_input
 from tests.language.programs import compile_cases
 from tests.laws.evaluating import SCORE, all_rows, compiled, is_missing, one_row, shuffled, tallies_of
 from tests.laws.examples import examples
@@ -79,13 +79,6 @@ def test_a_node_and_its_pod_change_nothing_for_others_but_aggregates(
             frame, table=[*frame.table, row], peers=[*frame.peers, {"row": frame.rows, **peer}], memo={}, feasible=None
         )
         assert all_rows(program, more)[: frame.rows] == all_rows(program, frame)
-
-
-def missing_input(program: Program, frame: TableFrame, row: int) -> Any:
-    """Return the input that is missing at one row, None where none is."""
-    among = np.zeros(frame.rows, np.bool_)
-    among[row] = True
-    return next((item for item, _ in missing_inputs(program, frame, among)), None)
 
 
 @FEW

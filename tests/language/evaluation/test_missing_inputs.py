@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from policysched.language import Environment, Unit, compile_expression
-from policysched.language.evaluation.columns import missing_input
-from tests.language.frames import TableFrame
+from tests.language.frames import TableFrame, missing_input
 from tests.language.programs import program
 
 
