@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.devices.allocation_results import ResultMaker
 from policysched.devices.errors import AllocationError, AllocationTimeoutError, NodeAllocationError
 from policysched.devices.inventory.pools import SeenPool
 from policysched.devices.inventory.tables import DeviceTables
@@ -19,7 +20,6 @@ from policysched.devices.refusals import Refusals
 from policysched.devices.requests.failures import AllocationFailure
 from policysched.devices.requests.plans import selectors_of
 from policysched.devices.requests.requirements import compile_ahead
-from policysched.devices.results import ResultMaker
 from policysched.devices.search import AllocationAnswer, Outcome
 from policysched.devices.steps import OutOfStepsError, Steps
 from policysched.model.objects import AllocationResult, DeviceClass, ResourceClaim

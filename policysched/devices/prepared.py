@@ -1,6 +1,6 @@
-"""What is known of claims of certain specs on all nodes, kept up to date by what moved.
+"""`PreparedClaims`: on which node groups claims of equal specs can be allocated, and why not elsewhere.
 
-Nodes are asked by groups that see the same pools, and groups that look alike to these claims get the same answer.
+It is updated incrementally, by what moved. Nodes are asked by groups that see the same pools, and groups that look alike to these claims get the same answer.
 Claims that want nothing but enough devices of each kind are answered by counting.
 """
 
@@ -25,7 +25,7 @@ from policysched.devices.requests.kinds import Kinds
 from policysched.devices.requests.plans import MOST_RESULTS, Plans, selectors_of
 from policysched.devices.requests.requirements import DeviceKind, Suitability
 from policysched.devices.search import AllocationAnswer, DeviceSearch, Outcome
-from policysched.devices.space import SearchSpace, ViewShape, suitabilities
+from policysched.devices.search_space import SearchSpace, ViewShape, suitabilities
 from policysched.devices.steps import OutOfStepsError, Steps
 from policysched.model.objects import ResourceClaim
 
@@ -198,16 +198,16 @@ class PreparedClaims:
     @property
     def _sees_groups_alone(self) -> bool:
         """Whether no request or pool fails claims on nodes of every group."""
-        return self.plans.failure is None and not (self.plans.asks_for_all and self._tables.troubled)
+        return self.plans.failure is None and not (self.plans.asks_for_all and self._tables.unusable)
 
     def _trouble_now(self) -> int:
         """Return a number that changes with those pools that no node can use and that make a difference."""
-        troubled = self._tables.troubled
-        return troubled.revision if self.plans.asks_for_all else troubled.invalid_revision
+        unusable = self._tables.unusable
+        return unusable.revision if self.plans.asks_for_all else unusable.invalid_revision
 
     def pools(self, group: NodeGroup) -> Sequence[SeenPool]:
         """Return the pools that a search on the nodes of a group notices, in its order."""
-        first = self._tables.troubled.first(group) if self.plans.asks_for_all else None
+        first = self._tables.unusable.first(group) if self.plans.asks_for_all else None
         return group.pools if first is None else sorted((*group.pools, first), key=lambda one: one.view.order)
 
     def _note(self, group: NodeGroup, outcome: Outcome) -> None:
@@ -227,7 +227,7 @@ class PreparedClaims:
         """Answer by counting all nodes that see devices of their own alone."""
         columns, size = self._tables.columns, self._tables.row_count
         [devices] = (columns.owner[: columns.size] != NOBODY).nonzero()
-        if not self._wanted or not devices.size or self._tables.troubled.are_invalid:
+        if not self._wanted or not devices.size or self._tables.unusable.are_invalid:
             return
         kinds, owners = self._kinds.of(devices, steps), columns.owner[devices]
         fit, is_odd = self._suitable_kinds(kinds, steps)
@@ -274,10 +274,10 @@ class PreparedClaims:
 
     def _mark_invalid(self, batch: GroupBatch, codes: NDArray[np.int8]) -> None:
         """Have invalid pools that no node can use count where nothing was found."""
-        troubled = self._tables.troubled
-        if troubled.are_invalid:
+        unusable = self._tables.unusable
+        if unusable.are_invalid:
             for place in np.flatnonzero(codes == AllocationAnswer.NO).tolist():
-                if troubled.has_invalid(batch.groups[place]):
+                if unusable.has_invalid(batch.groups[place]):
                     codes[place] = AllocationAnswer.INVALID_POOLS
 
     def _states_of(self, batch: GroupBatch, kinds: Codes) -> list[Hashable]:
@@ -333,7 +333,7 @@ class PreparedClaims:
 
     def _settled(self, group: NodeGroup, outcome: Outcome) -> Outcome:
         """Have pools that no node can use count where nothing was found."""
-        is_invalid = outcome.answer is AllocationAnswer.NO and self._tables.troubled.has_invalid(group)
+        is_invalid = outcome.answer is AllocationAnswer.NO and self._tables.unusable.has_invalid(group)
         return _INVALID_POOLS if is_invalid else outcome
 
     def _answer_alone(self, group: NodeGroup, steps: Steps) -> Outcome:

@@ -13,7 +13,7 @@ from policysched.devices.inventory.amounts import Number
 from policysched.devices.inventory.pools import CounterName, PoolView
 from policysched.devices.requests.plans import DeviceAsk
 from policysched.devices.requests.requirements import DeviceKind, DeviceRequirement
-from policysched.devices.space import SearchSpace
+from policysched.devices.search_space import SearchSpace
 
 
 class Refusals(NamedTuple):

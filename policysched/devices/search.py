@@ -23,7 +23,7 @@ from policysched.devices.requests.constraints import AttributeConstraint, fresh,
 from policysched.devices.requests.failures import AllocationFailure
 from policysched.devices.requests.plans import MOST_RESULTS, DeviceAsk, Plans
 from policysched.devices.requests.requirements import Suitability
-from policysched.devices.space import SearchSpace
+from policysched.devices.search_space import SearchSpace
 from policysched.devices.steps import Steps
 
 _NO_AMOUNTS: Final[Mapping[str, Number]] = {}

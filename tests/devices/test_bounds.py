@@ -15,7 +15,7 @@ from policysched.devices.requests import requirements
 from policysched.devices.requests.constraints import EqualAttribute, NamedRequest
 from policysched.devices.requests.failures import AllocationFailure
 from policysched.devices.search import AllocationAnswer
-from policysched.devices.space import ViewShape
+from policysched.devices.search_space import ViewShape
 from policysched.model.objects import ResourceClaim
 from tests.devices.build import DRIVER, allocate, claim, device, devices, names, request, slice_of, tables
 

@@ -11,7 +11,7 @@ from policysched.devices.inventory.batch import GroupBatch, batch_of
 from policysched.devices.inventory.columns import NOBODY, DeviceColumns
 from policysched.devices.inventory.pools import NodeGroup, Pool, PoolView, SeenPool
 from policysched.devices.inventory.slices import KeptSlice, keep
-from policysched.devices.inventory.troubled import TroubledPools
+from policysched.devices.inventory.unusable_pools import UnusablePools
 from policysched.model.objects import DeviceClass, ResourceSlice
 
 _MOST_REMEMBERED: Final = 50_000
@@ -39,7 +39,7 @@ class DeviceTables:
         classes_revision: A number that grows with each change of a class.
         columns: The devices.
         row_count: One more than the highest row that ever had a node.
-        troubled: Pools that no node can use and that every node sees.
+        unusable: Pools that no node can use and that every node sees.
         answered: How often anything else than before was answered about any claims.
         prepared: What was found out about claims, by their specs; those that were asked about last come last.
     """
@@ -53,7 +53,7 @@ class DeviceTables:
         self._slices: dict[str, KeptSlice] = {}
         self._pools: dict[PoolId, Pool] = {}
         self._wide: set[PoolId] = set()
-        self.troubled = TroubledPools()
+        self.unusable = UnusablePools()
         self._local: dict[str, set[PoolId]] = {}
         self._nodes: dict[int, _SeenNode] = {}
         self._rows: dict[str, int] = {}
@@ -247,7 +247,7 @@ class DeviceTables:
         seen = None if pool.depends_on_nodes else pool.seen_from_elsewhere(self.allocated.of(identity))
         is_wide = pool.depends_on_nodes or (seen is not None and seen.view.is_usable)
         (self._wide.add if is_wide else self._wide.discard)(identity)
-        self.troubled.set(identity, None if is_wide else seen)
+        self.unusable.set(identity, None if is_wide else seen)
         if was_wide or is_wide:
             return list(self._nodes)
         before = {row for view in pool.views.values() for group in view.groups for row in group.rows}
@@ -257,7 +257,7 @@ class DeviceTables:
         """Find out how a node sees a pool now."""
         known, pool = self._nodes[row], self._pools[identity]
         seen = None
-        if identity not in self.troubled or known.name in pool.nodes:
+        if identity not in self.unusable or known.name in pool.nodes:
             seen = pool.seen_from(known.name, known.labels, self.allocated.of(identity))
         if seen != known.group.seen(identity):
             before, known.group = known.group, self._join(row, known.group.with_pool(identity, seen))

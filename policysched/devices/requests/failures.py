@@ -1,4 +1,4 @@
-"""Errors that end an allocation, without the names that differ from pod to pod and node to node."""
+"""`AllocationFailure`: the error text of an allocation; names of claim, pool and device are filled in per pod and node."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from policysched.devices.inventory.allocated import PoolId
 from policysched.devices.inventory.pools import NodeGroup, SeenPool
 
 
-class TroubledPools:
+class UnusablePools:
     """The pools, in the order of the search.
 
     Attributes:
