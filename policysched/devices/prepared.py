@@ -1,7 +1,8 @@
 """`PreparedClaims`: on which node groups claims of equal specs can be allocated, and why not elsewhere.
 
-It is updated incrementally, by what moved. Nodes are asked by groups that see the same pools, and groups that look alike to these claims get the same answer.
-Claims that want nothing but enough devices of each kind are answered by counting.
+It is updated incrementally, by what moved. Nodes are asked by groups that see the same pools, and groups that look
+alike to these claims get the same answer. Claims that want nothing but enough devices of each kind are answered by
+counting.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""`AllocationFailure`: the error text of an allocation; names of claim, pool and device are filled in per pod and node."""
+"""`AllocationFailure`: the error text of an allocation, apart from names.
+
+The names of claim, pool and device are filled in for each pod and node.
+"""
 
 from __future__ import annotations
 
