@@ -5,7 +5,7 @@ asked again only about rows that changed since in aspects that they read. A deci
 over all rows, however many plugins there are.
 
 Shapes: C the capacity of the columns, N ≤ C the rows in use, R the rows that changed.
-Source: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFilterPlugins, RunScorePlugins).
+Source: pkg/scheduler/framework/runtime/framework.go (RunFilterPlugins, RunScorePlugins).
 """
 
 from __future__ import annotations
@@ -13,30 +13,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import (
-    MAX_NODE_SCORE,
-    NO_ROWS,
-    SKIP,
-    Code,
-    FilterPlugin,
-    Mask,
-    Narrow,
-    RowNumbers,
-    Rows,
-    ScorePlugin,
-    Scores,
-    Status,
-    unresolvable,
-)
+from policysched.framework import MAX_NODE_SCORE, NO_ROWS, Code, Mask, RowNumbers, Rows, Scores, Status
 from policysched.framework.out_of_tree.adapter import PodCycle
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing, finished
+from policysched.schedule.cycle.preparing import PreFilter, preparing_scores
 from policysched.schedule.cycle.results.carried_over import EarlierResults
 from policysched.schedule.cycle.results.joint_results import (
     JointFilters,
@@ -47,26 +33,9 @@ from policysched.schedule.cycle.results.joint_results import (
     joint_scores,
 )
 from policysched.schedule.cycle.results.out_of_tree_results import KnownAnswers, OutOfTreePart
-from policysched.schedule.cycle.results.plugin_results import (
-    PRESENCE,
-    FilterResults,
-    NarrowedNodes,
-    RowChanges,
-    ScoreResults,
-)
+from policysched.schedule.cycle.results.plugin_results import PRESENCE, FilterResults, RowChanges, ScoreResults
 from policysched.schedule.cycle.what_if import Trial
-from policysched.schedule.timing import (
-    FILTER,
-    FILTERED,
-    NORMALIZE,
-    PRE_FILTER,
-    PRE_SCORE,
-    PRE_SCORED,
-    PREPARED,
-    SCORE,
-    CycleTimes,
-    asked,
-)
+from policysched.schedule.timing import FILTER, FILTERED, NORMALIZE, PRE_SCORED, PREPARED, SCORE, CycleTimes, asked
 from policysched.state.cluster import Cluster
 from policysched.state.nominations import PodsByRow
 from policysched.state.tables.amounts import PodResources, pod_resources
@@ -94,93 +63,6 @@ WIDEST_NARROW_TOTAL = 2**31 - 1
 log = logging.getLogger(__name__)
 
 
-class PreFilter:
-    """What PreFilter comes to: every filter is prepared, narrows the nodes or turns the pod away.
-
-    Args:
-        places: The places of the filters in the order of Filter, by name.
-    """
-
-    def __init__(self, places: Mapping[str, int]) -> None:
-        self.filters: list[FilterResults] = []
-        """The filters that have something to say, in the order of Filter once it is settled."""
-        self.outcomes: list[tuple[int, str, Status | frozenset[str]]] = []
-        """The statuses that turned the pod away, and the nodes that were left, with place and name of the plugin."""
-        self.narrowing: tuple[str, ...] = ()
-        """The plugins that narrowed the nodes, sorted."""
-        self.rejection: Status | None = None
-        """The status that turned the pod away: of several that preemption could help, the last one's."""
-        self.ended_at: int | None = None
-        """The place of the plugin that turned the pod away for good, in the order of PreFilter."""
-        self._allowed: frozenset[str] | None = None
-        self._places = places
-
-    @classmethod
-    def asking(
-        cls,
-        cluster: Cluster,
-        profile: Profile,
-        pod: Pod,
-        times: CycleTimes | None = None,
-        earlier: EarlierResults | None = None,
-    ) -> Pausing[PreFilter]:
-        """Ask the filters whose answers hold for the whole pod class and are not known yet, pausing after each."""
-        made = cls(profile.places)
-        for place, plugin in profile.class_filters:
-            if earlier is not None and earlier.has_filter(plugin):
-                state = earlier.filter_state(plugin)
-            else:
-                state = asked(times, plugin.name, PRE_FILTER, plugin.prepare_filter, pod, cluster)
-            if made.ends(place, plugin, state):
-                return made
-            yield
-        made.settle(cluster)
-        return made
-
-    def settle(self, cluster: Cluster) -> None:
-        """Put the filters in their order, behind the one for nodes that were narrowed away."""
-        self.filters.sort(key=lambda one: one.place)
-        if self._allowed is not None and self.rejection is None:
-            narrowed = FilterResults(NarrowedNodes(self.narrowing), NarrowedNodes.prepare(self._allowed, cluster))
-            self.filters.insert(0, narrowed)
-
-    def ends(self, place: int, plugin: FilterPlugin, state: Any) -> bool:
-        """Take a plugin's answer; return whether the pod is turned away for good."""
-        if state is SKIP:
-            return False
-        if isinstance(state, Status):
-            return self.ends_with(place, plugin.name, state)
-        if isinstance(state, Narrow):
-            if self.ends_with(place, plugin.name, state.nodes):
-                return True
-            state = state.state
-        if plugin.name in self._places:
-            self.filters.append(FilterResults(plugin, state, self._places[plugin.name]))
-        return False
-
-    def ends_with(self, place: int, name: str, outcome: Status | frozenset[str]) -> bool:
-        """Take a status or the only nodes that can match; return whether the pod is turned away for good."""
-        self.outcomes.append((place, name, outcome))
-        if isinstance(outcome, Status):
-            self.rejection = outcome.by(name)
-            ended = outcome.code is not Code.UNSCHEDULABLE
-        else:
-            self.narrowing = tuple(sorted({*self.narrowing, name}))
-            self._allowed = outcome if self._allowed is None else self._allowed & outcome
-            ended = not self._allowed
-            if ended:
-                self.rejection = unresolvable(_narrowed_to_nothing(self.narrowing))
-        if ended:
-            self.ended_at = place
-        return ended
-
-
-def _narrowed_to_nothing(plugins: tuple[str, ...]) -> str:
-    if len(plugins) == 1:
-        return f"node(s) didn't satisfy plugin {plugins[0]}"
-    return f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}] simultaneously"
-
-
 class Evaluation:
     """A pod class under one profile and policy set."""
 
@@ -205,7 +87,7 @@ class Evaluation:
     ended_at: int | None
     """The place among them of the one that turned the pod away for good."""
     outcomes: Sequence[tuple[int, str, Status | frozenset[str]]]
-    """What PreFilter plugins said against the pod or nodes, see `PreFilter`."""
+    """What PreFilter plugins said against the pod or nodes, see `preparing.PreFilter`."""
     filter_failure: Status | None
     """The status of a filter that failed on some node."""
     ranked: NDArray[np.signedinteger]
@@ -607,38 +489,6 @@ class Evaluation:
                     if ((codes == code) & (self.first[:size] == place)).any():
                         return status
         return None
-
-
-def prepare_scores(
-    plugins: Sequence[tuple[ScorePlugin, int | None]], pod: Pod, cluster: Cluster, times: CycleTimes | None = None
-) -> tuple[list[ScoreResults], Status | None]:
-    """Run PreScore; return the plugins that have something to say, or the status of one that failed.
-
-    A plugin without a weight is at PreScore alone.
-    """
-    return finished(preparing_scores(plugins, pod, cluster, times))
-
-
-def preparing_scores(
-    plugins: Sequence[tuple[ScorePlugin, int | None]],
-    pod: Pod,
-    cluster: Cluster,
-    times: CycleTimes | None = None,
-    earlier: EarlierResults | None = None,
-) -> Pausing[tuple[list[ScoreResults], Status | None]]:
-    """Do what `prepare_scores` does, pausing after each plugin; those whose answers are known are not asked."""
-    found: list[ScoreResults] = []
-    for plugin, weight in plugins:
-        if earlier is not None and earlier.has_score(plugin):
-            state = earlier.score_state(plugin)
-        else:
-            state = asked(times, plugin.name, PRE_SCORE, plugin.prepare_score, pod, cluster)
-        if isinstance(state, Status):
-            return [], state.by(plugin.name)
-        if state is not SKIP and weight is not None:
-            found.append(ScoreResults(plugin, weight, state))
-        yield
-    return found, None
 
 
 def _width(profile: Profile) -> type[np.signedinteger]:

@@ -21,7 +21,8 @@ from policysched.framework import SKIP, FilterPlugin, Status
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin, PodCycle
 from policysched.framework.profile import PerPodPlugins, Profile
 from policysched.model.objects import Pod
-from policysched.schedule.cycle.evaluation import BEHIND_ALL, FEASIBLE, Evaluation, PreFilter, prepare_scores
+from policysched.schedule.cycle.evaluation import BEHIND_ALL, FEASIBLE, Evaluation
+from policysched.schedule.cycle.preparing import PreFilter, prepare_scores
 from policysched.schedule.cycle.results.out_of_tree_results import (
     GivenScores,
     KnownAnswers,

@@ -1,0 +1,139 @@
+"""What is asked once for a pod class: PreFilter, which narrows the nodes or turns the pod away, and PreScore.
+
+What plugins prepare here is their state for the class; `evaluation` asks them with it about rows, again and again.
+
+Source: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunPreScorePlugins).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from policysched.framework import SKIP, Code, FilterPlugin, Narrow, ScorePlugin, Status, unresolvable
+from policysched.framework.profile import Profile
+from policysched.model.objects import Pod
+from policysched.pausing import Pausing, finished
+from policysched.schedule.cycle.results.carried_over import EarlierResults
+from policysched.schedule.cycle.results.plugin_results import FilterResults, NarrowedNodes, ScoreResults
+from policysched.schedule.timing import PRE_FILTER, PRE_SCORE, CycleTimes, asked
+from policysched.state.cluster import Cluster
+
+
+class PreFilter:
+    """What PreFilter comes to: every filter is prepared, narrows the nodes or turns the pod away.
+
+    Args:
+        places: The places of the filters in the order of Filter, by name.
+    """
+
+    def __init__(self, places: Mapping[str, int]) -> None:
+        self.filters: list[FilterResults] = []
+        """The filters that have something to say, in the order of Filter once it is settled."""
+        self.outcomes: list[tuple[int, str, Status | frozenset[str]]] = []
+        """The statuses that turned the pod away, and the nodes that were left, with place and name of the plugin."""
+        self.narrowing: tuple[str, ...] = ()
+        """The plugins that narrowed the nodes, sorted."""
+        self.rejection: Status | None = None
+        """The status that turned the pod away: of several that preemption could help, the last one's."""
+        self.ended_at: int | None = None
+        """The place of the plugin that turned the pod away for good, in the order of PreFilter."""
+        self._allowed: frozenset[str] | None = None
+        self._places = places
+
+    @classmethod
+    def asking(
+        cls,
+        cluster: Cluster,
+        profile: Profile,
+        pod: Pod,
+        times: CycleTimes | None = None,
+        earlier: EarlierResults | None = None,
+    ) -> Pausing[PreFilter]:
+        """Ask the filters whose answers hold for the whole pod class and are not known yet, pausing after each."""
+        made = cls(profile.places)
+        for place, plugin in profile.class_filters:
+            if earlier is not None and earlier.has_filter(plugin):
+                state = earlier.filter_state(plugin)
+            else:
+                state = asked(times, plugin.name, PRE_FILTER, plugin.prepare_filter, pod, cluster)
+            if made.ends(place, plugin, state):
+                return made
+            yield
+        made.settle(cluster)
+        return made
+
+    def settle(self, cluster: Cluster) -> None:
+        """Put the filters in their order, behind the one for nodes that were narrowed away."""
+        self.filters.sort(key=lambda one: one.place)
+        if self._allowed is not None and self.rejection is None:
+            narrowed = FilterResults(NarrowedNodes(self.narrowing), NarrowedNodes.prepare(self._allowed, cluster))
+            self.filters.insert(0, narrowed)
+
+    def ends(self, place: int, plugin: FilterPlugin, state: Any) -> bool:
+        """Take a plugin's answer; return whether the pod is turned away for good."""
+        if state is SKIP:
+            return False
+        if isinstance(state, Status):
+            return self.ends_with(place, plugin.name, state)
+        if isinstance(state, Narrow):
+            if self.ends_with(place, plugin.name, state.nodes):
+                return True
+            state = state.state
+        if plugin.name in self._places:
+            self.filters.append(FilterResults(plugin, state, self._places[plugin.name]))
+        return False
+
+    def ends_with(self, place: int, name: str, outcome: Status | frozenset[str]) -> bool:
+        """Take a status or the only nodes that can match; return whether the pod is turned away for good."""
+        self.outcomes.append((place, name, outcome))
+        if isinstance(outcome, Status):
+            self.rejection = outcome.by(name)
+            ended = outcome.code is not Code.UNSCHEDULABLE
+        else:
+            self.narrowing = tuple(sorted({*self.narrowing, name}))
+            self._allowed = outcome if self._allowed is None else self._allowed & outcome
+            ended = not self._allowed
+            if ended:
+                self.rejection = unresolvable(_narrowed_to_nothing(self.narrowing))
+        if ended:
+            self.ended_at = place
+        return ended
+
+
+def _narrowed_to_nothing(plugins: tuple[str, ...]) -> str:
+    if len(plugins) == 1:
+        return f"node(s) didn't satisfy plugin {plugins[0]}"
+    return f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}] simultaneously"
+
+
+def prepare_scores(
+    plugins: Sequence[tuple[ScorePlugin, int | None]], pod: Pod, cluster: Cluster, times: CycleTimes | None = None
+) -> tuple[list[ScoreResults], Status | None]:
+    """Run PreScore; return the plugins that have something to say, or the status of one that failed.
+
+    A plugin without a weight is at PreScore alone.
+    """
+    return finished(preparing_scores(plugins, pod, cluster, times))
+
+
+def preparing_scores(
+    plugins: Sequence[tuple[ScorePlugin, int | None]],
+    pod: Pod,
+    cluster: Cluster,
+    times: CycleTimes | None = None,
+    earlier: EarlierResults | None = None,
+) -> Pausing[tuple[list[ScoreResults], Status | None]]:
+    """Do what `prepare_scores` does, pausing after each plugin; those whose answers are known are not asked."""
+    found: list[ScoreResults] = []
+    for plugin, weight in plugins:
+        if earlier is not None and earlier.has_score(plugin):
+            state = earlier.score_state(plugin)
+        else:
+            state = asked(times, plugin.name, PRE_SCORE, plugin.prepare_score, pod, cluster)
+        if isinstance(state, Status):
+            return [], state.by(plugin.name)
+        if state is not SKIP and weight is not None:
+            found.append(ScoreResults(plugin, weight, state))
+        yield
+    return found, None
