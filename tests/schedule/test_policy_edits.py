@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from policysched.framework import Cluster
 from policysched.model.objects import Pod
 from policysched.rules.compile.policy import CompiledPolicy
-from policysched.rules.results.rule_results import FilterRow, ScoreRow
+from policysched.rules.results.rule_rows import FilterRow, ScoreRow
 from policysched.schedule.cycle import engine as engines
 from tests.build import node, pod
 from tests.rules.build import Spec, compiled, filtering, scoring

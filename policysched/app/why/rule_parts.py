@@ -23,7 +23,7 @@ from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.inputs import node_column
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
-from policysched.rules.results.rule_results import FINE, shortened
+from policysched.rules.results.rule_rows import FINE, shortened
 from policysched.visible import visible
 
 MOST_VALUES: Final = 4

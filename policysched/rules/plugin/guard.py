@@ -26,7 +26,7 @@ from policysched.rules.compile.policy import CompiledFilter
 from policysched.rules.inputs import Scalar, peer_value
 from policysched.rules.plugin.hints import NODE_ACTIONS, is_own
 from policysched.rules.plugin.policy_plugin import PolicyPlugin, Selection
-from policysched.rules.results.rule_results import FilterRow, plugin_codes, reason, shortened
+from policysched.rules.results.rule_rows import FilterRow, plugin_codes, reason, shortened
 from policysched.rules.shared_values.context import EvaluationContext
 from policysched.rules.shared_values.pod_aggregates import VictimFrame
 from policysched.state.placed.pods import pod_id

@@ -26,7 +26,7 @@ from policysched.model.objects.meta import seconds_of
 from policysched.rules.compile.policy import CompiledFilter
 from policysched.rules.inputs import WELL_KNOWN_LABELS, aspects_read
 from policysched.rules.results.matrix import FilterMatrix
-from policysched.rules.results.rule_results import PodIndependentResults
+from policysched.rules.results.pod_independent import PodIndependentResults
 from policysched.rules.shared_values.context import EvaluationContext
 
 MOST_PODS = 8192

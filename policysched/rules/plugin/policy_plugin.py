@@ -50,15 +50,8 @@ from policysched.rules.inputs import aspects_read, beyond_class, is_node_column,
 from policysched.rules.plugin.hints import RejectedPods, Rejections, changes_read, hints, next_time
 from policysched.rules.results.matrix import FilterMatrix, PolicySlice, ScoreMatrix
 from policysched.rules.results.normalized import NormalizedScores
-from policysched.rules.results.rule_results import (
-    FilterRow,
-    PodIndependentResults,
-    RowT,
-    ScoreRow,
-    filter_rows,
-    reason,
-    score_rows,
-)
+from policysched.rules.results.pod_independent import PodIndependentResults
+from policysched.rules.results.rule_rows import FilterRow, RowT, ScoreRow, filter_rows, reason, score_rows
 from policysched.rules.shared_values.aggregates import evaluation_context
 from policysched.rules.shared_values.context import EvaluationContext, RuleFrame
 

@@ -15,7 +15,7 @@ from policysched.pausing import Pausing, finished
 from policysched.rules.compile.policy import CompiledPolicy, CompiledScore
 from policysched.rules.plugin.guard import guard_of, possible_victims
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
-from policysched.rules.results.rule_results import FINE, FilterRow, Values
+from policysched.rules.results.rule_rows import FINE, FilterRow, Values
 from policysched.rules.shared_values.context import EvaluationContext
 
 LONGEST: Final = 80

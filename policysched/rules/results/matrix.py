@@ -20,17 +20,8 @@ from numpy.typing import NDArray
 from policysched.framework import ChangedRow, ChangedRows, Codes, Mask, Rows, Scores
 from policysched.pausing import Pausing
 from policysched.rules.inputs import PodInputs
-from policysched.rules.results.rule_results import (
-    FEW,
-    FINE,
-    FilterRow,
-    MixedStacks,
-    PodIndependentResults,
-    RefreshGroup,
-    RowT,
-    ScoreRow,
-    plugin_codes,
-)
+from policysched.rules.results.pod_independent import FEW, PodIndependentResults, RefreshGroup
+from policysched.rules.results.rule_rows import FINE, FilterRow, MixedStacks, RowT, ScoreRow, plugin_codes
 from policysched.rules.shared_values.aggregates import hold
 from policysched.rules.shared_values.context import RuleFrame
 from policysched.rules.shared_values.derived import AffectedRows, Dependency, dependencies_of

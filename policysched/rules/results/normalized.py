@@ -16,7 +16,8 @@ import numpy as np
 
 from policysched.framework import Mask, Rows, Scores
 from policysched.rules.inputs import PodInputs
-from policysched.rules.results.rule_results import PodIndependentResults, ScoreRow, Values
+from policysched.rules.results.pod_independent import PodIndependentResults
+from policysched.rules.results.rule_rows import ScoreRow, Values
 from policysched.rules.shared_values.aggregates import hold
 from policysched.rules.shared_values.context import RuleFrame
 from policysched.rules.shared_values.derived import AffectedRows, dependencies_of

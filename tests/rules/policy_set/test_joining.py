@@ -13,7 +13,7 @@ from policysched.framework.profile import Profile
 from policysched.model.objects import Node
 from policysched.pausing import Pausing, finished
 from policysched.rules.policy_set.policy_set import PolicySet
-from policysched.rules.results.rule_results import PodIndependentResults
+from policysched.rules.results.pod_independent import PodIndependentResults
 from policysched.schedule.cycle.engine import Engine
 from tests.build import cluster, node, pod
 from tests.rules.build import filtering, policy_set, scoring

@@ -16,7 +16,7 @@ from policysched.framework import Codes, Rows
 from policysched.language.evaluation.columns import Batch
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.results.matrix import FilterMatrix
-from policysched.rules.results.rule_results import FilterStack
+from policysched.rules.results.rule_rows import FilterStack
 from policysched.rules.shared_values import context
 from policysched.rules.shared_values.context import RuleFrame
 from policysched.schedule.cycle.engine import Engine

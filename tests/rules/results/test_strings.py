@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from policysched.language import load_grammar
-from policysched.rules.results.rule_results import MOST_MISSING
+from policysched.rules.results.rule_rows import MOST_MISSING
 from tests.build import cluster, node, pod
 from tests.plugins.ask import filtered, scored
 from tests.rules.build import filtering, plugin, scoring

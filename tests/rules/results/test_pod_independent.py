@@ -10,7 +10,7 @@ import pytest
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Aspect, Cluster
 from policysched.model.objects import Metadata, Namespace
-from policysched.rules.results.rule_results import PodIndependentResults
+from policysched.rules.results.pod_independent import PodIndependentResults
 from policysched.rules.shared_values.aggregates import evaluation_context, hold
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record

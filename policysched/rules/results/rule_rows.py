@@ -1,0 +1,283 @@
+"""One rule of a policy on rows: a filter's codes with their reasons, a score's values; rules of one shape at once.
+
+A filter answers each row with a detail: 0 where its condition holds, 1 where it is false, 2 where it is unknown without
+a missing input (a division by zero), from 3 on where an input was missing (numbered as they are found): the condition
+is unknown then, or false because a `?? false` says so. A code is the place of the first rule that does not hold, times
+DETAILS, plus its detail; so the smallest code but 0 is that of the first rule.
+
+Shapes: R rows asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import Codes, Mask, Status, unresolvable, unschedulable
+from policysched.language.evaluation.columns import Batch, evaluate_columns, missing_inputs
+from policysched.language.evaluation.frames import Frame
+from policysched.language.evaluation.stacks import alike, stack
+from policysched.language.ir.graph import ANY_KEY, Input, Typed
+from policysched.rules.compile.policy import CompiledFilter, CompiledScore
+from policysched.rules.shared_values.context import RuleFrame, number
+from policysched.state.tables.interner import Interner
+
+DETAILS = 1 << 24
+"""More than the inputs that a policy can find missing: keys computed from pods may be many."""
+FALSE = 1
+UNKNOWN = 2
+FIRST_MISSING = 3
+LONGEST_TEXT = 80
+MOST_MISSING = 1024
+"""How many inputs a policy tells apart that were missing; those with keys made of pods may be any number."""
+FINE = 2**31 - 1
+"""Stands for 0 where the smallest of several rules' codes is looked for."""
+Lack = tuple[Input, bool]
+"""A missing input, and whether the condition is false for it and not unknown."""
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FilterRow:
+    """A filter rule with its place in its policy."""
+
+    place: int
+    rule: CompiledFilter
+    missing: Interner[Lack]
+    """What some condition of the policy lacked."""
+
+    @property
+    def root(self) -> Typed:
+        """The graph of its condition."""
+        return self.rule.require.root
+
+    def result(self, frame: Frame) -> Codes:
+        """Return the code of each row.
+
+        Shapes: (R,) int32, FINE where the rule holds.
+        """
+        true, unknown = evaluate_columns(self.root, frame)
+        first = self.place * DETAILS
+        codes = np.where(_column(true, frame.rows), np.int32(FINE), np.int32(first + FALSE))
+        if unknown is False:
+            return codes
+        lacking = _column(unknown, frame.rows)
+        if not lacking.any():
+            return codes
+        stated = self.rule.stated
+        unsaid = lacking if stated is None else _column(evaluate_columns(stated.root, frame)[1], frame.rows)
+        codes[lacking & unsaid] = first + UNKNOWN
+        for item, rows in missing_inputs(self.rule.require, frame, lacking):
+            codes[rows & unsaid] = first + FIRST_MISSING + self._number((item, False))
+            if stated is not None:
+                codes[rows & ~unsaid] = first + FIRST_MISSING + self._number((item, True))
+        return codes
+
+    def is_unknown(self, code: int) -> bool:
+        """Return whether the condition as it is written is unknown, and not false, where the rule gave a code."""
+        detail = (code - 1) % DETAILS + 1
+        return detail == UNKNOWN or (detail >= FIRST_MISSING and not self.missing.value(detail - FIRST_MISSING)[1])
+
+    def _number(self, lack: Lack) -> int:
+        """Number what was missing; of too many with a key, only what they are keys of is told."""
+        item, defaulted = lack
+        if item.key is not None and len(self.missing) >= MOST_MISSING and self.missing.find(lack) < 0:
+            lack = (replace(item, key=ANY_KEY), defaulted)
+        return self.missing.code(lack)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreRow:
+    """A score rule."""
+
+    rule: CompiledScore
+
+    @property
+    def root(self) -> Typed:
+        """The graph of its value."""
+        return self.rule.value.root
+
+    def values(self, frame: RuleFrame) -> Values:
+        """Evaluate the rule before any normalising.
+
+        Shapes: (R,), NaN where it has no value.
+        """
+        value = number(self.rule.value, frame)
+        return value if value.shape else np.full(frame.rows, value, np.float64)
+
+    def result(self, frame: RuleFrame) -> Values:
+        """Return what the rule adds to the scores of rows. Shapes: (R,)."""
+        return self.part(self.values(frame))
+
+    def part(self, values: Values) -> Values:
+        """Fill in what is missing, clip to 0..100, and weigh; without any node even what is never missing may be.
+
+        Shapes: (R,) -> (R,).
+        """
+        rule = self.rule
+        filled: Values = np.where(np.isnan(values), rule.missing, values) if rule.value.type.optional else values
+        return rule.weight * np.minimum(np.fmax(filled, 0.0), 100.0)
+
+
+RuleRow = FilterRow | ScoreRow
+RowT = TypeVar("RowT", FilterRow, ScoreRow)
+
+
+class FilterStack:
+    """Filter rules whose conditions have one shape: they are evaluated at once.
+
+    Shapes: G the rules.
+    """
+
+    __slots__ = ("_failed", "_rules", "root")
+
+    def __init__(self, rules: Sequence[FilterRow]) -> None:
+        self._rules = rules
+        self.root = stack([rule.root for rule in rules])
+        """The graph of all conditions."""
+        self._failed = np.array([[rule.place * DETAILS + FALSE] for rule in rules], np.int32)
+
+    def result(self, frame: Frame) -> Codes:
+        """Return the code of each rule and row.
+
+        Shapes: (G, R), or (G, 1) where it is the same for every row.
+        """
+        true, unknown = evaluate_columns(self.root, frame)
+        codes = np.where(true, np.int32(FINE), self._failed)
+        if unknown is False or not np.count_nonzero(unknown):
+            return codes
+        codes = np.array(np.broadcast_to(codes, (len(self._rules), frame.rows)))
+        for place in np.flatnonzero(np.broadcast_to(unknown, codes.shape).any(axis=1)).tolist():
+            codes[place] = self._rules[place].result(frame)
+        return codes
+
+
+class ScoreStack:
+    """Score rules whose values have one shape: they are evaluated at once.
+
+    Shapes: G the rules.
+    """
+
+    __slots__ = ("_missing", "_optional", "_weights", "root")
+
+    def __init__(self, rules: Sequence[ScoreRow]) -> None:
+        self.root = stack([rule.root for rule in rules])
+        """The graph of all values."""
+        self._optional = any(rule.rule.value.type.optional for rule in rules)
+        self._missing = np.array([[rule.rule.missing] for rule in rules], np.float64)
+        self._weights = np.array([[rule.rule.weight] for rule in rules], np.float64)
+
+    def values(self, frame: Frame) -> Values:
+        """Evaluate the rules before any normalising.
+
+        Shapes: (G, R), or less where values are the same.
+        """
+        return np.asarray(evaluate_columns(self.root, frame), np.float64)
+
+    def result(self, frame: Frame) -> Values:
+        """Return what each rule adds to the scores of rows. Shapes: (G, R) or (G, 1)."""
+        return self.part(self.values(frame))
+
+    def part(self, values: Values) -> Values:
+        """Do what `part` of each rule does."""
+        filled = np.where(np.isnan(values), self._missing, values) if self._optional else values
+        return self._weights * np.minimum(np.fmax(filled, 0.0), 100.0)
+
+
+Places = NDArray[np.intp]
+Stacks = tuple[list[tuple[FilterStack, Places]], list[tuple[ScoreStack, Places]], Batch]
+MixedStacks = tuple[list[tuple[FilterStack | ScoreStack, Places]], Batch]
+
+
+def stacks_of(filters: Sequence[tuple[int, FilterRow]], scores: Sequence[tuple[int, ScoreRow]]) -> Stacks:
+    """Put rules of one shape together.
+
+    Args:
+        filters: Filter rules, each with its place.
+        scores: Score rules, each with its place.
+
+    Returns:
+        The stacks with the places of their rules, and what evaluates all of them together. Shapes: (G, 1).
+    """
+    filtering = [(FilterStack([rule for _, rule in found]), _places(found)) for found in _alike(filters)]
+    scoring = [(ScoreStack([rule for _, rule in found]), _places(found)) for found in _alike(scores)]
+    roots = [*(one.root for one, _ in filtering), *(one.root for one, _ in scoring)]
+    return filtering, scoring, Batch(roots)
+
+
+def mixed_stacks(rules: tuple[RuleRow, ...]) -> MixedStacks:
+    """Put rules of one shape together, with their places among all, and what evaluates all of them."""
+    filters = [(place, rule) for place, rule in enumerate(rules) if isinstance(rule, FilterRow)]
+    scores = [(place, rule) for place, rule in enumerate(rules) if isinstance(rule, ScoreRow)]
+    filtering, scoring, batch = stacks_of(filters, scores)
+    return [*filtering, *scoring], batch
+
+
+def _alike(rules: Sequence[tuple[int, RowT]]) -> list[list[tuple[int, RowT]]]:
+    return [[rules[place] for place in places] for places in alike([rule.root for _, rule in rules])]
+
+
+def _places(rules: Sequence[tuple[int, RuleRow]]) -> Places:
+    return np.array([place for place, _ in rules])[:, None]
+
+
+def filter_rows(rules: Sequence[CompiledFilter], before: Sequence[FilterRow] = ()) -> tuple[FilterRow, ...]:
+    """Give the filter rules of a policy their places.
+
+    Args:
+        rules: The rules.
+        before: Those of an earlier generation. One that is the same at the same place stays, with what is known of it;
+            but not where the inputs that were missing have become so many that they are numbered anew.
+    """
+    known: Interner[Lack] = before[0].missing if before else Interner()
+    if 2 * len(known) > MOST_MISSING:
+        before, known = (), Interner()
+    same = {row.place: row for row in before if row.place < len(rules) and row.rule == rules[row.place]}
+    return tuple(same.get(place) or FilterRow(place, rule, known) for place, rule in enumerate(rules))
+
+
+def score_rows(rules: Sequence[CompiledScore], before: Sequence[ScoreRow] = ()) -> tuple[ScoreRow, ...]:
+    """Return the score rules of a policy; those that are the same in an earlier generation are the same objects."""
+    same = {row.rule.name: row for row in before}
+    return tuple(row if (row := same.get(rule.name)) and row.rule == rule else ScoreRow(rule) for rule in rules)
+
+
+def plugin_codes(codes: Codes) -> Codes:
+    """Put 0, a plugin's code where the pod may go, in the place of FINE.
+
+    Shapes: any, the same.
+    """
+    codes *= codes != FINE
+    return codes
+
+
+def reason(policy: str, rows: Sequence[FilterRow], code: int) -> Status:
+    """Translate a code into the policy's status."""
+    position, detail = divmod(code - 1, DETAILS)
+    row = rows[position]
+    text = f"policy {policy}/{row.rule.name}: {_explanation(row, detail + 1)}"
+    return unschedulable(text) if row.rule.resolvable else unresolvable(text)
+
+
+def _explanation(row: FilterRow, detail: int) -> str:
+    rule = row.rule
+    if detail == FALSE:
+        return rule.message or shortened(rule.require.text)
+    if detail == UNKNOWN:
+        return f"{shortened(rule.require.text)} is unknown"
+    item, defaulted = row.missing.value(detail - FIRST_MISSING)
+    said = f"{item.text} is missing"
+    return f"{rule.message or shortened(rule.require.text)} ({said})" if defaulted else said
+
+
+def _column(value: Any, rows: int) -> Mask:
+    return value if isinstance(value, np.ndarray) else np.full(rows, value, np.bool_)
+
+
+def shortened(text: str) -> str:
+    """Cut a text that is too long for a reason."""
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
