@@ -95,6 +95,7 @@ class ObjectCache(Generic[T]):
 
     def __init__(self, watched: ApiKind[T], on_broken: OnBroken, texts: TextKeeper[T] | None = None) -> None:
         self._watched = watched
+        self._read = watched.decode if watched.make_decoder is None else watched.make_decoder()
         self._texts = texts
         self._on_broken = on_broken
         self._objects: _Objects[T] = _Objects()
@@ -162,7 +163,7 @@ class ObjectCache(Generic[T]):
             OutOfMemoryError: no memory is left to read it.
         """
         try:
-            obj = self._watched.decode(bytes(raw))
+            obj = self._read(bytes(raw))
             self._check(obj.metadata, objects)
         except MemoryError as error:
             raise no_memory_for(self._watched.kind) from error

@@ -80,11 +80,20 @@ def decode_pod(raw: bytes | Mapping[str, Any]) -> Pod:
         ObjectError: it is malformed.
     """
     pod = decode(Pod, "Pod", raw)
+    check_pod(pod)
+    return pod
+
+
+def check_pod(pod: Pod) -> None:
+    """Read the quantities of a pod.
+
+    Raises:
+        ObjectError: one is malformed.
+    """
     try:
         _read_quantities(pod)
     except QuantityError:
         _check_quantities("Pod", pod.key, _pod_lists(pod))  # which says where it is
-    return pod
 
 
 def decode_node(raw: bytes | Mapping[str, Any]) -> Node:

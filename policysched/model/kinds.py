@@ -50,6 +50,7 @@ from policysched.model.objects import (
     Stored,
     VolumeAttachment,
 )
+from policysched.model.pod_decoder import PodDecoder
 from policysched.model.policy import API_VERSION, KIND, PLURAL, Policy, decode_watched_policy
 
 T = TypeVar("T")
@@ -130,6 +131,8 @@ class ApiKind(Generic[T]):
     """Writes into an object from a file what the API server would have filled in."""
     read_by: frozenset[str] | None = None
     """The plugins that read objects of the kind: without any of them it is not watched. None: it always is."""
+    make_decoder: Callable[[], Callable[[Any], T]] | None = None
+    """Makes what does the same for many objects and holds once what they have in common; None where nothing does."""
     keep: Callable[[T], bool] = _everything
     """Says which objects matter; one that stops to matter counts as deleted."""
     malformed_is_gone: bool = True
@@ -221,6 +224,7 @@ PODS: Final[ApiKind[Pod]] = ApiKind(
     "pods",
     decode_pod,
     Resource.ASSIGNED_POD,
+    make_decoder=PodDecoder,
     keep=lambda pod: pod.status.phase not in FINISHED,
     known_by_uid=True,
 )
