@@ -32,7 +32,7 @@ from policysched.app.dry_run.dry_run import dry_run
 from policysched.app.plugins.factories import CheckedFactory, stated_name
 from policysched.app.policy_tests.reading import find_files, take_tests
 from policysched.app.policy_tests.running import PolicyTestOptions, PolicyTestResult
-from policysched.app.policy_tests.runs import PolicyTestRun, RunChoices, run_files, run_value
+from policysched.app.policy_tests.suite import PolicyTestRun, RunChoices, run_files, run_value
 from policysched.framework.client import Event, PodStatusChange, PolicyEvent
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.registry import PluginRegistry

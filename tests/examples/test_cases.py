@@ -10,7 +10,7 @@ import pytest
 import policysched
 from policysched.app.policy_tests.reading import read_tests
 from policysched.app.policy_tests.running import LoadedTest, PolicyTestOptions, load_tests, run_test
-from policysched.app.policy_tests.runs import RunChoices, run_files
+from policysched.app.policy_tests.suite import RunChoices, run_files
 from tests.examples.cases import CLUSTER, EXAMPLES, FOLDERS, PLUGINS, POLICY, TESTS, cases, documents
 
 LOADED = [

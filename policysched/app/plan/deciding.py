@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from policysched.app.plan.causes import POLICY, cause
+from policysched.app.plan.landing import Landing, effect_of, landing_of
 from policysched.app.plan.reading import ClusterObjects, ReadPod, workload_of
 from policysched.app.plan.results import Effect, PodEffect
 from policysched.framework.profile import Profile
@@ -38,17 +39,6 @@ Keys = tuple[Hashable, Hashable]
 """The keys of a pod's class without and with the change."""
 Progress = Callable[[int, int], None]
 """Takes how many pods were decided about, and of how many."""
-
-
-@dataclass(frozen=True, slots=True)
-class Landing:
-    """Where a pod lands."""
-
-    node: str
-    ties: int = 1
-    reason: str = ""
-    by: str = ""
-    """What decides that it lands there and not where it landed without the change, see `causes`."""
 
 
 class ClusterSide:
@@ -145,18 +135,12 @@ class ClusterSide:
         return True
 
     def _landing(self, decision: Decision, *prefer: str) -> Landing:
-        if decision.row < 0:
-            return Landing("", 0, decision.error() if decision.failed else decision.fit_error())
-        ties = int(decision.tied.size)
-        for name in prefer:
-            row = self.cluster.nodes.row_of.get(name, -1)
-            if row >= 0 and (decision.tied == row).any():
-                return Landing(name, ties)
-        if ties == 1:
-            return Landing(decision.node)
-        place = self._rng(decision.pod).randrange(ties)
+        found = landing_of(decision, *prefer)
+        if found.ties <= 1 or found.node in prefer:
+            return found
+        place = self._rng(decision.pod).randrange(found.ties)
         by_name = np.sort(self._places[decision.tied])
-        return Landing(self._names[by_name[place]], ties)
+        return replace_field(found, node=self._names[by_name[place]])
 
     @cached_property
     def _names(self) -> list[str]:
@@ -317,16 +301,9 @@ class Comparing:
                 self._tell(pods[key].pod, effect, *both)
 
     def _compare(self, pod: Pod, before: Landing, after: Landing, *, runs: bool = False) -> None:
-        if before.node == after.node:
-            return
-        effect = Effect.MOVES
-        if not after.node:
-            effect = Effect.UNSCHEDULABLE
-        elif not before.node:
-            effect = Effect.SCHEDULABLE
-        elif runs and after.node == pod.spec.node_name:
-            effect = Effect.STAYS
-        self._tell(pod, effect, before, after, runs=runs)
+        effect = effect_of(before.node, after.node, pod.spec.node_name if runs else "")
+        if effect is not None:
+            self._tell(pod, effect, before, after, runs=runs)
 
     def _tell(self, pod: Pod, effect: Effect, before: Landing, after: Landing, *, runs: bool = False) -> None:
         place, named = pod.spec.node_name or "", workload_of(pod)

@@ -1,4 +1,4 @@
-"""A policy's texts with the parts whose values coverage asks for, each with its place in the text and its graph.
+"""Instrumented programs: the parts of a policy's texts whose values coverage asks for, each with place and graph.
 
 The texts are checked once more, as the compiler does it, by a checker that remembers what each part of a syntax tree
 became: graphs know no positions. Equal parts are one graph, so asking for the value of a part asks for what the

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as Xml
 
 from policysched.app.files.objects import why
 from policysched.app.policy_tests.running import PolicyTestResult
-from policysched.app.policy_tests.runs import PolicyTestRun
+from policysched.app.policy_tests.suite import PolicyTestRun
 from policysched.errors import UsageError
 from policysched.visible import visible_lines
 

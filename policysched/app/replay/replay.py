@@ -1,4 +1,4 @@
-"""Decide what a record holds again, and compare; or decide it with other policies, and tell what would differ."""
+"""Decide what a record holds again, and compare bit for bit: nodes, totals, reasons, victims, devices."""
 
 from __future__ import annotations
 
@@ -86,7 +86,12 @@ class Walk:
             case _:
                 if name != entries.TIME:
                     yield entries.read_claim(given[0]) if name == entries.ALLOCATED else None
-                self.state.change(name, given)
+                self._change(name, given)
+
+    def _change(self, name: str, given: list[Any]) -> None:
+        error = self.state.change(name, given)
+        if error is not None:
+            self.found.failures.append(f"{name}: {error!r}")
 
     def _begin(self, path: Path, given: Begin) -> None:
         missing = given.decisions - self._number if self._number else 0

@@ -138,8 +138,8 @@ class ReplayedState:
         """Record that the decision about a pod was the last one."""
         self._last = pod
 
-    def change(self, name: str, given: list[Any]) -> None:
-        """Make a change as the scheduler made it, which may have failed."""
+    def change(self, name: str, given: list[Any]) -> Exception | None:
+        """Make a change as the scheduler made it; return why it failed, as it may have then."""
         act = _CHANGES.get(name)
         if act is None:
             raise msgspec.ValidationError(f"{name} is no entry")
@@ -149,8 +149,10 @@ class ReplayedState:
             act(self.cluster, *given)
         except msgspec.ValidationError:
             raise
-        except Exception:
+        except Exception as error:
             log.debug("%s fails, as it did when it was recorded: the scheduler went on", name, exc_info=True)
+            return error
+        return None
 
 
 def _lay_out(made: Cluster, rows: list[str]) -> None:

@@ -45,6 +45,8 @@ class Replayed:
     """Decisions in which extenders took part, whose answers are not recorded."""
     moved_on: int = 0
     """Searches during which the cluster changed."""
+    failures: list[str] = field(default_factory=list)
+    """Changes of the cluster that failed, as they may have when they were recorded, and why."""
     plugins: set[str] = field(default_factory=set)
     """The out-of-tree plugins that were asked again."""
     differences: list[ReplayDifference] = field(default_factory=list)
@@ -57,6 +59,13 @@ class Replayed:
     def found(self, differences: Iterable[ReplayDifference]) -> None:
         """Take differences."""
         self.differences.extend(differences)
+
+    @property
+    def failed_changes(self) -> list[str]:
+        """The sentence about changes that failed, none where there are none."""
+        if not self.failures:
+            return []
+        return [f"changes of the cluster that failed: {len(self.failures):,}, the first: {self.failures[0]}"]
 
     @property
     def exit_code(self) -> int:
@@ -79,6 +88,7 @@ class Replayed:
         rest = [f"{self.extended:,} not replayed because extenders took part"] if self.extended else []
         if self.moved_on:
             rest.append(f"{self.moved_on:,} searches for victims not compared, the cluster changed meanwhile")
+        rest += self.failed_changes
         if self.plugins and self.differences:
             names = ", ".join(sorted(self.plugins))
             rest.append(f"what out-of-tree plugins read outside of the cluster is not recorded: {names}")
@@ -98,6 +108,7 @@ class Replayed:
             "searches": self.searches,
             "extended": self.extended,
             "searchesNotCompared": self.moved_on,
+            "failedChanges": len(self.failures),
             "outOfTreePlugins": sorted(self.plugins),
             "differences": [one.to_dict() for one in self.differences],
             "remainder": list(self.remainder),

@@ -15,7 +15,7 @@ from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.configuration.reading import ConfigurationInput, load_configuration
 from policysched.app.dry_run.dry_run import compile_policies, decode_policies
 from policysched.app.plan.causes import cause
-from policysched.app.plan.deciding import Landing
+from policysched.app.plan.landing import effect_of, landing_of
 from policysched.app.plan.reading import workload_of
 from policysched.app.plan.results import Effect, Plan, PodEffect
 from policysched.app.plugins.discovery import find_plugins
@@ -29,7 +29,6 @@ from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
-from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 
 Object = Mapping[str, Any]
@@ -161,7 +160,7 @@ class _Day:
         order = list(Effect)
         changed = [one for one in self._effects.values() if one is not None]
         changed.sort(key=lambda one: (order.index(one.effect), one.pod))
-        notes = [*self._found.remainder]
+        notes = [*self._found.remainder, *self._found.failed_changes]
         if self._extended:
             notes.append(f"extenders took part in {self._extended:,} of {self._decisions:,} decisions: left out")
         return Plan(len(self._effects), tuple(changed), notes=tuple(notes), interrupted=interrupted)
@@ -171,21 +170,9 @@ def _effect(told: Decided, engine: Engine) -> PodEffect | None:
     """Decide once more; return what would be different, None where nothing would."""
     before, pod = told.outcome, told.pod
     decision = engine.decide(pod)
-    after = _landing(decision, before.node)
-    if before.node == after.node:
+    after = landing_of(decision, before.node)
+    effect = effect_of(before.node, after.node)
+    if effect is None:
         return None
-    effect = Effect.MOVES
-    if not after.node:
-        effect = Effect.UNSCHEDULABLE
-    elif not before.node:
-        effect = Effect.SCHEDULABLE
     by = cause(decision, before.node, after.node)
     return PodEffect(pod.key, workload_of(pod), effect, before.node, after.node, after.ties, after.reason, by=by)
-
-
-def _landing(decision: Decision, prefer: str) -> Landing:
-    if decision.row < 0:
-        return Landing("", 0, decision.error() if decision.failed else decision.fit_error())
-    row = decision.cluster.nodes.row_of.get(prefer, -1)
-    tied = row >= 0 and bool((decision.tied == row).any())
-    return Landing(prefer if tied else decision.node, int(decision.tied.size))

@@ -8,7 +8,7 @@ import pytest
 
 from policysched.app.policy_tests.coverage import PolicyCoverage, percent
 from policysched.app.policy_tests.running import PolicyTestOptions
-from policysched.app.policy_tests.runs import PolicyTestRun, RunChoices, run_files
+from policysched.app.policy_tests.suite import PolicyTestRun, RunChoices, run_files
 from tests.app.policy_tests.folders import write_tests
 
 

@@ -10,7 +10,7 @@ from policysched.app.checking.explain import as_policy
 from policysched.app.dry_run.dry_run import compiles
 from policysched.app.policy_tests.mutants import mutants
 from policysched.app.policy_tests.running import PolicyTestOptions
-from policysched.app.policy_tests.runs import PolicyTestRun, RunChoices, run_files
+from policysched.app.policy_tests.suite import PolicyTestRun, RunChoices, run_files
 from tests.app.policy_tests.folders import write_tests
 
 TEXTS = [

@@ -18,6 +18,7 @@ from policysched.app.recording.recorded_cluster import (
     RecordedNominations,
 )
 from policysched.app.replay.replay import replay
+from policysched.app.replay.replayed_state import _CHANGES
 from policysched.app.replay.what_if import what_if
 from policysched.errors import UsageError
 from policysched.framework import unschedulable
@@ -95,6 +96,28 @@ async def test_out_of_tree_plugins_are_asked_again(tmp_path: Path) -> None:
     assert other.summary.endswith("what out-of-tree plugins read outside of the cluster is not recorded: X")
     with pytest.raises(UsageError, match=r"the configuration of the record cannot be used here: .*X"):
         replayed(tmp_path)
+
+
+async def test_changes_that_fail_are_counted_and_the_first_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with recording(tmp_path, default_profile(ME), completed({"schedulerName": ME})) as stand:
+        await begun(stand)
+        await stand.settled(pod("a"))
+        stand.scheduler.drop(NODES[0])
+    whole = replayed(tmp_path)
+    assert (whole.failures, whole.to_dict()["failedChanges"]) == ([], 0)
+
+    def failing(_cluster: Cluster, _obj: list[Any]) -> None:
+        raise KeyError("n1")
+
+    monkeypatch.setitem(_CHANGES, "drop", failing)
+    found = replayed(tmp_path)
+    assert (found.differences, found.exit_code, found.to_dict()["failedChanges"]) == ([], 0, 1)
+    said = "changes of the cluster that failed: 1, the first: drop: KeyError('n1')"
+    assert found.summary == f"decisions 1–1 equal; {said}"
+    told = what_if([tmp_path], policies=[policy("all", **requiring("true"))], plugins=NO_PLUGINS)
+    assert told.notes == (said,)
 
 
 async def test_volumes_that_pods_have_taken_are_recorded(tmp_path: Path) -> None:

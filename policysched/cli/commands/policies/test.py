@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from policysched.app.files.positions import SourcePosition
     from policysched.app.policy_tests.running import PolicyTestResult
-    from policysched.app.policy_tests.runs import PolicyTestRun, RunChoices
+    from policysched.app.policy_tests.suite import PolicyTestRun, RunChoices
 
 
 def test(  # noqa: PLR0913, PLR0917 - one parameter a flag
@@ -78,8 +78,8 @@ def test(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
         say_json(json_schema())
         return 0
-    from policysched.app.policy_tests.runs import RunChoices  # noqa: PLC0415 - the engine is not needed for --help
-    from policysched.app.policy_tests.runs import keyword as chosen_by  # noqa: PLC0415 - as above
+    from policysched.app.policy_tests.suite import RunChoices  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.app.policy_tests.suite import keyword as chosen_by  # noqa: PLC0415 - as above
 
     choices = RunChoices(
         chosen_by(keyword) if keyword is not None else lambda _: True,
@@ -129,7 +129,7 @@ def _run(paths: list[str], plugin: list[str] | None, choices: RunChoices) -> Pol
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415 - as above
     from policysched.app.policy_tests.reading import find_files  # noqa: PLC0415 - as above
     from policysched.app.policy_tests.running import PolicyTestOptions  # noqa: PLC0415 - as above
-    from policysched.app.policy_tests.runs import run_files  # noqa: PLC0415 - as above
+    from policysched.app.policy_tests.suite import run_files  # noqa: PLC0415 - as above
     from policysched.cli.event_loop import uncollected  # noqa: PLC0415 - as above
 
     known = configurable_plugins(plugin, None)

@@ -10,7 +10,7 @@ import pytest
 from policysched.app.policy_tests.junit import junit, write_junit
 from policysched.app.policy_tests.reading import find_files
 from policysched.app.policy_tests.running import PolicyTestOptions
-from policysched.app.policy_tests.runs import PolicyTestRun, RunChoices, keyword, run_files
+from policysched.app.policy_tests.suite import PolicyTestRun, RunChoices, keyword, run_files
 from policysched.errors import UsageError
 from tests.app.policy_tests.folders import write_tests
 

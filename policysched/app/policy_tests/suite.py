@@ -1,4 +1,4 @@
-"""A run of many files: which tests are chosen, what came of them, and what it all comes to.
+"""Run the tests of many files: which are chosen, what came of them, and what it all comes to.
 
 A file that cannot be read or a policy that does not compile does not keep other files from being run. An interruption
 ends a run at once, with what is known by then.
