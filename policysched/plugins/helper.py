@@ -21,6 +21,7 @@ from policysched.framework import Change, Cluster, Codes, Hint, Mask, Rows, Scor
 from policysched.model.objects import Node, Pod
 from policysched.state.placed.pods import pod_id
 from policysched.state.placed.selector_index import index_keys_met
+from policysched.state.tables.columns import distinct
 from policysched.state.tables.interner import Interner
 from policysched.state.tables.nodes import NodeTable
 
@@ -191,7 +192,7 @@ class AnswersByCode(Generic[H]):
         answers = self._answers.take(codes)
         unknown = answers == UNKNOWN
         if unknown.any():
-            for code in np.unique(codes[unknown]).tolist():
+            for code in distinct(codes[unknown]).tolist():
                 self._answers[code] = self._judge(self._interner.value(code))
             answers = self._answers.take(codes)
         return answers

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.state.placed.counters import PodCounter
-from policysched.state.tables.columns import Rows, part_of
+from policysched.state.tables.columns import Rows, distinct, part_of
 from policysched.state.tables.domains import Grouping
 from policysched.state.tables.journal import Journal
 
@@ -69,7 +69,7 @@ class DomainSums:
     def follow(self, rows: NDArray[np.intp], amounts: Sums) -> None:
         """Let some rows, named any number of times, add what all rows' amounts say of them. Shapes: amounts (C,)."""
         if rows.size > FEW:
-            rows = np.unique(rows)
+            rows = distinct(rows)
             self.put(rows, amounts[rows])
             return
         totals, added, of_row = self.totals, self.added, self._of_row

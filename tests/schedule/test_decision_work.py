@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import statistics
+import subprocess
+import sys
 
 import pytest
 
@@ -12,12 +14,19 @@ from policysched.model.objects import Pod
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from tests.build import cluster, node, pod
+from tests.meta.markdown import ROOT
 from tests.rules.build import Spec, policy_set
 from tests.work import calls
 
 DECISIONS = 15
 MOST = {0: 140, 10: 425, 100: 425}
 """How many calls a decision may be, of Python and of C, by the number of rules."""
+MASKED = """
+import sys
+from tests.schedule.test_decision_work import alike, work
+work({"policy": alike(1)})
+print("numpy.ma" in sys.modules)
+"""
 SHAPES = 8
 """In how many ways the rules of unlike policies are written."""
 
@@ -66,6 +75,11 @@ def work(specs: dict[str, Spec]) -> float:
 @pytest.mark.parametrize("rules", MOST)
 def test_decisions_are_little_work_however_many_rules_are_in_force(rules: int) -> None:
     assert work({f"policy{number}": alike(number) for number in range(rules // 5)}) <= MOST[rules]
+
+
+def test_first_decisions_do_without_masked_arrays() -> None:
+    ran = subprocess.run([sys.executable, "-c", MASKED], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "False", "importing them takes longer than a decision"
 
 
 def test_rules_of_a_shape_of_their_own_cost_a_few_calls_each() -> None:

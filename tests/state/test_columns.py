@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from policysched.state.tables.columns import FIRST_CAPACITY, ColumnSet
+from policysched.state.tables.columns import FIRST_CAPACITY, ColumnSet, distinct, distinct_places
 from policysched.state.tables.interner import MAX_KEYS, MISSING, Strings, TextColumns
 
 
@@ -90,3 +91,14 @@ def test_keys_that_no_row_has_share_one_column() -> None:
     columns.grow()
     assert nothing.data.size == columns.capacity
     assert not (nothing.data >= 0).any()
+
+
+@pytest.mark.parametrize("numbers", [[], [4], [7, 7, 7], [3, -1, 3, 0, -1, 9], list(range(100, 0, -3)) * 2])
+@pytest.mark.parametrize("dtype", [np.int16, np.int32, np.intp])
+def test_distinct_numbers_are_what_numpy_says(numbers: list[int], dtype: type[np.signedinteger]) -> None:
+    given = np.array(numbers, dtype)
+    values, places = np.unique(given, return_inverse=True)
+    assert distinct(given).tolist() == values.tolist()
+    found, of_each = distinct_places(given)
+    assert (found.tolist(), of_each.tolist()) == (values.tolist(), places.tolist())
+    assert found.dtype == distinct(given).dtype == given.dtype

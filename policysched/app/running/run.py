@@ -26,6 +26,7 @@ from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leade
 from policysched.app.running.node_metrics import make_source
 from policysched.app.running.process import Process
 from policysched.app.running.run_options import RunOptions, completed_configuration
+from policysched.app.running.thread_turns import short_turns
 from policysched.app.serving.health import HEALTHZ, READYZ
 from policysched.app.serving.thread import Served, secure_port
 from policysched.errors import OutOfMemoryError, UsageError
@@ -70,8 +71,9 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
             process.health.add("leaderElection", process.leadership.problem, HEALTHZ, READYZ)
         served = _served(process, options)
         presence = _presence(names, completed.leader_election, process, Transport(connection))
-        async with secure_port(options.serving, served, connect), presence.shown(PLACE_LEFT_WITHIN):
-            await _work_until(stop, process)
+        with short_turns():
+            async with secure_port(options.serving, served, connect), presence.shown(PLACE_LEFT_WITHIN):
+                await _work_until(stop, process)
     finally:
         await connection.close()
     log.info("stopped")

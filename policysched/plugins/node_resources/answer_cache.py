@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Rows
+from policysched.state.tables.columns import distinct
 
 MOST_ONE_BY_ONE = 2
 """How many rows are worked out one by one."""
@@ -55,7 +56,7 @@ class CachedAnswers:
 
     def distinct(self) -> list[int]:
         """Return the answers that rows had when they were last asked for, each once."""
-        found: list[int] = np.unique(self._answers).tolist()
+        found: list[int] = distinct(self._answers).tolist()
         return found
 
     def of(self, rows: Rows) -> NDArray[Any]:

@@ -45,6 +45,7 @@ from policysched.pausing import Pausing, finished
 from policysched.rules.compile.policy import CompiledPolicy, MetricInput
 from policysched.rules.inputs import RESOURCE_NAMES, WELL_KNOWN_LABELS
 from policysched.rules.policy_set.store import StoredPolicy
+from policysched.state.tables.columns import distinct
 
 MOST_INPUTS = 100
 """How many inputs of a policy a status tells."""
@@ -356,7 +357,7 @@ def _values(item: Input, cluster: Cluster) -> set[str] | None:
         codes = nodes.labels(item.key if item.key is not None else WELL_KNOWN_LABELS[name])
     else:
         return None
-    shown = np.unique(codes[nodes.present.data & (codes >= 0)])
+    shown = distinct(codes[nodes.present.data & (codes >= 0)])
     return {cluster.strings.value(code) for code in shown.tolist()}
 
 

@@ -24,6 +24,7 @@ from policysched.language.ir.graph import Input, Program, Typed
 from policysched.model.objects import Pod
 from policysched.rules.compile.graphs import plain_scalars
 from policysched.rules.inputs import PodInputs, Scalar, node_column
+from policysched.state.tables.columns import distinct
 
 Floats = NDArray[np.float64]
 MOST_KEPT = 1 << 27
@@ -222,4 +223,4 @@ def _selected(entries: tuple[RowNumbers, NDArray[np.int32]] | None, reads: int) 
         return (rows.copy() if touched else NO_ROWS), touched
     relevant = aspects & reads
     chosen = rows[relevant != 0]
-    return np.unique(chosen) if chosen.size > 1 else chosen, int(np.bitwise_or.reduce(relevant))
+    return distinct(chosen) if chosen.size > 1 else chosen, int(np.bitwise_or.reduce(relevant))

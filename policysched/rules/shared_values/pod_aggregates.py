@@ -30,6 +30,7 @@ from policysched.state.placed.counters import Alike, PodCounter
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.signature_values import Demand
 from policysched.state.tables.ages import STEP
+from policysched.state.tables.columns import distinct, distinct_places
 from policysched.state.tables.interner import MISSING
 
 NUMBERS = frozenset(("priority", "requests", "image_bytes"))
@@ -151,7 +152,7 @@ def _count(node: Typed, pod: PodInputs, context: EvaluationContext, rows: Rows) 
     if places.size > cluster.nodes.size // 2:
         slots = np.flatnonzero(cluster.pods.rows >= 0)
     else:
-        slots = np.array([one.slot for row in np.unique(places) for one in cluster.pods.on_row(int(row))], np.int64)
+        slots = np.array([one.slot for row in distinct(places) for one in cluster.pods.on_row(int(row))], np.int64)
     frame = PeerFrame(slots, pod, context)
     return pod_aggregate_over(node, frame, frame.places, cluster.nodes.columns.capacity)[places]
 
@@ -220,7 +221,7 @@ class PeerFrame:
         if item.path[0] in BEYOND_SIGNATURE:
             by_slot = self._cluster.pods.by_slot
             return self._column([by_slot[slot] for slot in self._slots.tolist()], item)
-        signatures, places = np.unique(self._cluster.pods.signatures[self._slots], return_inverse=True)
+        signatures, places = distinct_places(self._cluster.pods.signatures[self._slots])
         present = self._cluster.signatures.present
         return self._column([present[one] for one in signatures.tolist()], item)[places]
 

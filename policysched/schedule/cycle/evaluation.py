@@ -39,6 +39,7 @@ from policysched.schedule.timing import FILTER, FILTERED, NORMALIZE, PRE_SCORED,
 from policysched.state.cluster import Cluster
 from policysched.state.nominations import PodsByRow
 from policysched.state.tables.amounts import PodResources, pod_resources
+from policysched.state.tables.columns import distinct, distinct_places
 
 Results = FilterResults | ScoreResults | JointFilters | JointScores
 FEASIBLE = 0
@@ -415,10 +416,10 @@ class Evaluation:
         """
         first = self.first[: self.cluster.nodes.size]
         mask: Mask = np.zeros(first.size, np.bool_)
-        for position in np.unique(first[first > 0]).tolist():
+        for position in distinct(first[first > 0]).tolist():
             results, rows = self.filters[position - 1], first == position
             codes = results.codes[: first.size]
-            for code in np.unique(codes[rows]).tolist():
+            for code in distinct(codes[rows]).tolist():
                 if results.reason(code).code is wanted:
                     mask |= rows & (codes == code)
         return mask
@@ -427,12 +428,11 @@ class Evaluation:
         """Count the rows by the status that keeps them out."""
         first = self.first[: self.cluster.nodes.size]
         counted = []
-        for position in np.unique(first[first > 0]).tolist():
+        for position in distinct(first[first > 0]).tolist():
             results = self.filters[position - 1]
-            codes, counts = np.unique(results.codes[: first.size][first == position], return_counts=True)
-            counted += [
-                (results.reason(code), count) for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
-            ]
+            codes, places = distinct_places(results.codes[: first.size][first == position])
+            counts = np.bincount(places).tolist()
+            counted += [(results.reason(code), count) for code, count in zip(codes.tolist(), counts, strict=True)]
         return counted
 
     def _recomputing(self, seen: int, earlier: EarlierResults | None = None) -> Pausing[None]:

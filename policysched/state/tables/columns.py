@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ Rows = slice | RowNumbers
 NO_ROWS: Final[RowNumbers] = np.zeros(0, np.intp)
 Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
+IntegerT = TypeVar("IntegerT", bound=np.integer[Any])
 BEYOND: Final = 2.0**63
 """The smallest double above all int64."""
 _OWN_REFERENCES: Final = 2
@@ -106,6 +107,37 @@ class ColumnSet:
     def count(self) -> int:
         """How many columns somebody holds."""
         return len(self._columns)
+
+
+def distinct(numbers: NDArray[IntegerT]) -> NDArray[IntegerT]:
+    """Return which integers there are, in order.
+
+    So does `np.unique`, which imports NumPy's masked arrays when it is first asked: the first pod would wait for that.
+    Shapes: (R,) -> (V,).
+    """
+    ordered = np.sort(numbers)
+    found: NDArray[IntegerT] = ordered[_begins(ordered)]
+    return found
+
+
+def distinct_places(numbers: NDArray[IntegerT]) -> tuple[NDArray[IntegerT], NDArray[np.intp]]:
+    """Return which integers there are, in order, and the place of each number among them.
+
+    Shapes: (R,) -> (V,), (R,).
+    """
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    begins = _begins(ordered)
+    places = np.empty(numbers.size, np.intp)
+    places[order] = np.cumsum(begins) - 1
+    return ordered[begins], places
+
+
+def _begins(ordered: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+    """Return where another number begins. Shapes: (R,) -> (R,)."""
+    begins = np.ones(ordered.size, np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
+    return begins
 
 
 def quotients(numbers: Whole, divisors: Whole | int) -> Whole:

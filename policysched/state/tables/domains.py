@@ -13,7 +13,7 @@ import weakref
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.state.tables.columns import NO_ROWS, RowNumbers, Rows
+from policysched.state.tables.columns import NO_ROWS, RowNumbers, Rows, distinct, distinct_places
 from policysched.state.tables.interner import MISSING
 from policysched.state.tables.journal import Aspect, Journal
 from policysched.state.tables.nodes import NodeTable
@@ -164,7 +164,7 @@ class Domains(Grouping):
         rows, aspects = changed
         touched = (aspects & _READ) != 0
         if touched.any():
-            self._renumber(np.unique(rows[touched]))
+            self._renumber(distinct(rows[touched]))
 
     def _renumber(self, rows: RowNumbers) -> None:
         codes = self._nodes.labels(self.key)[rows]
@@ -181,7 +181,7 @@ class Domains(Grouping):
 
     def _number_all(self) -> None:
         codes = self._nodes.labels(self.key)
-        values, inverse = np.unique(codes, return_inverse=True)
+        values, inverse = distinct_places(codes)
         self._numbers = {}
         numbers = np.array([self._number(code) for code in values.tolist()], np.intp)
         self.of_row = numbers[inverse]
