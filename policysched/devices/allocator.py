@@ -24,7 +24,7 @@ from policysched.devices.search import AllocationAnswer, Outcome
 from policysched.devices.steps import OutOfStepsError, Steps
 from policysched.model.objects import AllocationResult, DeviceClass, ResourceClaim
 
-STEPS: Final = 50_000
+STEPS: Final = 30_000
 """How many steps one question may take: about as many microseconds."""
 MOST_BYTES: Final = 128 << 20
 """How much memory the answers about claims that are kept may take together, beside those about the last ones."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -23,7 +22,7 @@ from policysched.devices.inventory.pools import NodeGroup, PoolView, SeenPool
 from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.refusals import Refusals, refusals_of
 from policysched.devices.requests.kinds import Kinds
-from policysched.devices.requests.plans import MOST_RESULTS, Plans, selectors_of
+from policysched.devices.requests.plans import Plans, selectors_of
 from policysched.devices.requests.requirements import DeviceKind, Suitability
 from policysched.devices.search import AllocationAnswer, DeviceSearch, Outcome
 from policysched.devices.search_space import SearchSpace, ViewShape, suitabilities
@@ -38,10 +37,6 @@ _MOST_REMEMBERED: Final = 20_000
 """How many answers and shapes are remembered."""
 _MOST_VIEWS: Final = 8_000
 """Of how many views, some of them perhaps gone, it is remembered which kinds of devices they have."""
-_FEW_CLAIMS: Final = 3
-"""For so many claims the frames that there are suffice."""
-_FRAMES_A_DEVICE: Final = 6
-_FRAMES_BESIDE: Final = 1000
 _MANY: Final = 32
 """From how many groups on they are answered together."""
 _UNANSWERED: Final = -1
@@ -77,6 +72,8 @@ class PreparedClaims:
         self._shapes: dict[bytes, ViewShape] = {}
         self._by_view: dict[PoolView, bytes] = {}
         self._outcomes: dict[Hashable, Outcome] = {}
+        self._begun: tuple[Hashable, DeviceSearch] | None = None
+        """The search that ran out of steps: it goes on where one in pools that look alike is wanted next."""
         self._waiting: dict[NodeGroup, None] = {}
         self._place = -1
         self._caught_up = -1
@@ -367,13 +364,17 @@ class PreparedClaims:
     def _search_once(self, key: Hashable, pools: Sequence[SeenPool], steps: Steps) -> Outcome:
         if len(self._outcomes) > _MOST_REMEMBERED:
             self._outcomes.clear()
-        space = SearchSpace(pools, self._shapes_of(pools, steps), len(self.plans.requirements))
-        search = DeviceSearch(self.plans, space, self._known, steps)
-        if len(self.plans.claims) <= _FEW_CLAIMS:
-            outcome = search.run()
+        begun, self._begun = self._begun, None
+        if begun is not None and begun[0] == key:
+            search = begun[1]
         else:
-            with _deep_recursion(MOST_RESULTS * len(self.plans.claims)):
-                outcome = search.run()
+            space = SearchSpace(pools, self._shapes_of(pools, steps), len(self.plans.requirements))
+            search = DeviceSearch(self.plans, space, self._known)
+        try:
+            outcome = search.run(steps)
+        except OutOfStepsError:
+            self._begun = key, search
+            raise
         self._outcomes[key] = outcome
         return outcome
 
@@ -423,14 +424,3 @@ def _sums(is_counted: NDArray[np.bool_], batch: GroupBatch) -> NDArray[np.int64]
     in_views = before[batch.bounds[1:]] - before[batch.bounds[:-1]]
     sums: NDArray[np.int64] = np.add.reduceat(in_views[batch.seen], batch.seen_bounds[:-1])
     return sums
-
-
-@contextmanager
-def _deep_recursion(devices: int) -> Iterator[None]:
-    """Allow as many frames as a search for so many devices takes."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, _FRAMES_BESIDE + _FRAMES_A_DEVICE * devices))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)

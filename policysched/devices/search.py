@@ -11,7 +11,7 @@ allocateOne, allocateDevice).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum, IntEnum
 from typing import Final, NamedTuple
 
@@ -22,17 +22,21 @@ from policysched.devices.requests.capacities import Consumption
 from policysched.devices.requests.constraints import AttributeConstraint, fresh, value_of
 from policysched.devices.requests.failures import AllocationFailure
 from policysched.devices.requests.plans import MOST_RESULTS, DeviceAsk, Plans
-from policysched.devices.requests.requirements import Suitability
+from policysched.devices.requests.requirements import DeviceKind, Suitability
 from policysched.devices.search_space import SearchSpace
-from policysched.devices.steps import Steps
+from policysched.devices.steps import OutOfStepsError, Steps
 
 _NO_AMOUNTS: Final[Mapping[str, Number]] = {}
 _DEVICES_A_STEP: Final = 16_384
 """How many devices of a node make the sets of a search take another step for each device that is tried."""
-_POOLS_A_STEP: Final = 16
-"""Likewise for pools."""
-_PARTS_A_STEP: Final = 2
-"""How many constraints, counters or capacities are looked at in a step."""
+_POOLS_A_STEP: Final = 4
+"""How many pools are looked into in a step for devices that are equal to one."""
+_CONSTRAINTS_A_STEP: Final = 2
+"""How many constraints are looked at in a step."""
+_STEPS_A_COUNTER: Final = 1
+_COUNTERS_A_STEP: Final = 2
+"""How many counters that a device does not take are compared in a step."""
+_CAPACITIES_A_STEP: Final = 4
 
 
 class AllocationAnswer(IntEnum):
@@ -110,23 +114,69 @@ class _Undo(NamedTuple):
     has_share: bool
 
 
+class _Level:
+    """A device of an ask that is looked for, on top of what is taken so far.
+
+    Attributes:
+        done: How many devices of the ask are taken.
+        waiting: The devices that may still be tried; 0 where only `only` may.
+        only: The one device that there is to try, -1 where there are others.
+        undo: What takes back the device that is taken, None while none is.
+    """
+
+    __slots__ = ("ask", "done", "only", "undo", "waiting")
+
+    def __init__(self, ask: DeviceAsk, done: int, waiting: int, only: int = -1) -> None:
+        self.ask, self.done, self.waiting, self.only = ask, done, waiting, only
+        self.undo: _Undo | None = None
+
+
+class _Trial(NamedTuple):
+    """What it is to try a device of a kind for a claim.
+
+    Attributes:
+        effort: What has to be compared for it. Units: steps.
+        values: The claim's constraints, each with the device's value of its attribute.
+    """
+
+    effort: int
+    values: Sequence[tuple[AttributeConstraint, AttributeValue | None]]
+
+
+class _Choice:
+    """A request with alternatives, of which one is tried."""
+
+    __slots__ = ("all_are_too_many", "asks", "claim", "number", "place")
+
+    def __init__(self, claim: int, place: int, asks: Sequence[DeviceAsk]) -> None:
+        self.claim, self.place, self.asks = claim, place, asks
+        self.number = 0
+        self.all_are_too_many = True
+
+
+class _ClaimEnd:
+    """The claims before it have all that they ask for."""
+
+    __slots__ = ()
+
+
+_CLAIM_END: Final = _ClaimEnd()
+
+
 class DeviceSearch:
-    """One search on one node.
+    """One search on one node, which can be stopped and go on.
 
     Args:
         plans: the claims.
         space: the node's devices.
         known: for each requirement what is known of kinds of devices.
-        steps: what the search may take.
     """
 
-    def __init__(
-        self, plans: Plans, space: SearchSpace, known: Sequence[Mapping[int, Suitability]], steps: Steps
-    ) -> None:
+    def __init__(self, plans: Plans, space: SearchSpace, known: Sequence[Mapping[int, Suitability]]) -> None:
         self._plans = plans
         self._space = space
         self._known = known
-        self._steps = steps
+        self._steps = Steps(0)
         self._constraints: list[list[tuple[AttributeConstraint, str]]] = [
             [(fresh(one), name) for one, name in claim.constraints] for claim in plans.claims
         ]
@@ -138,31 +188,51 @@ class DeviceSearch:
         self._chosen: list[dict[int, int]] = [{} for _ in plans.claims]
         self._all: dict[int, list[int]] = {}
         self._is_regular = plans.is_regular and not any(space.failing)
-        self._beside = len(space.kinds) // _DEVICES_A_STEP + len(space.pools) // _POOLS_A_STEP
+        self._beside = len(space.kinds) // _DEVICES_A_STEP
         """How many steps a device takes because there are so many others."""
         self._lacking: dict[int, bool] = {}
         """Of each pool whose counters were asked about, whether devices in use take more of some than there is."""
+        self._stack: list[_Level | _Choice | _ClaimEnd] = []
+        """What is decided so far, the last on top; between two runs a level is there that looks for its next device."""
+        self._trials: list[dict[int, _Trial]] = [{} for _ in plans.claims]
+        self._has_begun = False
 
-    def run(self) -> Outcome:
-        """Search.
+    def run(self, steps: Steps) -> Outcome:
+        """Search, from where the last run ended.
 
         Raises:
-            OutOfStepsError: it takes too many steps.
+            OutOfStepsError: it takes more steps; another run goes on.
         """
-        failure = self._plans.check(self._size) if self._plans.asks_for_all else self._plans.failure
-        if failure is not None:
-            return Outcome(AllocationAnswer.ERROR, failure)
+        self._steps = steps
         try:
-            found = self._request(0, 0)
+            found = self._go_on()
         except _FailedError as failed:
             return Outcome(AllocationAnswer.ERROR, failed.failure)
         if found is _Found.YES:
-            return Outcome(
-                AllocationAnswer.YES, None, [list(map(self._result, each)) for each in self._devices], self._chosen
-            )
+            devices = [list(map(self._result, each)) for each in self._devices]
+            for one in self._stack:
+                if isinstance(one, _Choice):
+                    self._chosen[one.claim][one.place] = one.number
+            return Outcome(AllocationAnswer.YES, None, devices, self._chosen)
         if found is _Found.TOO_MANY:
             return Outcome(AllocationAnswer.ERROR, AllocationFailure("allocation max size exceeded"))
         return Outcome(AllocationAnswer.INVALID_POOLS if self._space.has_invalid_pools else AllocationAnswer.NO)
+
+    def _go_on(self) -> _Found:
+        steps, stack, found = self._steps, self._stack, None
+        if not self._has_begun:
+            self._check()
+            self._has_begun = True
+            found = self._request(0, 0)
+        while found is None or (stack and found is not _Found.YES):
+            if found is not None:
+                found = self._go_back(stack[-1], found)
+            elif steps.left < 0:
+                self._forget_trials()
+                raise OutOfStepsError
+            else:
+                found = self._next_device(stack[-1])
+        return found
 
     def _result(self, taken: tuple[DeviceAsk, int]) -> TakenDevice:
         ask, device = taken
@@ -172,14 +242,29 @@ class DeviceSearch:
 
     # Requests for all devices
 
+    def _check(self) -> None:
+        """Look for what is wrong with the requests, on this node or on any.
+
+        Raises:
+            OutOfStepsError: all devices of so many requests are too many to list at once; some more are now.
+            _FailedError: something is.
+        """
+        failure = self._plans.check(self._size) if self._plans.asks_for_all else self._plans.failure
+        if failure is not None:
+            raise _FailedError(failure)
+
     def _size(self, ask: DeviceAsk) -> int | AllocationFailure:
         """Return how many devices an ask takes, or why that cannot be said."""
         if not ask.is_all:
             return ask.count
-        found = self._list_all(ask)
-        if isinstance(found, AllocationFailure):
-            return found
-        self._all[id(ask)] = found
+        found = self._all.get(id(ask))
+        if found is None:
+            if self._steps.left < 0:
+                raise OutOfStepsError
+            listed = self._list_all(ask)
+            if isinstance(listed, AllocationFailure):
+                return listed
+            found = self._all[id(ask)] = listed
         return len(found)
 
     def _list_all(self, ask: DeviceAsk) -> list[int] | AllocationFailure:
@@ -190,8 +275,8 @@ class DeviceSearch:
                 state = "being updated" if view.is_incomplete else "invalid"
                 text = f", request {ask.own_name}: asks for all devices, but resource pool "
                 return AllocationFailure.of_claim(text, ask.claim).about(place, f" is currently {state}")
+            self._steps.left -= 1 + len(view.devices)
             for device in range(at, at + len(view.devices)):
-                self._steps.take()
                 if space.failing[ask.requirement] >> device & 1:
                     return self._failure(ask, device)
                 if self._is_able(ask, device) and self._has_capacity(ask, device):
@@ -206,35 +291,25 @@ class DeviceSearch:
         assert failure is not None, "asked about a device of which no selector says an error"  # noqa: S101
         return failure._replace(claim=ask.claim)
 
-    # The search
+    # The search: what returns None has put a level on top of the stack that looks for a device
 
-    def _request(self, claim: int, place: int) -> _Found:
-        """Search for a request of a claim and all that come after."""
-        self._steps.take()
+    def _request(self, claim: int, place: int) -> _Found | None:
+        """Begin with a request of a claim, or with what comes after the last one."""
         claims = self._plans.claims
+        self._steps.left -= 1
+        while claim < len(claims) and place >= len(claims[claim].requests):
+            self._steps.left -= 1
+            self._stack.append(_CLAIM_END)
+            claim, place = claim + 1, 0
         if claim >= len(claims):
             return _Found.YES
-        if place >= len(claims[claim].requests):
-            found = self._request(claim + 1, 0)
-            # another choice for this claim may leave more of what the next one can do with fewer devices
-            return _Found.NO if found is _Found.TOO_MANY else found
         request = claims[claim].requests[place]
-        if not request.has_alternatives:
-            return self._ask(request.asks[0], 0, 0)
-        return self._alternatives(claim, place, request.asks)
+        if request.has_alternatives:
+            self._stack.append(_Choice(claim, place, request.asks))
+        return self._ask(request.asks[0], 0, 0)
 
-    def _alternatives(self, claim: int, place: int, asks: Iterable[DeviceAsk]) -> _Found:
-        all_are_too_many = True
-        for number, ask in enumerate(asks):
-            found = self._ask(ask, 0, 0)
-            if found is _Found.YES:
-                self._chosen[claim][place] = number
-                return found
-            all_are_too_many = all_are_too_many and found is _Found.TOO_MANY
-        return _Found.TOO_MANY if all_are_too_many else _Found.NO
-
-    def _ask(self, ask: DeviceAsk, done: int, start: int) -> _Found:
-        """Search for the devices of an ask that are still missing, and all that comes after.
+    def _ask(self, ask: DeviceAsk, done: int, start: int) -> _Found | None:
+        """Begin with the devices of an ask that are still missing, or with what comes after them.
 
         Args:
             ask: what is asked for.
@@ -249,65 +324,102 @@ class DeviceSearch:
             return self._request(ask.claim, ask.place + 1)
         if len(self._devices[ask.claim]) + count - done > MOST_RESULTS:
             return _Found.TOO_MANY
-        if listed is None:
-            return self._some(ask, done, start)
-        return self._next_of_all(ask, listed[done], done)
+        self._stack.append(self._some(ask, done, start) if listed is None else _Level(ask, done, 0, listed[done]))
+        return None
 
-    def _next_of_all(self, ask: DeviceAsk, device: int, done: int) -> _Found:
-        """Take the next device of an ask for all: there is no other choice."""
-        self._steps.take(self._effort(ask, device))
-        undo = self._take(ask, device)
-        if undo is None:
-            return _Found.NO
-        found = self._ask(ask, done + 1, 0)
-        if found is not _Found.YES:
-            self._take_back(undo)
-        return found
-
-    def _some(self, ask: DeviceAsk, done: int, start: int) -> _Found:
-        """Try the devices from a place on, one after the other."""
+    def _some(self, ask: DeviceAsk, done: int, start: int) -> _Level:
+        """Return the level that looks for a device from a place on."""
         space = self._space
-        failing = space.failing[ask.requirement]
-        waiting = (space.fit[ask.requirement] | failing) >> start << start
-        while True:
-            free = waiting & ~self._blocked(ask)
-            if not free or (self._is_regular and free.bit_count() < ask.count - done):
-                return _Found.NO
-            bit = free & -free
-            device = bit.bit_length() - 1
-            self._steps.take(self._effort(ask, device))
-            if failing & bit:
-                raise _FailedError(self._failure(ask, device))
-            found = self._try(ask, device, done)
-            if found is not _Found.NO:
-                return found
-            waiting = waiting >> (device + 1) << (device + 1)
-            if self._is_regular and waiting:
-                waiting &= ~self._equal(device)
+        return _Level(ask, done, (space.fit[ask.requirement] | space.failing[ask.requirement]) >> start << start)
 
-    def _try(self, ask: DeviceAsk, device: int, done: int) -> _Found:
-        if not self._has_capacity(ask, device):
+    def _next_device(self, level: _Level | _Choice | _ClaimEnd) -> _Found | None:
+        """Try the next device of a level."""
+        assert isinstance(level, _Level), "only a level looks for devices"  # noqa: S101
+        ask = level.ask
+        device = level.only if level.only >= 0 else self._first_free(level)
+        if device < 0:
+            self._stack.pop()
             return _Found.NO
-        undo = self._take(ask, device)
-        if undo is None:
-            return _Found.NO
-        found = self._ask(ask, done + 1, device + 1)
-        if found is not _Found.YES:
+        trial = self._trial(ask.claim, self._space.kinds[device])
+        self._steps.left -= trial.effort
+        if level.only < 0:
+            if self._space.failing[ask.requirement] >> device & 1:
+                raise _FailedError(self._failure(ask, device))
+            if not self._has_capacity(ask, device):
+                self._leave_out(level, device)
+                return None
+        level.undo = self._take(ask, device, trial)
+        if level.undo is not None:
+            self._steps.left -= trial.effort
+            return self._ask(ask, level.done + 1, device + 1)
+        if level.only < 0:
+            self._leave_out(level, device)
+            return None
+        self._stack.pop()
+        return _Found.NO
+
+    def _first_free(self, level: _Level) -> int:
+        """Return the first device that a level may try, -1 where there is none or there are too few."""
+        ask = level.ask
+        free = level.waiting & ~self._blocked(ask)
+        if not free or (self._is_regular and free.bit_count() < ask.count - level.done):
+            return -1
+        return (free & -free).bit_length() - 1
+
+    def _leave_out(self, level: _Level, device: int) -> None:
+        """Have a level try no device up to one that led nowhere, nor those that are like it."""
+        level.waiting = level.waiting >> (device + 1) << (device + 1)
+        if self._is_regular and level.waiting:
+            level.waiting &= ~self._equal(device)
+
+    def _go_back(self, top: _Level | _Choice | _ClaimEnd, found: _Found) -> _Found | None:
+        """Try something else, where what was tried on top of the stack led nowhere."""
+        if isinstance(top, _Level):
+            undo = top.undo
+            assert undo is not None, "only what comes after a device leads nowhere"  # noqa: S101
+            top.undo = None
             self._take_back(undo)
+            if found is _Found.NO and top.only < 0:
+                self._leave_out(top, undo.device)
+                return None
+        elif isinstance(top, _Choice):
+            top.all_are_too_many = top.all_are_too_many and found is _Found.TOO_MANY
+            top.number += 1
+            if top.number < len(top.asks):
+                self._steps.left -= 1
+                return self._ask(top.asks[top.number], 0, 0)
+            found = _Found.TOO_MANY if top.all_are_too_many else _Found.NO
+        elif found is _Found.TOO_MANY:
+            # another choice for the claim before may leave more of what the next one can do with fewer devices
+            found = _Found.NO
+        self._stack.pop()
         return found
 
-    def _effort(self, ask: DeviceAsk, device: int) -> int:
-        """Return how many steps it is to try a device, by what has to be compared for it."""
-        traits = self._space.kinds[device].traits
-        parts = len(self._constraints[ask.claim]) + len(traits.counters)
+    def _trial(self, claim: int, kind: DeviceKind) -> _Trial:
+        """Return what it is to try a device of a kind for a claim."""
+        known = self._trials[claim].get(kind.number)
+        if known is not None:
+            return known
+        traits = kind.traits
+        constraints = self._constraints[claim]
+        effort = (
+            1 + self._beside + -(-len(constraints) // _CONSTRAINTS_A_STEP) + _STEPS_A_COUNTER * len(traits.counters)
+        )
         if traits.shareable:
-            parts += len(traits.capacity) + len(self._shares)
-        return 1 + self._beside + -(-parts // _PARTS_A_STEP)
+            effort += -(-len(traits.capacity) // _CAPACITIES_A_STEP)
+        values = [(one, value_of(kind.attributes, traits.driver, name)) for one, name in constraints]
+        made = self._trials[claim][kind.number] = _Trial(effort, values)
+        return made
+
+    def _forget_trials(self) -> None:
+        for one in self._trials:
+            one.clear()
 
     def _equal(self, device: int) -> int:
         """Return devices that lead to what one leads to; of shared ones only those of which nothing is consumed."""
         if device in self._space.consumed or device in self._shares:
             return 1 << device
+        self._steps.left -= len(self._space.pools) // _POOLS_A_STEP + len(self._shares)
         bits = self._space.equal(device) & ~self._space.shared
         for other in self._shares:
             bits &= ~(1 << other)
@@ -319,7 +431,7 @@ class DeviceSearch:
 
     # One device
 
-    def _take(self, ask: DeviceAsk, device: int) -> _Undo | None:
+    def _take(self, ask: DeviceAsk, device: int, trial: _Trial) -> _Undo | None:
         """Take a device, None where it cannot be taken.
 
         The device is able; whether it is in use and its taints are asked again for those of which all are wanted.
@@ -331,7 +443,7 @@ class DeviceSearch:
         counts = bool(traits.counter_sets) and not has_share
         if counts and not self._count(device):
             return None
-        if not self._is_fit(ask, device) or not self._constrain(ask, device):
+        if not self._is_fit(ask, device) or not self._constrain(ask, device, trial):
             if counts:
                 self._count_back(device)
             return None
@@ -404,10 +516,10 @@ class DeviceSearch:
         for name, each, amount in taken:
             counted[name, each] = counted.get((name, each), 0) + amount
         if pool not in self._lacking:
-            self._steps.take(len(available) // _PARTS_A_STEP)
+            self._steps.left -= len(available) // _COUNTERS_A_STEP
             self._lacking[pool] = any(amount < 0 for amount in available.values())
         if self._lacking[pool]:
-            self._steps.take(len(available) // _PARTS_A_STEP)
+            self._steps.left -= len(available) // _COUNTERS_A_STEP
             suffices = all(amount >= counted.get(name, 0) for name, amount in available.items())
         else:
             suffices = all(
@@ -425,14 +537,14 @@ class DeviceSearch:
 
     # Constraints
 
-    def _constrain(self, ask: DeviceAsk, device: int) -> bool:
+    def _constrain(self, ask: DeviceAsk, device: int, trial: _Trial) -> bool:
         """Add a device to all constraints of the claim.
 
         Raises:
             _FailedError: one is broken, and all devices are wanted.
         """
-        for added, (constraint, name) in enumerate(self._constraints[ask.claim]):
-            if constraint.add(ask, self._value(device, name)):
+        for added, (constraint, value) in enumerate(trial.values):
+            if constraint.add(ask, value):
                 continue
             self._unconstrain(ask, added)
             if ask.is_all:
@@ -443,10 +555,6 @@ class DeviceSearch:
     def _unconstrain(self, ask: DeviceAsk, added: int) -> None:
         for constraint, _ in reversed(self._constraints[ask.claim][:added]):
             constraint.remove(ask)
-
-    def _value(self, device: int, name: str) -> AttributeValue | None:
-        kind = self._space.kinds[device]
-        return value_of(kind.attributes, kind.traits.driver, name)
 
     def _broken_constraint(self, ask: DeviceAsk, device: int) -> AllocationFailure:
         text = f", request {ask.own_name}: cannot add device "

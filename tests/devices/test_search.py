@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Any
+
 import pytest
 
-from policysched.devices import AllocationAnswer, AllocationError, AllocationTimeoutError, Allocator
-from tests.devices.build import allocate, claim, class_of, device, devices, names, request, slice_of, tables
+from policysched.devices import AllocationAnswer, AllocationError, AllocationTimeoutError, Allocator, DeviceTables
+from policysched.devices.search import DeviceSearch
+from policysched.model.objects import ResourceClaim
+from tests.devices.build import DRIVER, allocate, claim, class_of, device, devices, names, request, slice_of, tables
 
 
 def test_more_equal_devices_than_there_are_are_refused_at_once() -> None:
@@ -43,6 +48,58 @@ def test_search_that_takes_too_long_stops() -> None:
     assert AllocationAnswer.TIMEOUT in answers.codes[:2].tolist()
     assert isinstance(answers.error(0), AllocationTimeoutError)
     assert names(allocate(made, claim(request(1)), steps=2000)) == [["d0"]]
+
+
+def _numbered(count: int, modulo: int) -> DeviceTables:
+    return tables(slice_of("n0", [device(f"d{one}", attributes={"x": {"int": one % modulo}}) for one in range(count)]))
+
+
+def _of_different_numbers(requests: int) -> ResourceClaim:
+    """A claim for devices of different numbers, which a search finds out of late: the last request is choosy."""
+    asked = [request(1, name=f"r{one}") for one in range(requests)]
+    choosy = request(1, f'device.attributes["{DRIVER}"].x == 0', name="last")
+    return claim(*asked, choosy, constraints=[{"distinctAttribute": f"{DRIVER}/x"}])
+
+
+@pytest.mark.parametrize("steps", [300, 1_000, 5_000])
+def test_search_that_ran_out_of_steps_goes_on_at_the_next_attempt(steps: int) -> None:
+    wanting = _of_different_numbers(5)
+    at_once = names(allocate(_numbered(14, 7), wanting, steps=1_000_000))
+    assert at_once is not None
+    made, attempts = _numbered(14, 7), 1
+    while set(Allocator(made, [wanting], steps=steps).answers().codes[:1].tolist()) == {AllocationAnswer.TIMEOUT}:
+        attempts += 1
+    assert attempts > 1
+    assert names(allocate(made, wanting, steps=steps)) == at_once
+
+
+def test_search_that_ran_out_of_steps_begins_anew_where_devices_are_taken_meanwhile() -> None:
+    wanting, made = _of_different_numbers(5), _numbered(14, 7)
+    assert Allocator(made, [wanting], steps=300).answers().codes[0] == AllocationAnswer.TIMEOUT
+    taken = allocate(made, claim(request(2), name="other"))
+    assert names(taken) == [["d0", "d1"]]
+    made.allocated.assume("other", taken[0])
+    found = None
+    while found is None:
+        with suppress(AllocationTimeoutError):
+            found = names(allocate(made, wanting, steps=300))
+    assert found == [["d2", "d3", "d4", "d5", "d6", "d7"]]
+
+
+def test_what_a_search_does_in_one_piece_is_what_its_steps_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = 0
+    next_device = DeviceSearch._next_device
+
+    def counted(self: DeviceSearch, level: Any) -> Any:
+        nonlocal tried
+        tried += 1
+        return next_device(self, level)
+
+    monkeypatch.setattr(DeviceSearch, "_next_device", counted)
+    made, wanting = _numbered(16, 7), _of_different_numbers(9)
+    for attempt in range(1, 6):
+        assert Allocator(made, [wanting], steps=1_000).answers().codes[0] == AllocationAnswer.TIMEOUT
+        assert 100 * attempt < tried <= 1_001 * attempt
 
 
 def test_selector_that_takes_long_costs_steps() -> None:

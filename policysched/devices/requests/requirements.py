@@ -15,7 +15,7 @@ import msgspec
 from policysched.devices.inventory.columns import DeviceTraits
 from policysched.devices.requests.capacities import Consumption, consumption
 from policysched.devices.requests.failures import AllocationFailure
-from policysched.devices.steps import Steps
+from policysched.devices.steps import OutOfStepsError, Steps
 from policysched.model.objects import (
     CapacityRequirements,
     DeviceAttribute,
@@ -227,15 +227,22 @@ _PROGRAMS: Final = Programs(1 << 19)
 
 
 def compile_ahead(texts: Iterable[str], steps: Steps) -> None:
-    """Compile selectors that claims have, as many of them as the steps allow.
+    """Compile selectors that claims have: one that is not known, and as many more as the steps allow.
 
     Raises:
         OutOfStepsError: there are more; those that were compiled are known next time.
     """
+    has_compiled = False
     for text in texts:
         if text not in _PROGRAMS:
-            steps.take(min(_STEPS_A_CHARACTER * len(text), _STEPS_A_SELECTOR))
+            effort = min(_STEPS_A_CHARACTER * len(text), _STEPS_A_SELECTOR)
+            if has_compiled and effort > steps.left:
+                raise OutOfStepsError
+            steps.left -= effort
+            has_compiled = True
         _PROGRAMS.compiled(text)
+    if steps.left < 0:
+        raise OutOfStepsError
 
 
 def _compile(expression: str) -> CompiledSelector | str:
