@@ -61,14 +61,14 @@ def visible(text: str, limit: int | None = LIMIT) -> str:
     return "".join(escape(character) if is_hidden(character) else character for character in text)
 
 
-def visible_lines(text: str, limit: int | None = None) -> str:
+def visible_lines(text: str) -> str:
     """Return a text of our own making whose lines hold texts of others; its line feeds stay."""
-    return "\n".join(visible(line, limit) for line in text.split("\n"))
+    return "\n".join(visible(line, None) for line in text.split("\n"))
 
 
-def visible_json(value: Any, indent: int | None = 2) -> str:
+def visible_json(value: Any) -> str:
     """Write JSON; what cannot be seen is escaped as JSON does it, so that any reader gets the value as it is."""
-    written = json.dumps(value, indent=indent, ensure_ascii=False)
+    written = json.dumps(value, indent=2, ensure_ascii=False)
     return "\n".join(map(_json_line, written.split("\n")))
 
 

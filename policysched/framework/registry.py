@@ -44,16 +44,6 @@ class PluginRegistry:
             raise UsageError(f"a plugin named {name} already exists")
         self._plugins[name] = RegisteredPlugin(name, factory, origin)
 
-    def unregister(self, name: str) -> None:
-        """Take a plugin out.
-
-        Raises:
-            UsageError: there is none of that name.
-        """
-        if name not in self._plugins:
-            raise UsageError(f"no plugin named {name} exists")
-        del self._plugins[name]
-
     def merge(self, other: PluginRegistry) -> None:
         """Add all plugins of another registry, or none.
 

@@ -18,7 +18,6 @@ import msgspec
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError, decode, without_nulls
 
-Arguments = Mapping[str, Any]
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Duration = Annotated[str, msgspec.Meta(extra={"null": True})]

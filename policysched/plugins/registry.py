@@ -121,8 +121,6 @@ def _points(text: str) -> frozenset[str]:
 ACTS_AT: Final[Mapping[str, frozenset[str]]] = {name: _points(entry.points) for name, entry in PLUGINS.items()}
 DEFAULTS: Final = tuple(name for name, entry in PLUGINS.items() if entry.is_default)
 """The plugins that are enabled where a configuration says nothing, in their order."""
-TAKING_ARGUMENTS: Final = frozenset(name for name, entry in PLUGINS.items() if entry.arguments is not None)
-"""The plugins that have arguments; what is given for others means nothing."""
 WEIGHTS: Final[Mapping[str, int]] = {name: entry.weight for name, entry in PLUGINS.items() if entry.weight}
 """Default weights of the plugins that score."""
 

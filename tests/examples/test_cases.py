@@ -30,7 +30,7 @@ def test_a_policy_does_what_its_tests_say(one: LoadedTest) -> None:
 def test_the_tests_reach_all_of_a_policy_and_notice_every_change_of_it(folder: str) -> None:
     choices = RunChoices(coverage=True, least_coverage=100, mutate=True)
     run = run_files([EXAMPLES / folder / TESTS], PolicyTestOptions(), choices)
-    assert [one.missed_statements() for one in run.coverage] == [[]]
+    assert [one.missed_places() for one in run.coverage] == [[]]
     assert [one.unnoticed + one.wrong for one in run.mutation] == [[]]
     assert run.passed, run.wrong
 

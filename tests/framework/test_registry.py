@@ -35,13 +35,10 @@ def test_registering_a_name_twice_is_refused_and_changes_nothing() -> None:
     assert made.make("a", None, None) == ("a", None, None)
 
 
-def test_unregistered_plugin_is_gone() -> None:
-    made = registry("a", "b")
-    made.unregister("a")
-    assert list(made) == ["b"]
-    for ask in (made.unregister, lambda name: made.make(name, None, None)):
-        with refused("no plugin named a exists"):
-            ask("a")
+def test_plugin_that_is_not_there_cannot_be_made() -> None:
+    made = registry("b")
+    with refused("no plugin named a exists"):
+        made.make("a", None, None)
 
 
 def test_merging_takes_all_of_another_registry() -> None:

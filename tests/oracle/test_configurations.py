@@ -16,7 +16,7 @@ import pytest
 from policysched.app.configuration.model import POLICIES
 from policysched.app.configuration.plugin_lists import plugin_lists
 from policysched.app.configuration.profiles import configured_profiles
-from policysched.app.configuration.reading import read_configuration
+from policysched.app.configuration.reading import load_configuration
 from policysched.errors import UsageError
 
 from . import configs
@@ -71,7 +71,7 @@ def our_profiles(config: dict[str, Any]) -> dict[str, Any]:
     Raises:
         UsageError: we refuse the configuration.
     """
-    profiles = {one.scheduler_name or "": one.plugins for one in read_configuration(config).profiles}
+    profiles = {one.scheduler_name or "": one.plugins for one in load_configuration(config).completed.profiles}
     assert configured_profiles(config).keys() == profiles.keys()
     return {name: _listed(plugins) for name, plugins in profiles.items()}
 

@@ -125,16 +125,6 @@ class _Source:
         return FieldFault(document.file, document.place(path), path, why)
 
 
-def read_configuration(given: ConfigurationInput) -> Configuration:
-    """Read a configuration, with kube-scheduler's defaults filled in.
-
-    Raises:
-        ConfigurationError: it is not valid.
-        UsageError: it is no configuration.
-    """
-    return load_configuration(given).completed
-
-
 def load_configuration(
     given: ConfigurationInput, changed: Callable[[Configuration], Configuration] | None = None
 ) -> ReadConfiguration:

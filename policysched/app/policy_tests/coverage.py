@@ -71,12 +71,8 @@ class PolicyCoverage:
         """Return the parts of a text that never came about and are not explained."""
         return [part for part in self._unseen(text) if self.statement(text, part) not in self.explained]
 
-    def missed_statements(self) -> list[str]:
-        """Return the statements of the parts that never came about and are not explained."""
-        return [said for said, _ in self.missed_places()]
-
     def missed_places(self) -> list[tuple[str, SourcePosition | None]]:
-        """Return the same with the place of each part in its file, None where there is none."""
+        """Return the statements of parts that never came about and are not explained, with their places in files."""
         missed = [(text, part) for text in self.texts for part in self.missed(text)]
         return [(self.statement(text, part), self._place(text, part)) for text, part in missed]
 

@@ -94,13 +94,13 @@ def read_tests(path: Path) -> PolicyTestSource:
     return _converted(value, name, path.parent, document)
 
 
-def take_tests(value: Any, folder: Path = Path()) -> PolicyTestSource:
-    """Take a value of the shape of a file; its files are looked for in a folder.
+def take_tests(value: Any) -> PolicyTestSource:
+    """Take a value of the shape of a file; its files are looked for where the process is.
 
     Raises:
         UsageError: it is not of that shape.
     """
-    return _converted(value, "tests", folder, None)
+    return _converted(value, "tests", Path(), None)
 
 
 def _converted(value: Any, name: str, folder: Path, document: Document | None) -> PolicyTestSource:

@@ -79,7 +79,6 @@ class ReplayedState:
         self.policies: list[CompiledPolicy] = []
         self.annotations: list[str] | None = None
         self.engines: dict[str, Engine] = {}
-        self.has_extenders = False
         self._configuration: dict[str, Any] = {}
         self._profiles: Mapping[str, Profile] = {}
         self._last: Pod | None = None
@@ -113,7 +112,6 @@ class ReplayedState:
             UsageError: the configuration enables plugins that are not here, or a policy does not compile.
         """
         if configuration != self._configuration or not self._profiles:
-            self.has_extenders = bool(configuration.get("extenders"))
             without = {key: value for key, value in configuration.items() if key != "extenders"}
             try:
                 self._profiles = configured_profiles(load_configuration(without), self._plugins)

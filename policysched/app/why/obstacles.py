@@ -117,14 +117,14 @@ def _outright(asking: Asking, raw: Object, decision: Decision) -> Against:
     return Against(status.plugin, status.message, rows, lambda _: fixes)
 
 
-def _by_reason(results: FilterResults, codes: Codes, text: str = "") -> Iterator[Against]:
+def _by_reason(results: FilterResults, codes: Codes) -> Iterator[Against]:
     """Give a condition for each reason of a filter."""
     rows: dict[str, Mask] = {}
     for code in np.unique(codes[codes != 0]).tolist():
         for reason in results.reason(code).reasons:
             rows[reason] = rows.get(reason, np.zeros(codes.size, np.bool_)) | (codes == code)
     for reason, mask in rows.items():
-        yield Against(results.reason(int(codes[mask][0])).plugin or results.plugin.name, text + reason, mask, no_fixes)
+        yield Against(results.reason(int(codes[mask][0])).plugin or results.plugin.name, reason, mask, no_fixes)
 
 
 class _Finder:

@@ -9,8 +9,6 @@ from typing import Any
 
 from policysched.language.messages.diagnostics import Diagnostic
 
-Object = Mapping[str, Any]
-
 
 class State(StrEnum):
     """What is to say of a pod."""

@@ -103,7 +103,6 @@ _TIME: Final = re.compile(r"\d:\d")
 _QUOTE_TIMES: Final = 'times are written in quotes, as in "22:00"'
 _KNOWN: Final = {*KEYWORDS, *ROOTS, *(name for names in FIELDS for name in names)}
 _WORD: Final = re.compile(r"\w+")
-_CHARACTERS: Final = "outside of strings there are only the letters a to z, digits and signs"
 _NO_RANGES: Final = 'there are no ranges; write the items out, for hours write clock("22:00", "05:00")'
 MOST_ITEMS: Final = 4
 """How many items of a list a help repeats."""

@@ -30,7 +30,6 @@ from policysched.model.selection.pod_part_cache import PodPartCache
 from policysched.model.selection.selectors import LabelRequirement, SelectorError, requirement
 
 NAME_FIELD: Final = "metadata.name"
-NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,6 @@ class PodTopologySpread:
         return bool(pod.spec.topology_spread_constraints) or not self._defaults.are_the_systems
 
 
-NAME: Final = PodTopologySpread.name
 SYSTEM: Final = "System"
 LIST: Final = "List"
 MOST: Final = 2**31 - 1

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policysched.app.configuration.profiles import configured_profiles
-from policysched.app.configuration.reading import OLD_VERSIONS, REPLACED, load_configuration, read_configuration
+from policysched.app.configuration.reading import OLD_VERSIONS, REPLACED, load_configuration
 from policysched.errors import UsageError
 
 V1 = "kubescheduler.config.k8s.io/v1"
@@ -61,18 +61,18 @@ def test_other_versions_are_refused() -> None:
 
 def test_the_old_one_is_not_changed() -> None:
     stated = config(OLD_VERSIONS[0], pluginConfig=[{"name": "EBSLimits"}])
-    assert "EBSLimits" not in read_configuration(stated).profiles[0].arguments
+    assert "EBSLimits" not in load_configuration(stated).completed.profiles[0].arguments
     assert stated == config(OLD_VERSIONS[0], pluginConfig=[{"name": "EBSLimits"}])
 
 
 def test_an_old_file_has_the_defaults_of_v1() -> None:
-    old, new = (read_configuration(config(version)) for version in (OLD_VERSIONS[1], V1))
+    old, new = (load_configuration(config(version)).completed for version in (OLD_VERSIONS[1], V1))
     assert old == new
 
 
 def test_fields_that_are_gone_are_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     stated = config(OLD_VERSIONS[2]) | {"healthzBindAddress": "0.0.0.0:10251", "metricsBindAddress": None}
-    assert read_configuration(stated) == read_configuration(config(V1))
+    assert load_configuration(stated).completed == load_configuration(config(V1)).completed
     assert caplog.messages[1:] == ["healthzBindAddress is no longer there and is left out"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policysched.app.configuration.model import ListedPlugin, PluginSet
-from policysched.app.configuration.reading import read_configuration
+from policysched.app.configuration.reading import load_configuration
 from policysched.errors import UsageError
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
@@ -17,7 +17,8 @@ TEXT_HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConf
 def read(*profiles: Any, **fields: Any) -> Any:
     """Read profiles, by their names."""
     return {
-        one.scheduler_name: one for one in read_configuration({**HEAD, "profiles": list(profiles), **fields}).profiles
+        one.scheduler_name: one
+        for one in load_configuration({**HEAD, "profiles": list(profiles), **fields}).completed.profiles
     }
 
 
@@ -52,12 +53,14 @@ def test_profiles_go_by_their_names(profiles: list[Any], names: list[str]) -> No
     ],
 )
 def test_a_configuration_may_be_a_text(text: str) -> None:
-    assert [one.scheduler_name for one in read_configuration(TEXT_HEAD + text).profiles] == ["default-scheduler"]
+    assert [one.scheduler_name for one in load_configuration(TEXT_HEAD + text).completed.profiles] == [
+        "default-scheduler"
+    ]
 
 
 def test_a_json_text_is_a_text_too() -> None:
     text = '{"kind": "KubeSchedulerConfiguration", "apiVersion": "kubescheduler.config.k8s.io/v1"}'
-    assert [one.scheduler_name for one in read_configuration(text).profiles] == ["default-scheduler"]
+    assert [one.scheduler_name for one in load_configuration(text).completed.profiles] == ["default-scheduler"]
 
 
 def test_plugins_and_arguments_are_read_as_they_are_written() -> None:
@@ -135,7 +138,7 @@ def test_a_mistake_in_the_whole_is_refused_by_its_field(fields: dict[str, Any], 
 )
 def test_a_text_that_is_no_configuration_is_refused(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        read_configuration(text)
+        load_configuration(text)
     assert str(caught.value).startswith(message)
 
 
@@ -172,4 +175,4 @@ def test_profiles_that_sort_the_queue_alike_are_accepted() -> None:
 
 @pytest.mark.parametrize(("given", "taken"), [(0, 50), (1e-320, 50), (-1e-320, 50), (0.5, 0.5), (-1, -1)])
 def test_number_of_requests_a_second_is_never_none(given: float, taken: float) -> None:
-    assert read_configuration({**HEAD, "clientConnection": {"qps": given}}).client_connection.qps == taken
+    assert load_configuration({**HEAD, "clientConnection": {"qps": given}}).completed.client_connection.qps == taken

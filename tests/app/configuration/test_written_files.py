@@ -12,7 +12,7 @@ import yaml
 
 from policysched.app.configuration.files import check_files, read_file
 from policysched.app.configuration.printing import to_dict, to_yaml
-from policysched.app.configuration.reading import read_configuration
+from policysched.app.configuration.reading import load_configuration
 from policysched.errors import UsageError
 from tests.app.configuration.files import expected, files
 
@@ -50,7 +50,7 @@ def test_good_file_is_completed_as_it_says(path: Path) -> None:
 def test_completed_form_of_a_good_file_reads_as_itself_but_for_what_is_enabled_by_default(path: Path) -> None:
     made = to_dict(read_file(str(path)).completed)
     printed = yaml.safe_load(to_yaml(read_file(str(path)).completed))
-    again = to_dict(read_configuration(printed))
+    again = to_dict(load_configuration(printed).completed)
     assert printed == made
     for one in (made, again):
         for profile in one["profiles"]:

@@ -23,7 +23,7 @@ def missed(folder: Path, spec: str, tests: str) -> list[str]:
     run = covered(folder, spec, f"cluster: {{nodes: [{{name: n1, labels: {{x: a}}}}]}}\ntests:\n{tests}")
     assert not run.problems
     [one] = run.coverage
-    return [statement.removeprefix("policy: spec.") for statement in one.missed_statements()]
+    return [statement.removeprefix("policy: spec.") for statement, _ in one.missed_places()]
 
 
 ANY = "- {given: a, expect: {result: Scheduled}}"
@@ -87,7 +87,7 @@ def test_a_condition_on_victims_is_reached_by_preemption(tmp_path: Path) -> None
     test = "- {given: a, pod: {priority: 9, requests: {cpu: 1}}, expect: {nominated: {n1: [default/low]}}}"
     run = covered(tmp_path, spec, f"{cluster}\ntests:\n{test}")
     assert run.passed
-    assert [one.rpartition(" ")[2] for one in run.coverage[0].missed_statements()] == ["false", "there"]
+    assert [one.rpartition(" ")[2] for one, _ in run.coverage[0].missed_places()] == ["false", "there"]
 
 
 def test_marks_stand_under_the_text_of_the_policy(tmp_path: Path) -> None:

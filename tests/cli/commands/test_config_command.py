@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from policysched.app.configuration.printing import to_dict
-from policysched.app.configuration.reading import read_configuration
+from policysched.app.configuration.reading import load_configuration
 from tests.cli.conftest import Command, Write
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -42,9 +42,9 @@ def test_view_prints_the_completed_form_which_reads_as_the_same(
     made = read(done.out)  # type: ignore[operator]
     assert made["podMaxBackoffSeconds"] == 20
     assert made["profiles"][0]["schedulerName"] == "default-scheduler"
-    assert read_configuration(made).profiles[0].plugins.enabled_anywhere >= {"NodeName", "SchedulingPolicy"}
-    again = to_dict(read_configuration(made))
-    assert to_dict(read_configuration(again)) == again
+    assert load_configuration(made).completed.profiles[0].plugins.enabled_anywhere >= {"NodeName", "SchedulingPolicy"}
+    again = to_dict(load_configuration(made).completed)
+    assert to_dict(load_configuration(again).completed) == again
 
 
 def test_view_of_a_configuration_that_cannot_be_used_says_all_that_is_wrong(command: Command, write: Write) -> None:

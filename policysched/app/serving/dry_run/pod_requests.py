@@ -25,7 +25,6 @@ LARGEST_BODY: Final = 1 << 20
 """Units: bytes."""
 MOST_PODS: Final = 16
 """How many pods one request may ask about."""
-LISTS: Final = frozenset(("List", "PodList"))
 _OPTIONS: Final = frozenset(("node", "limit", "profile", "seed"))
 _SINGLE: Final = ("limit", "profile", "seed")
 
