@@ -37,7 +37,7 @@ import msgspec
 from bench.cluster import policies
 from bench.cluster.figures import quantile
 from bench.cluster.machine import memory_of
-from bench.cluster.publish import PAGE
+from bench.cluster.publish import PAGE, replaced, source_line
 from bench.start import ME, VERSION, Lists, Server, Sizes, compile_modules, cpu_of, node, pod, scheduler
 from policysched.model.kinds import NODES, PODS
 
@@ -375,12 +375,8 @@ def publish(found: Mapping[str, Any], source: str) -> None:
     Raises:
         ValueError: the page has no place for it.
     """
-    before, begin, rest = PAGE.read_text("utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError("the page has no place for tables")
-    told = f"{as_markdown(found['hours'])}\n\nAll figures are in [{source}](../bench/results/{source})."
-    PAGE.write_text(f"{before}{begin}\n{told}\n{end}{after}", "utf-8")
+    told = [as_markdown(found["hours"]), "", source_line(source)]
+    PAGE.write_text(replaced(PAGE.read_text("utf-8"), BEGIN, END, told), "utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from bench import start
-from bench.cluster.publish import DOCS, PAGE, save_plot
+from bench.cluster.publish import DOCS, PAGE, replaced, save_plot, source_line
 from bench.rules import apply, loaded, pod
 from bench.workloads import decide
 from policysched.app.configuration.profiles import default_profile
@@ -173,13 +173,9 @@ def publish(rows: Sequence[Row], source: str) -> None:
     Raises:
         ValueError: the page has no place for it.
     """
-    before, begin, rest = PAGE.read_text("utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError("the page has no place for tables")
     image = f"![Time of a decision, start and memory by nodes, placed pods and policies]({PLOT}.svg)"
-    told = f"{image}\n\n{as_markdown(rows)}\nAll figures are in [{source}](../bench/results/{source})."
-    PAGE.write_text(f"{before}{begin}\n{told}\n{end}{after}", "utf-8")
+    told = [image, "", as_markdown(rows), source_line(source)]
+    PAGE.write_text(replaced(PAGE.read_text("utf-8"), BEGIN, END, told), "utf-8")
     save_plot(lambda figure: _draw(figure, rows), DOCS / PLOT, 6.5)
 
 

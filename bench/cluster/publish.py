@@ -84,12 +84,12 @@ def with_tables(page: str, report: Report, name: str) -> str:
         ValueError: the page has no place for them.
     """
     plots = [f"![{title}]({name}.svg)\n" for name, title in PLOTS.items() if name in drawn(report)]
-    return _replaced(page, BEGIN, END, [*plots, *body(report, 3), "", _source(name)])
+    return replaced(page, BEGIN, END, [*plots, *body(report, 3), "", source_line(name)])
 
 
 def with_later(page: str, report: Report, name: str) -> str:
     """Put the tables of a later run below those of a page, under a heading of their own."""
-    told = ["", "### A later run of some", "", *body(report, 4, notes=False), "", _source(name)]
+    told = ["", "### A later run of some", "", *body(report, 4, notes=False), "", source_line(name)]
     return page.replace(f"\n{END}", "\n" + "\n".join(told) + f"\n{END}")
 
 
@@ -100,7 +100,8 @@ def newest(report: Report, later: Report) -> Report:
     return replace(report, figures=[*kept, *later.figures])
 
 
-def _source(name: str) -> str:
+def source_line(name: str) -> str:
+    """Say which file a page has its figures from."""
     return f"All figures are in [{name}](../bench/results/{name})."
 
 
@@ -110,10 +111,15 @@ def with_targets(page: str, report: Report) -> str:
     Raises:
         ValueError: the page has no place for it.
     """
-    return _replaced(page, TARGETS_BEGIN, TARGETS_END, [*table(report)])
+    return replaced(page, TARGETS_BEGIN, TARGETS_END, [*table(report)])
 
 
-def _replaced(page: str, begins: str, ends: str, lines: Iterable[str]) -> str:
+def replaced(page: str, begins: str, ends: str, lines: Iterable[str]) -> str:
+    """Replace what stands between two lines of a page.
+
+    Raises:
+        ValueError: the page has no place for it.
+    """
     before, begin, rest = page.partition(begins)
     _, end, after = rest.partition(ends)
     if not (begin and end):

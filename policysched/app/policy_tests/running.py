@@ -29,6 +29,7 @@ from policysched.language.ir.types import DURATION
 from policysched.language.messages.suggestions import did_you_mean
 from policysched.model.policy import KIND
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.sandbox.objects.patches import merge_patch
 from policysched.schedule.cycle.decision import Decision
 
 POLICY: Final = "policy.yaml"
@@ -328,7 +329,7 @@ class _Running:
             del self._policies[key]
             return
         policy = self._policies[key]
-        changed = {**policy, "spec": _merged(policy.get("spec") or {}, edit.spec)}
+        changed = {**policy, "spec": merge_patch(policy.get("spec") or {}, edit.spec)}
         if compiles(changed):
             self._policies[key] = changed
 
@@ -380,16 +381,3 @@ def _duration(source: PolicyTestSource, text: str, path: str) -> timedelta:
     if program is None or not program.type.like(DURATION) or not isinstance(program.constant, float):
         raise source.refusal(path, f'expected a duration such as 30s, 5min or 2h, got "{text:.40}"')
     return timedelta(seconds=program.constant)
-
-
-def _merged(value: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch."""
-    if not isinstance(patch, Mapping):
-        return patch
-    made = dict(value) if isinstance(value, Mapping) else {}
-    for key, one in patch.items():
-        if one is None:
-            made.pop(key, None)
-        else:
-            made[key] = _merged(made.get(key), one)
-    return made
