@@ -127,7 +127,10 @@ class DeviceCluster:
         """Write the pod's claims, and have the watch bring them."""
         known = self.cluster.resource_claims
         taken = assumed.state.get(PLUGIN)
-        for one, allocation in taken.allocations if taken is not None else ():
+        for one in taken.claims if taken is not None else ():
+            allocation = known.pending_allocation(one.metadata.uid)
+            if allocation is None:
+                continue
             user = ConsumerReference(resource="pods", name=assumed.pod.metadata.name, uid=assumed.pod.metadata.uid)
             stamped = replace(allocation, allocation_timestamp="2026-01-01T00:00:00Z")
             written = replace(

@@ -7,11 +7,10 @@ createNodeSelector).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from policysched.devices.errors import AllocationError
 from policysched.devices.inventory.columns import DeviceColumns
-from policysched.devices.inventory.pools import PoolView, SeenPool
+from policysched.devices.inventory.pools import SeenPool
 from policysched.devices.requests.plans import ClaimPlan, DeviceAsk
 from policysched.devices.search import TakenDevice
 from policysched.model.objects import (
@@ -28,20 +27,29 @@ from policysched.model.objects import (
 from policysched.model.objects.devices import FROM_CLAIM, FROM_CLASS
 
 
-@dataclass(frozen=True, slots=True)
 class ResultMaker:
     """Writes the results of one node.
 
-    Attributes:
+    Args:
         node: The node's name.
+        pools: The pools that the search noticed.
+        columns: All devices.
+        classes: All device classes.
         new_share_id: Makes the ID of a share.
     """
 
-    node: str
-    pools: Sequence[SeenPool]
-    columns: DeviceColumns
-    classes: Mapping[str, DeviceClass]
-    new_share_id: Callable[[], str]
+    __slots__ = ("_classes", "_columns", "_new_share_id", "_node", "_pools")
+
+    def __init__(
+        self,
+        node: str,
+        pools: Sequence[SeenPool],
+        columns: DeviceColumns,
+        classes: Mapping[str, DeviceClass],
+        new_share_id: Callable[[], str],
+    ) -> None:
+        self._node, self._pools, self._columns = node, pools, columns
+        self._classes, self._new_share_id = classes, new_share_id
 
     def result(
         self, claim: ResourceClaim, plan: ClaimPlan, devices: Sequence[TakenDevice], chosen: Mapping[int, int]
@@ -60,18 +68,15 @@ class ResultMaker:
         asks = [request.asks[chosen.get(place, 0)] for place, request in enumerate(plan.requests)]
         return AllocationResult(
             devices=DeviceAllocation(
-                results=tuple(map(self._device, devices)),
+                results=tuple([self._device(one) for one in devices]),
                 config=(*self._class_configurations(asks), *_claim_configurations(claim, asks)),
             ),
             node_selector=self._node_selector(claim, devices),
         )
 
-    def _view(self, taken: TakenDevice) -> PoolView:
-        return self.pools[taken.pool].view
-
     def _device(self, taken: TakenDevice) -> DeviceResult:
-        ask, view, takes = taken.ask, self._view(taken), taken.consumption
-        traits = self.columns.traits_at(int(view.rows[taken.device]))
+        ask, view, takes = taken.ask, self._pools[taken.pool].view, taken.consumption
+        traits = self._columns.traits_at(int(view.rows[taken.device]))
         return DeviceResult(
             request=ask.full_name,
             driver=view.pool.driver,
@@ -81,31 +86,34 @@ class ResultMaker:
             tolerations=ask.tolerations,
             binding_conditions=traits.binding_conditions,
             binding_failure_conditions=traits.binding_failure_conditions,
-            share_id=self.new_share_id() if takes is not None else None,
+            share_id=self._new_share_id() if takes is not None else None,
             consumed_capacity={name: amount.text() for name, amount in takes.amounts.items()} if takes else {},
         )
 
-    def _class_configurations(self, asks: Sequence[DeviceAsk]) -> Iterator[AllocatedConfiguration]:
-        """Go through the configurations of all classes, each with the requests that use the class."""
+    def _class_configurations(self, asks: Sequence[DeviceAsk]) -> list[AllocatedConfiguration]:
+        """Return the configurations of all classes, each with the requests that use the class."""
         users: dict[str, list[str]] = {}
         for ask in asks:
-            users.setdefault(ask.class_name, []).append(ask.full_name)
-        for name, requests in users.items():
-            for one in self.classes[name].spec.config:
-                yield AllocatedConfiguration(source=FROM_CLASS, requests=tuple(requests), opaque=one.opaque)
+            if self._classes[ask.class_name].spec.config:
+                users.setdefault(ask.class_name, []).append(ask.full_name)
+        return [
+            AllocatedConfiguration(source=FROM_CLASS, requests=tuple(requests), opaque=one.opaque)
+            for name, requests in users.items()
+            for one in self._classes[name].spec.config
+        ]
 
     def _node_selector(self, claim: ResourceClaim, devices: Sequence[TakenDevice]) -> NodeSelector | None:
         """Return the nodes where all devices can be used, None for every node."""
         fields: list[Requirement] = []
         labels: list[Requirement] = []
         for taken in devices:
-            view = self._view(taken)
+            view = self._pools[taken.pool].view
             one, place = view.slice_of(taken.device)
             node, selector = one.stated_node, one.stated_selector
             if one.device_nodes is not None:
                 node, selector = one.device_nodes.own[place]
-            if node is not None or self.columns.traits_at(int(view.rows[taken.device])).binds_to_node:
-                return _only(self.node)
+            if node is not None or self._columns.traits_at(int(view.rows[taken.device])).binds_to_node:
+                return _only(self._node)
             terms = selector.node_selector_terms if selector is not None else []
             if len(terms) > 1:
                 reason = f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"

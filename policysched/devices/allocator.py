@@ -107,7 +107,9 @@ class Allocator:
         Raises:
             AllocationTimeoutError: the selectors of the claims are longer than can be compiled at once.
         """
-        revision = self._tables.revision
+        known, revision = self._known, self._tables.revision
+        if known is not None and known[1].answered_at == revision:
+            return AllocationAnswers(self, known[1])
         is_spent, self._spent_at = self._spent_at == revision, -1
         if is_spent and (self._known is None or self._known[0] != revision):
             raise AllocationTimeoutError(TIMED_OUT)
@@ -150,13 +152,13 @@ class Allocator:
             KeyError: no node is at the row.
         """
         prepared = self._prepared()
-        self._tables.refresh()
+        prepared.catch_up()
         name, group = self._tables.node(row)
         outcome = prepared.search(group, self._steps)
-        error = self.error_of(row, outcome)
-        if error is not None:
-            raise error
         if outcome.answer is not AllocationAnswer.YES:
+            error = self.error_of(row, outcome)
+            if error is not None:
+                raise error
             return None
         maker = ResultMaker(name, group.pools, self._tables.columns, self._tables.classes, new_share_id)
         parts = zip(self.claims, prepared.plans.claims, outcome.devices, outcome.chosen, strict=True)
@@ -170,7 +172,7 @@ class Allocator:
             KeyError: no node is at the row.
         """
         prepared = self._prepared()
-        self._tables.refresh()
+        prepared.catch_up()
         return prepared.refusals(self._tables.node(row)[1])
 
     def error_of(self, row: int, outcome: Outcome) -> AllocationError | None:

@@ -78,6 +78,10 @@ class PreparedClaims:
         self._place = -1
         self._caught_up = -1
         """The revision of the tables that was caught up with."""
+        self.answered_at = -1
+        """The revision of the tables at which nothing was left to be asked."""
+        self._classes_at = tables.classes_revision
+        """At which revision of the classes the plans were of them."""
         self._trouble = self._trouble_now()
         self._details: dict[int, Outcome] = {}
         self.codes: NDArray[np.int8] = np.zeros(0, np.int8)
@@ -109,8 +113,9 @@ class PreparedClaims:
         Args:
             steps: how many steps searches may take in all; where they run out, what is left is asked next time.
         """
-        self._catch_up()
+        self.catch_up()
         if not self._waiting:
+            self.answered_at = self._caught_up
             return
         left = Steps(steps + _STEPS_A_GROUP * len(self._waiting))
         try:
@@ -122,6 +127,7 @@ class PreparedClaims:
                 outcome = self._answer(group, left)
                 del self._waiting[group]
                 self._note(group, outcome)
+            self.answered_at = self._caught_up
         except OutOfStepsError:
             for group in self._waiting:
                 self._note(group, _OUT_OF_STEPS)
@@ -139,19 +145,22 @@ class PreparedClaims:
     @property
     def is_current(self) -> bool:
         """Whether classes are still what they were, and not too much is remembered of devices that are gone."""
-        return self.plans.is_current(self._tables.classes) and not self._kinds.is_overgrown
+        revision = self._tables.classes_revision
+        if self._classes_at != revision:
+            if not self.plans.is_current(self._tables.classes):
+                return False
+            self._classes_at = revision
+        return not self._kinds.is_overgrown
 
     def search(self, group: NodeGroup, steps: int) -> Outcome:
-        """Return what a search finds on the nodes of a group, with its devices."""
-        self._catch_up()
+        """Return what a search finds on the nodes of a group as they were caught up with, with its devices."""
         try:
-            return self._settled(group, self._searched(self.pools(group), Steps(steps)))
+            return self._settled(group, self._searched(self.pools(group), steps))
         except OutOfStepsError:
             return _OUT_OF_STEPS
 
     def refusals(self, group: NodeGroup) -> list[Refusals]:
         """Say for each request and alternative what stands against the devices of a group's nodes."""
-        self._catch_up()
         pools, plans = self.pools(group), self.plans
         space = SearchSpace(pools, self._shapes_of(pools, Steps(sys.maxsize)), len(plans.requirements))
         asks = [ask for claim in plans.claims for ask in claim.asks() if ask.failure is None]
@@ -168,11 +177,13 @@ class PreparedClaims:
 
     # What moved
 
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
+        """Take over what changed in the tables, and note which groups are to be asked again."""
         tables = self._tables
-        if self._caught_up == tables.revision:
+        revision = tables.revision
+        if self._caught_up == revision:
             return
-        self._caught_up = tables.revision
+        self._caught_up = revision
         tables.refresh()
         self._kinds.refresh()
         if tables.row_count > len(self.codes):
@@ -189,8 +200,7 @@ class PreparedClaims:
         for one in moved:
             for group in one.groups if isinstance(one, PoolView) else (one,):
                 self._waiting[group] = None
-        gone = [group for group in self._waiting if not group.rows]
-        for group in gone:
+        for group in [one for one in self._waiting if not one.rows]:
             del self._waiting[group]
 
     @property
@@ -209,7 +219,8 @@ class PreparedClaims:
         return group.pools if first is None else sorted((*group.pools, first), key=lambda one: one.view.order)
 
     def _note(self, group: NodeGroup, outcome: Outcome) -> None:
-        answer, has_details = int(outcome.answer), outcome.has_details
+        answer = int(outcome.answer)
+        has_details = outcome is not _YES and outcome is not _NO and outcome.has_details
         for row in group.rows:
             if self.codes[row] != answer:
                 self.codes[row] = answer
@@ -327,23 +338,23 @@ class PreparedClaims:
     # Answers
 
     def _answer(self, group: NodeGroup, steps: Steps) -> Outcome:
-        return self._settled(group, self._answer_alone(group, steps))
+        if self.plans.failure is not None:
+            outcome = Outcome(AllocationAnswer.ERROR, self.plans.failure)
+        else:
+            outcome = self._counted(group.pools, steps) or self._searched(self.pools(group), steps)
+        return self._settled(group, outcome)
 
     def _settled(self, group: NodeGroup, outcome: Outcome) -> Outcome:
         """Have pools that no node can use count where nothing was found."""
         is_invalid = outcome.answer is AllocationAnswer.NO and self._tables.unusable.has_invalid(group)
         return _INVALID_POOLS if is_invalid else outcome
 
-    def _answer_alone(self, group: NodeGroup, steps: Steps) -> Outcome:
-        if self.plans.failure is not None:
-            return Outcome(AllocationAnswer.ERROR, self.plans.failure)
-        counted = self._counted(group.pools, self._shapes_of(group.pools, steps)) if self._wanted else None
-        return counted or self._searched(self.pools(group), steps)
-
-    def _searched(self, pools: Sequence[SeenPool], steps: Steps) -> Outcome:
+    def _searched(self, pools: Sequence[SeenPool], steps: Steps | int) -> Outcome:
         """Search, unless a search in pools that look alike has been made."""
-        key = tuple(map(self._state_of, pools))
-        return self._outcomes.get(key) or self._search_once(key, pools, steps)
+        key = tuple([self._state_of(seen) for seen in pools])
+        return self._outcomes.get(key) or self._search_once(
+            key, pools, Steps(steps) if isinstance(steps, int) else steps
+        )
 
     def _state_of(self, seen: SeenPool) -> Hashable:
         """Return a value that is equal where a search finds the same in a pool as a node sees it."""
@@ -358,7 +369,10 @@ class PreparedClaims:
         if known is None:
             if len(self._by_view) > _MOST_VIEWS:
                 self._by_view.clear()
-            known = self._by_view[view] = self._kinds.of(view.rows).tobytes()
+            known = self._kinds.known(view.rows).tobytes()
+            if known not in self._shapes:  # some may not be known yet
+                known = self._kinds.of(view.rows).tobytes()
+            self._by_view[view] = known
         return known
 
     def _search_once(self, key: Hashable, pools: Sequence[SeenPool], steps: Steps) -> Outcome:
@@ -378,15 +392,18 @@ class PreparedClaims:
         self._outcomes[key] = outcome
         return outcome
 
-    def _counted(self, pools: Sequence[SeenPool], shapes: Sequence[ViewShape | None]) -> Outcome | None:
+    def _counted(self, pools: Sequence[SeenPool], steps: Steps) -> Outcome | None:
         """Answer by counting free devices; None where it takes a search."""
         wanted = self._wanted
+        if not wanted:
+            return None
         totals = [0] * len(wanted)
         is_invalid = False
-        for (view, reached), shape in zip(pools, shapes, strict=True):
-            if shape is None:
+        for view, reached in pools:
+            if not view.is_usable:
                 is_invalid = is_invalid or view.is_invalid
                 continue
+            shape = self._shape(view, steps)
             if not shape.is_plain or view.consumed or (len(wanted) > 1 and not shape.is_disjoint):
                 return None
             free = ~view.used if reached is None else reached & ~view.used

@@ -145,6 +145,8 @@ def qos_class(pod: Pod) -> str:
         limited = not pod.spec.resources.limits or _limits_all(pod.spec.resources)
     else:
         parts = [one.resources for one in (*pod.spec.containers, *pod.spec.init_containers)]
+        if not any(part.limits for part in parts):
+            return BURSTABLE if any(map(_asks_for_any, parts)) else BEST_EFFORT
         limited = all(_limits_all(part) for part in parts)
     requests = _sums(part.requests for part in parts)
     limits = _sums(part.limits for part in parts)
@@ -158,6 +160,10 @@ def _limits_all(resources: ResourceRequirements) -> bool:
     return all(name in resources.limits and _positive(resources.limits[name]) for name in _COMPUTE)
 
 
+def _asks_for_any(resources: ResourceRequirements) -> bool:
+    return any(name in resources.requests and _positive(resources.requests[name]) for name in _COMPUTE)
+
+
 def _sums(lists: Iterable[ResourceList]) -> dict[str, Quantity]:
     sums: dict[str, Quantity] = {}
     for resources in lists:
@@ -168,4 +174,4 @@ def _sums(lists: Iterable[ResourceList]) -> dict[str, Quantity]:
 
 
 def _positive(amount: str | float) -> bool:
-    return parse(amount).exceeds(ZERO)
+    return parse(amount).mantissa > 0

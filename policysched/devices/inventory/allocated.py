@@ -9,7 +9,7 @@ k8s.io/dynamic-resource-allocation v0.36 structured/schedulerapi/types.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from policysched.devices.inventory.amounts import Number, number_of
@@ -44,10 +44,6 @@ class Taken:
     def __bool__(self) -> bool:
         return bool(self.dedicated or self.shares)
 
-    def consumed_by(self, device: str) -> Mapping[str, Number] | None:
-        """Return what shares of a device consume in all, None where none consumes anything."""
-        return self.consumed.get(device)
-
     def count(self, result: DeviceResult, by: int) -> None:
         """Count a result in or out."""
         if result.share_id is None:
@@ -64,10 +60,6 @@ class Taken:
         for name, amount in result.consumed_capacity.items():
             amounts[name] = amounts.get(name, 0) + by * number_of(amount)
         self.consumed[result.device] = amounts
-
-
-def _takes_the_same(first: AllocationResult | None, second: AllocationResult | None) -> bool:
-    return first is not None and second is not None and first.devices.results == second.devices.results
 
 
 def _add(counts: dict[str, int], name: str, by: int) -> None:
@@ -130,19 +122,25 @@ class AllocatedState:
             claims.pop(uid, None)
         else:
             claims[uid] = allocation
-        after = self.allocation(uid)
-        if after is not before and not _takes_the_same(before, after):
-            self._count(before, -1)
-            self._count(after, 1)
+        after = allocation if claims is self._in_flight and allocation is not None else self.allocation(uid)
+        if after is before:
+            return
+        if before is None or after is None or before.devices.results != after.devices.results:
+            if before is not None:
+                self._count(before, -1)
+            if after is not None:
+                self._count(after, 1)
 
-    def _count(self, allocation: AllocationResult | None, by: int) -> None:
-        for result in allocation.devices.results if allocation is not None else ():
+    def _count(self, allocation: AllocationResult, by: int) -> None:
+        for result in allocation.devices.results:
             if result.admin_access:
                 continue
             pool = PoolId(result.driver, result.pool)
-            taken = self._pools.setdefault(pool, Taken())
+            taken = self._pools.get(pool)
+            if taken is None:
+                taken = self._pools[pool] = Taken()
             taken.count(result, by)
-            if not taken:
+            if not (taken.dedicated or taken.shares):
                 del self._pools[pool]
             self._changed.append((pool, result.device))
             self.revision += 1

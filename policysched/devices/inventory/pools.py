@@ -21,6 +21,8 @@ from policysched.devices.inventory.slices import KeptSlice
 
 CounterName = tuple[str, str]
 """A counter set and one of its counters."""
+_FEW = 16
+"""Up to how many devices one is looked for without an index of their names."""
 
 
 class PoolView:
@@ -74,6 +76,9 @@ class PoolView:
 
     def place(self, device: str) -> int | None:
         """Return the place of a device in the order of the search, None where it is not in the view."""
+        devices = self.devices
+        if len(devices) <= _FEW:
+            return devices.index(device) if device in devices else None
         if self._places is None:
             self._places = {name: place for place, name in enumerate(self.devices)}
         return self._places.get(device)
@@ -124,22 +129,24 @@ class PoolView:
         self._take_one(device, taken)
         if device in self._consumers:
             self._count_available(taken)
-        self._sign()
+        if self.counters or self.consumed or self.signature is not None:
+            self._sign()
 
     def _take_one(self, device: str, taken: Taken) -> None:
         place = self.place(device)
         if place is None:
             return
-        bit = 1 << place
+        bit, row = 1 << place, self.rows[place]
         is_used = device in taken.dedicated
         self.used = self.used | bit if is_used else self.used & ~bit
-        self._columns.used[self.rows[place]] = is_used
-        consumed = taken.consumed_by(device)
-        self._columns.consumed[self.rows[place]] = consumed is not None
+        self._columns.used[row] = is_used
+        consumed = taken.consumed.get(device)
         if consumed is not None:
+            self._columns.consumed[row] = True
             self.consumed[place] = consumed
-        else:
-            self.consumed.pop(place, None)
+        elif place in self.consumed:
+            self._columns.consumed[row] = False
+            del self.consumed[place]
 
     def _sign(self) -> None:
         if not self.counters and not self.consumed:

@@ -57,6 +57,13 @@ class Kinds:
             grown[: len(self._column)] = self._column
             self._column = grown
 
+    def known(self, rows: Codes) -> Codes:
+        """Return the kinds of rows as far as they are known, below 0 where they are not.
+
+        Shapes: (R,) -> (R,).
+        """
+        return self._column[rows]
+
     def of(self, rows: Codes, steps: Steps | None = None) -> Codes:
         """Return the kinds of rows.
 

@@ -74,17 +74,15 @@ class ExtendedRequests:
 
 def asks_for_classes(pod: Pod, cluster: Cluster) -> bool:
     """Return whether a pod names an extended resource that a device class stands for."""
-    if not cluster.mapped_resources:
+    mapped, spec = cluster.mapped_resources, pod.spec
+    if not mapped:
         return False
-    mapped = cluster.mapped_resources.keys()
-    spec = pod.spec
-    for one in spec.containers:
-        if not mapped.isdisjoint(one.resources.requests):
-            return True
-    for one in spec.init_containers:
-        if not mapped.isdisjoint(one.resources.requests):
-            return True
-    return bool(spec.overhead) and not mapped.isdisjoint(spec.overhead)
+    for containers in (spec.containers, spec.init_containers):
+        for one in containers:
+            for name in one.resources.requests:
+                if name in mapped:
+                    return True
+    return bool(spec.overhead) and not mapped.keys().isdisjoint(spec.overhead)
 
 
 def extended_requests(pod: Pod, cluster: Cluster) -> ExtendedRequests | None:

@@ -113,35 +113,43 @@ class DynamicResources(HintTable):
         """What was prepared last: the same pod's score is asked for next."""
         self._found: tuple[Pod, Cluster, tuple[int, int, int], PodClaims | Status | None] | None = None
         """The claims that were found last, and of what: the same pod's are asked for several times in a cycle."""
-        self._asked: tuple[PodClaims, int, bytes | None, Allocator] | None = None
-        """What was said last of claims, and at which revision of the devices: a cycle is told the same all along."""
+        self._asked: tuple[Pod, Cluster, tuple[int, int, int], tuple[bytes, Allocator] | None] | None = None
+        """What a pod was found to share last, and of what: a cycle is told the same all along."""
         self.class_filter = SharedFilter(self)
         self.class_score = ScoreOfOthers(self)
 
     def shared_allocator(self, pod: Pod, cluster: Cluster) -> Allocator | None:
         """Return the allocator of a pod's claims, None where their answers are the pod's own."""
-        return self._shared(pod, cluster)[1]
+        shared = self._shared(pod, cluster) if pod.spec.resource_claims else None
+        return None if shared is None else shared[1]
 
     def shared_key(self, pod: Pod, cluster: Cluster) -> Hashable | None:
         """Return what pods share whose claims ask for the same, None where answers are the pod's own."""
-        return self._shared(pod, cluster)[0] if pod.spec.resource_claims else None
+        if not pod.spec.resource_claims:
+            return None
+        shared = self._shared(pod, cluster)
+        return None if shared is None else shared[0]
 
-    def _shared(self, pod: Pod, cluster: Cluster) -> tuple[bytes | None, Allocator | None]:
-        found = self._claims_of(pod, cluster) if pod.spec.resource_claims else None
+    def _shared(self, pod: Pod, cluster: Cluster) -> tuple[bytes, Allocator] | None:
+        moves = cluster.resource_claims.revision, cluster.devices.revision, cluster.mapped_generation
+        known = self._asked
+        if known is None or known[0] is not pod or known[1] is not cluster or known[2] != moves:
+            known = self._asked = pod, cluster, moves, self._find_shared(pod, cluster)
+        return known[3]
+
+    def _find_shared(self, pod: Pod, cluster: Cluster) -> tuple[bytes, Allocator] | None:
+        found = self._claims_of(pod, cluster)
         if not isinstance(found, PodClaims) or found.extended is not None or found.is_any_allocated:
-            return None, None
-        known, revision = self._asked, cluster.devices.revision
-        if known is None or known[0] is not found or known[1] != revision:
-            allocator = found.allocator(cluster.devices)
-            known = self._asked = found, revision, allocator.shared_key, allocator
-        _, _, key, allocator = known
-        return key, None if key is None else allocator
+            return None
+        allocator = found.allocator(cluster.devices)
+        key = allocator.shared_key
+        return None if key is None else (key, allocator)
 
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:
         """Keep a pod out as long as one of its claims is not there."""
         if not pod.spec.resource_claims:
             return None
-        _import_the_rest()
+        _reservation()
         claims = stated_claims(pod, cluster.resource_claims)
         return claims if isinstance(claims, Status) else None
 
@@ -212,9 +220,7 @@ class DynamicResources(HintTable):
         found = self._claims_of(pod, cluster)
         if not isinstance(found, PodClaims):
             return None if found is None else NO_ALLOCATION
-        from policysched.plugins.dynamic_resources.taking import reservation  # noqa: PLC0415 - a start needs none
-
-        made = reservation(found, pod, assumed.node, cluster, self._binding_timeout)
+        made = _reservation()(found, pod, assumed.node, cluster, self._binding_timeout)
         if isinstance(made, Status):
             return made
         assumed.state.write(self.name, made)
@@ -240,11 +246,12 @@ class DynamicResources(HintTable):
 
     def _claims_of(self, pod: Pod, cluster: Cluster) -> PodClaims | Status | None:
         """Run PreFilter: return the pod's claims, None where it has none, or what turns it away."""
-        if not has_claims(pod, cluster):
+        known = self._found
+        is_same = known is not None and known[0] is pod and known[1] is cluster
+        if not is_same and not has_claims(pod, cluster):
             return None
-        known, tables = self._found, cluster.devices
-        moves = cluster.resource_claims.revision, tables.classes_revision, cluster.mapped_generation
-        if known is None or known[0] is not pod or known[1] is not cluster or known[2] != moves:
+        moves = cluster.resource_claims.revision, cluster.devices.classes_revision, cluster.mapped_generation
+        if known is None or not is_same or known[2] != moves:
             known = self._found = pod, cluster, moves, self._find_claims(pod, cluster)
         return known[3]
 
@@ -257,14 +264,13 @@ class DynamicResources(HintTable):
         if not user and extended is None:
             return None
         found = PodClaims(user, extended)
-        for claim in found.all:
-            if claim.status.allocation is not None:
-                continue
-            if cluster.resource_claims.pending_allocation(claim.metadata.uid) is not None:
-                return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
-            fault = None if extended is not None and claim is extended.claim else request_fault(claim, cluster)
+        for claim in found.to_allocate:
+            fault = _pending(claim, cluster) or request_fault(claim, cluster)
             if fault is not None:
                 return fault
+        special = None if extended is None else extended.claim
+        if special is not None and special.status.allocation is None and (fault := _pending(special, cluster)):
+            return fault
         return found
 
     def _rows(self, claims: PodClaims, cluster: Cluster) -> ClaimRows | Status:
@@ -310,9 +316,19 @@ class DynamicResources(HintTable):
 
 
 @cache
-def _import_the_rest() -> None:
+def _reservation() -> Callable[[PodClaims, Pod, str, Cluster, float], ClaimReservation | Status]:
     """Import what decisions about claims need when the first pod with some is seen, before it is decided about."""
-    from policysched.plugins.dynamic_resources import claim_rows, taking  # noqa: F401, PLC0415 - a start needs none
+    from policysched.plugins.dynamic_resources import claim_rows  # noqa: F401, PLC0415 - a start needs none
+    from policysched.plugins.dynamic_resources.taking import reservation  # noqa: PLC0415 - as above
+
+    return reservation
+
+
+def _pending(claim: ResourceClaim, cluster: Cluster) -> Status | None:
+    """Return what turns a pod away while one of its claims is being allocated for another one."""
+    if cluster.resource_claims.pending_allocation(claim.metadata.uid) is None:
+        return None
+    return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
 
 
 def _users(claim: ResourceClaim) -> set[str]:

@@ -10,12 +10,12 @@ isClaimReadyForBinding, isClaimTimeout), k8s.io/dynamic-resource-allocation/reso
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from policysched.framework import Cluster, Code, Status, unresolvable
 from policysched.model.objects import (
     AllocatedDeviceStatus,
+    DeviceRequest,
     DeviceResult,
     Pod,
     PodResourceClaim,
@@ -34,13 +34,23 @@ NO_ALLOCATION: Final = Status(Code.ERROR, ("claim allocation not found for node"
 INVALID_POOLS: Final = unresolvable("invalid resource pools were encountered")
 
 
-@dataclass(slots=True)
 class PodClaims:
-    """The claims of a pod, in its order; the special one for its extended resources comes last."""
+    """The claims of a pod, in its order; the special one for its extended resources comes last.
 
-    user: Sequence[ResourceClaim]
-    extended: ExtendedRequests | None = None
-    _allocator: Allocator | None = None
+    Args:
+        user: Those that the pod states.
+        extended: What it asks for of extended resources, and the claim for these.
+
+    Attributes:
+        to_allocate: The claims without an allocation, but for the special one.
+    """
+
+    __slots__ = ("_allocator", "extended", "to_allocate", "user")
+
+    def __init__(self, user: Sequence[ResourceClaim], extended: ExtendedRequests | None = None) -> None:
+        self.user, self.extended = user, extended
+        self.to_allocate = [claim for claim in user if claim.status.allocation is None]
+        self._allocator: Allocator | None = None
 
     def allocator(self, tables: DeviceTables) -> Allocator:
         """Return what allocates those of the pod's claims that have no allocation, without the special one."""
@@ -58,12 +68,7 @@ class PodClaims:
     @property
     def is_any_allocated(self) -> bool:
         """Whether a claim has an allocation."""
-        return any(claim.status.allocation is not None for claim in self.user)
-
-    @property
-    def to_allocate(self) -> list[ResourceClaim]:
-        """The claims without an allocation, but for the special one."""
-        return [claim for claim in self.user if claim.status.allocation is None]
+        return len(self.to_allocate) < len(self.user)
 
 
 def stated_claims(pod: Pod, known: ResourceClaims) -> list[ResourceClaim] | Status:
@@ -109,32 +114,36 @@ def _usable(pod: Pod, key: str, known: ResourceClaims, *, is_named: bool) -> Res
 
 def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
     """Return whether a pod controls a claim."""
-    owner = next((one for one in claim.metadata.owner_references if one.controller), None)
-    return owner is not None and owner.uid == pod.metadata.uid
+    for one in claim.metadata.owner_references:
+        if one.controller:
+            return one.uid == pod.metadata.uid
+    return False
 
 
 def request_fault(claim: ResourceClaim, cluster: Cluster) -> Status | None:
     """Say what keeps a claim from being allocated anywhere: a missing class, or a request of no known kind."""
-    for name, device_class in _classes_named(claim):
-        if device_class is None:
-            return unresolvable(f"resource claim {claim.key}, request {name}: unknown request type")
-        if not device_class:
-            return Status(Code.ERROR, (f"request {name}: unsupported request type",))
-        if device_class not in cluster.devices.classes:
-            return unresolvable(f"request {name}: device class {device_class} does not exist")
+    known = cluster.devices.classes
+    for request in claim.spec.devices.requests:
+        exactly = request.exactly
+        if exactly is not None and exactly.device_class_name in known:
+            continue
+        for name, device_class in _classes_named(request):
+            if device_class is None:
+                return unresolvable(f"resource claim {claim.key}, request {name}: unknown request type")
+            if not device_class:
+                return Status(Code.ERROR, (f"request {name}: unsupported request type",))
+            if device_class not in known:
+                return unresolvable(f"request {name}: device class {device_class} does not exist")
     return None
 
 
-def _classes_named(claim: ResourceClaim) -> Iterator[tuple[str, str | None]]:
-    """List the requests and alternatives with the classes that they name, None for a request that is neither."""
-    for request in claim.spec.devices.requests:
-        if request.exactly is not None:
-            yield request.name, request.exactly.device_class_name
-        elif request.first_available:
-            for one in request.first_available:
-                yield f"{request.name}/{one.name}", one.device_class_name
-        else:
-            yield request.name, None
+def _classes_named(request: DeviceRequest) -> list[tuple[str, str | None]]:
+    """List a request or its alternatives with the classes that they name, None for a request that is neither."""
+    if request.exactly is not None:
+        return [(request.name, request.exactly.device_class_name)]
+    if request.first_available:
+        return [(f"{request.name}/{one.name}", one.device_class_name) for one in request.first_available]
+    return [(request.name, None)]
 
 
 def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:

@@ -33,6 +33,7 @@ from policysched.framework import (
 )
 from policysched.model.objects import (
     AllocationResult,
+    ClaimMetadata,
     ConsumerReference,
     Pod,
     PodExtendedClaimStatus,
@@ -113,7 +114,8 @@ class ClaimReservation:
             return
         self._allocations[place] = allocation
         self._uids[place] = claim.metadata.uid
-        self._known.begin(_with_status(_protected(claim), allocation=allocation))
+        status = replace(claim.status, allocation=allocation)
+        self._known.begin(replace(claim, metadata=_with_finalizer(claim.metadata), status=status))
 
     def add_special(self, claim: ResourceClaim, allocation: AllocationResult, mappings: Mappings) -> None:
         """Take the special claim along, with what says which container uses which request."""
@@ -124,11 +126,6 @@ class ClaimReservation:
     def claims(self) -> Sequence[ResourceClaim]:
         """The claims as they were last seen."""
         return self._claims
-
-    @property
-    def allocations(self) -> Sequence[tuple[ResourceClaim, AllocationResult]]:
-        """The claims that are to be allocated, with what they get."""
-        return [(self._claims[place], got) for place, got in self._allocations.items()]
 
     def undo(self) -> UndoClaims:
         """Give back what is in flight; return what takes back the rest."""
@@ -236,11 +233,11 @@ class ClaimReservation:
 
     @staticmethod
     async def _protect(claim: ResourceClaim, handle: Handle) -> ResourceClaim:
-        protected = _protected(claim)
-        if protected is claim:
+        metadata = _with_finalizer(claim.metadata)
+        if metadata is claim.metadata:
             return claim
         try:
-            return await handle.client.claims.set_finalizers(protected)
+            return await handle.client.claims.set_finalizers(replace(claim, metadata=metadata))
         except ApiError as error:
             raise BindingError(f"add finalizer to claim {claim.key}: {error.message}") from error
 
@@ -383,12 +380,11 @@ def _with_status(claim: ResourceClaim, **fields: Any) -> ResourceClaim:
     return replace(claim, status=replace(claim.status, **fields))
 
 
-def _protected(claim: ResourceClaim) -> ResourceClaim:
-    """Return a claim with the finalizer that keeps it as long as it is allocated."""
-    metadata = claim.metadata
+def _with_finalizer(metadata: ClaimMetadata) -> ClaimMetadata:
+    """Return a claim's metadata with the finalizer that keeps it as long as it is allocated."""
     if FINALIZER in metadata.finalizers:
-        return claim
-    return replace(claim, metadata=replace(metadata, finalizers=(*metadata.finalizers, FINALIZER)))
+        return metadata
+    return replace(metadata, finalizers=(*metadata.finalizers, FINALIZER))
 
 
 def _consumer(pod: Pod) -> ConsumerReference:
@@ -397,6 +393,10 @@ def _consumer(pod: Pod) -> ConsumerReference:
 
 def share_ids(claims: Sequence[ResourceClaim]) -> Callable[[], str]:
     """Return what makes IDs for shares of devices: UUIDs of these versions of these claims, and of no others."""
-    of = [[claim.metadata.uid, claim.metadata.resource_version] for claim in claims]
     numbers = count()
-    return lambda: str(uuid5(NAMESPACE_URL, f"{of}/{next(numbers)}"))
+
+    def next_id() -> str:
+        of = [[claim.metadata.uid, claim.metadata.resource_version] for claim in claims]
+        return str(uuid5(NAMESPACE_URL, f"{of}/{next(numbers)}"))
+
+    return next_id

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import (
+    NO_ROWS,
     SKIP,
     Aspect,
     Cluster,
@@ -74,7 +75,7 @@ class SharedRows:
         """Return the rows with other answers than when this was asked last."""
         answers = self._allocator.answers()
         if answers.revision == self._revision and self._given.size >= self._nodes.size:
-            return np.zeros(0, np.intp)
+            return NO_ROWS
         self._revision = answers.revision
         before, self._given = self._given, self._all(answers).copy()
         rows: RowNumbers = (self._given[: before.size] != before[: self._given.size]).nonzero()[0]

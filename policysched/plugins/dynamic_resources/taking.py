@@ -6,7 +6,7 @@ Source: plugins/dynamicresources/dynamicresources.go (Reserve), v1.36.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from policysched.devices import AllocationError, AllocationTimeoutError, Allocator, Refusals
 from policysched.framework import Cluster, Code, Status
@@ -56,8 +56,7 @@ def refusals_on(found: PodClaims, node: str, cluster: Cluster) -> list[tuple[Res
     return [(asked[one.claim], one) for one in told]
 
 
-@dataclass(frozen=True, slots=True)
-class PodTaking:
+class PodTaking(NamedTuple):
     """What a pod takes on a node: results in the order of its claims without an allocation, the special one last."""
 
     results: Sequence[AllocationResult]
@@ -68,19 +67,22 @@ class PodTaking:
 
 def _allocated(found: PodClaims, node: str, cluster: Cluster) -> PodTaking | Status:
     """Allocate the claims of a pod that have no allocation, as they are on a node."""
-    row = cluster.nodes.row_of.get(node, -1)
-    asked, resources = _asked_on(found, row, cluster)
-    try:
-        own = len(asked) == len(found.to_allocate)
-        allocator = found.allocator(cluster.devices) if own else Allocator(cluster.devices, asked)
-        got = allocator.allocate(row, share_ids(asked)) if asked else []
-    except (AllocationError, KeyError) as error:
-        return Status(Code.ERROR, (str(error),))
-    if got is None or len(got) != len(asked):
+    extended, row = found.extended, cluster.nodes.row_of.get(node, -1)
+    if (row < 0 or cluster.nodes.nodes[row] is None) and (found.to_allocate or extended is not None):
         return NO_ALLOCATION
-    if found.extended is None or not resources:
+    asked, resources = _asked_on(found, row, cluster)
+    if not asked:
+        return PodTaking((), None, ())
+    allocator = Allocator(cluster.devices, asked) if resources else found.allocator(cluster.devices)
+    try:
+        got = allocator.allocate(row, share_ids(asked))
+    except AllocationError as error:
+        return Status(Code.ERROR, (str(error),))
+    if got is None:
+        return NO_ALLOCATION
+    if extended is None or not resources:
         return PodTaking(got, None, ())
-    return PodTaking(got, asked[-1], found.extended.mappings_on(resources))
+    return PodTaking(got, asked[-1], extended.mappings_on(resources))
 
 
 def _asked_on(found: PodClaims, row: int, cluster: Cluster) -> tuple[list[ResourceClaim], Sequence[str]]:

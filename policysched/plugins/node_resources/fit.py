@@ -240,8 +240,10 @@ class NodeResourcesFit(FinalScores, HintTable):
 
     def generation(self, cluster: Cluster) -> Hashable:
         """Return what moves when other resources have device classes, or devices that are scored change."""
-        if cluster.mapped_resources and any(one.name in cluster.mapped_resources for one in self._resources):
-            return cluster.mapped_generation, cluster.devices_generation, cluster.allocated_devices.revision
+        if mapped := cluster.mapped_resources:
+            for one in self._resources:
+                if one.name in mapped:
+                    return cluster.mapped_generation, cluster.devices_generation, cluster.allocated_devices.revision
         return cluster.mapped_generation
 
     def _ignores(self, resource: str) -> bool:

@@ -66,6 +66,11 @@ S = TypeVar("S", bound=msgspec.Struct)
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 _EMPTY: Final = {struct: {name: getattr(struct(), name) for name in names} for struct, names in LEFT_OUT.items()}
 
+_NOTHING_TOLD: Final[Mapping[type[msgspec.Struct], Any]] = {
+    struct: struct() for struct, names in LEFT_OUT.items() if set(struct.__struct_fields__) == set(names)
+}
+"""What stands for objects of which the key has no more than that they are there."""
+
 
 def _getter(struct: type[msgspec.Struct]) -> Callable[[msgspec.Struct], tuple[Any, ...]]:
     """Return what gives the fields of an object that are in the key."""
@@ -98,5 +103,10 @@ def class_key(pod: Pod, extra: Hashable = None) -> Hashable:
 
 def _told(structs: Sequence[S]) -> list[S]:
     """Return objects of one kind without what the key leaves out."""
-    empty = _EMPTY[type(structs[0])] if structs else {}
+    if not structs:
+        return []
+    kind = type(structs[0])
+    if kind in _NOTHING_TOLD:
+        return [_NOTHING_TOLD[kind]] * len(structs)
+    empty = _EMPTY[kind]
     return [replace(one, **empty) for one in structs]

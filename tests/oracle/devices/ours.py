@@ -145,7 +145,10 @@ class DeviceLife(Live):
         if held is None or reservation is None:
             return
         known = self._cluster.resource_claims
-        for claim, got in reservation.allocations:
+        for claim in reservation.claims:
+            got = known.pending_allocation(claim.metadata.uid)
+            if got is None:
+                continue
             self._version += 1
             known.put(_written(claim, got, held[1].pod, self._version))
             known.end(claim.metadata.uid)
