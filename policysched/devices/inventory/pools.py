@@ -281,6 +281,10 @@ class Pool:
             return None
         return SeenPool(view, _reached_devices(view, name, labels))
 
+    def unnoticed(self, taken: Taken) -> SeenPool:
+        """Return the pool without devices or trouble, as a node sees it that no search there would notice."""
+        return SeenPool(self._kept("unnoticed", [], [], taken), None)
+
     def _view(self, slices: list[KeptSlice], generation: int, taken: Taken) -> PoolView | None:
         others: list[KeptSlice] = []
         if len(slices) != slices[0].slice_count:

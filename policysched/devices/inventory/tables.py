@@ -259,6 +259,8 @@ class DeviceTables:
         seen = None
         if identity not in self.unusable or known.name in pool.nodes:
             seen = pool.seen_from(known.name, known.labels, self.allocated.of(identity))
+            if seen is None and identity in self.unusable:
+                seen = pool.unnoticed(self.allocated.of(identity))
         if seen != known.group.seen(identity):
             before, known.group = known.group, self._join(row, known.group.with_pool(identity, seen))
             self._leave(row, before)

@@ -63,3 +63,18 @@ def test_invalid_pool_is_told_where_nothing_is_found() -> None:
     assert str(asked.answers().error(5)) == "invalid resource pools were encountered"
     made.remove_slice("sets")
     assert (asked.answers().codes[1:40] == AllocationAnswer.NO).all()
+
+
+def test_node_that_reaches_nothing_of_a_pools_newest_generation_is_told_nothing_of_older_ones() -> None:
+    old = slice_of("n0", devices(1), name="old", pool="p")
+    sets = slice_of("", [], name="sets", pool="p", slices=1, allNodes=True, sharedCounters=[*SETS, *SETS])
+    new = slice_of("n2", devices(1), name="new", pool="p", generation=2)
+    made = tables(old, sets, new, nodes=NODES)
+    asked = Allocator(made, [claim(request(2))])
+    no, invalid = AllocationAnswer.NO, AllocationAnswer.INVALID_POOLS
+    assert asked.answers().codes[:40].tolist() == [no, invalid, no, *[invalid] * 37]
+    made.remove_slice("new")  # the old generation is the newest again, of two slices where one is announced
+    sets = slice_of("", [], name="sets", pool="p", slices=2, allNodes=True, sharedCounters=[*SETS, *SETS])
+    made.set_slice(slice_of("n0", devices(1), name="old", pool="p", slices=2))
+    made.set_slice(sets)
+    assert (asked.answers().codes[:40] == invalid).all()
