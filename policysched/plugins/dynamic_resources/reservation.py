@@ -200,15 +200,13 @@ class ClaimReservation:
     @staticmethod
     async def _found_out(claim: ResourceClaim, handle: Handle) -> ResourceClaim:
         """Ask for a claim until the server answers: what it may have written counts as taken for as long."""
-        ends, poll = handle.clock.monotonic() + LONGEST_WATCH, POLL
+        polls = _Polls(handle, LONGEST_WATCH)
         while True:
             try:
                 return await handle.client.claims.get(claim)
             except ApiError as error:
-                if not _may_be_done(error) or handle.clock.monotonic() >= ends:
+                if not _may_be_done(error) or not await polls.another():
                     return claim
-            await handle.pause(poll)
-            poll = min(poll * 1.25, SLOWEST_POLL)
 
     async def _write_once(
         self, claim: ResourceClaim, allocation: AllocationResult | None, handle: Handle
@@ -251,19 +249,16 @@ class ClaimReservation:
 
     async def _assume(self, claim: ResourceClaim, handle: Handle, *, waits: bool) -> None:
         """Let what was written count before the watch brings it; a new claim has to be brought first."""
-        ends, poll = handle.clock.monotonic() + LONGEST_WATCH, POLL
+        polls = _Polls(handle, LONGEST_WATCH)
         while True:
             try:
                 handle.changed(self._known.assume(claim))
             except UnknownClaimError:
-                if not waits or handle.clock.monotonic() >= ends:
-                    return
-                await handle.pause(poll)
-                poll = min(poll * 1.25, SLOWEST_POLL)
+                if waits and await polls.another():
+                    continue
             except ClaimOutOfStepError:
-                return
-            else:
-                return
+                pass
+            return
 
     async def _wait_for_devices(self, handle: Handle) -> None:
         """Wait until the drivers have met the conditions of all devices, and say how long that took."""
@@ -272,7 +267,7 @@ class ClaimReservation:
         handle.client.record(event)
         began, outcome = handle.clock.monotonic(), DeviceWaitOutcome.ERROR
         try:
-            await self._poll_devices(handle, began + self._timeout)
+            await self._poll_devices(handle)
             outcome = DeviceWaitOutcome.SUCCESS
         except BindingError as error:
             outcome = error.outcome
@@ -285,14 +280,12 @@ class ClaimReservation:
         conditional = [one.driver for one in results if one.binding_conditions]
         return DeviceWait(self._pod.spec.scheduler_name, [one.driver for one in results], conditional, outcome, seconds)
 
-    async def _poll_devices(self, handle: Handle, ends: float) -> None:
+    async def _poll_devices(self, handle: Handle) -> None:
         """Look again and again until all devices are ready."""
-        poll = POLL
+        polls = _Polls(handle, self._timeout)
         while not self._are_ready(handle.clock.now().timestamp()):
-            if handle.clock.monotonic() >= ends:
+            if not await polls.another():
                 raise DeviceTimeoutError("device binding timeout: context deadline exceeded")
-            await handle.pause(min(poll, ends - handle.clock.monotonic()))
-            poll = min(poll * 1.25, SLOWEST_POLL)
 
     def _are_ready(self, now: float) -> bool:
         """Look whether conditions are met, as far as the watch has told. Units: seconds since 1970."""
@@ -308,6 +301,28 @@ class ClaimReservation:
                 if has_timed_out(latest, self._timeout, now):
                     raise DeviceTimeoutError(f"device binding timeout: claim={latest.metadata.name}")
                 return False
+        return True
+
+
+class _Polls:
+    """Looks that come more and more slowly until a time is over.
+
+    Args:
+        handle: Whose clock counts.
+        seconds: How long it is from now till the last look.
+    """
+
+    def __init__(self, handle: Handle, seconds: float) -> None:
+        self._handle, self._pause = handle, POLL
+        self._ends = handle.clock.monotonic() + seconds
+
+    async def another(self) -> bool:
+        """Wait for the next look; return whether there is one."""
+        left = self._ends - self._handle.clock.monotonic()
+        if left <= 0:
+            return False
+        await self._handle.pause(min(self._pause, left))
+        self._pause = min(self._pause * 1.25, SLOWEST_POLL)
         return True
 
 

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from policysched.devices import DeviceTables
 from policysched.framework import (
     ApiError,
     AssumedPod,
     Change,
     Cluster,
+    Code,
     DeviceWait,
     DeviceWaitOutcome,
     Handle,
@@ -241,6 +243,21 @@ async def test_reserve_fails_where_the_devices_are_gone() -> None:
     assert status is not None
     assert status.message == "claim allocation not found for node"
     assert one.around.resource_claims.in_flight == 0
+
+
+async def test_reserve_fails_where_the_node_is_gone() -> None:
+    around = two_nodes(claim("c"))
+    one = Binding(around, claiming("c"), "n1")
+    around.remove_node("n1")
+    assert one.reserve() == Status(Code.ERROR, ("claim allocation not found for node",))
+    assert not around.resource_claims.in_flight
+
+
+async def test_a_fault_of_the_allocator_is_no_status_of_the_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Binding(two_nodes(claim("c")), claiming("c"), "n1")
+    monkeypatch.setattr(DeviceTables, "node", lambda self, row: {}[row])  # noqa: ARG005 - a fault
+    with pytest.raises(KeyError):
+        one.reserve()
 
 
 async def test_what_is_in_flight_is_given_back_and_told() -> None:
