@@ -7,7 +7,8 @@ Source: pkg/scheduler/extender.go, v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import MappingProxyType
@@ -30,6 +31,8 @@ BEYOND: Final = 4 << 20
 """How much more an answer may have than twice the question: it repeats nodes, with a reason each. Units: bytes."""
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _PIECE: Final = 1 << 16
+SLICE: Final = 1 << 20
+"""How much of a question is sent before the loop gets its turn: whole nodes may be 100 MB. Units: bytes."""
 _SCALE: Final = MAX_NODE_SCORE // wire.MAX_PRIORITY
 
 
@@ -158,12 +161,16 @@ class HttpExtender:
             ExtenderError: there is no answer, or none with status 200.
         """
         url, shown = self._url + verb, shown_url(self._url) + verb
-        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        headers = {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(body)),
+            "Accept-Encoding": "identity",
+        }
         self._under_way += 1
         try:
             async with self._opened().post(
                 URL(url, encoded=True),
-                data=body,
+                data=body if len(body) <= SLICE else _slices(body),
                 headers=headers,
                 timeout=self._timeout,
                 allow_redirects=False,
@@ -220,6 +227,13 @@ def _proxy(url: URL, environment: Mapping[str, str]) -> str | None:
 def _names(container: Container, managed: frozenset[str]) -> bool:
     given = container.resources
     return not managed.isdisjoint(given.requests) or not managed.isdisjoint(given.limits)
+
+
+async def _slices(body: bytes) -> AsyncIterator[bytes]:
+    """Give a question slice by slice; the loop has its turn between them, whether or not the connection is slower."""
+    for start in range(0, len(body), SLICE):
+        yield body[start : start + SLICE]
+        await asyncio.sleep(0)
 
 
 async def _read(response: aiohttp.ClientResponse, url: str, most: int) -> bytes:

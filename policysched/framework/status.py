@@ -69,7 +69,7 @@ class Status:
 
     def by(self, plugin: str) -> Status:
         """Return the same status as this plugin's."""
-        return replace(self, plugin=plugin)
+        return self if self.plugin == plugin else replace(self, plugin=plugin)
 
 
 def filter_error(status: Status) -> str:

@@ -298,3 +298,28 @@ async def test_name_and_password_of_a_url_are_sent_and_not_shown() -> None:
     with pytest.raises(UsageError) as refused:
         HttpExtender(ExtenderSettings("ftp://me:secret@host"), Texts())
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("size", "least", "most"), [(1 << 20, 0, 60), (1, 200, 2000)])
+async def test_a_large_question_is_sent_in_slices(
+    monkeypatch: pytest.MonkeyPatch, size: int, least: int, most: int
+) -> None:
+    """Whole nodes may be 100 MB: written at once they held the loop for 0.2 s."""
+    monkeypatch.setattr("policysched.extenders.http_extender.SLICE", size)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with fake_extender() as fake, asking(fake) as extender:
+        fake.answers["filter"] = lambda _: {"Nodes": {"items": []}}
+        counting = asyncio.create_task(count())
+        await extender.filter(pod(), NODES)
+        counting.cancel()
+    [(_, asked)] = fake.asked
+    assert [one["metadata"]["name"] for one in asked["Nodes"]["items"]] == list(NODES)
+    assert "Transfer-Encoding" not in fake.headers[0]
+    assert least < turns < most

@@ -14,6 +14,7 @@ from policysched.kube.events.bodies import MEMORY, NOTE_LIMIT, EventContent, Ser
 from policysched.kube.events.writer import FALLEN_BEHIND, MOST_WORKERS, TRIES, WORKERS
 from policysched.kube.transport import Pacing
 from policysched.model.objects import Metadata, Pod
+from policysched.visible import cut_bytes, visible
 from tests.kube.fake_server import Answer, Kube, answer, eventually, hang, refuse, reset
 from tests.kube.writing import (
     AT,
@@ -23,6 +24,7 @@ from tests.kube.writing import (
     writer,
     writing,
 )
+from tests.work import lines
 
 
 def test_event_name_is_the_pods_and_the_time_in_hexadecimal_nanoseconds() -> None:
@@ -48,6 +50,12 @@ def test_note_is_cut_to_what_the_server_takes(note: str, length: int, end: str) 
     short = shorten(note)
     assert len(short.encode()) == length <= NOTE_LIMIT
     assert short.endswith(end)
+
+
+def test_note_of_any_length_and_any_characters_is_shortened_by_what_is_written_of_it() -> None:
+    for note in ("\x1b[31m" * 100, "\x1b[31m" * 100_000, "ä" * 513 + "\x1b" * 4096, "n" * 1020 + "\n" * 5000):
+        assert shorten(note) == cut_bytes(visible(note, None), NOTE_LIMIT, " ...")
+    assert lines(lambda: shorten("\x1b" * 1_000_000)) < 10 * NOTE_LIMIT
 
 
 async def test_repeated_event_becomes_a_series(kube: Kube) -> None:

@@ -7,15 +7,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from time import process_time
+from types import SimpleNamespace
+from typing import Any, cast
 
+import numpy as np
 import pytest
 from msgspec import structs
 
 from policysched.app.configuration.profiles import default_profile
+from policysched.framework import Code, Status
 from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims, NodeVictims
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod, PodStatus
+from policysched.schedule.cycle.evaluation import BEHIND_ALL, Evaluation
+from policysched.schedule.cycle.results.plugin_results import FilterResults
+from policysched.schedule.cycle.with_extenders import ExtenderFilter
 from tests.build import node, pod
 from tests.schedule.parts import FakeScore, profile
 from tests.schedule.stand import ME, Stand, running
@@ -262,3 +269,24 @@ async def test_nobody_makes_room_for_a_pod_that_goes_while_extenders_are_asked(s
         await stand.settle()
         assert stand.client.deleted == (["default/low"] if stays else [])
         assert stand.scheduler.queue.in_flight == (0, 0)
+
+
+def test_reason_for_each_node_is_looked_at_once() -> None:
+    """As an extender gives them; a look at all nodes for each reason takes ten times as long with 40,000 nodes."""
+    count = 40_000
+    statuses = [Status((Code.UNSCHEDULABLE, Code.ERROR)[number % 2], (str(number),)) for number in range(count)]
+    results = FilterResults(ExtenderFilter(statuses), np.arange(1, count + 1, dtype=np.int32), BEHIND_ALL)
+    results.recompute(count, count)
+    nodes = SimpleNamespace(nodes=SimpleNamespace(size=count))
+    found = cast("Evaluation", SimpleNamespace(first=np.ones(count, np.int16), cluster=nodes, filters=[results]))
+
+    def seconds(action: Callable[[], object]) -> float:
+        began = process_time()
+        action()
+        return process_time() - began
+
+    once = min(seconds(lambda: Evaluation.histogram(found)) for _ in range(3))
+    assert min(seconds(lambda: Evaluation.rejected_with(found, Code.ERROR)) for _ in range(3)) < 3 * once
+    assert Evaluation.rejected_with(found, Code.ERROR).nonzero()[0].tolist() == list(range(1, count, 2))
+    status = Status(Code.UNSCHEDULABLE, ("no",), "Extender")
+    assert status.by("Extender") is status

@@ -157,7 +157,7 @@ def series_body(count: int, last: datetime) -> bytes:
 
 def shorten(note: str) -> str:
     """Write a note out in visible characters, cut to the longest that the API server takes; the cut is marked."""
-    return cut_bytes(visible(note), NOTE_LIMIT, _SUFFIX)
+    return cut_bytes(visible(note[: NOTE_LIMIT + 1]), NOTE_LIMIT, _SUFFIX)  # no character is written shorter
 
 
 def _micro_time(at: datetime) -> str:

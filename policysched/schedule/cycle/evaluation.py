@@ -418,10 +418,8 @@ class Evaluation:
         mask: Mask = np.zeros(first.size, np.bool_)
         for position in distinct(first[first > 0]).tolist():
             results, rows = self.filters[position - 1], first == position
-            codes = results.codes[: first.size]
-            for code in distinct(codes[rows]).tolist():
-                if results.reason(code).code is wanted:
-                    mask |= rows & (codes == code)
+            codes, places = distinct_places(results.codes[: first.size][rows])
+            mask[rows] = np.array([results.reason(code).code is wanted for code in codes.tolist()], np.bool_)[places]
         return mask
 
     def histogram(self) -> list[tuple[Status, int]]:
