@@ -16,7 +16,7 @@ from policysched.model.defaults import priority_classes
 from policysched.model.kinds import fill, kind_of
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.policy import Policy
-from policysched.testing import RecordingClaims
+from policysched.testing.recorded_writes import RecordingClaims
 from tests.recorder.theirs import InvalidScriptError
 
 Thing = dict[str, Any]

@@ -36,7 +36,7 @@ from policysched.model.policy import Policy
 from policysched.plugins.default_binder import DefaultBinder
 from policysched.plugins.queue_plugins import PrioritySort
 from policysched.schedule.cycle.engine import Engine
-from policysched.testing import RecordingClaims
+from policysched.testing.recorded_writes import RecordingClaims
 
 
 class Fake:

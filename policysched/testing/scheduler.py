@@ -1,0 +1,191 @@
+"""`TestedScheduler`: a scheduler with the default plugins and one more, which works when a test calls it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from policysched.app.configuration.profiles import configured_profiles
+from policysched.app.plugins.factories import CheckedFactory, stated_name
+from policysched.framework.out_of_tree.handle import PluginHandle
+from policysched.framework.registry import PluginRegistry
+from policysched.model.decode import decode_node
+from policysched.model.objects import Metadata, Namespace
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.observer import Attempt, AttemptResult, Observer
+from policysched.schedule.queue.queued_pod import QueuedPod
+from policysched.schedule.scheduler import LAST_WORDS, Scheduler
+from policysched.testing.fake_time import FakeClock, SteppedLoop
+from policysched.testing.objects import PROFILE, Object, read_pod
+from policysched.testing.plugin import configuration_of
+from policysched.testing.recorded_writes import RecordingClient
+
+_ROUNDS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class PodOutcome:
+    """What has become of a pod."""
+
+    result: str
+    """`Scheduled`, `Unschedulable`, `Error`, `Waiting` (at Permit), `Gated` (by PreEnqueue), or `Pending`."""
+    node: str = ""
+    """Where it is bound, or is to be."""
+    message: str = ""
+    """Why it is not scheduled."""
+
+
+_RESULTS: Final = {
+    AttemptResult.SCHEDULED: "Scheduled",
+    AttemptResult.UNSCHEDULABLE: "Unschedulable",
+    AttemptResult.ERROR: "Error",
+}
+
+
+class _Listener(Observer):
+    """Keeps what has become of pods."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, str] = {}
+        self.attempts: dict[str, Attempt] = {}
+        self.in_flight: set[str] = set()
+
+    def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:  # noqa: ARG002 - the signature of observers
+        self.queues[queued.pod.key] = queue
+
+    def on_decision(self, queued: QueuedPod, decision: Decision) -> None:  # noqa: ARG002 - the signature of observers
+        self.in_flight.add(queued.pod.key)
+
+    def on_attempt(self, attempt: Attempt) -> None:
+        self.in_flight.discard(attempt.queued.pod.key)
+        self.attempts[attempt.queued.pod.key] = attempt
+
+
+class TestedScheduler:
+    """A scheduler with the default plugins and the one under test; it works when a test calls it.
+
+    Attributes:
+        plugin: The plugin under test.
+        handle: Its handle.
+        clock: The scheduler's time.
+    """
+
+    __test__ = False  # it is no class of tests
+
+    def __init__(self, factory: Callable[..., Any], args: Mapping[str, Any] | None, clock: FakeClock) -> None:
+        name = stated_name(factory)
+        self.plugin: Any = None
+        self.clock = clock
+        registry, checked = PluginRegistry(), CheckedFactory(name, factory)
+        registry.register(name, partial(self._make, checked))
+        everywhere = {"multiPoint": {"enabled": [{"name": name}]}}
+        profiles = configured_profiles(configuration_of(checked, everywhere, args), registry)
+        self.handle = profiles[PROFILE].handle or PluginHandle(PROFILE)
+        self._client, self._heard, self._loop = RecordingClient(), _Listener(), SteppedLoop(clock)
+        rng = random.Random(0)  # noqa: S311 - draws among equals
+        self._scheduler = Scheduler(profiles, self._client, clock, rng, [self._heard])
+        self._client.on_bound = lambda pod: self._loop.call_soon(self._scheduler.set_pod, pod)
+        self._client.on_deleted = lambda pod: self._loop.call_soon(self._scheduler.drop, pod)
+        self._work = self._loop.create_task(self._scheduler.run())
+
+    def _make(self, factory: CheckedFactory, args: Any, handle: Any) -> Any:
+        self.plugin = factory(args, handle)
+        return self.plugin
+
+    def add(self, *objects: Object) -> None:
+        """Add nodes and pods, or change them."""
+        for one in objects:
+            if one["kind"] == "Node":
+                self._scheduler.take(decode_node(one))
+            else:
+                self._scheduler.take(Namespace(metadata=Metadata(name=one["metadata"]["namespace"])))
+                self._scheduler.take(read_pod(one))
+
+    def remove(self, *objects: Object) -> None:
+        """Take nodes and pods away."""
+        for one in objects:
+            self._scheduler.drop(decode_node(one) if one["kind"] == "Node" else read_pod(one))
+
+    def schedule(self, pod: Object) -> PodOutcome:
+        """Add a pod, let the scheduler work, and say what has become of the pod."""
+        self.add(pod)
+        self.settle()
+        return self.outcome(pod["metadata"]["name"], pod["metadata"]["namespace"])
+
+    def outcome(self, name: str, namespace: str = "default") -> PodOutcome:
+        """Say what has become of a pod."""
+        key = f"{namespace}/{name}"
+        for waiting in self.handle.waiting_pods():
+            if waiting.assumed.pod.key == key:
+                return PodOutcome("Waiting", waiting.assumed.node)
+        if self._heard.queues.get(key) == "gated":
+            return PodOutcome("Gated")
+        attempt = self._heard.attempts.get(key)
+        return (
+            PodOutcome("Pending")
+            if attempt is None
+            else PodOutcome(_RESULTS[attempt.result], attempt.node, attempt.message)
+        )
+
+    def events(self, name: str) -> list[str]:
+        """Return what events say about a pod, the first one first."""
+        return [event.note for event in self._client.events if event.pod.metadata.name == name]
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, and the scheduler do what is due then."""
+        self.clock.advance(seconds)
+        self.settle()
+
+    def settle(self) -> None:
+        """Let the scheduler work until it waits for time, for objects or for a plugin.
+
+        Methods that run in a thread are waited for, up to a second of real time.
+        """
+        for _ in range(_ROUNDS):
+            self._loop.run_forever()
+            if self._heard.in_flight <= {one.assumed.pod.key for one in self.handle.waiting_pods()}:
+                break
+        if self._work.done():
+            self._work.result()
+
+    def close(self) -> None:
+        """End it."""
+        self._work.cancel()
+        for seconds in (0.0, LAST_WORDS):
+            self.clock.advance(seconds)
+            self._loop.run_forever()
+        self._loop.close()
+
+
+@contextmanager
+def scheduling(
+    factory: Callable[..., Any],
+    *,
+    nodes: Iterable[Object] = (),
+    pods: Iterable[Object] = (),
+    args: Mapping[str, Any] | None = None,
+    clock: FakeClock | None = None,
+) -> Iterator[TestedScheduler]:
+    """Run a scheduler with the default plugins and one more, at all its points.
+
+    Args:
+        factory: The plugin's class, or what else its entry point names.
+        nodes: The nodes.
+        pods: Pods that are there; those without a node are scheduled.
+        args: What `pluginConfig` has for the plugin.
+        clock: The scheduler's time; absent, a new one.
+
+    Raises:
+        UsageError: the plugin cannot be made.
+    """
+    made = TestedScheduler(factory, args, clock or FakeClock())
+    try:
+        made.add(*nodes, *pods)
+        made.settle()
+        yield made
+    finally:
+        made.close()
