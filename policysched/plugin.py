@@ -1,4 +1,4 @@
-"""What authors of plugins import.
+"""The API of out-of-tree plugins: what their authors import.
 
 A plugin is a class with methods of the extension points where it acts. `framework.out_of_tree.methods` has their
 signatures, as protocols that nobody needs to inherit.

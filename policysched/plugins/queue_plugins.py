@@ -13,7 +13,8 @@ from typing import Any
 from policysched.framework import Action, Cluster, Hint, Resource, Status, unresolvable
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
-from policysched.plugins.helper import HintTable, updates_itself
+from policysched.plugins.bases import HintTable
+from policysched.plugins.hint_parts import updates_itself
 
 
 class PrioritySort:

@@ -23,7 +23,7 @@ from aiohttp.web_protocol import RequestHandler
 from policysched.sandbox.api.reading import WatchStream
 from policysched.sandbox.api.server import Faults, Server
 from policysched.sandbox.controllers import ControllerLoop
-from policysched.sandbox.controllers.cluster import (
+from policysched.sandbox.controllers.nodes_and_cleanup import (
     GarbageCollector,
     Kubelets,
     NamespaceController,

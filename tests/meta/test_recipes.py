@@ -107,7 +107,7 @@ import numpy as np
 
 from policysched.framework import Aspect, Cluster, Rows, Scores
 from policysched.model.objects import Pod
-from policysched.plugins.helper import FinalScores, OwnRowOnly, ScoresInRange
+from policysched.plugins.bases import FinalScores, OwnRowOnly, ScoresInRange
 
 
 class NodeNameLength(OwnRowOnly, ScoresInRange, FinalScores):

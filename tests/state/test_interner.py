@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from policysched.plugins.helper import AnswersByCode
+from policysched.plugins.columns import AnswersByCode
 from policysched.state.tables.columns import Column, ColumnSet
 from policysched.state.tables.interner import MISSING, UNKNOWN, Interner, Strings
 

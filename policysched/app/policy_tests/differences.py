@@ -1,4 +1,4 @@
-"""Compare a decision record with what a test expects of it; each difference says why it came to what it came to.
+"""Compare a decision record with what a test expects of it; a difference comes with the reason that the record has.
 
 Names of nodes, pods and rules that are not there are errors of the test, not differences: an expectation about nothing
 would hold for ever.

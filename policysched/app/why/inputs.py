@@ -1,4 +1,4 @@
-"""Explain a pod of a cluster that was read from files or a server; errors name file and line."""
+"""`explain`: `why` for what the command line names, a pod of the cluster that was read; errors name file and line."""
 
 from __future__ import annotations
 

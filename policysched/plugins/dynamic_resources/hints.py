@@ -14,7 +14,7 @@ from collections.abc import Collection, Hashable
 from policysched.framework import Action, Change, Cluster, Hint, HintIndex, Resource, Status
 from policysched.model.objects import Pod, ResourceClaim
 from policysched.plugins.dynamic_resources.pod_claims import claim_names, stated_claims
-from policysched.plugins.helper import updates_itself
+from policysched.plugins.hint_parts import updates_itself
 
 
 def _claim_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:

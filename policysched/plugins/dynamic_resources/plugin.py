@@ -41,6 +41,7 @@ from policysched.framework import (
 from policysched.model.objects import AllocationResult, Pod, ResourceClaim
 from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import SECOND, Duration, Fault, PluginArguments, go_duration, nanoseconds
+from policysched.plugins.bases import HintTable
 from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY, extended_requests
 from policysched.plugins.dynamic_resources.hints import HINTS
 from policysched.plugins.dynamic_resources.pod_claims import (
@@ -51,7 +52,6 @@ from policysched.plugins.dynamic_resources.pod_claims import (
     stated_claims,
 )
 from policysched.plugins.dynamic_resources.shared_rows import NAME, ScoreOfOthers, SharedFilter, has_claims
-from policysched.plugins.helper import HintTable
 from policysched.state.placed.pods import pod_id
 
 if TYPE_CHECKING:

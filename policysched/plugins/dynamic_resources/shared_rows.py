@@ -28,9 +28,10 @@ from policysched.framework import (
     Status,
 )
 from policysched.model.objects import Pod
+from policysched.plugins.bases import FinalScores
+from policysched.plugins.columns import row_count
 from policysched.plugins.dynamic_resources.extended_resources import asks_for_classes
 from policysched.plugins.dynamic_resources.pod_claims import INVALID_POOLS, NO_DEVICES
-from policysched.plugins.helper import FinalScores, row_count
 from policysched.state.tables.nodes import NodeTable
 
 if TYPE_CHECKING:

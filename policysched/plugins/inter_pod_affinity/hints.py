@@ -18,7 +18,7 @@ import numpy as np
 from policysched.framework import Change, Cluster, HintIndex
 from policysched.model.objects import Namespace, Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector, TermKind, pod_terms
-from policysched.plugins.helper import index_keys_of_change, leaves_a_place, nodes_of, pods_of, updates_itself
+from policysched.plugins.hint_parts import index_keys_of_change, leaves_a_place, nodes_of, pods_of, updates_itself
 from policysched.state.placed.selector_index import index_keys_of_peers, narrowest
 
 

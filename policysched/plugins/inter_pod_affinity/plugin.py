@@ -41,7 +41,8 @@ from policysched.framework import (
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, TermKind, pod_terms
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
-from policysched.plugins.helper import ScoresInRange, levelled
+from policysched.plugins.bases import ScoresInRange
+from policysched.plugins.columns import levelled
 from policysched.plugins.inter_pod_affinity.hints import INDEX, namespace_helps, node_helps, pod_helps
 from policysched.plugins.inter_pod_affinity.states import (
     AWAY,

@@ -15,7 +15,7 @@ import numpy as np
 from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Codes, Mask, RowNumbers, Rows, Scores
 from policysched.model.objects import Metadata, Pod
 from policysched.model.selection.pod_affinity import ExistingTerm, TermKind, existing_terms
-from policysched.plugins.helper import row_count
+from policysched.plugins.columns import row_count
 from policysched.plugins.inter_pod_affinity.sums import WeightedCounter, WeightedSums, renewed
 from policysched.plugins.inter_pod_affinity.terms import (
     FEW,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Mask, RowNumbers, Rows
-from policysched.plugins.helper import PresentNumbers
+from policysched.plugins.columns import PresentNumbers
 from policysched.state.domain_sums import SharedSums, Sums
 from policysched.state.placed.counters import PodCounter
 from policysched.state.tables.columns import part_of

@@ -33,7 +33,7 @@ from policysched.model.objects import Pod
 from policysched.model.requests import incoming_amounts
 from policysched.model.selection.name_validation import is_scalar_resource_name
 from policysched.plugins.arguments import Given, Int64
-from policysched.plugins.helper import ONE, SharedByCluster, constant
+from policysched.plugins.columns import ONE, SharedByCluster, constant
 from policysched.plugins.node_resources.answer_cache import CachedAnswers
 from policysched.state.tables.amounts import WIDEST, Amounts, AmountTables, are_ordinary, at
 from policysched.state.tables.columns import quotients

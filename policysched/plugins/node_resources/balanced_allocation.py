@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from policysched.framework import MAX_NODE_SCORE, SKIP, Aspect, Cluster, Rows, Scores
 from policysched.model.objects import Pod
 from policysched.plugins.arguments import Fault, PluginArguments
-from policysched.plugins.helper import ONE, FinalScores, OwnRowOnly, constant
+from policysched.plugins.bases import FinalScores, OwnRowOnly
+from policysched.plugins.columns import ONE, constant
 from policysched.plugins.node_resources.allocation import (
     CPU_AND_MEMORY,
     SCORED_BY_DEFAULT,

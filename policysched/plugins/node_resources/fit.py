@@ -38,15 +38,9 @@ from policysched.model.objects import Node, Pod
 from policysched.model.requests import Allocatable, Requests, allocatable, incoming_requests, placed_requests
 from policysched.model.selection.name_validation import is_extended_resource_name, is_qualified_name
 from policysched.plugins.arguments import Fault, Given, Int32, PluginArguments
-from policysched.plugins.helper import (
-    FinalScores,
-    HintTable,
-    SharedByCluster,
-    leaves_a_place,
-    nodes_of,
-    pods_of,
-    updates_itself,
-)
+from policysched.plugins.bases import FinalScores, HintTable
+from policysched.plugins.columns import SharedByCluster
+from policysched.plugins.hint_parts import leaves_a_place, nodes_of, pods_of, updates_itself
 from policysched.plugins.node_resources.allocation import (
     CPU_AND_MEMORY,
     FULL,

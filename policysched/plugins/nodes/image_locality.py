@@ -18,7 +18,8 @@ import numpy as np
 from policysched.framework import MAX_NODE_SCORE, Aspect, Cluster, Rows, Scores
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import container_count, pod_images
-from policysched.plugins.helper import FinalScores, ScoresInRange, row_count
+from policysched.plugins.bases import FinalScores, ScoresInRange
+from policysched.plugins.columns import row_count
 from policysched.state.tables.columns import from_floats
 from policysched.state.tables.nodes import NodeTable
 

@@ -46,7 +46,9 @@ from policysched.model.selection.node_selectors import (
 )
 from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import Fault, PluginArguments
-from policysched.plugins.helper import OwnRowOnly, nodes_of, row_count
+from policysched.plugins.bases import OwnRowOnly
+from policysched.plugins.columns import row_count
+from policysched.plugins.hint_parts import nodes_of
 from policysched.plugins.nodes.node_selection import AskedRows, SelectorTest, terms_nbytes
 from policysched.state.tables.columns import quotients
 from policysched.state.tables.nodes import NodeTable

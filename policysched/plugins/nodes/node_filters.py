@@ -37,16 +37,9 @@ from policysched.framework import (
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import any_conflict, host_ports, required_features
 from policysched.model.selection.node_selectors import UNSCHEDULABLE_TAINT, TolerationMatcher
-from policysched.plugins.helper import (
-    AnswersByCode,
-    OneReasonFilter,
-    RowTest,
-    ScoresInRange,
-    leaves_a_place,
-    nodes_of,
-    pods_of,
-    updates_itself,
-)
+from policysched.plugins.bases import OneReasonFilter, RowTest, ScoresInRange
+from policysched.plugins.columns import AnswersByCode
+from policysched.plugins.hint_parts import leaves_a_place, nodes_of, pods_of, updates_itself
 from policysched.state.tables.amounts import WantedPorts
 
 BYTES_PER_TOLERATION = 256

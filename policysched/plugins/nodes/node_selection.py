@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from policysched.framework import Mask, Rows
 from policysched.model.selection.node_selectors import NAME_FIELD, FieldRequirement, NodeSelectorMatcher, NodeTerm
 from policysched.model.selection.selectors import LabelRequirement, Operator, int64
-from policysched.plugins.helper import row_count
+from policysched.plugins.columns import row_count
 from policysched.state.tables.interner import MISSING
 from policysched.state.tables.nodes import NodeTable
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from policysched.framework import ChangedRow, ChangedRows, Codes, Mask, RowNumbers, Rows, unresolvable, unschedulable
 from policysched.model.objects import Pod
-from policysched.plugins.helper import row_count
+from policysched.plugins.columns import row_count
 from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread.rows import CountedRows
 from policysched.state.domain_sums import CounterSums

@@ -14,7 +14,7 @@ from typing import Final
 from policysched.framework import Action, Change, Cluster, Hint, HintIndex, Resource
 from policysched.model.objects import Node, Pod
 from policysched.model.selection.selectors import EVERYTHING, SelectorError
-from policysched.plugins.helper import index_keys_of_change, nodes_of, pods_of
+from policysched.plugins.hint_parts import index_keys_of_change, nodes_of, pods_of
 from policysched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     Constraint,

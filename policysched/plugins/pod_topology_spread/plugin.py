@@ -33,7 +33,7 @@ from policysched.framework import (
 from policysched.model.objects import Pod, TopologySpreadConstraint
 from policysched.model.selection.name_validation import is_qualified_name
 from policysched.plugins.arguments import Fault, PluginArguments
-from policysched.plugins.helper import SharedByCluster, row_count
+from policysched.plugins.columns import SharedByCluster, row_count
 from policysched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     HOSTNAME,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from policysched.framework import Aspect, Cluster, Mask, Rows
 from policysched.model.objects import Pod, Taint, Toleration
 from policysched.model.selection.node_selectors import NodeSelectorMatcher, TolerationMatcher, required_nodes
-from policysched.plugins.helper import AnswersByCode
+from policysched.plugins.columns import AnswersByCode
 from policysched.plugins.nodes.node_selection import SelectorTest, labels_test
 from policysched.plugins.pod_topology_spread.constraints import Constraint
 from policysched.state.tables.columns import part_of

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, Cluster, Mask, Scores
-from policysched.plugins.helper import PresentNumbers, levelled
+from policysched.plugins.columns import PresentNumbers, levelled
 from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread.rows import CountedRows, Labelled
 from policysched.state.domain_sums import CounterSums

@@ -35,7 +35,9 @@ from policysched.framework import (
 )
 from policysched.model.csi_translation import TranslationError, inline_migration_of, translate_inline
 from policysched.model.objects import CSINode, Pod, VolumeAttachment
-from policysched.plugins.helper import HintTable, OwnRowOnly, codes_where, leaves_a_place, pods_of, row_count
+from policysched.plugins.bases import HintTable, OwnRowOnly
+from policysched.plugins.columns import codes_where, row_count
+from policysched.plugins.hint_parts import leaves_a_place, pods_of
 from policysched.plugins.volumes.claims import uses_claim, uses_volumes
 from policysched.state.volumes.csi_names import CountingError, CSIVolumeName, csi_volumes
 

@@ -46,7 +46,8 @@ from policysched.model.objects import (
 from policysched.model.objects.storage import MIGRATED_PLUGINS, NO_PROVISIONER, SELECTED_NODE, class_of
 from policysched.model.quantity import value
 from policysched.plugins.arguments import Fault, Int64, PluginArguments
-from policysched.plugins.helper import FinalScores, HintTable, OwnRowOnly, codes_where
+from policysched.plugins.bases import FinalScores, HintTable, OwnRowOnly
+from policysched.plugins.columns import codes_where
 from policysched.plugins.volumes.claims import Claims, claims_of, uses_claim, uses_volumes
 from policysched.plugins.volumes.matching import Match, Matcher, smallest_first
 from policysched.plugins.volumes.reservation import VolumeReservation

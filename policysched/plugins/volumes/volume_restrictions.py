@@ -31,7 +31,9 @@ from policysched.framework import (
 )
 from policysched.model.objects import Pod, Volume
 from policysched.model.objects.storage import READ_WRITE_ONCE_POD
-from policysched.plugins.helper import HintTable, OwnRowOnly, pods_of, row_count
+from policysched.plugins.bases import HintTable, OwnRowOnly
+from policysched.plugins.columns import row_count
+from policysched.plugins.hint_parts import pods_of
 from policysched.plugins.volumes.claims import claim_missing, stated_claims, states_claim, stored_claim, uses_volumes
 
 DISK_REASON: Final = "node(s) had no available disk"

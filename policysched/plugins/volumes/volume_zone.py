@@ -30,7 +30,8 @@ from policysched.framework import (
 from policysched.model.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 from policysched.model.objects.storage import WAIT_FOR_FIRST_CONSUMER, class_of
-from policysched.plugins.helper import OneReasonFilter, RowTest, row_count
+from policysched.plugins.bases import OneReasonFilter, RowTest
+from policysched.plugins.columns import row_count
 from policysched.plugins.volumes.claims import (
     claim_missing,
     class_missing,

@@ -28,7 +28,7 @@ def record(
     out; 2 the cluster, a file or a flag cannot be used.
     """
     from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415 - not needed for --help
-    from policysched.app.replay.snapshot import snapshot  # noqa: PLC0415
+    from policysched.app.snapshot import snapshot  # noqa: PLC0415
     from policysched.cli.event_loop import uncollected, wait_for  # noqa: PLC0415
 
     with uncollected(), working("reading the cluster"):

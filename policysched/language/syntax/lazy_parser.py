@@ -1,4 +1,4 @@
-"""`parse`: from text to syntax tree; the parser and its library are imported with the first text.
+"""`parse`: from text to syntax tree, by a parser that is imported with the first text, and its library with it.
 
 They take as long to import as a tenth of the engine does, and a scheduler without policies never needs them.
 """

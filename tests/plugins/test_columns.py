@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.plugins.helper import PresentNumbers, levelled
+from policysched.plugins.columns import PresentNumbers, levelled
 from policysched.plugins.pod_topology_spread.rows import Labelled
 from tests.build import cluster, node, pod
 
