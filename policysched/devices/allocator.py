@@ -26,7 +26,7 @@ from policysched.model.objects import AllocationResult, DeviceClass, ResourceCla
 
 STEPS: Final = 30_000
 """How many steps one question may take: about as many microseconds."""
-MOST_BYTES: Final = 128 << 20
+MOST_BYTES: Final = 64 << 20
 """How much memory the answers about claims that are kept may take together, beside those about the last ones."""
 MOST_KEPT: Final = 256
 """About claims of how many specs answers are kept."""
@@ -168,12 +168,15 @@ class Allocator:
         """Say for each request of the claims what stands against the devices of a node, for people.
 
         Raises:
-            AllocationTimeoutError: the selectors of the claims are longer than can be compiled at once.
+            AllocationTimeoutError: the selectors of the claims take longer than they may at once.
             KeyError: no node is at the row.
         """
         prepared = self._prepared()
         prepared.catch_up()
-        return prepared.refusals(self._tables.node(row)[1])
+        try:
+            return prepared.refusals(self._tables.node(row)[1], self._steps)
+        except OutOfStepsError:
+            raise AllocationTimeoutError(TIMED_OUT) from None
 
     def error_of(self, row: int, outcome: Outcome) -> AllocationError | None:
         """Return the error that an outcome stands for on a row."""

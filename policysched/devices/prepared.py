@@ -7,9 +7,9 @@ counting.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Final
 
@@ -50,6 +50,12 @@ _BYTES_OF_PLANS: Final = 8
 """What requests and constraints take for each byte of their JSON."""
 _STEPS_A_GROUP: Final = 16
 """How many steps each group of nodes has besides those of the whole question."""
+_STEPS_OF_GROUPS: Final = 4096
+"""How many steps all groups of nodes have at most besides those of the whole question."""
+_POOLS_A_STEP: Final = 4
+"""For how many pools that a group sees it is one step to look whether the answer is known."""
+_STEPS_A_SEARCH: Final = 32
+"""What it takes to begin with a search, besides a step for each requirement of each pool and for each 16 devices."""
 
 
 class PreparedClaims:
@@ -69,6 +75,12 @@ class PreparedClaims:
         self._kinds = Kinds(tables.columns, self.plans.names_read())
         self._known: list[dict[int, Suitability]] = [{} for _ in self.plans.requirements]
         self._wanted = self._wanted_by_requirement()
+        self._is_asked: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        """Of each kind whether it is known if it fits."""
+        self._is_odd: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        """Of each kind that is known whether its devices take a search."""
+        self._fits: NDArray[np.bool_] = np.zeros((len(self._wanted), 0), np.bool_)
+        """Of each wanted requirement and kind that is known whether it fits."""
         self._shapes: dict[bytes, ViewShape] = {}
         self._by_view: dict[PoolView, bytes] = {}
         self._outcomes: dict[Hashable, Outcome] = {}
@@ -117,13 +129,14 @@ class PreparedClaims:
         if not self._waiting:
             self.answered_at = self._caught_up
             return
-        left = Steps(steps + _STEPS_A_GROUP * len(self._waiting))
+        left = Steps(steps + min(_STEPS_A_GROUP * len(self._waiting), _STEPS_OF_GROUPS))
         try:
             if len(self._waiting) > _MANY and self._sees_groups_alone:
                 self._answer_single_nodes(left)
             if len(self._waiting) > _MANY and self._sees_groups_alone:
                 self._answer_many(self._tables.batch(), left)
             for group in list(self._waiting):
+                left.take(1 + len(group.pools) // _POOLS_A_STEP)
                 outcome = self._answer(group, left)
                 del self._waiting[group]
                 self._note(group, outcome)
@@ -159,12 +172,23 @@ class PreparedClaims:
         except OutOfStepsError:
             return _OUT_OF_STEPS
 
-    def refusals(self, group: NodeGroup) -> list[Refusals]:
-        """Say for each request and alternative what stands against the devices of a group's nodes."""
+    def refusals(self, group: NodeGroup, steps: int) -> list[Refusals]:
+        """Say for each request and alternative what stands against the devices of a group's nodes.
+
+        Only of the first ones where there are more than the steps allow.
+
+        Raises:
+            OutOfStepsError: not even the selectors could all be asked; some more are known now.
+        """
         pools, plans = self.pools(group), self.plans
-        space = SearchSpace(pools, self._shapes_of(pools, Steps(sys.maxsize)), len(plans.requirements))
-        asks = [ask for claim in plans.claims for ask in claim.asks() if ask.failure is None]
-        return [refusals_of(ask, plans.requirements[ask.requirement], space) for ask in asks]
+        left = Steps(steps)
+        space = SearchSpace(pools, self._shapes_of(pools, left), len(plans.requirements))
+        asks = (ask for claim in plans.claims for ask in claim.asks() if ask.failure is None)
+        told: list[Refusals] = []
+        with suppress(OutOfStepsError):
+            for ask in asks:
+                told.append(refusals_of(ask, plans.requirements[ask.requirement], space, left))  # noqa: PERF401
+        return told
 
     def _wanted_by_requirement(self) -> list[tuple[int, int]]:
         """Return how many devices are wanted by each requirement, for claims that are answered by counting."""
@@ -260,26 +284,43 @@ class PreparedClaims:
             return
         kinds = self._kinds.of(batch.devices, steps)
         codes = self._count_many(batch, kinds, steps)
+        is_done = np.fromiter((one in self._waiting for one in batch.groups), np.bool_, len(batch.groups))
+        unanswered = np.flatnonzero(is_done & (codes == _UNANSWERED)).tolist()
+        is_done[unanswered] = False
         details: dict[int, Outcome] = {}
-        unanswered = np.flatnonzero(codes == _UNANSWERED).tolist()
         states = self._states_of(batch, kinds) if unanswered else []
         seen, bounds = batch.seen.tolist(), batch.seen_bounds.tolist()
-        for place in unanswered:
-            key = tuple([states[view] for view in seen[bounds[place] : bounds[place + 1]]])
-            outcome = self._outcomes.get(key)
-            if outcome is None:
-                outcome = self._search_once(key, batch.groups[place].pools, steps)
-            codes[place] = outcome.answer
-            if outcome.has_details:
-                details.update(dict.fromkeys(batch.groups[place].rows, outcome))
+        try:
+            for place in unanswered:
+                steps.take(1 + (bounds[place + 1] - bounds[place]) // _POOLS_A_STEP)
+                key = tuple([states[view] for view in seen[bounds[place] : bounds[place + 1]]])
+                outcome = self._outcomes.get(key)
+                if outcome is None:
+                    outcome = self._search_once(key, batch.groups[place].pools, steps)
+                codes[place] = outcome.answer
+                is_done[place] = True
+                if outcome.has_details:
+                    details.update(dict.fromkeys(batch.groups[place].rows, outcome))
+        finally:
+            self._note_many(batch, codes, is_done, details)
+
+    def _note_many(
+        self, batch: GroupBatch, codes: NDArray[np.int8], is_done: NDArray[np.bool_], details: dict[int, Outcome]
+    ) -> None:
+        """Take over the answers of some groups: what else is waiting goes on from there.
+
+        Shapes: codes, is_done (G,).
+        """
         self._mark_invalid(batch, codes)
-        self.codes[batch.nodes] = codes[batch.group_of]
+        of_done = is_done[batch.group_of]
+        rows = batch.nodes[of_done]
+        self.codes[rows] = codes[batch.group_of[of_done]]
         self._renew()
-        for row in batch.nodes.tolist() if self._details else ():
+        for row in rows.tolist() if self._details else ():
             self._details.pop(row, None)
         self._details.update(details)
-        for group in batch.groups:
-            self._waiting.pop(group, None)
+        for place in np.flatnonzero(is_done).tolist():
+            self._waiting.pop(batch.groups[place], None)
 
     def _mark_invalid(self, batch: GroupBatch, codes: NDArray[np.int8]) -> None:
         """Have invalid pools that no node can use count where nothing was found."""
@@ -318,22 +359,32 @@ class PreparedClaims:
         return codes
 
     def _suitable_kinds(self, kinds: Codes, steps: Steps) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Ask about all kinds among some devices.
+        """Ask about all kinds among some devices that were not asked about.
 
         Returns:
             For each wanted requirement which kinds fit; which kinds take a search. Shapes: (W, K), (K,).
         """
         known = self._kinds.kinds
-        fit = np.zeros((len(self._wanted), len(known)), np.bool_)
-        is_odd = np.zeros(len(known), np.bool_)
-        is_there = np.zeros(len(known), np.bool_)
+        if len(known) > len(self._is_asked):
+            more = max(len(known), 2 * len(self._is_asked)) - len(self._is_asked)
+            self._is_asked, self._is_odd = (np.pad(one, (0, more)) for one in (self._is_asked, self._is_odd))
+            self._fits = np.pad(self._fits, ((0, 0), (0, more)))
+        is_there = np.zeros(len(self._is_asked), np.bool_)
         is_there[kinds] = True
-        for number in np.flatnonzero(is_there).tolist():
-            shape = self._shape_of([known[number]], steps)
-            is_odd[number] = not shape.is_plain or (len(self._wanted) > 1 and not shape.is_disjoint)
-            for place, (requirement, _) in enumerate(self._wanted):
-                fit[place, number] = bool(shape.fit[requirement])
-        return fit, is_odd
+        for number in np.flatnonzero(is_there & ~self._is_asked).tolist():
+            self._ask_about(known[number], steps)
+        return self._fits, self._is_odd
+
+    def _ask_about(self, kind: DeviceKind, steps: Steps) -> None:
+        """Note which wanted requirements a kind of device fits, and whether more than its number counts."""
+        suitabilities(self.plans.requirements, [kind], self._known, steps)
+        each = [remembered[kind.number] for remembered in self._known]
+        fits = [one.is_able and one.is_tolerated for one in each]
+        takes_part = bool(kind.traits.counter_sets) or kind.traits.shareable or any(one.failure for one in each)
+        self._is_odd[kind.number] = takes_part or (len(self._wanted) > 1 and sum(fits) > 1)
+        for place, (requirement, _) in enumerate(self._wanted):
+            self._fits[place, kind.number] = fits[requirement]
+        self._is_asked[kind.number] = True
 
     # Answers
 
@@ -382,7 +433,9 @@ class PreparedClaims:
         if begun is not None and begun[0] == key:
             search = begun[1]
         else:
-            space = SearchSpace(pools, self._shapes_of(pools, steps), len(self.plans.requirements))
+            shapes, requirements = self._shapes_of(pools, steps), len(self.plans.requirements)
+            steps.take(_STEPS_A_SEARCH + requirements * len(pools) + sum(len(one.view.rows) for one in pools) // 16)
+            space = SearchSpace(pools, shapes, requirements)
             search = DeviceSearch(self.plans, space, self._known)
         try:
             outcome = search.run(steps)
@@ -428,7 +481,8 @@ class PreparedClaims:
         return shape
 
     def _shape_of(self, kinds: Sequence[DeviceKind], steps: Steps) -> ViewShape:
-        return ViewShape(kinds, suitabilities(self.plans.requirements, kinds, self._known, steps))
+        suitabilities(self.plans.requirements, dict.fromkeys(kinds), self._known, steps)
+        return ViewShape(kinds, self._known)
 
 
 def _sums(is_counted: NDArray[np.bool_], batch: GroupBatch) -> NDArray[np.int64]:

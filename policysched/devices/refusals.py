@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from policysched.devices.inventory.amounts import Number
 from policysched.devices.inventory.pools import CounterName, PoolView
 from policysched.devices.requests.plans import DeviceAsk
-from policysched.devices.requests.requirements import DeviceKind, DeviceRequirement
+from policysched.devices.requests.requirements import DeviceKind, DeviceRequirement, Suitability
 from policysched.devices.search_space import SearchSpace
+from policysched.devices.steps import Steps
+
+_STEPS_A_DEVICE: Final = 2
 
 
 class Refusals(NamedTuple):
@@ -29,8 +32,13 @@ class Refusals(NamedTuple):
     """How many devices are out for each reason."""
 
 
-def refusals_of(ask: DeviceAsk, requirement: DeviceRequirement, space: SearchSpace) -> Refusals:
-    """Look at every device of a node for one request."""
+def refusals_of(ask: DeviceAsk, requirement: DeviceRequirement, space: SearchSpace, steps: Steps) -> Refusals:
+    """Look at every device of a node for one request.
+
+    Raises:
+        OutOfStepsError: it takes more steps.
+    """
+    looks = _Looks(ask, requirement, space, steps)
     reasons: Counter[str] = Counter()
     for _, view in space.pools:
         if not view.is_usable:
@@ -38,29 +46,62 @@ def refusals_of(ask: DeviceAsk, requirement: DeviceRequirement, space: SearchSpa
             reasons[f"pool {view.pool} is {state}"] += 1
     fitting = 0
     for device in range(len(space.kinds)):
-        reason = _reason(ask, requirement, space, device)
+        reason = looks.reason(device)
         reasons.update([reason] if reason else [])
         fitting += not reason
     return Refusals(ask.claim, ask.full_name, ask.count, fitting, reasons)
 
 
-def _reason(ask: DeviceAsk, requirement: DeviceRequirement, space: SearchSpace, device: int) -> str:
-    """Say what keeps a device from serving a request by itself; empty for one that would."""
-    kind = space.kinds[device]
-    if space.used >> device & 1 and not ask.is_admin:
-        return "in use"
-    if reason := requirement.refusal(kind):
-        return reason
-    if not (space.able[ask.requirement] | space.failing[ask.requirement]) >> device & 1:
-        return "not for this node"
-    suitability, _ = requirement.suitability(kind, sys.maxsize)
-    assert suitability is not None  # noqa: S101 - it takes less than that
-    takes = suitability.consumption
-    if kind.traits.shareable and takes is not None and not takes.fits(space.consumed.get(device)):
-        return "its capacity is consumed"
-    if kind.traits.counter_sets and _lacks_counters(space.view_of(device), kind):
-        return "its counters are taken"
-    return "" if suitability.is_tolerated else "its taints are not tolerated"
+class _Looks:
+    """Looks at the devices of a node one by one; what holds of a kind of device is found out once."""
+
+    def __init__(self, ask: DeviceAsk, requirement: DeviceRequirement, space: SearchSpace, steps: Steps) -> None:
+        self._ask, self._requirement, self._space, self._steps = ask, requirement, space, steps
+        self._refused: dict[int, str] = {}
+        self._suited: dict[int, Suitability] = {}
+
+    def reason(self, device: int) -> str:
+        """Say what keeps a device from serving a request by itself; empty for one that would."""
+        ask, space = self._ask, self._space
+        self._steps.take(_STEPS_A_DEVICE)
+        kind = space.kinds[device]
+        if space.used >> device & 1 and not ask.is_admin:
+            return "in use"
+        if reason := self._refusal(kind):
+            return reason
+        if not (space.able[ask.requirement] | space.failing[ask.requirement]) >> device & 1:
+            return "not for this node"
+        suitability = self._suitability(kind)
+        takes = suitability.consumption
+        if kind.traits.shareable and takes is not None and not takes.fits(space.consumed.get(device)):
+            return "its capacity is consumed"
+        if kind.traits.counter_sets and self._lacks_counters(device):
+            return "its counters are taken"
+        return "" if suitability.is_tolerated else "its taints are not tolerated"
+
+    def _refusal(self, kind: DeviceKind) -> str:
+        known = self._refused.get(kind.number)
+        if known is None:
+            known, effort = self._requirement.refusal(kind)
+            self._refused[kind.number] = known
+            self._steps.take(effort)
+            kind.forget_variables()
+        return known
+
+    def _suitability(self, kind: DeviceKind) -> Suitability:
+        known = self._suited.get(kind.number)
+        if known is None:
+            found, effort = self._requirement.suitability(kind, sys.maxsize)
+            assert found is not None  # noqa: S101 - it takes less than that
+            known = self._suited[kind.number] = found
+            self._steps.take(effort)
+            kind.forget_variables()
+        return known
+
+    def _lacks_counters(self, device: int) -> bool:
+        view, kind = self._space.view_of(device), self._space.kinds[device]
+        self._steps.take(len(view.available) + len(kind.traits.counters))
+        return _lacks_counters(view, kind)
 
 
 def _lacks_counters(view: PoolView, kind: DeviceKind) -> bool:

@@ -6,9 +6,9 @@ The lowest bit stands for the first device. Pools that are incomplete or invalid
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policysched.devices.inventory.amounts import Number
 from policysched.devices.inventory.pools import PoolView, SeenPool
@@ -32,14 +32,17 @@ class ViewShape:
 
     __slots__ = ("_equal", "_places", "able", "failing", "fit", "is_disjoint", "is_plain", "kinds")
 
-    def __init__(self, kinds: Sequence[DeviceKind], answers: Sequence[Sequence[Suitability]]) -> None:
+    def __init__(self, kinds: Sequence[DeviceKind], known: Sequence[Mapping[int, Suitability]]) -> None:
         self.kinds = kinds
-        self.able = [_bits(one.is_able for one in each) for each in answers]
-        self.fit = [_bits(one.is_able and one.is_tolerated for one in each) for each in answers]
-        self.failing = [_bits(one.failure is not None for one in each) for each in answers]
-        uses = any(one.traits.counter_sets or one.traits.shareable for one in kinds)
+        places: dict[int, int] = {}
+        of = np.fromiter((places.setdefault(one.number, len(places)) for one in kinds), np.int64, len(kinds))
+        answers = [[remembered[number] for number in places] for remembered in known]
+        self.able = [_bits((one.is_able for one in each), of) for each in answers]
+        self.fit = [_bits((one.is_able and one.is_tolerated for one in each), of) for each in answers]
+        self.failing = [_bits((one.failure is not None for one in each), of) for each in answers]
+        uses = any(one.traits.counter_sets or one.traits.shareable for one in dict.fromkeys(kinds))
         self.is_plain = not uses and not any(self.failing)
-        self.is_disjoint = not any(first & second for first, second in combinations(self.fit, 2))
+        self.is_disjoint = _are_disjoint(self.fit)
         self._equal: dict[int, int] = {}
         self._places: dict[int, list[int]] | None = None
 
@@ -130,10 +133,10 @@ class SearchSpace:
 
 def suitabilities(
     requirements: Sequence[DeviceRequirement],
-    kinds: Sequence[DeviceKind],
+    kinds: Iterable[DeviceKind],
     known: Sequence[dict[int, Suitability]],
     steps: Steps,
-) -> list[list[Suitability]]:
+) -> None:
     """Ask each requirement about each kind, unless that is known.
 
     Raises:
@@ -147,9 +150,24 @@ def suitabilities(
                     remembered[kind.number] = found
                 steps.take(effort)
         kind.forget_variables()
-    return [[remembered[kind.number] for kind in kinds] for remembered in known]
 
 
-def _bits(places: Iterable[bool]) -> int:
-    """Return the set of the places where it is so, in time in proportion to all places."""
-    return int.from_bytes(np.packbits(np.fromiter(places, np.bool_), bitorder="little").tobytes(), "little")
+def _are_disjoint(sets: Iterable[int]) -> bool:
+    """Return whether nothing is in two sets."""
+    seen = 0
+    for one in sets:
+        if seen & one:
+            return False
+        seen |= one
+    return True
+
+
+def _bits(is_so: Iterable[bool], of: NDArray[np.int64] | None = None) -> int:
+    """Return the set of the places where it is so, in time in proportion to all places.
+
+    Args:
+        is_so: whether it is so, for each place, or each of what places are of.
+        of: of what each place is, None where there is one for each place.
+    """
+    bits = np.fromiter(is_so, np.bool_)
+    return int.from_bytes(np.packbits(bits if of is None else bits[of], bitorder="little").tobytes(), "little")

@@ -14,8 +14,9 @@ from policysched.devices.prepared import PreparedClaims
 from policysched.devices.requests import requirements
 from policysched.devices.requests.constraints import EqualAttribute, NamedRequest
 from policysched.devices.requests.failures import AllocationFailure
-from policysched.devices.search import AllocationAnswer
+from policysched.devices.search import AllocationAnswer, DeviceSearch, Outcome
 from policysched.devices.search_space import ViewShape
+from policysched.devices.steps import Steps
 from policysched.model.objects import ResourceClaim
 from tests.devices.build import DRIVER, allocate, claim, device, devices, names, request, slice_of, tables
 
@@ -81,6 +82,90 @@ def test_kinds_of_devices_are_told_apart_a_part_at_a_time(monkeypatch: pytest.Mo
         said.append(set(codes.tolist()))
     assert said[0] == {AllocationAnswer.TIMEOUT}
     assert said[-1] == {AllocationAnswer.YES}
+
+
+def test_each_kind_of_device_is_asked_about_once_however_many_attempts_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+    ask_about = PreparedClaims._ask_about
+
+    def counted(self: PreparedClaims, kind: requirements.DeviceKind, steps: Steps) -> None:
+        asked.append(kind.number)
+        ask_about(self, kind, steps)
+
+    monkeypatch.setattr(PreparedClaims, "_ask_about", counted)
+    monkeypatch.setattr("policysched.devices.prepared._STEPS_A_GROUP", 0)
+    made, wanting, attempts = told_apart(), asking(f'{SERIAL} != "x"'), 1
+    while AllocationAnswer.TIMEOUT in Allocator(made, [wanting], steps=500).answers().codes[: len(NODES)].tolist():
+        attempts += 1
+    assert attempts > 5
+    assert len(asked) <= 4 * len(NODES) + attempts
+
+
+def test_groups_of_nodes_that_have_answers_are_not_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = 0
+    run = DeviceSearch.run
+
+    def counted(self: DeviceSearch, steps: Steps) -> Outcome:
+        nonlocal searched
+        searched += 1
+        return run(self, steps)
+
+    monkeypatch.setattr(DeviceSearch, "run", counted)
+    monkeypatch.setattr("policysched.devices.prepared._STEPS_A_GROUP", 0)
+    made = told_apart()
+    wanting = claim(request(), request(name="s"), constraints=[{"distinctAttribute": f"{DRIVER}/serial"}])
+    open_before, attempts = len(NODES), 0
+    while open_before:
+        codes = Allocator(made, [wanting], steps=700).answers().codes[: len(NODES)].tolist()
+        open_now, attempts = codes.count(AllocationAnswer.TIMEOUT), attempts + 1
+        assert open_now <= open_before
+        assert attempts < 60
+        open_before = open_now
+    assert attempts > 2
+    assert searched <= len(NODES) + attempts
+
+
+def test_what_stands_against_devices_is_told_as_far_as_steps_allow() -> None:
+    made = tables(slice_of("n0", devices(100)))
+    wanting = claim(*(request(1, f'device.driver != "{place}"', name=f"r{place}") for place in range(20)))
+    Allocator(made, [wanting]).answers()
+    told = Allocator(made, [wanting], steps=1_000).refusals(0)
+    assert 1 < len(told) < 20
+    assert [one.fitting for one in told] == [100] * len(told)
+    assert len(Allocator(made, [wanting]).refusals(0)) == 20
+
+
+def test_selectors_that_take_long_are_asked_once_a_kind_for_what_stands_against_devices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = tables(slice_of("n0", devices(100)))
+    wanting = asking("lists.range(90).all(x, lists.range(90).all(y, x + y >= 0))")
+    Allocator(made, [wanting]).answers()
+    asked = 0
+    matches = requirements._Selector.matches
+
+    def counted(one: requirements._Selector, kind: requirements.DeviceKind) -> bool | AllocationFailure:
+        nonlocal asked
+        asked += 1
+        return matches(one, kind)
+
+    monkeypatch.setattr(requirements._Selector, "matches", counted)
+    assert [one.fitting for one in Allocator(made, [wanting]).refusals(0)] == [100]
+    assert asked == 2
+
+
+def test_of_many_capacities_each_takes_steps() -> None:
+    capacity = {f"c{place}": {"value": "100"} for place in range(32)}
+    parts = [
+        device(f"d{one}", allowMultipleAllocations=True, capacity={**capacity, "own": {"value": f"{one}"}})
+        for one in range(50)
+    ]
+    made = tables(slice_of("n0", parts))
+    assert Allocator(made, [claim(request())], steps=2_000).answers().codes[0] == AllocationAnswer.TIMEOUT
+    [one] = kept(made)
+    assert 10 < len(one._known[0]) < 40
 
 
 def _long(place: int) -> str:

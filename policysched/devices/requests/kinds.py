@@ -16,7 +16,11 @@ _FEW = 256
 """Up to how many rows are looked at one by one."""
 _TOGETHER = 8192
 """How many rows are looked at before it is counted what that took."""
-_STEPS_A_KIND = 4
+_FIRST = 1024
+"""With how many rows that begins; where most are of kinds that are known it doubles."""
+_SHARED = 8
+"""How many devices a kind has at least where rows are of kinds that are known."""
+_STEPS_A_KIND = 6
 _SPARE = 4096
 """So many kinds are kept in any case."""
 _WIDEST_TABLE = 1 << 22
@@ -75,11 +79,15 @@ class Kinds:
         found = self._column[rows]
         if len(found) and found.min() < 0:
             unknown = rows[found < 0]
-            for start in range(0, len(unknown), _TOGETHER):
+            start, together = 0, min(_FIRST, _TOGETHER)
+            while start < len(unknown):
                 before = len(self.kinds)
-                self._classify(unknown[start : start + _TOGETHER])
+                self._classify(unknown[start : start + together])
+                start, made = start + together, len(self.kinds) - before
                 if steps is not None:
-                    steps.take(_STEPS_A_KIND * (len(self.kinds) - before))
+                    steps.take(_STEPS_A_KIND * made)
+                if made * _SHARED < together:
+                    together = min(2 * together, _TOGETHER)
             found = self._column[rows]
         return found
 

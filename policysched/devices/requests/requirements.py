@@ -82,10 +82,14 @@ class Suitability(NamedTuple):
 _UNSUITABLE: Final = Suitability(None, False, False, None)
 _STEPS_A_KIND: Final = 16
 """What making the values of a kind of device takes."""
+_STEPS_A_CAPACITY: Final = 2
+"""What working out takes how much of a capacity is consumed."""
 _STEPS_A_CHARACTER: Final = 4
 """What compiling takes for each character of a selector."""
 _STEPS_A_SELECTOR: Final = 40_000
 """What is counted for compiling one selector at most."""
+_STEPS_TO_SPARE: Final = 2_000
+"""How many steps more than there are compiling may take where other things are done after it."""
 _LONGEST_REASON: Final = 4096
 """How much of an error is told: selectors can make names of what they look for. Units: bytes of UTF-8."""
 _WORK_A_STEP: Final = 6
@@ -150,20 +154,30 @@ class DeviceRequirement:
             if not matches:
                 return _UNSUITABLE, effort
         traits = kind.traits
+        effort += _STEPS_A_CAPACITY * len(traits.capacity)
         takes = consumption(self._capacity, traits.capacity)
         is_tolerated = all(any(tolerates(each, taint) for each in self._tolerations) for taint in traits.taints)
         return Suitability(None, takes is not None and takes.fits(), is_tolerated, takes), effort
 
-    def refusal(self, kind: DeviceKind) -> str:
-        """Say which selector keeps a kind of device out, or that it lacks a capacity; empty where neither does."""
+    def refusal(self, kind: DeviceKind) -> tuple[str, int]:
+        """Say which selector keeps a kind of device out, or that it lacks a capacity; empty where neither does.
+
+        Returns:
+            That, and what it took. Units: steps.
+        """
+        from policysched.cel.values.work import LIMIT, WORK  # noqa: PLC0415 - a start needs no selectors
+
+        effort = _STEPS_A_KIND
         for one in self._selectors:
+            WORK.left = LIMIT
             matches = one.matches(kind)
+            effort += 1 + (LIMIT - WORK.left) // _WORK_A_STEP
             if isinstance(matches, AllocationFailure):
-                return f"{matches.text.removeprefix(': ')}{matches.rest}"
+                return f"{matches.text.removeprefix(': ')}{matches.rest}", effort
             if not matches:
-                return f"{one.name} is false"
+                return f"{one.name} is false", effort
         takes = consumption(self._capacity, kind.traits.capacity)
-        return "" if takes is not None and takes.fits() else "its capacity is not what is asked for"
+        return "" if takes is not None and takes.fits() else "its capacity is not what is asked for", effort
 
 
 class _Selector:
@@ -241,7 +255,7 @@ def compile_ahead(texts: Iterable[str], steps: Steps) -> None:
             steps.left -= effort
             has_compiled = True
         _PROGRAMS.compiled(text)
-    if steps.left < 0:
+    if steps.left < -_STEPS_TO_SPARE:
         raise OutOfStepsError
 
 
