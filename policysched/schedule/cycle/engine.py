@@ -47,8 +47,9 @@ BYTES_PER_KEY_BYTE = 6
 
 
 MOST_EARLIER = 4
-"""Of how many earlier sets of policies evaluations are kept, to go on with what they found. Each keeps the results of
-its rules, too; those that differ in weights alone have the same ones, and count as one."""
+"""Of how many earlier profiles evaluations are kept, to go on with what they found. Each keeps the results of its
+policies' rules, too; of profiles that differ in weights alone one stands for all, because evaluations know the weights
+that they were added up with."""
 
 
 class Engine:
@@ -74,19 +75,25 @@ class Engine:
 
         What was found out for a pod class is looked through when a pod of it comes next.
         """
-        before = [one for kept in self._earlier if (one := kept()) is not None]
+        before = [one for earlier in self._earlier if (one := earlier()) is not None]
         used = {id(one.profile) for one in self._evaluations.values()}
-        kept, others = list[Profile](), list[Profile]()
+        kept: list[Profile] = []
+        stand_ins = {id(profile): profile}
         for one in (self.profile, *before):
             if id(one) not in used or one is profile:
                 continue
-            if not any(one.has_plugins_of(other) for other in (profile, *others)):
-                others.append(one)
-            if len(others) <= MOST_EARLIER:
+            same = next((other for other in kept if one.has_plugins_of(other)), None)
+            if same is None and len(kept) < MOST_EARLIER:
                 kept.append(one)
+                same = one
+            if same is not None:
+                stand_ins[id(one)] = same
         self.profile, self._earlier = profile, [ref(one) for one in kept]
-        known = {id(one) for one in (profile, *kept)}
-        return [self._evaluations.pop(key) for key, one in [*self._evaluations.items()] if id(one.profile) not in known]
+        dropped = [key for key, one in self._evaluations.items() if id(one.profile) not in stand_ins]
+        freed = [self._evaluations.pop(key) for key in dropped]
+        for evaluation in self._evaluations.values():
+            evaluation.profile = stand_ins[id(evaluation.profile)]
+        return freed
 
     def forget(self) -> None:
         """Forget what was found out for pod classes."""
