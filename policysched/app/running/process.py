@@ -32,10 +32,10 @@ from policysched.app.running.garbage_collection import (
     taking_lists,
 )
 from policysched.app.running.leadership import Leadership
-from policysched.app.running.live_dry_runs import LiveDryRuns
 from policysched.app.running.metrics.process_metrics import ProcessMetrics
 from policysched.app.running.node_metrics import MetricFeed
 from policysched.app.running.object_handlers import MalformedPods, ObjectHandler, PolicyHandler
+from policysched.app.running.port_dry_runs import LiveDryRuns
 from policysched.app.running.run_options import RunOptions, completed_configuration
 from policysched.app.running.watchdog import Watchdog
 from policysched.app.serving.health import READYZ, Health

@@ -187,7 +187,7 @@ async def _reviewers(
 def _endpoints(
     options: ServingOptions, served: Served, loop: asyncio.AbstractEventLoop, access: DelegatedAccess
 ) -> Endpoints:
-    from policysched.app.serving.dry_run.dry_runs import DryRunEndpoint  # noqa: PLC0415 - see above
+    from policysched.app.serving.dry_run.endpoint import DryRunEndpoint  # noqa: PLC0415 - see above
     from policysched.app.serving.endpoints import Endpoints  # noqa: PLC0415
     from policysched.app.serving.metrics.metric_limits import LimitedMetrics  # noqa: PLC0415
     from policysched.app.serving.metrics.pod_resources import PodResourceSeries  # noqa: PLC0415

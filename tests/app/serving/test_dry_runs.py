@@ -18,9 +18,9 @@ import policysched
 from policysched.app.configuration.profiles import default_profile
 from policysched.app.configuration.reading import load_configuration
 from policysched.app.running.extenders import RunningExtenders, with_extenders
-from policysched.app.running.live_dry_runs import LiveDryRuns
+from policysched.app.running.port_dry_runs import LiveDryRuns
 from policysched.app.serving.answers import RefusedError, refusal
-from policysched.app.serving.dry_run.dry_runs import MOST_REQUESTS, DryRunEndpoint
+from policysched.app.serving.dry_run.endpoint import MOST_REQUESTS, DryRunEndpoint
 from policysched.app.serving.dry_run.interface import AskedPod, LiveDecision
 from policysched.app.serving.dry_run.pod_requests import LARGEST_BODY, Asked, Options, read_pods
 from policysched.app.serving.dry_run.record_answers import encoded, shortened
@@ -242,7 +242,7 @@ async def test_body_that_takes_long_to_read_holds_up_no_other_request(monkeypatc
         assert release.wait(60)
         return read_pods(body, options)
 
-    monkeypatch.setattr("policysched.app.serving.dry_run.dry_runs.read_pods", slow)
+    monkeypatch.setattr("policysched.app.serving.dry_run.endpoint.read_pods", slow)
     live = await Live().told(node("n1"))
     async with served(live) as port:
         asked = asyncio.create_task(post(port, json.dumps(pod()).encode()))
@@ -255,7 +255,7 @@ async def test_body_that_takes_long_to_read_holds_up_no_other_request(monkeypatc
 async def test_request_that_takes_too_long_ends_what_the_scheduler_does_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("policysched.app.serving.dry_run.dry_runs.DECIDED_WITHIN", 0.05)
+    monkeypatch.setattr("policysched.app.serving.dry_run.endpoint.DECIDED_WITHIN", 0.05)
     ended = asyncio.Event()
 
     async def for_ever(_: AskedPod) -> LiveDecision:

@@ -1,4 +1,4 @@
-"""POST /dry-run: the decision record of a pod against the live state, for autoscalers and pipelines.
+"""`DryRunEndpoint`, POST /dry-run: decision records of pods against the live state, for autoscalers and pipelines.
 
 Bodies are read in a thread of their own, one at a time: 1 MiB of YAML takes seconds, and health checks wait for none.
 Answers are written in the thread of the port; the scheduler's loop decides, about one pod at a time. Few requests may
