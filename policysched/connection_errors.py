@@ -1,7 +1,7 @@
 """The HTTP library's exceptions as one line each: what happened, where, and why.
 
 It translates the HTTP library's exceptions, and those of requests that go without it, for those who talk to servers;
-nothing above them ever sees one. A leaf: it imports nothing of ours.
+nothing above them ever sees one. Of ours it imports that library alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import socket
 import ssl
 from urllib.parse import urlsplit
 
-import aiohttp
+from policysched.http_library import aiohttp
 
 UNREACHABLE = "Unreachable"
 TIMEOUT = "Timeout"

@@ -5,8 +5,10 @@ Source: cel-go v0.26 common/error.go, common/errors.go.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from policysched.late_dataclass import dataclass
 
 NOWHERE: Final = -1
 """The offset of a message about the text as a whole."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 import ssl
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from policysched.errors import UsageError
+from policysched.late_dataclass import dataclass
 from policysched.plugins.arguments import Given
 
 _CREDENTIALS: Final = re.compile(r"(?<=://)[^/?#]*@")

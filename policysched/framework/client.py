@@ -10,12 +10,12 @@ Which metrics it follows is told to it whenever the policies in force change.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeAlias
 
 from policysched.errors import PolicyschedError
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import (
     PersistentVolume,
     PersistentVolumeClaim,

@@ -9,7 +9,6 @@ Source: pkg/scheduler/framework/plugins, v1.36 (getPreFilterState, getPreScoreSt
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -31,6 +30,7 @@ from policysched.framework.plugin import (
     per_pod,
 )
 from policysched.framework.status import Code, Status
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import RowNumbers, Rows

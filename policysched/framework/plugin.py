@@ -12,7 +12,6 @@ Shapes: N rows in use; `rows` selects R of them, as a slice for all or as an arr
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework.status import Status
+from policysched.late_dataclass import dataclass
 from policysched.model.kinds import CustomResource, Resource
 from policysched.model.objects import Pod
 from policysched.model.policy import PolicyKey

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +20,7 @@ from policysched.framework.cycle_state import CycleState
 from policysched.framework.extender import Extender
 from policysched.framework.plugin import Codes, Hint, Mask, Plugin
 from policysched.framework.status import Code, Status
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing
 from policysched.state.cluster import Cluster

@@ -6,7 +6,7 @@ Policies come after the configured plugins of a point. A profile is immutable; a
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ from policysched.framework.plugin import (
     shared_key,
 )
 from policysched.framework.post_filter import PostFilterPlugin, VictimGuard
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.tables.journal import ABOUT_PODS

@@ -16,22 +16,22 @@ import os
 import ssl
 import threading
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypedDict
 from weakref import WeakSet
 
-import aiohttp
 import yaml
-from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 from yarl import URL
 
 from policysched.errors import ConnectionProblemError, KubeconfigError
 from policysched.framework import Clock
+from policysched.http_library import NEEDS_CLEANUP_CLOSED, aiohttp
 from policysched.kube.client_library import ConfigException, Configuration, config
 from policysched.kube.exec_plugin import ExecPlugin
 from policysched.kube.short_requests import ShortRequests, is_address
+from policysched.late_dataclass import dataclass
 from policysched.proxies import proxy_for
 
 RENEWAL = 60.0

@@ -10,19 +10,19 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 
-import aiohttp
 import msgspec
 from yarl import URL
 
 from policysched.connection_errors import LOST, TooLargeError, describe, without_frames
 from policysched.errors import ConnectionProblemError
 from policysched.framework import NO_STATUS, ApiError
+from policysched.http_library import aiohttp
 from policysched.kube.connection import Authentication, Connection
 from policysched.kube.rate_limit import UNLIMITED, RateLimit
 from policysched.kube.short_requests import Answer
+from policysched.late_dataclass import dataclass
 
 Body = bytes | Callable[[], bytes] | None
 JSON = "application/json"

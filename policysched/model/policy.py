@@ -12,12 +12,12 @@ Source: docs/language.md#the-object.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NamedTuple, NewType
 
 import msgspec
 from msgspec import Meta
 
+from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError, decode
 from policysched.model.objects.meta import LabelSelector, Metadata, Struct
 

@@ -12,10 +12,10 @@ NewResource), plugins/noderesources fit.go and resource_allocation.go, v1.36 wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from policysched.late_dataclass import dataclass
 from policysched.model import quantity
 from policysched.model.objects import (
     Amount,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
@@ -18,6 +17,7 @@ from msgspec.structs import replace
 from policysched.errors import UsageError
 from policysched.framework import PostFilterResult
 from policysched.framework.extender import Extender
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing
 from policysched.rules.policy_set.policy_set import PolicySet

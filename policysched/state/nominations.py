@@ -9,8 +9,8 @@ Source: pkg/scheduler/backend/queue/nominator.go.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.state.placed.pods import Measured, measure, pod_id

@@ -7,7 +7,7 @@ read: whether a label is on any of them needs no pods, and a cluster's pods may 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +17,7 @@ from policysched.app.checking.schema import is_meant
 from policysched.app.checking.selectors import KINDS, has_selectors, selector_findings
 from policysched.app.files.objects import Document, as_text, expand, read, read_bytes, shown
 from policysched.errors import UsageError
+from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError, decode_node
 from policysched.model.policy import KIND
 

@@ -10,7 +10,6 @@ import errno
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -21,6 +20,7 @@ from policysched.app.checking.schema import policy_definition
 from policysched.app.clock import SystemClock
 from policysched.app.files.objects import Document, load
 from policysched.errors import PolicyschedError, UsageError
+from policysched.late_dataclass import dataclass
 from policysched.model.policy import API_GROUP, PLURAL
 from policysched.sandbox import Sandbox, load_rank, sandbox_nodes
 from policysched.sandbox.objects.errors import StatusError

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from dataclasses import replace as replace_field
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
@@ -35,6 +34,7 @@ from policysched.framework import MetricAnswer, MetricKey, PostFilterResult, Wan
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.diagnostics import Diagnostic
+from policysched.late_dataclass import dataclass
 from policysched.metric_sources.file import answers, as_table, load_table
 from policysched.metric_sources.problems import SourceCounters
 from policysched.model.decode import ObjectError, decode_pod

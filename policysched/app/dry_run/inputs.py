@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from policysched.app.files.saved_clusters import load_cluster
 from policysched.app.files.workload_pods import PodToPlace, controlled, pod_of
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
+from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError
 from policysched.model.policy import KIND, PolicyKey
 from policysched.rules.policy_set.not_applied import not_compiled

@@ -11,7 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -22,6 +22,7 @@ from policysched.app.files import positions
 from policysched.app.files.positions import SourcePosition
 from policysched.app.files.yaml_nodes import LINE_END, LONG_NUMBER, compose_json, read_yaml, repeated_key
 from policysched.errors import UsageError
+from policysched.late_dataclass import dataclass
 
 STDIN: Final = "-"
 SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})

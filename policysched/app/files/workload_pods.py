@@ -14,11 +14,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from policysched.app.files.objects import Document
 from policysched.errors import UsageError
+from policysched.late_dataclass import dataclass
 
 Object = dict[str, Any]
 _VERSIONS: Final = {

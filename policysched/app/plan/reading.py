@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from policysched.app.dry_run.dry_run import SavedPods, unlisted
 from policysched.errors import UsageError
+from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError
 from policysched.model.defaults import priority_classes
 from policysched.model.kinds import FINISHED, NODES, PODS, POLICIES, fill, kind_of

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Final
+
+from policysched.late_dataclass import dataclass
 
 EXAMPLES: Final = 3
 NEW_NODE: Final = "a new node"

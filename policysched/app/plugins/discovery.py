@@ -8,22 +8,24 @@ plugin is taken; one that two distributions have is refused where it is enabled,
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 import logging
 import re
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from policysched.app.configuration.profiles import registry_with
 from policysched.app.plugins.factories import CheckedFactory, shown_error, stated_name
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
+from policysched.late_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP: Final = "policysched.plugins"
 """The group of entry points."""
@@ -47,7 +49,7 @@ class EntryPointFactory:
         UsageError: it does not import, or is no factory; the text names distribution and entry point.
     """
 
-    entry: importlib.metadata.EntryPoint
+    entry: EntryPoint
 
     def __call__(self, args: Any, handle: Any) -> Any:
         """Make the plugin."""
@@ -93,10 +95,12 @@ def find_plugins(flags: Iterable[str] = ()) -> FoundPlugins:
     Raises:
         UsageError: what a flag names does not import, is no factory, or has a name that is taken.
     """
+    from importlib.metadata import entry_points  # noqa: PLC0415 - a scheduler without a configuration asks for none
+
     registry, problems = PluginRegistry(), []
     taken = registry_with()
-    by_name: dict[str, list[importlib.metadata.EntryPoint]] = defaultdict(list)
-    for entry in importlib.metadata.entry_points(group=GROUP):
+    by_name: dict[str, list[EntryPoint]] = defaultdict(list)
+    for entry in entry_points(group=GROUP):
         by_name[entry.name].append(entry)
     for name, entries in sorted(by_name.items()):
         whence = " and ".join(map(described, entries))
@@ -125,7 +129,7 @@ def configurable_plugins(flags: Collection[str] | None, config: object) -> Found
     return FoundPlugins(PluginRegistry(), ())
 
 
-def described(entry: importlib.metadata.EntryPoint) -> str:
+def described(entry: EntryPoint) -> str:
     """Name an entry point and its distribution."""
     distribution = f" of {entry.dist.name} {entry.dist.version}" if entry.dist is not None else ""
     return f"entry point {entry.name}{distribution}"

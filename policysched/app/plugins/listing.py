@@ -6,7 +6,6 @@ Nothing is made for it: of a factory that is no class, and does not say what it 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from msgspec.structs import fields
@@ -20,6 +19,7 @@ from policysched.app.configuration.profiles import points_of, registry_with
 from policysched.app.plugins.discovery import FoundPlugins
 from policysched.app.plugins.factories import CheckedFactory
 from policysched.errors import UsageError
+from policysched.late_dataclass import dataclass
 from policysched.plugins.registry import DEFAULT_ORIGIN
 from policysched.visible import visible
 

@@ -10,13 +10,13 @@ import keyword
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 from typing import Final
 
 from policysched.app.configuration.profiles import registry_with
 from policysched.errors import UsageError
+from policysched.late_dataclass import dataclass
 
 DEFAULT_POINTS: Final = ("filter", "score")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_.][A-Za-z0-9]+)*")

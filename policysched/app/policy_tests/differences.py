@@ -7,7 +7,6 @@ would hold for ever.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from policysched.app.policy_tests.file_format import (
 )
 from policysched.errors import UsageError
 from policysched.language.messages.suggestions import did_you_mean
+from policysched.late_dataclass import dataclass
 
 Record = Mapping[str, Any]
 CLOSE: Final = 0.005

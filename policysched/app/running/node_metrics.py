@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +20,7 @@ from policysched.framework import Clock, MetricAnswer, MetricKey, MetricSource, 
 from policysched.language.checking.compile import Want, compile_expression
 from policysched.language.functions.signatures import Environment
 from policysched.language.ir.types import DURATION
+from policysched.late_dataclass import dataclass
 from policysched.metric_sources import INTERVAL
 from policysched.metric_sources.file import FileSource, NoSource
 from policysched.metric_sources.problems import SourceCounters, one_line

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -22,6 +21,7 @@ from policysched.app.why.pod_parts import PodPart, parts
 from policysched.app.why.results import RepairKind
 from policysched.app.why.rule_parts import RulePart, rule_parts
 from policysched.framework import Codes, Mask, RowNumbers
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_requests
 from policysched.model.selection.node_selectors import REPELLING_EFFECTS, TolerationMatcher

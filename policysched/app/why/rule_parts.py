@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from policysched.language.ir.tree import Comparison, Expr, Literal, LiteralKind,
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.language.syntax.formatting import format_tree
 from policysched.language.syntax.parser import parse
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import Metadata, Pod
 from policysched.model.policy import FilterRule, Policy
 from policysched.rules.compile.compiler import compile_policy

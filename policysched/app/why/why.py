@@ -7,7 +7,7 @@ repairs change is put back before the next one is tried.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from policysched.errors import UsageError
 from policysched.framework import PostFilterResult
 from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.suggestions import did_you_mean
+from policysched.late_dataclass import dataclass
 from policysched.model.kinds import FINISHED
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.ranking import sums_by_tier

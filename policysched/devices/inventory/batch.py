@@ -6,7 +6,6 @@ Shapes: V views, D devices, G groups of nodes, N nodes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import accumulate, chain
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from policysched.devices.inventory.columns import Codes
 from policysched.devices.inventory.pools import NodeGroup, PoolView
+from policysched.late_dataclass import dataclass
 
 Places = NDArray[np.int64]
 

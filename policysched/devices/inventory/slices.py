@@ -7,11 +7,11 @@ GatherPools).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from policysched.devices.inventory.allocated import PoolId
 from policysched.devices.inventory.amounts import Number, number_of
 from policysched.devices.inventory.columns import DeviceColumns, DeviceTraits
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import NodeSelector, ResourceSlice, SliceDevice
 from policysched.model.selection.node_selectors import NodeSelectorMatcher, lenient_node_selector
 

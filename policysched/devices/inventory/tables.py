@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from policysched.devices.inventory.allocated import AllocatedState, PoolId
@@ -12,6 +11,7 @@ from policysched.devices.inventory.columns import NOBODY, DeviceColumns
 from policysched.devices.inventory.pools import NodeGroup, Pool, PoolView, SeenPool
 from policysched.devices.inventory.slices import KeptSlice, keep
 from policysched.devices.inventory.unusable_pools import UnusablePools
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import DeviceClass, ResourceSlice
 
 _MOST_REMEMBERED: Final = 50_000

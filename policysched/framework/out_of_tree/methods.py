@@ -19,7 +19,6 @@ Source: k8s.io/kube-scheduler/framework/interface.go, v0.36.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -31,6 +30,7 @@ from policysched.framework.out_of_tree.node_info import NodeArrays, NodeInfo
 from policysched.framework.plugin import Hint, Mask
 from policysched.framework.post_filter import PostFilterResult
 from policysched.framework.status import Code, Status
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from policysched.framework import ApiError, Clock
 from policysched.klog import V4
 from policysched.kube.election.lease import MOST, LeaseRecord, Lock, micro_time
 from policysched.kube.transport import Pacing
+from policysched.late_dataclass import dataclass
 
 log = logging.getLogger(__name__)
 JITTER: Final = 1.2

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Protocol
 
@@ -19,6 +18,7 @@ import msgspec
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.transport import UNREADABLE, Transport
+from policysched.late_dataclass import dataclass
 
 LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 _EVENTS: Final = "/apis/events.k8s.io/v1/namespaces/{}/events"

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -21,6 +21,7 @@ from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Clock
 from policysched.kube.election.lease import LEASES, micro_time
 from policysched.kube.transport import UNREADABLE, Pacing, Transport
+from policysched.late_dataclass import dataclass
 
 log = logging.getLogger(__name__)
 PLACES: Final = 16

@@ -13,7 +13,6 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeAlias, cast
 
@@ -46,6 +45,7 @@ from policysched.language.ir.graph import (
     per_graph,
 )
 from policysched.language.ir.types import RESOURCE_NAMES, Kind, Shape
+from policysched.late_dataclass import dataclass
 
 Bools: TypeAlias = Mask | bool
 Condition: TypeAlias = tuple[Bools, Bools]

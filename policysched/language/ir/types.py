@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Final, TypeAlias
+
+from policysched.late_dataclass import dataclass
 
 
 class Kind(enum.Enum):

@@ -6,13 +6,13 @@ Source: plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolat
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Mask
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod, PodDisruptionBudget
 from policysched.model.selection.selectors import (
     LabelMatcher,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -34,6 +34,7 @@ from policysched.framework import (
     unresolvable,
     unschedulable,
 )
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.pausing import finished
 from policysched.plugins.default_preemption.budgets import Budgets

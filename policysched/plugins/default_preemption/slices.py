@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from policysched.framework import NO_ROWS, Cluster, Code, FailedDecision, RowNumbers, Status
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.pausing import finished

@@ -10,7 +10,6 @@ Source: plugins/dynamicresources/extendeddynamicresources.go, v1.36.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Mask
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import (
     ClaimMetadata,
     Container,

@@ -8,9 +8,9 @@ all their namespaces, and only those whose index key a pod has are asked at all.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import PeerSelector
 from policysched.model.selection.selectors import LabelMatcher

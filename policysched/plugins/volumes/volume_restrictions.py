@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -29,6 +28,7 @@ from policysched.framework import (
     unresolvable,
     unschedulable,
 )
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod, Volume
 from policysched.model.objects.storage import READ_WRITE_ONCE_POD
 from policysched.plugins.bases import HintTable, OwnRowOnly

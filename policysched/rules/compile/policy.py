@@ -8,7 +8,7 @@ metric becomes an input that carries its query; it is still written as before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -19,6 +19,7 @@ from policysched.language.ir.graph import Input, Op, Program, Typed, make, steps
 from policysched.language.ir.types import BOOL, DURATION, Unit
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.language.messages.suggestions import did_you_mean
+from policysched.late_dataclass import dataclass
 from policysched.model.policy import MetricKey, MetricQuery, PolicyKey, PolicySpec
 from policysched.model.selection.selectors import LabelMatcher
 

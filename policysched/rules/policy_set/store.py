@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from policysched.language.checking.estimates import Cost
 from policysched.language.ir.tree import Span
 from policysched.language.messages.diagnostics import diagnose
+from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError
 from policysched.model.policy import LAST_GOOD, LastGood, Policy, PolicyKey, UnreadablePolicy, decode_last_good
 from policysched.pausing import Pausing, finished

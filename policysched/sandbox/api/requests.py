@@ -9,12 +9,12 @@ it says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import yaml
 
+from policysched.late_dataclass import dataclass
 from policysched.sandbox.objects import Json, decode, encode, protobuf
 from policysched.sandbox.objects.errors import NOT_ALLOWED, StatusError, invalid, success, unreadable_patch, wrong
 from policysched.sandbox.objects.kinds import StrictError, check_kind, outward

@@ -11,9 +11,10 @@ import random
 import uuid
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 
+from policysched.late_dataclass import dataclass
 from policysched.sandbox.objects import Json, encode
 from policysched.sandbox.objects.resources import DEFINITIONS, Registry
 

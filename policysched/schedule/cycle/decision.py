@@ -8,13 +8,14 @@ Source: pkg/scheduler/framework/types.go (FitError.Error), pkg/scheduler/schedul
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from policysched.framework import NO_ROWS, Code, RowNumbers, Status
 from policysched.framework.cycle_state import CycleState
 from policysched.framework.status import filter_error
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.evaluation import NARROWED, Evaluation
 from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT

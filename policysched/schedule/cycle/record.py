@@ -7,12 +7,12 @@ three shapes. Empty keys are left out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from policysched.framework import Cluster, Mask, PostFilterResult, Status
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import DeviceResult, ResourceClaim
 from policysched.pausing import Pausing, finished
 from policysched.plugins.default_preemption.guards import Guarded

@@ -26,12 +26,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import host_ports
 from policysched.model.quantity import wrap
@@ -146,14 +146,15 @@ class AmountTables:
 
     def store(self, row: int, amounts: Mapping[str, int]) -> None:
         """Write what a node has."""
-        had = [self._names[place] for place in self._allocatable.data[:, row].nonzero()[0].tolist()]
-        has = {name: amount for name, amount in amounts.items() if amount and name in self._places}
+        allocatable, places = self._allocatable.data, self._places
+        had = [self._names[place] for place in allocatable[:, row].nonzero()[0].tolist()]
+        has = {name: amount for name, amount in amounts.items() if amount and name in places}
         self._keep_idle(row, {name: amount for name, amount in amounts.items() if amount and name not in has})
-        for name in has:
-            self._offers[self._places[name]] += 1
-        column = self._allocatable.data[:, row]
-        column[:] = 0
-        column[[self._places[name] for name in has]] = list(has.values())
+        if had:
+            allocatable[:, row] = 0
+        for name, amount in has.items():
+            self._offers[places[name]] += 1
+            allocatable[places[name], row] = amount
         self.odd |= not are_ordinary(amounts.values())
         for name in had:
             place = self._places[name]

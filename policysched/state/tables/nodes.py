@@ -13,7 +13,7 @@ Source: pkg/scheduler/backend/cache/cache.go (addNodeImageStates).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappop, heappush
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
+from policysched.late_dataclass import dataclass
 from policysched.model.objects import Node, Taint
 from policysched.model.pod_requirements import declared_features
 from policysched.model.requests import Allocatable, allocatable

@@ -258,6 +258,9 @@ class Attachments:
     def _refreshing(self, row: int) -> Pausing[None]:
         """Count what is stale of a row, pausing after many volumes; others may do so meanwhile."""
         stale = self._stale.get(row)
+        if stale is not None and self._has_nothing(row, stale):
+            self._finish_empty(row)
+            return
         looked_at = 0
         while stale is not None and self._stale.get(row) is stale:
             known = self._by_row.get(row)
@@ -334,6 +337,20 @@ class Attachments:
         self._counts.store(row, known.counts)
         if known.is_empty:
             del self._by_row[row]
+
+    def _has_nothing(self, row: int, stale: StaleRow) -> bool:
+        """Return whether neither pods with volumes nor attachments are or were on a row, as on most new nodes."""
+        if row in self._by_row or stale.pods or stale.uses or stale.attachments or self._storage.pods:
+            return False
+        return not self._storage.attached_to(self._nodes.names[row])
+
+    def _finish_empty(self, row: int) -> None:
+        del self._stale[row]
+        if row in self._renewed:
+            self._renewed.discard(row)
+            self._renew(row)
+        self._errors.pop(row, None)
+        self._counts.store(row, {})
 
     def _renew(self, row: int) -> None:
         node = self._storage.csi_nodes.get(self._nodes.names[row])

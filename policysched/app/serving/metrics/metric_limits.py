@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from policysched.errors import UsageError
+from policysched.late_dataclass import dataclass
 
 UNEXPECTED: Final = "unexpected"
 """What stands in place of a value that is not allowed."""

@@ -13,7 +13,7 @@ import os
 import socket
 import ssl
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -23,6 +23,7 @@ from policysched.app.serving.tls.named_certificates import NamedPair, by_server_
 from policysched.app.serving.tls_limits import NO_LIMITS, TlsLimits
 from policysched.app.serving.users import DEFAULT_PROXY, CertificateUsers, FrontProxy
 from policysched.errors import UsageError
+from policysched.late_dataclass import dataclass
 
 log = logging.getLogger(__name__)
 PAIR: Final = "policysched"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,7 @@ def run(**given: Any) -> int:
         from policysched.app.running.run import run_scheduler, write_configuration  # noqa: PLC0415 - as above
 
         options = replace(_options(flags), set_verbosity=verbosity.use)
+        gc.freeze()  # or the first collection after this would go through all of it
 
     if flags.misc.write_config_to is not None:
         write_configuration(options, flags.misc.write_config_to)
