@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from policysched.devices import AllocationAnswer, AllocationAnswers, Allocator
 from policysched.framework import Cluster, Code, Codes, Mask, RowNumbers, Scores, Status, unresolvable
-from policysched.model.objects import ResourceClaim
+from policysched.model.objects import NodeSelector, ResourceClaim
 from policysched.model.selection.node_selectors import node_selector
 from policysched.plugins.dynamic_resources.extended_resources import ExtendedRequests, ExtendedRows
 from policysched.plugins.dynamic_resources.pod_claims import (
@@ -35,6 +36,7 @@ MOST_FAILURES: Final = 64
 MOST_ALTERNATIVES: Final = 8
 """How many alternatives a request may have: the first scores so much, each further one less by 1."""
 STALE: Final = unresolvable("cannot schedule extended resource claim")
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 UNKNOWN_RESOURCE: Final = unresolvable("cannot fit resource")
 
 
@@ -57,6 +59,8 @@ class ClaimRows:
         self.codes: Codes = np.zeros(self._size, np.int32)
         self.unavailable: list[tuple[ResourceClaim, Mask]] = []
         """The allocated claims that cannot be used on some rows, with these."""
+        self._without: dict[bytes, Mask] = {}
+        """The rows that selectors of allocations do not select, by the selectors."""
         self._scores: Scores | None = None
         self._look()
 
@@ -80,8 +84,11 @@ class ClaimRows:
             self._allocate(self.claims.to_allocate, np.ones(self._size, np.bool_))
         else:
             self._allocate_extended(extended)
-        for _, where in self.unavailable:
-            self._reject(where, NOT_AVAILABLE)
+        if self.unavailable:
+            unavailable = np.zeros(self._size, np.bool_)
+            for where in {id(one): one for _, one in self.unavailable}.values():
+                unavailable |= where
+            self._reject(unavailable, NOT_AVAILABLE)
 
     def _allocate_extended(self, extended: ExtendedRequests) -> None:
         """Ask on each row for what its node does not provide itself, beside the pod's other claims."""
@@ -111,16 +118,30 @@ class ClaimRows:
         allocation = claim.status.allocation
         if allocation is None:
             return
-        everywhere = np.ones(self._size, np.bool_)
-        unusable = ~everywhere
-        if allocation.node_selector is not None:
-            unusable = ~SelectorTest(node_selector(allocation.node_selector), self.cluster.nodes)(slice(0, self._size))
+        unusable: Mask | None = None
         if binding_failure(claim) or (
             not is_ready_to_bind(claim) and has_timed_out(claim, self._timeout, self.cluster.time.seconds)
         ):
-            unusable = everywhere
-        if unusable.any():
+            unusable = np.ones(self._size, np.bool_)
+        elif allocation.node_selector is not None:
+            unusable = self._rows_without(allocation.node_selector)
+        if unusable is not None and unusable.any():
             self.unavailable.append((claim, unusable))
+
+    def _rows_without(self, selector: NodeSelector) -> Mask:
+        """Return the rows that a selector does not select; claims with equal ones get the same array."""
+        key = _ENCODER.encode(selector)
+        found = self._without.get(key)
+        if found is None:
+            name = _only_node(selector)
+            if name is None:
+                found = ~SelectorTest(node_selector(selector), self.cluster.nodes)(slice(0, self._size))
+            else:
+                found = np.ones(self._size, np.bool_)
+                if (row := self.cluster.nodes.row_of.get(name, -1)) >= 0:
+                    found[row] = False
+            self._without[key] = found
+        return found
 
     def _allocate(self, claims: Sequence[ResourceClaim], asked: Mask) -> None:
         """Ask on which of some rows claims can be allocated, and how their alternatives score there."""
@@ -178,6 +199,16 @@ class ClaimRows:
             self._statuses.append(status)
             self._numbers[status] = len(self._statuses)
         return self._numbers[status]
+
+
+def _only_node(selector: NodeSelector) -> str | None:
+    """Return the name of the one node that a selector names, None where it says anything else."""
+    terms = selector.node_selector_terms
+    if len(terms) != 1 or terms[0].match_expressions or len(terms[0].match_fields) != 1:
+        return None
+    [field] = terms[0].match_fields
+    is_name = field.key == "metadata.name" and field.operator == "In" and len(field.values) == 1
+    return field.values[0] if is_name else None
 
 
 def _score_of_allocated(claim: ResourceClaim) -> int:

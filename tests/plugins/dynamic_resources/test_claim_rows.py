@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from policysched.framework import SKIP, Cluster, Code, Status, unresolvable, unschedulable
 from policysched.model.objects import DeviceCondition, NodeSelector, NodeSelectorTerm, Pod, Requirement
+from policysched.plugins.dynamic_resources import claim_rows
 from policysched.plugins.dynamic_resources.plugin import DynamicResources
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle
@@ -66,6 +67,29 @@ def test_devices_of_other_claims_are_not_given_again() -> None:
 def test_a_claim_that_is_allocated_says_where_it_can_be_used() -> None:
     around = two_nodes(allocated(claim(), "n2", "d1"))
     assert asked(claiming("c"), around) == {"n1": ELSEWHERE}
+
+
+def test_of_many_allocated_claims_each_selector_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tests: list[Any] = []
+    make = claim_rows.SelectorTest
+
+    def counted(*arguments: Any) -> Any:
+        tests.append(arguments)
+        return make(*arguments)
+
+    monkeypatch.setattr(claim_rows, "SelectorTest", counted)
+    around = two_nodes(*(allocated(claim(f"c{place}"), "n1", "d1") for place in range(20)))
+    wanting = claiming(*(f"c{place}" for place in range(20)))
+    assert asked(wanting, around) == {"n2": ELSEWHERE}
+    assert not tests
+    terms = [NodeSelectorTerm(match_expressions=[Requirement(key="gone", operator="Exists")])]
+    elsewhere = NodeSelector(node_selector_terms=terms)
+    for place in range(20):
+        had = allocated(claim(f"c{place}"), "n1", "d1")
+        got = replace(had.status.allocation, node_selector=elsewhere)
+        around.take(changed(replace(had, status=replace(had.status, allocation=got)), version="2"))
+    assert asked(wanting, around) == {"n1": ELSEWHERE, "n2": ELSEWHERE}
+    assert len(tests) == 1
 
 
 def test_what_cannot_be_allocated_is_told_before_what_is_elsewhere() -> None:
