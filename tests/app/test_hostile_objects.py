@@ -283,7 +283,8 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
         "workloads": (cluster.workloads._services, cluster.workloads._controllers),
         "volumes": (storage.volumes._stored, storage.claims._stored),
         "storage": (storage.classes, storage.csi_nodes, storage.csi_drivers, storage.capacities, storage.attachments),
-        "indexes": (storage._users, storage._attached, storage._claims_of, set(storage.pods)),
+        "users": (storage.volume_users._of_claim, storage.volume_users._of_disk, set(storage.pods)),
+        "indexes": (storage._attached, storage._claims_of),
         "pool": (storage.pool._free, storage.pool._meant, set(storage.pool._volumes)),
         "signatures": Counter(
             key

@@ -15,6 +15,7 @@ from policysched.framework import Cluster
 from policysched.model.objects import ClaimSource, Pod, Volume
 from policysched.model.objects.pods import EphemeralSource
 from policysched.plugins.volumes.reservation import VolumeReservation, bound_to
+from policysched.plugins.volumes.volume_restrictions import VolumeRestrictions
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.scheduler import Scheduler
 from tests.build import node
@@ -148,6 +149,23 @@ def test_work_grows_no_faster_than_the_volumes_that_a_pod_names(scene: Callable[
     less, more = (decided(*scene(count)) for count in (MANY, 4 * MANY))
     assert less > 10 * MANY  # the volumes were looked at
     assert more < 4.4 * less
+
+
+@pytest.mark.parametrize("disk", [True, False], ids=["a disk", "a claim of one pod"])
+def test_conflicting_pods_are_looked_up_whatever_else_placed_pods_have(disk: bool) -> None:
+    def work(count: int) -> int:
+        others = [naming(["c", *(f"x{number}" for number in range(count))]) for _ in range(3)]
+        placed = (
+            replace(one, metadata=replace(one.metadata, name=name, uid=name), spec=replace(one.spec, node_name="n0"))
+            for name, one in zip("abc", others, strict=True)
+        )
+        around = with_storage(*NODES, storage_class(), claim("c", accessModes=ONE_POD), *placed)
+        one = hostile(SHAPES["disks"].spec(1)) if disk else claiming("p", "c")
+        plugin = VolumeRestrictions()
+        plugin.prepare_filter(one, around)  # what is read for the first time takes more
+        return lines(lambda: plugin.prepare_filter(one, around))
+
+    assert work(4 * MANY) == work(MANY)
 
 
 def test_volumes_of_many_attachments_come_with_work_in_proportion() -> None:

@@ -197,6 +197,22 @@ def test_pods_with_disks_of_their_own_are_known_and_others_are_not() -> None:
     assert made.storage.pods == {}
 
 
+def test_pods_that_use_a_disk_or_state_a_claim_are_known_while_they_are_placed() -> None:
+    disk = AWSDisk(volume_id="d")
+    made = cluster(
+        node("n1"),
+        node("n2"),
+        using("a", "c", aws_elastic_block_store=disk),
+        using("b", ephemeral=EphemeralSource(), on="n2"),
+    )
+    users = made.storage.volume_users
+    assert dict(users.of_disk(("aws", "d"))) == {"default.a": True}
+    assert [[*users.rows_stating(f"default/{name}")] for name in ("c", "b-ephemeral")] == [[0], []]
+    for identity in ("default.a", "default.b"):
+        made.remove_pod(identity)
+    assert (users._of_claim, users._of_disk, users.pods) == ({}, {}, {})
+
+
 # Changes
 
 

@@ -8,7 +8,7 @@ Source: plugins/volumerestrictions/volume_restrictions.go, v1.36.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -29,12 +29,13 @@ from policysched.framework import (
     unschedulable,
 )
 from policysched.late_dataclass import dataclass
-from policysched.model.objects import Pod, Volume
+from policysched.model.objects import Pod
 from policysched.model.objects.storage import READ_WRITE_ONCE_POD
 from policysched.plugins.bases import HintTable, OwnRowOnly
 from policysched.plugins.columns import row_count
 from policysched.plugins.hint_parts import pods_of
 from policysched.plugins.volumes.claims import claim_missing, stated_claims, states_claim, stored_claim, uses_volumes
+from policysched.state.volumes.volume_users import VolumeUsers, disks_of, disks_of_volume
 
 DISK_REASON: Final = "node(s) had no available disk"
 CLAIM_REASON: Final = (
@@ -62,33 +63,28 @@ class Disks:
     __slots__ = ("_writable",)
 
     def __init__(self, pod: Pod) -> None:
-        self._writable: dict[Hashable, bool] = {}
-        for volume in pod.spec.volumes:
-            for disk, read_only in _disks(volume):
-                self._writable[disk] = not read_only or self._writable.get(disk, False)
+        self._writable = disks_of(pod)
 
     def conflict_with(self, other: Pod) -> bool:
         """Return whether another pod uses one of these disks in a way that excludes this one."""
         if not self._writable:
             return False
-        theirs = (disk for volume in other.spec.volumes for disk in _disks(volume))
+        theirs = (disk for volume in other.spec.volumes for disk in disks_of_volume(volume))
         return any(disk in self._writable and (self._writable[disk] or not read_only) for disk, read_only in theirs)
+
+    def conflicting(self, users: VolumeUsers) -> set[str]:
+        """Return the identities of the placed pods that use one of these disks in a way that excludes this one.
+
+        Cost: O(disks and their users), however many volumes other pods have.
+        """
+        found: set[str] = set()
+        for disk, writable in self._writable.items():
+            theirs = users.of_disk(disk)
+            found.update(theirs if writable else (identity for identity, writes in theirs.items() if writes))
+        return found
 
     def __len__(self) -> int:
         return len(self._writable)
-
-
-def _disks(volume: Volume) -> Iterator[tuple[Hashable, bool]]:
-    """Name the disks of a volume, an image once for each of its monitors; tell whether all may share it to read."""
-    if volume.gce_persistent_disk is not None:
-        yield ("gce", volume.gce_persistent_disk.pd_name), volume.gce_persistent_disk.read_only
-    if volume.aws_elastic_block_store is not None:
-        yield ("aws", volume.aws_elastic_block_store.volume_id), False
-    if volume.iscsi is not None:
-        yield ("iscsi", volume.iscsi.iqn), volume.iscsi.read_only
-    if volume.rbd is not None:
-        for monitor in volume.rbd.monitors:
-            yield ("rbd", volume.rbd.pool, volume.rbd.image, monitor), volume.rbd.read_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +96,9 @@ class ExclusiveClaims:
 
     def count_in_use(self, cluster: Cluster) -> int:
         """Count those that a pod states on a node that is there."""
-        storage, present = cluster.storage, cluster.nodes.present.data
-        users = {identity for name in self.names for identity in storage.users(f"{self.namespace}/{name}")}
-        placed = [storage.pods[identity] for identity in users]
-        stated = [self.names.intersection(stated_claims(one.pod)) for one in placed if present[one.row]]
-        return len(frozenset().union(*stated))
+        users, present = cluster.storage.volume_users, cluster.nodes.present.data
+        rows = (users.rows_stating(f"{self.namespace}/{name}") for name in self.names)
+        return sum(any(present[row] for row in stating) for stating in rows)
 
     def count_volumes(self, pod: Pod) -> int:
         """Count the volumes of a pod that are one of them; as kube-scheduler does, whatever the pod's namespace is."""
@@ -135,7 +129,7 @@ class VolumeRestrictions(OwnRowOnly, HintTable):
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Find the rows that hold a pod with one of these disks, and claims in use.
 
-        Cost: O(volumes of placed pods, where the pod has disks of its own).
+        Cost: O(its volumes, and the placed pods that use them).
         """
         exclusive = []
         for name in stated_claims(pod):
@@ -149,8 +143,8 @@ class VolumeRestrictions(OwnRowOnly, HintTable):
         disks = Disks(pod)
         if not disks and not in_use:
             return SKIP
-        placed = cluster.storage.pods.values() if disks else ()
-        rows = Counter(one.row for one in placed if disks.conflict_with(one.pod))
+        users = cluster.storage.volume_users
+        rows = Counter(users.pods[identity].row for identity in disks.conflicting(users))
         return Conflicts(cluster, disks, rows, claims, in_use)
 
     def filter(self, state: Conflicts, rows: Rows) -> Codes:

@@ -31,13 +31,14 @@ from policysched.model.objects import (
     Stored,
     VolumeAttachment,
 )
-from policysched.model.objects.storage import affinity_key, claim_name, class_of
+from policysched.model.objects.storage import affinity_key, class_of
 from policysched.model.quantity import ZERO, Quantity, parse
 from policysched.model.selection.indexed_selector import IndexedSelector
 from policysched.model.selection.selectors import SelectorError
 from policysched.state.cluster_events import Change, change_of
 from policysched.state.object_tables import ObjectTables
-from policysched.state.placed.pods import PlacedPod, pod_id
+from policysched.state.placed.pods import PlacedPod
+from policysched.state.volumes.volume_users import VolumeUsers
 
 S = TypeVar("S", PersistentVolume, PersistentVolumeClaim)
 
@@ -160,9 +161,9 @@ class Storage:
         self.capacities_version = 0
         """How often a capacity came, went or changed."""
         self.attachments = objects.of(VolumeAttachment)
-        self.pods: dict[str, PlacedPod] = {}
+        self.volume_users = VolumeUsers()
+        self.pods = self.volume_users.pods
         """Placed pods with volumes that scheduling looks at, by identity."""
-        self._users: dict[str, set[str]] = {}
         self._attached: dict[str, dict[str, VolumeAttachment]] = {}
         """By node, then by their own names."""
         self._attachments_of: dict[str, dict[str, VolumeAttachment]] = {}
@@ -173,7 +174,7 @@ class Storage:
 
     def users(self, claim: str) -> Iterable[str]:
         """Return the identities of the placed pods that use a claim, by `namespace/name`; made for them or not."""
-        return self._users.get(claim, ())
+        return self.volume_users.of_claim(claim)
 
     def attached_to(self, node: str) -> Iterable[VolumeAttachment]:
         """Return the attachments of a node."""
@@ -246,26 +247,14 @@ class Storage:
 
     def place(self, placed: PlacedPod) -> bool:
         """Record a pod that came to a node; tell whether it has volumes that matter."""
-        pod = placed.pod
-        if not has_volumes(pod):
+        if not has_volumes(placed.pod):
             return False
-        identity = pod_id(pod)
-        self.pods[identity] = placed
-        for key in claim_keys(pod):
-            self._users.setdefault(key, set()).add(identity)
+        self.volume_users.place(placed)
         return True
 
     def displace(self, placed: PlacedPod) -> bool:
         """Record a pod that left its node; tell whether it had volumes that matter."""
-        identity = pod_id(placed.pod)
-        if self.pods.pop(identity, None) is None:
-            return False
-        for key in claim_keys(placed.pod):
-            users = self._users.get(key, set())
-            users.discard(identity)
-            if not users:
-                self._users.pop(key, None)
-        return True
+        return self.volume_users.displace(placed)
 
 
 def _selector(stated: LabelSelector) -> KnownSelector:
@@ -301,12 +290,6 @@ def has_volumes(pod: Pod) -> bool:
         or volume.rbd
         for volume in pod.spec.volumes
     )
-
-
-def claim_keys(pod: Pod) -> set[str]:
-    """Name the claims of a pod as `namespace/name`, those made for it too."""
-    names = (claim_name(pod, volume) for volume in pod.spec.volumes)
-    return {f"{pod.metadata.namespace}/{name}" for name in names if name is not None}
 
 
 def _version(obj: PersistentVolume | PersistentVolumeClaim) -> str:

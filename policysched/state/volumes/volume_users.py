@@ -1,0 +1,106 @@
+"""Which placed pods use which claims and disks: who looks for them asks about a claim or a disk, not about each pod.
+
+A pod may have tens of thousands of volumes, and its author may put it on a node. Knows pods and what they say of their
+volumes, nothing of claims and volumes that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from policysched.model.objects import Pod, Volume
+from policysched.model.objects.storage import claim_name
+from policysched.state.placed.pods import PlacedPod, pod_id
+
+K = TypeVar("K")
+Disk = tuple[str, ...]
+"""The kind of a disk, and what names it."""
+_NOBODY: Mapping[str, bool] = {}
+
+
+class VolumeUsers:
+    """Placed pods with volumes that scheduling looks at, and what they use."""
+
+    __slots__ = ("_of_claim", "_of_disk", "pods")
+
+    def __init__(self) -> None:
+        self.pods: dict[str, PlacedPod] = {}
+        """By identity."""
+        self._of_claim: dict[str, dict[str, bool]] = {}
+        """By claim, the identities of pods that use it, with whether they state it, as opposed to have it made."""
+        self._of_disk: dict[Disk, dict[str, bool]] = {}
+        """By disk, the identities of pods that use it, with whether they may write to it."""
+
+    def of_claim(self, claim: str) -> Iterable[str]:
+        """Return the identities of the pods that use a claim, by `namespace/name`; made for them or not."""
+        return self._of_claim.get(claim, _NOBODY)
+
+    def rows_stating(self, claim: str) -> Iterator[int]:
+        """Return the rows of the pods that state a claim, by `namespace/name`; those it was made for do not."""
+        return (self.pods[identity].row for identity, stated in self._of_claim.get(claim, _NOBODY).items() if stated)
+
+    def of_disk(self, disk: Disk) -> Mapping[str, bool]:
+        """Return the identities of the pods that use a disk, with whether they may write to it."""
+        return self._of_disk.get(disk, _NOBODY)
+
+    def place(self, placed: PlacedPod) -> None:
+        """Record a pod that came to a node."""
+        identity = pod_id(placed.pod)
+        self.pods[identity] = placed
+        for claim, stated in _claims_used(placed.pod).items():
+            self._of_claim.setdefault(claim, {})[identity] = stated
+        for disk, writable in disks_of(placed.pod).items():
+            self._of_disk.setdefault(disk, {})[identity] = writable
+
+    def displace(self, placed: PlacedPod) -> bool:
+        """Record a pod that left its node; tell whether it had been recorded."""
+        identity = pod_id(placed.pod)
+        if self.pods.pop(identity, None) is None:
+            return False
+        for claim in _claims_used(placed.pod):
+            _take_off(self._of_claim, claim, identity)
+        for disk in disks_of(placed.pod):
+            _take_off(self._of_disk, disk, identity)
+        return True
+
+
+def disks_of(pod: Pod) -> dict[Disk, bool]:
+    """Return the disks that a pod's own volumes name, with whether it may write to them; claims are none."""
+    found: dict[Disk, bool] = {}
+    for volume in pod.spec.volumes:
+        for disk, read_only in disks_of_volume(volume):
+            found[disk] = not read_only or found.get(disk, False)
+    return found
+
+
+def disks_of_volume(volume: Volume) -> Iterator[tuple[Disk, bool]]:
+    """Name the disks of a volume, an image once for each of its monitors; tell whether all may share it to read."""
+    if volume.gce_persistent_disk is not None:
+        yield ("gce", volume.gce_persistent_disk.pd_name), volume.gce_persistent_disk.read_only
+    if volume.aws_elastic_block_store is not None:
+        yield ("aws", volume.aws_elastic_block_store.volume_id), False
+    if volume.iscsi is not None:
+        yield ("iscsi", volume.iscsi.iqn), volume.iscsi.read_only
+    if volume.rbd is not None:
+        for monitor in volume.rbd.monitors:
+            yield ("rbd", volume.rbd.pool, volume.rbd.image, monitor), volume.rbd.read_only
+
+
+def _claims_used(pod: Pod) -> dict[str, bool]:
+    """Name the claims of a pod as `namespace/name`, with whether it states them; others are made for it."""
+    found: dict[str, bool] = {}
+    namespace = pod.metadata.namespace
+    for volume in pod.spec.volumes:
+        name = claim_name(pod, volume)
+        if name is not None:
+            key = f"{namespace}/{name}"
+            found[key] = volume.persistent_volume_claim is not None or found.get(key, False)
+    return found
+
+
+def _take_off(users: dict[K, dict[str, bool]], used: K, identity: str) -> None:
+    of_one = users.get(used, {})
+    of_one.pop(identity, None)
+    if not of_one:
+        users.pop(used, None)
