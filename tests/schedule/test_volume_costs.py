@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from unittest import mock
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -14,7 +16,10 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.model.objects import ClaimSource, Pod, Volume
 from policysched.model.objects.pods import EphemeralSource
+from policysched.model.objects.storage import SELECTED_NODE
+from policysched.plugins.volumes import volume_binding
 from policysched.plugins.volumes.reservation import VolumeReservation, bound_to
+from policysched.plugins.volumes.volume_binding import VolumeBinding
 from policysched.plugins.volumes.volume_restrictions import VolumeRestrictions
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.scheduler import Scheduler
@@ -149,6 +154,27 @@ def test_work_grows_no_faster_than_the_volumes_that_a_pod_names(scene: Callable[
     less, more = (decided(*scene(count)) for count in (MANY, 4 * MANY))
     assert less > 10 * MANY  # the volumes were looked at
     assert more < 4.4 * less
+
+
+@pytest.mark.parametrize("node", ["", "n0"], ids=["no node", "a selected node"])
+@pytest.mark.parametrize("capacities", [False, True])
+@pytest.mark.parametrize("sizes", ["1Gi", "distinct"])
+def test_claims_that_volumes_are_made_for_take_few_operations_over_nodes(
+    sizes: str, capacities: bool, node: str
+) -> None:
+    def work(count: int) -> int:
+        selected = {"annotations": {SELECTED_NODE: node}} if node else {}
+        claims = (
+            claim(f"c{number}", size=sizes if sizes == "1Gi" else f"{number}Mi", metadata=selected)
+            for number in range(count)
+        )
+        room = (csi_driver(), csi_capacity("r", capacity="1Ti", nodeTopology={})) if capacities else ()
+        around, one = with_storage(*NODES, storage_class(), *room, *claims), naming([f"c{n}" for n in range(count)])
+        with mock.patch.object(volume_binding.np, "count_nonzero", wraps=np.count_nonzero) as asked:
+            VolumeBinding().prepare_filter(one, around)
+        return asked.call_count
+
+    assert work(MANY) == work(20)
 
 
 @pytest.mark.parametrize("disk", [True, False], ids=["a disk", "a claim of one pod"])

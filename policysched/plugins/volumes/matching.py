@@ -9,7 +9,7 @@ Source: component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume), v0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -130,6 +130,7 @@ class Matcher:
 
     A pod may name very many claims, and one claim very often. So a volume that is chosen on every row that reaches it
     is not looked at again, what a claim may take is found out once, and for many claims from a table of all volumes.
+    Where nothing is left for a claim, nothing is for those after it that ask for the same.
 
     Args:
         cluster: The rows.
@@ -137,7 +138,7 @@ class Matcher:
         claims: How many claims there are, each as often as it is named.
     """
 
-    __slots__ = ("_cluster", "_many", "_reach", "_several", "_tables", "_taken", "_usable", "_used_up")
+    __slots__ = ("_cluster", "_many", "_nothing_for", "_reach", "_several", "_tables", "_taken", "_usable", "_used_up")
 
     def __init__(self, cluster: Cluster, reach: VolumeTopology, claims: int) -> None:
         self._cluster, self._reach, self._several, self._many = cluster, reach, claims > 1, claims > FEW_CLAIMS
@@ -148,9 +149,35 @@ class Matcher:
         self._taken: dict[str, Mask] = {}
         """The rows on which volumes are chosen, by their names."""
         self._used_up: set[str] = set()
+        self._nothing_for: set[Hashable] = set()
+        """What claims without a selector ask for of which nothing is left."""
 
-    def match(self, claim: PersistentVolumeClaim) -> Match | str:
-        """Choose a volume on each row, or say what is wrong with the claim's selector."""
+    def match(self, claim: PersistentVolumeClaim) -> Match | str | None:
+        """Choose a volume on each row where there is one, None where none is, or say what is wrong with a selector."""
+        asked = self._asked_of_free(claim) if self._many else None
+        if asked is not None and asked in self._nothing_for:
+            return None
+        made = self._matched(claim)
+        if not isinstance(made, Match) or made.volumes:
+            return made
+        if asked is not None:
+            self._nothing_for.add(asked)
+        return None
+
+    def _asked_of_free(self, claim: PersistentVolumeClaim) -> Hashable | None:
+        """Return all that decides which volumes a claim may take; None where it selects some, or some are meant for it.
+
+        Of a class without volumes that is the class.
+        """
+        spec, name = claim.spec, class_of(claim)
+        if spec.selector is not None or self._cluster.storage.pool.meant_for(name, claim.key):
+            return None
+        if name in self._tables and not self._tables[name].volumes:
+            return name
+        modes = frozenset(spec.access_modes)
+        return name, requested(claim).number, modes, spec.volume_mode, spec.volume_attributes_class_name
+
+    def _matched(self, claim: PersistentVolumeClaim) -> Match | str:
         usable = self._usable.get(claim.key)
         if usable is None:
             try:

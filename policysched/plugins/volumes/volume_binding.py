@@ -10,6 +10,7 @@ checkVolumeProvisions, hasEnoughCapacity), v1.36.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -44,7 +45,7 @@ from policysched.model.objects import (
     StorageClass,
 )
 from policysched.model.objects.storage import MIGRATED_PLUGINS, NO_PROVISIONER, SELECTED_NODE, class_of
-from policysched.model.quantity import value
+from policysched.model.quantity import MAX, value
 from policysched.plugins.arguments import Fault, Int64, PluginArguments
 from policysched.plugins.bases import FinalScores, HintTable, OwnRowOnly
 from policysched.plugins.columns import codes_where
@@ -86,6 +87,8 @@ class VolumeRows:
         """Claims with the rows where a volume would be made for them."""
         self._everywhere = reach.everywhere
         self._allowed_of: dict[str, Mask] = {}
+        self._room: dict[str, tuple[Mask, float]] = {}
+        """By class, the rows that its last claim left, and how large a volume can be on each of them."""
         self._check_bound(claims)
         if claims.waiting:
             self._check_waiting(claims)
@@ -117,22 +120,27 @@ class VolumeRows:
     def _check_waiting(self, claims: Claims) -> None:
         asked = self.codes < FAILED if self.errors else self._everywhere
         open_claims = [claim for claim in claims.waiting if SELECTED_NODE not in claim.metadata.annotations]
-        selected = []
+        selected: list[PersistentVolumeClaim] = []
         if len(open_claims) < len(claims.waiting):
-            names = self._cluster.nodes.name.data[: self.codes.size]
-            for claim in {claim.key: claim for claim in claims.waiting}.values():
-                node = claim.metadata.annotations.get(SELECTED_NODE)
-                if node is None:
-                    continue
-                here = names == self._cluster.strings.find(node)
-                self._object(asked & ~here, UNBINDABLE)
-                asked = asked & here
-                selected.append(claim)
+            selected = [one for one in claims.waiting if SELECTED_NODE in one.metadata.annotations]
+            selected = list({claim.key: claim for claim in selected}.values())
+            asked = self._on_selected(selected, asked)
         unmatched = self._match(smallest_first(open_claims), asked)
         if unmatched is None:
             return
-        for claim, rows in [*((claim, asked) for claim in selected), *unmatched]:
-            asked = self._provision(claim, asked & rows, asked)
+        for claim, rows in [*((claim, self._everywhere) for claim in selected), *unmatched]:
+            asked = self._provision(claim, asked if rows is self._everywhere else asked & rows, asked)
+
+    def _on_selected(self, claims: list[PersistentVolumeClaim], asked: Mask) -> Mask:
+        """Object to the rows that are not the nodes selected for claims; give those that are."""
+        names = self._cluster.nodes.name.data[: self.codes.size]
+        for node in dict.fromkeys(claim.metadata.annotations[SELECTED_NODE] for claim in claims):
+            here = names == self._cluster.strings.find(node)
+            self._object(asked & ~here, UNBINDABLE)
+            asked = asked & here
+            if not np.count_nonzero(asked):
+                break
+        return asked
 
     def _match(
         self, claims: list[PersistentVolumeClaim], asked: Mask
@@ -151,20 +159,28 @@ class VolumeRows:
             if isinstance(one, str):
                 self._fail(asked, one)
                 return None
-            if one.volumes:
-                self.matches.append(one)
-            else:
+            if one is None:
                 left_over.add(claim.key)
-            left = one.open if one.volumes else self._everywhere
+                if self._everywhere.size:
+                    unmatched.append((claim, self._everywhere))
+                continue
+            self.matches.append(one)
+            left = one.open
             if np.count_nonzero(left):
                 unmatched.append((claim, left))
         return unmatched
 
     def _provision(self, claim: PersistentVolumeClaim, needed: Mask, asked: Mask) -> Mask:
-        """Look whether a volume can be made for a claim; give the rows that go on."""
+        """Look whether a volume can be made for a claim; give the rows that go on.
+
+        Cost: O(nodes), unless the rows are those of the claim of its class before it and all have room for it.
+        """
+        name = class_of(claim)
+        if needed is asked and self._has_known_room(claim, name, asked):
+            self.provisions.append((claim, asked))
+            return asked
         if not np.count_nonzero(needed):
             return asked
-        name = class_of(claim)
         of_class = self._storage.classes.get(name)
         if not name or of_class is None:
             text = f'failed to find storage class "{name}"' if name else f'no class for claim "{claim.key}"'
@@ -176,19 +192,43 @@ class VolumeRows:
         if name not in self._allowed_of:
             self._allowed_of[name] = self._reach.allowed(of_class)
         allowed, enough = self._allowed_of[name], self._enough(claim, of_class)
+        same = needed is asked
         short = needed & ~(allowed & enough)
         if np.count_nonzero(short):
             self._object(needed & ~allowed, UNBINDABLE)
             self._object(short & allowed, TOO_SMALL)
             needed, asked = needed & ~short, asked & ~short
-        self.provisions.append((claim, asked if np.array_equal(needed, asked) else needed))
+        if same or np.array_equal(needed, asked):
+            needed = asked
+            self._note_room(of_class, asked)
+        self.provisions.append((claim, needed))
         return asked
+
+    def _has_known_room(self, claim: PersistentVolumeClaim, name: str, rows: Mask) -> bool:
+        """Return whether the claim of a class before this one left these rows, all of them with room for this one."""
+        room = self._room.get(name)
+        if room is None or room[0] is not rows:
+            return False
+        amount = claim.spec.resources.requests.get("storage")
+        return amount is None or value(amount) <= room[1]
+
+    def _note_room(self, of_class: StorageClass, rows: Mask) -> None:
+        """Note how large a volume of a class can be on each of the rows that a claim left."""
+        if not np.count_nonzero(rows):
+            return
+        least = math.inf
+        if self._has_capacities(of_class):
+            least = int(self._reach.largest_capacity(of_class.metadata.name)[rows].min(initial=MAX))
+        self._room[of_class.metadata.name] = rows, least
+
+    def _has_capacities(self, of_class: StorageClass) -> bool:
+        driver = self._storage.csi_drivers.get(of_class.provisioner)
+        return driver is not None and bool(driver.spec.storage_capacity)
 
     def _enough(self, claim: PersistentVolumeClaim, of_class: StorageClass) -> Mask:
         """Return where the driver has room for a claim."""
         amount = claim.spec.resources.requests.get("storage")
-        driver = self._storage.csi_drivers.get(of_class.provisioner)
-        if amount is None or driver is None or not driver.spec.storage_capacity:
+        if amount is None or not self._has_capacities(of_class):
             return self._everywhere
         enough: Mask = self._reach.largest_capacity(of_class.metadata.name) >= value(amount)
         return enough

@@ -77,13 +77,16 @@ def claims(draw: st.DrawFn) -> list[PersistentVolumeClaim]:
     return smallest_first(draw(st.lists(st.sampled_from(made), min_size=2, max_size=12)))
 
 
+ROWS = range(len(NODES))
+
+
 def taken(around: Cluster, named: list[PersistentVolumeClaim], few: int) -> list[Any]:
     """The volume of each row for each claim in turn, volumes being looked at one by one for a few claims."""
     with mock.patch.object(matching, "FEW_CLAIMS", few):
         matcher = Matcher(around, VolumeTopology(around), len(named))
     made = [matcher.match(one) for one in named]
     return [
-        one if isinstance(one, str) else [found and found.metadata.name for found in map(one.at, range(len(NODES)))]
+        one if one is None or isinstance(one, str) else [found and found.metadata.name for found in map(one.at, ROWS)]
         for one in made
     ]
 
