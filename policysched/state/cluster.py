@@ -21,11 +21,13 @@ from policysched.model.objects import (
     Namespace,
     Node,
     Pod,
+    PodDisruptionBudget,
     ResourceClaim,
     ResourceSlice,
     Stored,
     Workload,
 )
+from policysched.state.budget_selectors import BudgetSelectors
 from policysched.state.cluster_events import (
     Action,
     Change,
@@ -83,6 +85,7 @@ class Cluster:
         self.counters = PodCounters(columns, self.pods, self.signatures, self.existing_terms)
         self.sums = SharedSums(self.journal)
         self.objects = ObjectTables()
+        self.budget_selectors = BudgetSelectors()
         self.storage = Storage(self.objects)
         self.workloads = Workloads()
         self.attachments = Attachments(columns, self.nodes, self.pods, self.storage)
@@ -293,6 +296,16 @@ class Cluster:
         self.workloads.drop(workload)
         return _NOTHING
 
+    def set_budget(self, budget: PodDisruptionBudget) -> Change:
+        """Take a disruption budget as it is now, and compile its selector."""
+        self.budget_selectors.put(budget)
+        return self.objects.put(budget)
+
+    def remove_budget(self, budget: PodDisruptionBudget) -> Change:
+        """Record that a disruption budget is gone."""
+        self.budget_selectors.drop(budget)
+        return self.objects.drop(budget)
+
     def set_stored(self, obj: Stored) -> Change:
         """Take a volume, a claim, a storage class or a CSI object as it is now."""
         change = self.storage.put(obj)
@@ -428,6 +441,7 @@ _OWN: Final[Mapping[type, tuple[Callable[[Cluster, Any], Change], Callable[[Clus
         lambda cluster, claim: cluster.resource_claims.put(claim),
         lambda cluster, claim: cluster.resource_claims.drop(claim),
     ),
+    PodDisruptionBudget: (Cluster.set_budget, Cluster.remove_budget),
     **dict.fromkeys(get_args(Stored), (Cluster.set_stored, Cluster.remove_stored)),
     **dict.fromkeys(get_args(Workload), (Cluster.set_workload, Cluster.remove_workload)),
 }

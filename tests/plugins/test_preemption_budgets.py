@@ -17,15 +17,18 @@ from policysched.model.objects import (
     PodDisruptionBudget,
     Requirement,
 )
-from policysched.model.selection.selectors import LabelMatcher, compile_selector
+from policysched.model.selection.indexed_selector import IndexedSelector
+from policysched.model.selection.selectors import compile_selector
 from policysched.plugins.default_preemption import budgets as budgets_module
 from policysched.plugins.default_preemption.budgets import Budgets, LabelSets
 from policysched.plugins.default_preemption.plugin import DefaultPreemption
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle
+from policysched.state import budget_selectors
 from tests.build import node, pod
 from tests.plugins.inter_pod_affinity.build import label
 from tests.plugins.preempting import LABELS, WEB, budget, chosen, low, preempt, wanted, world
+from tests.work import lines
 
 
 def test_node_with_the_fewest_violations_is_chosen_first() -> None:
@@ -84,7 +87,9 @@ def test_every_budget_counts_a_pod_also_where_another_one_is_spent(
 def test_budget_is_compiled_once_as_long_as_it_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
     compiling = budgets_module._selection
-    monkeypatch.setattr(budgets_module, "_selection", lambda one: compiled.append(one.metadata.name) or compiling(one))
+    monkeypatch.setattr(
+        budgets_module, "_selection", lambda one, around: compiled.append(one.metadata.name) or compiling(one, around)
+    )
     around = world(node("a"), budgets=[budget("x", WEB), budget("y", WEB), budget("z", WEB)])
     first = Budgets(around)
     around.take(budget("y", WEB, 5))
@@ -102,9 +107,9 @@ class Counting:
         self.asked = 0
         asking = LabelSets.selected
 
-        def selected(sets: LabelSets, matcher: LabelMatcher) -> Mask:
+        def selected(sets: LabelSets, selector: IndexedSelector) -> Mask:
             self.asked += 1
-            return asking(sets, matcher)
+            return asking(sets, selector)
 
         monkeypatch.setattr(LabelSets, "selected", selected)
 
@@ -143,15 +148,38 @@ def test_what_a_budget_selects_of_many_labels_is_what_it_selects_of_each(seed: i
             ("DoesNotExist", []),
         )
     ]
-    matchers = [
-        compile_selector(LabelSelector(match_expressions=chance.sample(requirements, chance.randint(1, 3))))
-        for _ in range(8)
-    ]
+    stated = [LabelSelector(match_expressions=chance.sample(requirements, chance.randint(1, 4))) for _ in range(8)]
+    selectors = [(IndexedSelector(one), compile_selector(one)) for one in stated]
     for _ in range(3):
         for _ in range(10):
             sets.number({key: chance.choice(values) for key in chance.sample(keys, chance.randint(1, 3))})
-        for matcher in matchers:
-            assert sets.selected(matcher).tolist() == [matcher.matches(labels) for labels in sets.labels]
+        for selector, matcher in selectors:
+            assert sets.selected(selector).tolist() == [matcher.matches(labels) for labels in sets.labels]
+
+
+def test_long_selectors_are_compiled_when_budgets_come_and_asked_about_the_labels_that_pods_have() -> None:
+    def work(count: int) -> int:
+        asked = [Requirement(key=f"k{number}", operator="NotIn", values=("x",)) for number in range(count)]
+        asked.append(Requirement(key="app", operator="NotIn", values=tuple(f"x{number}" for number in range(count))))
+        around = budgeted_world()
+        around.take(budget("long", LabelSelector(match_expressions=asked)))
+        slots = np.array([one.slot for one in around.pods.by_id.values()])
+        return lines(lambda: Budgets(around).violating(around, slots))
+
+    work(1)  # what is asked for the first time takes more
+    assert work(2000) == work(200)
+
+
+def test_budget_whose_selector_stays_as_it_is_is_not_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    around = world(node("a"), low("one", "a", labels=LABELS), budgets=[budget("x", WEB)])
+    selector = around.budget_selectors.of(budget("x", WEB))
+    monkeypatch.setattr(budget_selectors, "IndexedSelector", None)
+    known = around.objects.of(PodDisruptionBudget)["default/x"]
+    around.take(replace(known, metadata=replace(known.metadata, resource_version="2")))
+    assert selector is not None
+    assert len(Budgets(around).of(low("one", "a", labels=LABELS))) == 1
+    around.drop(known)
+    assert around.budget_selectors._known == {}
 
 
 def test_budgets_are_asked_about_the_same_labels_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ Source: plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolat
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Final
 
 import numpy as np
@@ -14,16 +14,9 @@ from numpy.typing import NDArray
 from policysched.framework import Cluster, Mask
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod, PodDisruptionBudget
-from policysched.model.selection.selectors import (
-    LabelMatcher,
-    LabelRequirement,
-    Operator,
-    SelectorError,
-    compile_selector,
-)
+from policysched.model.selection.indexed_selector import IndexedSelector
 
 Places = NDArray[np.intp]
-NEGATIVE: Final = (Operator.NOT_IN, Operator.DOES_NOT_EXIST)
 SPARE: Final = 1024
 """How many sets of labels more than twice those at hand are remembered before all are forgotten."""
 
@@ -37,7 +30,8 @@ class LabelSets:
     def __init__(self) -> None:
         self.labels: list[Mapping[str, str]] = []
         self._numbers: dict[frozenset[tuple[str, str]], int] = {}
-        self._with_value: dict[tuple[str, str], list[int]] = {}
+        self._with_value: dict[str, dict[str, list[int]]] = {}
+        """By label, then by its value."""
         self._with_key: dict[str, list[int]] = {}
         self._key_masks: dict[str, Mask] = {}
 
@@ -47,31 +41,43 @@ class LabelSets:
         number = self._numbers.setdefault(pairs, len(self.labels))
         if number == len(self.labels):
             self.labels.append(labels)
-            for pair in pairs:
-                self._with_value.setdefault(pair, []).append(number)
-                self._with_key.setdefault(pair[0], []).append(number)
+            for key, value in pairs:
+                self._with_value.setdefault(key, {}).setdefault(value, []).append(number)
+                self._with_key.setdefault(key, []).append(number)
         return number
 
-    def selected(self, matcher: LabelMatcher) -> Mask:
+    def selected(self, selector: IndexedSelector) -> Mask:
         """Say of each set whether a selector selects it.
 
         Shapes: (S,).
-        Cost: a few operations over the sets for each requirement, and one step for each of its values.
+        Cost: a few operations over the sets, and a step for each value, for each label that some set has.
         """
-        found: Mask = np.ones(len(self.labels), np.bool_)
-        for one in matcher.requirements or ():
-            named = self._having(one)
-            found &= ~named if one.operator in NEGATIVE else named
+        found: Mask = np.zeros(len(self.labels), np.bool_)
+        if not all(key in self._with_key for key in selector.demanded):
+            return found
+        found[:] = True
+        for key in selector.labels_among(self._with_key):
+            said, having = selector.on(key), self._having(key)
+            if said is None:
+                continue
+            kept: Mask = np.zeros(len(self.labels), np.bool_)
+            if said.present:
+                kept = having if said.allowed is None else self._with_values(key, said.allowed)
+                kept = kept & ~self._with_values(key, said.banned) if said.banned else kept
+            found &= kept | ~having if said.absent else kept
         return found
 
-    def _having(self, one: LabelRequirement) -> Mask:
-        """Say which sets have a label, with one of the values where some are named."""
-        if one.operator in (Operator.EXISTS, Operator.DOES_NOT_EXIST):
-            known = self._key_masks.get(one.key)
-            if known is None or known.size < len(self.labels):
-                known = self._key_masks[one.key] = self._mask([self._with_key.get(one.key)])
-            return known
-        return self._mask(self._with_value.get((one.key, value)) for value in one.values)
+    def _having(self, key: str) -> Mask:
+        """Say which sets have a label."""
+        known = self._key_masks.get(key)
+        if known is None or known.size < len(self.labels):
+            known = self._key_masks[key] = self._mask([self._with_key.get(key)])
+        return known
+
+    def _with_values(self, key: str, values: Set[str]) -> Mask:
+        """Say which sets have one of some values of a label."""
+        known = self._with_value.get(key, {})
+        return self._mask(known[value] for value in known.keys() & values)
 
     def _mask(self, parts: Iterable[Sequence[int] | None]) -> Mask:
         mask: Mask = np.zeros(len(self.labels), np.bool_)
@@ -84,10 +90,10 @@ class LabelSets:
 class SelectedLabels:
     """What the selector of a budget selects; it is worked out when there are new sets of labels."""
 
-    __slots__ = ("_known", "_sets", "matcher")
+    __slots__ = ("_known", "_sets", "selector")
 
-    def __init__(self, matcher: LabelMatcher) -> None:
-        self.matcher = matcher
+    def __init__(self, selector: IndexedSelector) -> None:
+        self.selector = selector
         self._sets: LabelSets | None = None
         self._known: Mask = np.zeros(0, np.bool_)
 
@@ -97,7 +103,7 @@ class SelectedLabels:
         Shapes: (sets,).
         """
         if self._sets is not sets or self._known.size < len(sets.labels):
-            self._sets, self._known = sets, sets.selected(self.matcher)
+            self._sets, self._known = sets, sets.selected(self.selector)
         return self._known
 
 
@@ -131,7 +137,7 @@ class Budgets:
         for key, one in cluster.objects.of(PodDisruptionBudget).items():
             known = before._compiled.get(key) if before is not None else None
             if known is None or known[0] is not one:
-                known = one, _renewed(one, known)
+                known = one, _renewed(one, known, cluster)
             self._compiled[key] = known
             if known[1] is not None:
                 self._by_namespace.setdefault(one.metadata.namespace, []).append(known[1])
@@ -147,7 +153,7 @@ class Budgets:
         metadata = pod.metadata
         if metadata.labels:
             among = self._by_namespace.get(metadata.namespace, ())
-            yield from (one for one in among if one.selection.matcher.matches(metadata.labels))
+            yield from (one for one in among if one.selection.selector.matches(metadata.labels))
 
     def violating(self, cluster: Cluster, slots: Places) -> Mask:
         """Say of pods whose going violates a budget, where all before them on their node have gone.
@@ -250,10 +256,10 @@ def _counted_on_row(rows: NDArray[np.int32]) -> NDArray[np.intp]:
     return numbers - np.maximum.accumulate(np.where(is_first, numbers, 0)) + 1
 
 
-def _renewed(given: PodDisruptionBudget, before: Compiled | None) -> SelectingBudget | None:
-    """Compile a budget that is new or another one; one that selects what it did keeps its selector as it is."""
+def _renewed(given: PodDisruptionBudget, before: Compiled | None, cluster: Cluster) -> SelectingBudget | None:
+    """Read a budget that is new or another one; one that selects what it did keeps what is known of that."""
     if before is None or before[0].spec.selector != given.spec.selector:
-        selection = _selection(given)
+        selection = _selection(given, cluster)
     else:
         selection = None if before[1] is None else before[1].selection
     if selection is None:
@@ -262,10 +268,7 @@ def _renewed(given: PodDisruptionBudget, before: Compiled | None) -> SelectingBu
     return SelectingBudget(given.metadata.name, selection, status.disruptions_allowed, frozenset(status.disrupted_pods))
 
 
-def _selection(given: PodDisruptionBudget) -> SelectedLabels | None:
-    """Compile a selector; a budget without one, with an empty one or with one that is not valid selects nothing."""
-    try:
-        matcher = compile_selector(given.spec.selector)
-    except SelectorError:
-        return None
-    return None if matcher.selects_nothing or matcher.selects_everything else SelectedLabels(matcher)
+def _selection(given: PodDisruptionBudget, cluster: Cluster) -> SelectedLabels | None:
+    """Return what a budget selects; one without a selector, with an empty or an invalid one selects nothing."""
+    selector = cluster.budget_selectors.of(given)
+    return None if selector is None else SelectedLabels(selector)
