@@ -30,6 +30,8 @@ LONGEST_MESSAGE: Final = 16 << 10
 LARGEST_POLICY: Final = 1 << 20
 """How large a policy may be without its metadata and status: a larger one takes long to say what is wrong with it, and
 hardly compiles. Units: bytes."""
+LONGEST_KIND: Final = 1024
+"""How long a kind and an API version may be, to be those of a policy. Units: bytes."""
 _CHECKED: Final = frozenset(("CREATE", "UPDATE"))
 _UNCHECKED_FIELDS: Final = frozenset(("metadata", "status"))
 _NULL: Final = msgspec.Raw(b"null")
@@ -46,7 +48,7 @@ class _Request(msgspec.Struct, rename="camel"):
 
 
 class _Metadata(msgspec.Struct):
-    name: Any = None
+    name: msgspec.Raw = _NULL
 
 
 class _Review(msgspec.Struct, rename="camel"):
@@ -87,14 +89,17 @@ def _verdict(request: _Request) -> Object:
     if request.operation not in _CHECKED:
         return {"allowed": True}
     new, old = _members(request.object), _members(request.old_object)
-    if new is None or not is_meant({name: _decoded(new, name) for name in ("kind", "apiVersion")}):
+    if new is None or not _is_meant(new):
         return {"allowed": True}
     if old is not None and _is_same(old, new):
         return {"allowed": True}
-    size = _size(new)
+    metadata = _metadata(new)
+    size = _size(new) + len(metadata)
     if size > LARGEST_POLICY:
         return _refused(f"the policy has {size >> 10} KiB, and may have {LARGEST_POLICY >> 10}")
-    policy = {name: _decoded(new, name) for name in new if name not in _UNCHECKED_FIELDS} | _named(new)
+    policy = {name: _decoded(new, name) for name in new if name not in _UNCHECKED_FIELDS}
+    if "metadata" in new:
+        policy["metadata"] = msgspec.json.decode(metadata)
     found = list(findings(policy))
     errors = [one for one in found if one.is_error]
     warnings = [_line(one) for one in found if not one.is_error][:MOST_WARNINGS]
@@ -116,16 +121,27 @@ def _decoded(members: Members, name: str) -> Any:
     return msgspec.json.decode(members.get(name, _NULL))
 
 
-def _named(members: Members) -> dict[str, Any]:
-    """Read of metadata what is checked: managed fields are large."""
+def _is_meant(members: Members) -> bool:
+    """Whether an object was to be a policy; what may be of any size is not read for that."""
+    said = {name: members.get(name, _NULL) for name in ("kind", "apiVersion")}
+    return is_meant(
+        {name: msgspec.json.decode(raw) for name, raw in said.items() if len(memoryview(raw)) <= LONGEST_KIND}
+    )
+
+
+def _metadata(members: Members) -> bytes:
+    """Return of metadata what is checked, the name: managed fields are large. All of it where it is no object."""
+    raw = members.get("metadata", _NULL)
     try:
-        return {"metadata": {"name": _METADATA.decode(members["metadata"]).name}} if "metadata" in members else {}
+        return b'{"name":%b}' % bytes(_METADATA.decode(raw).name)
     except msgspec.ValidationError:
-        return {"metadata": _decoded(members, "metadata")}
+        return bytes(raw)
 
 
 def _size(members: Members) -> int:
-    return sum(len(memoryview(raw)) for name, raw in members.items() if name not in _UNCHECKED_FIELDS)
+    """Count what is read of an object besides its metadata, names of fields too."""
+    checked = members.keys() - _UNCHECKED_FIELDS
+    return sum(len(name) + len(memoryview(members[name])) for name in checked)
 
 
 def _is_same(old: Members, new: Members) -> bool:
