@@ -165,7 +165,7 @@ _OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 _ANYTHING: Final = msgspec.json.Decoder(msgspec.Raw)
 _STRING: Final = msgspec.json.Decoder(str)
 _INTEGER: Final = msgspec.json.Decoder(int)
-_MISMATCH: Final = re.compile(r"Expected `(\w+).*?`, got `(\w+)`")
+_MISMATCH: Final = re.compile(r"Expected `(\w++)[^`\n]*+`, got `(\w++)`")
 _FIELDS: Final = frozenset(("nodes", "nodenames", "failednodes", "failedandunresolvablenodes", "error"))
 """The fields of ExtenderFilterResult, in lower case."""
 _KINDS: Final = {
