@@ -122,6 +122,8 @@ class Metrics:
 
     def store(self, row: int, name: str | None) -> None:
         """Take the name of a row's node, or that it has none."""
+        if not self._held:
+            return
         for (key, _), column in list(self._held.items()):
             sample = self._samples.get(key, NO_SAMPLES).get(name) if name is not None else None
             self._time.expect(column.put(row, sample, self._time.seconds))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from policysched.model.objects import Pod
+from policysched.model.selection import pod_part_cache
 from policysched.model.selection.pod_part_cache import BYTES_PER_BYTE, KEPT_BYTES, PodPartCache
 from tests.build import pod
 
@@ -52,3 +55,16 @@ def test_an_answer_that_takes_more_than_allowed_is_not_kept() -> None:
     assert asked("a", x=long) == asked("b", x=long) == {"x": long}
     assert asked.pods == ["small", "a", "b"]
     assert asked.remembered.nbytes == before
+
+
+def test_the_part_asked_about_last_is_not_encoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked()
+    first = asked("a", x="1")
+    monkeypatch.setattr(pod_part_cache, "_ENCODER", None)
+    assert asked("b", x="1") is first
+    monkeypatch.undo()
+    assert asked("c", x="2") == {"x": "2"}
+    assert asked("d", x="1") is first
+    asked.remembered.forget()
+    assert asked("e", x="1") == first
+    assert asked.pods == ["a", "c", "e"]
