@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import Final
@@ -30,6 +30,10 @@ MOST_BYTES: Final = 64 << 20
 """How much memory the answers about claims that are kept may take together, beside those about the last ones."""
 MOST_KEPT: Final = 256
 """About claims of how many specs answers are kept."""
+_STEPS_A_PIECE: Final = 10_000
+"""How many steps are taken before others have their turn, where somebody gives it to them."""
+_MOST_PIECES: Final = 30
+"""How many such pieces there are for one attempt at most."""
 TIMED_OUT: Final = "timed out trying to allocate devices"
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
@@ -117,6 +121,16 @@ class Allocator:
         if not is_spent:
             prepared.refresh(self._steps)
         return AllocationAnswers(self, prepared)
+
+    def working_ahead(self) -> Iterator[None]:
+        """Find out in pieces what `answers` will be asked; a search that takes long is left to it, and the rest."""
+        for _ in range(_MOST_PIECES):
+            try:
+                if not self._prepared().work_on(_STEPS_A_PIECE):
+                    return
+            except AllocationTimeoutError:
+                pass  # some more selectors are compiled
+            yield
 
     @property
     def shared_key(self) -> bytes | None:

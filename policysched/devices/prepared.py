@@ -119,6 +119,18 @@ class PreparedClaims:
         """Return the outcome of a row; it need not name devices."""
         return self._details.get(row) or Outcome(AllocationAnswer(int(self.codes[row])))
 
+    def work_on(self, steps: int) -> bool:
+        """Do a part of what `refresh` does; return whether another part would find out more."""
+        before = self._found_out
+        self.refresh(steps)
+        return bool(self._waiting) and self._begun is None and self._found_out != before
+
+    @property
+    def _found_out(self) -> tuple[int, ...]:
+        """Numbers of which some changes as long as there is progress."""
+        verdicts = sum(map(len, self._known))
+        return len(self._waiting), len(self._kinds.kinds), verdicts, len(self._shapes), len(self._outcomes)
+
     def refresh(self, steps: int) -> None:
         """Ask about the nodes that moved.
 

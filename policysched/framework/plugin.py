@@ -11,7 +11,7 @@ Shapes: N rows in use; `rows` selects R of them, as a slice for all or as an arr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from enum import Enum
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -191,6 +191,20 @@ def class_score(plugin: ScorePlugin) -> ScorePlugin | None:
     """
     part: ScorePlugin | None = plugin if per_pod(plugin) is None else getattr(plugin, "class_score", None)
     return part
+
+
+WorkingAhead: TypeAlias = Callable[[Pod, Cluster], Iterator[None]]
+"""Works out in pieces what a plugin will be asked about a pod."""
+
+
+def working_ahead(plugin: Plugin) -> WorkingAhead | None:
+    """Return a per-pod plugin's `working_ahead`, None where it has none.
+
+    What may take long to find out for a pod's own things is found out there before the cycle begins, and the loop has
+    its turn after each piece. The cycle finds out the rest.
+    """
+    found: WorkingAhead | None = getattr(plugin, "working_ahead", None)
+    return found
 
 
 SharedKey: TypeAlias = Callable[[Pod, Cluster], Hashable | None]

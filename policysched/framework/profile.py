@@ -5,7 +5,7 @@ Policies come after the configured plugins of a point. A profile is immutable; a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -25,11 +25,13 @@ from policysched.framework.plugin import (
     ScorePlugin,
     SharedKey,
     Successor,
+    WorkingAhead,
     class_filter,
     class_score,
     is_lasting,
     per_pod,
     shared_key,
+    working_ahead,
 )
 from policysched.framework.post_filter import PostFilterPlugin, VictimGuard
 from policysched.late_dataclass import dataclass
@@ -243,6 +245,17 @@ class Profile:
         filters = tuple((place, plugin) for place, plugin in enumerate(self.prepared) if has(plugin))
         scores = tuple((plugin, weight) for plugin, weight in ordered if has(plugin))
         return PerPodPlugins(filters, scores) if filters or scores else None
+
+    def working_ahead(self, pod: Pod, cluster: Cluster) -> Iterator[None]:
+        """Have plugins work out in pieces what the pod's cycle will ask them."""
+        for asked, work in self._working_ahead:
+            if asked(pod, cluster):
+                yield from work(pod, cluster)
+
+    @cached_property
+    def _working_ahead(self) -> tuple[tuple[PerPod, WorkingAhead], ...]:
+        each = ((per_pod(plugin), working_ahead(plugin)) for plugin in self.prepared)
+        return tuple((asked, work) for asked, work in each if asked is not None and work is not None)
 
     @cached_property
     def out_of_tree_cycle(self) -> frozenset[str]:

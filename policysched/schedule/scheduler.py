@@ -407,10 +407,12 @@ class Scheduler:
                 self._fail(queued, Failure(AttemptResult.ERROR, f"the scheduling cycle failed: {error!r}"))
 
     async def _decide(self, queued: QueuedPod) -> tuple[Decision, Callable[[], Decision]] | None:
-        """Run a scheduling cycle; return also what decides anew, None where the pod went while extenders were asked."""
+        """Run a scheduling cycle; return also what decides anew, None where the pod went meanwhile."""
         pod, engine = queued.pod, self._engines[queued.profile]
         if log.isEnabledFor(V3):
             log.log(V3, "Attempting to schedule pod", {"pod": pod.key})
+        if not await self._work_ahead(queued):
+            return None
         extenders = self._profiles[queued.profile].extending(pod)
         if not extenders:
             return engine.decide(pod), partial(engine.decide, pod)
@@ -421,6 +423,15 @@ class Scheduler:
         self._tell_time()
         choose = partial(with_extenders.choose, engine, pod, answers)
         return choose(moved=self._state_of(engine) != before), partial(choose, moved=True)
+
+    async def _work_ahead(self, queued: QueuedPod) -> bool:
+        """Have plugins find out what takes long, the loop having its turn after each piece; False if the pod goes."""
+        for _ in self._profiles[queued.profile].working_ahead(queued.pod, self.cluster):
+            await asyncio.sleep(0)
+            if self.queue.get(queued.identity) is not queued or queued.identity in self.cluster.pods.by_id:
+                return False
+            self._tell_time()
+        return True
 
     def _state_of(self, engine: Engine) -> tuple[int, int, Profile]:
         """Return what differs once anything has changed that a decision depends on."""

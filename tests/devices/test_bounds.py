@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, ValuesView
+from itertools import pairwise
 
 import pytest
 
@@ -101,6 +102,33 @@ def test_each_kind_of_device_is_asked_about_once_however_many_attempts_it_takes(
         attempts += 1
     assert attempts > 5
     assert len(asked) <= 4 * len(NODES) + attempts
+
+
+def test_all_kinds_are_asked_about_in_pieces_before_a_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+    ask_about = PreparedClaims._ask_about
+
+    def counted(self: PreparedClaims, kind: requirements.DeviceKind, steps: Steps) -> None:
+        nonlocal asked
+        asked += 1
+        ask_about(self, kind, steps)
+
+    monkeypatch.setattr(PreparedClaims, "_ask_about", counted)
+    monkeypatch.setattr("policysched.devices.prepared._STEPS_A_GROUP", 0)
+    monkeypatch.setattr("policysched.devices.allocator._STEPS_A_PIECE", 500)
+    allocator = Allocator(told_apart(), [asking(f'{SERIAL} != "x"')], steps=500)
+    pieces = [0, *(asked for _ in allocator.working_ahead())]
+    assert len(pieces) > 5
+    assert all(after - before < 40 for before, after in pairwise(pieces))
+    asked = 0
+    assert set(allocator.answers().codes[: len(NODES)].tolist()) == {AllocationAnswer.YES}
+    assert asked == 0
+
+
+def test_a_search_that_takes_long_is_not_worked_on_ahead() -> None:
+    allocator = Allocator(tables(slice_of("n0", of_seven_sorts(16))), [hopeless()])
+    assert len(list(allocator.working_ahead())) < 2
+    assert allocator.answers().codes[0] == AllocationAnswer.TIMEOUT
 
 
 def test_groups_of_nodes_that_have_answers_are_not_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -97,6 +98,43 @@ async def test_failures_that_belong_to_no_plugin_end_neither_the_scheduler_nor_l
             await stand.pass_time(20)
         assert (failed, stand.bound) == (["pop", "_skips", "will_wait"], {"p": "n1"})
         assert (tested.queue.in_flight, len(tested.cluster.pods)) == ((0, 0), 1)
+
+
+class _WorksAhead(FakeFilter):
+    """Finds out in three pieces what it knows of pods, and does something after each."""
+
+    def __init__(self, after: Callable[[], object] = lambda: None) -> None:
+        super().__init__("F")
+        self._after = after
+        self.pieces = 0
+
+    def per_pod(self, pod: Pod, _: Cluster) -> bool:
+        return pod.metadata.name != "other"
+
+    def working_ahead(self, *_: object) -> Iterator[None]:
+        for _ in range(3):
+            assert not self.prepared, "the cycle begins after it"
+            self.pieces += 1
+            self._after()
+            yield
+
+
+async def test_what_a_plugin_works_out_ahead_lets_the_loop_have_its_turn() -> None:
+    seen: list[int] = []
+    plugin = _WorksAhead(lambda: asyncio.get_running_loop().call_soon(lambda: seen.append(plugin.pieces)))
+    async with running(node("n1"), of=profile(filters=[plugin])) as stand:
+        await stand.settled(pod(name="other"), pod())
+        assert stand.bound == {"other": "n1", "p": "n1"}
+    assert seen == [1, 2, 3]
+
+
+async def test_a_pod_that_goes_while_something_is_worked_out_ahead_is_not_placed() -> None:
+    plugin = _WorksAhead()
+    async with running(node("n1"), of=profile(filters=[plugin])) as stand:
+        plugin._after = lambda: stand.scheduler.remove_pod("default.p")
+        await stand.settled(pod())
+        assert (stand.bound, plugin.pieces, plugin.prepared) == ({}, 1, 0)
+        assert stand.scheduler.queue.in_flight == (0, 0)
 
 
 async def test_an_assumed_pod_is_not_tried_twice() -> None:

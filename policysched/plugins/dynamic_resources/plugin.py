@@ -153,6 +153,12 @@ class DynamicResources(HintTable):
         claims = stated_claims(pod, cluster.resource_claims)
         return claims if isinstance(claims, Status) else None
 
+    def working_ahead(self, pod: Pod, cluster: Cluster) -> Iterator[None]:
+        """Find out in pieces where the claims of a pod can be had, which takes long for the first ones of a sort."""
+        found = self._claims_of(pod, cluster)
+        if isinstance(found, PodClaims) and found.extended is None and found.to_allocate:
+            yield from found.allocator(cluster.devices).working_ahead()
+
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Find the pod's claims and look at every row."""
         self._last = None
