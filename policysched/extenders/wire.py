@@ -30,8 +30,9 @@ OTHER_VICTIMS: Final = 1024
 """How many victims an answer may have besides: an extender may name others than those that it was told of."""
 MOST_FIELDS: Final = 256
 """How many fields an object may have."""
-FIELDS_EACH: Final = 8
-"""How many fields the objects of a list may have on average, where their names are in an unusual case."""
+FIELDS_EACH: Final = 4
+"""How many fields all objects of a list may have together, for each that it may have at most, where names of fields are
+in an unusual case: of those that were asked about, each may have four times as many."""
 FEW: Final = 200 << 10
 """What has no more commas and opening braces (`_weight`), and so no more fields and items, is decoded in 40 ms at most
 without counting. Where items become structs, which take longer, half as many are few."""
