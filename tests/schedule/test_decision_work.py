@@ -21,6 +21,8 @@ from tests.work import calls
 DECISIONS = 15
 MOST = {0: 140, 10: 425, 100: 425}
 """How many calls a decision may be, of Python and of C, by the number of rules."""
+FIRST = {10: 1900, 100: 6700}
+"""The same of the first decision of a class for which the same rules speak as for one before."""
 MASKED = """
 import sys
 from tests.schedule.test_decision_work import alike, work
@@ -54,11 +56,16 @@ def unlike(number: int) -> Spec:
     return spec
 
 
-def work(specs: dict[str, Spec]) -> float:
-    """Count the calls of a decision once a pod class is known, the median of some."""
+def engine_of(specs: dict[str, Spec]) -> Engine:
+    """Make an engine over some nodes in three zones."""
     nodes = (node(f"n{number}", labels={"topology.kubernetes.io/zone": str(number % 3)}) for number in range(20))
     around = cluster(*nodes)
-    engine = Engine(around, policy_set(**specs).join(default_profile()), random.Random(1))
+    return Engine(around, policy_set(**specs).join(default_profile()), random.Random(1))
+
+
+def work(specs: dict[str, Spec]) -> float:
+    """Count the calls of a decision once a pod class is known, the median of some."""
+    engine = engine_of(specs)
     counted = []
     for number in range(2 * DECISIONS):
         one = pod(f"p{number}", labels={"app": "web"})
@@ -68,7 +75,7 @@ def work(specs: dict[str, Spec]) -> float:
             found.append(engine.decide(one))
 
         counted.append(calls(decide))
-        around.assume(one, found[0].row, found[0].evaluation.pod_resources)
+        engine.cluster.assume(one, found[0].row, found[0].evaluation.pod_resources)
     return statistics.median(counted[DECISIONS:])
 
 
@@ -80,6 +87,14 @@ def test_decisions_are_little_work_however_many_rules_are_in_force(rules: int) -
 def test_first_decisions_do_without_masked_arrays() -> None:
     ran = subprocess.run([sys.executable, "-c", MASKED], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "False", "importing them takes longer than a decision"
+
+
+@pytest.mark.parametrize("rules", FIRST)
+def test_first_decision_of_another_class_finds_what_classes_have_in_common(rules: int) -> None:
+    engine = engine_of({f"policy{number}": alike(number) for number in range(rules // 5)})
+    for number in range(2):
+        engine.decide(pod(f"known{number}", labels={"app": f"known{number}"}))
+    assert calls(lambda: engine.decide(pod("new", labels={"app": "new"}))) <= FIRST[rules]
 
 
 def test_rules_of_a_shape_of_their_own_cost_a_few_calls_each() -> None:

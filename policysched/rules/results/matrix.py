@@ -11,20 +11,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, ClassVar, Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import ChangedRow, ChangedRows, Codes, Mask, Rows, Scores
+from policysched.framework import ChangedRow, ChangedRows, Codes, Rows, Scores
 from policysched.pausing import Pausing
 from policysched.rules.inputs import PodInputs
 from policysched.rules.results.pod_independent import FEW, PodIndependentResults, RefreshGroup
-from policysched.rules.results.rule_rows import FINE, FilterRow, MixedStacks, RowT, ScoreRow, plugin_codes
+from policysched.rules.results.rule_order import RuleOrder
+from policysched.rules.results.rule_rows import FINE, FilterRow, RowT, ScoreRow, plugin_codes
 from policysched.rules.shared_values.aggregates import hold
 from policysched.rules.shared_values.context import RuleFrame
-from policysched.rules.shared_values.derived import AffectedRows, Dependency, dependencies_of
+from policysched.rules.shared_values.derived import AffectedRows
 from policysched.rules.shared_values.what_if import (
     ChangedFrame,
     ChangedRowsFrame,
@@ -55,24 +55,15 @@ class PolicyMatrix(ABC, Generic[RowT]):
     ) -> None:
         self._independent, self.pod = independent, pod
         self._context = context = independent.context
-        longest_first = sorted(speaking.items(), key=lambda one: len(one[1]), reverse=True)
-        self._places = {name: place for place, (name, rows) in enumerate(longest_first) if rows}
-        self._speaking: list[Sequence[RowT]] = [rows for _, rows in longest_first if rows]
-        rules = [(policy, rule, rule in independent.index) for policy, own in enumerate(self._speaking) for rule in own]
-        self._policy_of: list[int] = [policy for policy, _, _ in rules]
-        """The policy of each rule."""
-        self._is_kept: Mask = np.array([kept for _, _, kept in rules], np.bool_)
-        """Whether a rule is one of the pod-independent ones."""
-        self._own: tuple[RowT, ...] = tuple(rule for _, rule, kept in rules if not kept)
-        self._kept: NDArray[np.int64] = np.array([independent.index[rule] for _, rule, kept in rules if kept], np.int64)
-        self._split([rule for _, rule, _ in rules])
-        roots = [rule.root for rule in self._own]
-        context.seed(pod, roots)
-        direct = [rule.root for rule in self._anew if rule in independent.direct]
-        self._held: tuple[object, ...] = hold(context, roots, pod) + hold(context, direct, context.no_pod)
-        self._batch = independent.batch_of(tuple(roots))
-        self._of_policies = [self._dependencies_of(own) for own in self._speaking]
-        self._dependencies: list[Dependency] = list(dict.fromkeys(one for own in self._of_policies for one in own))
+        key = tuple([(name, tuple(rows)) for name, rows in speaking.items() if rows])
+        self._order: RuleOrder[RowT] = independent.kept_order((self._dtype, key), lambda: RuleOrder(independent, key))
+        order = self._order
+        self._remembered = independent.remembered(self._dtype, key, order.anew_roots, order.still.size)
+        self._of_pod: Hashable = None if self._remembered is None else self._remembered.part_of(pod)
+        context.seed(pod, order.own_roots)
+        self._held: tuple[object, ...] = hold(context, order.own_roots, pod)
+        self._held += hold(context, order.direct_roots, context.no_pod)
+        self._of_policies, self._dependencies = order.dependencies(context, pod)
         self._depends_on_kept: bool = all(isinstance(one, RefreshGroup) for one in self._dependencies)
         """Whether nothing can have moved while pod-independent results did not."""
         self._stamps: list[int] = []
@@ -83,42 +74,26 @@ class PolicyMatrix(ABC, Generic[RowT]):
         self._known: tuple[object, Rows, Array] | None = None
         """What was last worked out for few rows, and when."""
 
-    def _split(self, rules: Sequence[RowT]) -> None:
-        """Tell apart, for few rows, the rules whose results are read and those that are evaluated anew."""
-        direct = self._independent.direct
-        still: Mask = self._is_kept & np.array([rule not in direct for rule in rules], np.bool_)
-        stacked, self._steps = _stacked([len(own) for own in self._speaking])
-        self._still_at: NDArray[np.int64] = stacked[still]
-        self._anew_at: NDArray[np.int64] = stacked[~still]
-        self._still: NDArray[np.int64] = self._kept[still[self._is_kept]]
-        self._anew: tuple[RowT, ...] = tuple(rule for rule, is_still in zip(rules, still, strict=True) if not is_still)
-        self._stacks: MixedStacks | None = None
-        roots = tuple(rule.root for rule in self._anew)
-        self._remembered = self._independent.remembered(
-            self._dtype, tuple(map(tuple, self._speaking)), roots, self._still.size
-        )
-        self._of_pod: Hashable = None if self._remembered is None else self._remembered.part_of(self.pod)
-
     @property
     def nbytes(self) -> int:
         """The memory that it takes, with its parts of what is context. Units: bytes."""
-        return BYTES_PER_RULE * len(self._policy_of) + sum(map(part_of, (*self._held, *self._dependencies)))
+        return BYTES_PER_RULE * len(self._order.policy_of) + sum(map(part_of, (*self._held, *self._dependencies)))
 
     def __len__(self) -> int:
-        return len(self._speaking)
+        return len(self._order.speaking)
 
     def slice_of(self, name: str) -> PolicySlice[RowT] | None:
         """Return the part of a policy, None where no rule of it speaks for the pod."""
-        place = self._places.get(name)
+        place = self._order.places.get(name)
         return None if place is None else PolicySlice(self, place)
 
     def rules_of(self, policy: int) -> Sequence[RowT]:
         """Return the rules of a policy that speak for the pod."""
-        return self._speaking[policy]
+        return self._order.speaking[policy]
 
     def alone(self, policy: int) -> PolicyMatrix[RowT]:
         """Return the matrix of one policy, for rows that no other one is asked about."""
-        return type(self)(self._independent, self.pod, {"": self._speaking[policy]})
+        return type(self)(self._independent, self.pod, {"": self._order.speaking[policy]})
 
     def moves(self) -> int:
         """Count how often something moved that a policy depends on beyond its rows."""
@@ -142,13 +117,6 @@ class PolicyMatrix(ABC, Generic[RowT]):
         """Return what a policy depends on beyond its rows."""
         return AffectedRows(self._of_policies[policy])
 
-    def _dependencies_of(self, rules: Sequence[RowT]) -> list[Dependency]:
-        kept, direct = self._independent.index, self._independent.direct
-        found: list[Dependency] = self._independent.dependencies(
-            rule for rule in rules if rule in kept and rule not in direct
-        )
-        return found + dependencies_of(self._context, [rule.root for rule in rules if rule not in kept], self.pod)
-
     def answers(self, rows: Rows) -> Array:
         """Return what all policies say of rows; asked again before anything changed, without working it out again.
 
@@ -163,7 +131,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
         if known is None:
             self._independent.refresh(whole=not few)
             if few and self._remembered is not None:
-                kept = self._independent_results[self._still[:, None], rows]
+                kept = self._independent_results[self._order.still[:, None], rows]
                 known = self._remembered.answers(self._of_pod, frame, kept, lambda: self._work_out(rows, frame))
             else:
                 known = self._work_out(rows, frame)
@@ -179,7 +147,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
     def changed_code(self: PolicyMatrix[FilterRow], policy: int, changed: ChangedRow) -> int:
         """Return a policy's code for a row whose pods were others."""
         frame = ChangedFrame(self._context, self.pod, changed)
-        codes = (rule.result(frame).item() for rule in self._speaking[policy])
+        codes = (rule.result(frame).item() for rule in self._order.speaking[policy])
         return next((code for code in codes if code != FINE), 0)
 
     def changing_codes(self: PolicyMatrix[FilterRow], policy: int, changed: ChangedRows) -> Pausing[Codes | None]:
@@ -187,7 +155,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
 
         Shapes: (R,). Missing: None where they have to be asked one by one.
         """
-        rules = self._speaking[policy]
+        rules = self._order.speaking[policy]
         if any(is_row_by_row(rule.root) for rule in rules):
             return None
         codes = (yield from self._unmoved_codes(policy, changed)).astype(np.int32)
@@ -206,7 +174,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
         key, codes = (self, policy), np.full(changed.rows.size, FINE, np.int64)
         if not changed.knows(key):
             frame = RuleFrame(self._context, self.pod, changed.rows)
-            for rule in self._speaking[policy]:
+            for rule in self._order.speaking[policy]:
                 if not reads_pods(rule.root):
                     np.minimum(codes, rule.result(frame), out=codes)
                     yield
@@ -219,7 +187,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
         """
         self._independent.refresh()
         frame = self._context.frame(self.pod, rows)
-        for rule in self._speaking[policy]:
+        for rule in self._order.speaking[policy]:
             frame.make_room()
             index = self._independent.index.get(rule)
             yield rule, rule.result(frame) if index is None else self._independent_results[index, rows]
@@ -233,36 +201,29 @@ class PolicyMatrix(ABC, Generic[RowT]):
             rows: The rows.
             frame: Their inputs.
         """
-        matrix = self._independent_results
+        matrix, order = self._independent_results, self._order
         if is_few(rows):
-            results = np.empty((self._is_kept.size, frame.rows), into.dtype)
-            results[self._still_at] = matrix[self._still[:, None], rows]
-            if self._stacks is None:
-                self._stacks = self._find_stacks()
-            stacks, batch = self._stacks
+            results = np.empty((order.is_kept.size, frame.rows), into.dtype)
+            results[order.still_at] = matrix[order.still[:, None], rows]
+            stacks, batch = order.stacks
             batch.evaluate(frame)
             for stack, places in stacks:
                 results[places] = stack.result(frame)
-            for step in self._steps:
+            for step in order.steps:
                 longer = into[: step.stop - step.start]
                 combine(longer, results[step], out=longer)
             return into
-        if frame.has_room(len(self._batch)):
-            self._batch.evaluate(frame)
+        if frame.has_room(len(order.batch)):
+            order.batch.evaluate(frame)
         own = []
-        for rule in self._own:
+        for rule in order.own:
             frame.make_room()
             own.append(rule.result(frame))
         frame.make_room()
-        kept, rest = iter(self._kept), iter(own)
-        for policy, is_kept in zip(self._policy_of, self._is_kept, strict=True):
+        kept, rest = iter(order.kept), iter(own)
+        for policy, is_kept in zip(order.policy_of, order.is_kept, strict=True):
             combine(into[policy], matrix[next(kept), rows] if is_kept else next(rest), out=into[policy])
         return into
-
-    def _find_stacks(self) -> MixedStacks:
-        """Put the rules of one shape together, with where their results stand."""
-        stacks, batch = self._independent.own_stacks(self._anew)
-        return [(stack, self._anew_at[places[:, 0]]) for stack, places in stacks], batch
 
     @property
     @abstractmethod
@@ -278,22 +239,6 @@ def is_few(rows: Rows) -> bool:
     return isinstance(rows, np.ndarray) and rows.size <= FEW
 
 
-def _stacked(sizes: Sequence[int]) -> tuple[NDArray[np.int64], list[slice]]:
-    """Put the first rules of all policies side by side, then the second ones of all that have one, and so on.
-
-    Args:
-        sizes: How many rules each policy has, the largest first.
-
-    Returns:
-        Where each rule stands then, policy by policy; and where each of these steps does.
-    """
-    counts = [sum(size > place for size in sizes) for place in range(max(sizes, default=0))]
-    begins = [sum(counts[:place]) for place in range(len(counts))]
-    found = [begins[place] + policy for policy, size in enumerate(sizes) for place in range(size)]
-    steps = [slice(begin, begin + count) for begin, count in zip(begins, counts, strict=True)]
-    return np.array(found, np.int64), steps
-
-
 class FilterMatrix(PolicyMatrix[FilterRow]):
     """The filter rules of all policies: the code of each one's first rule that does not hold."""
 
@@ -304,7 +249,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
         return self._independent.codes
 
     def _work_out(self, rows: Rows, frame: RuleFrame) -> Codes:
-        codes = np.full((len(self._speaking), frame.rows), FINE, np.int32)
+        codes = np.full((len(self), frame.rows), FINE, np.int32)
         return plugin_codes(self._combine(np.minimum, codes, rows, frame))
 
 
@@ -317,15 +262,9 @@ class ScoreMatrix(PolicyMatrix[ScoreRow]):
     def _independent_results(self) -> Array:
         return self._independent.parts
 
-    @cached_property
-    def _weights(self) -> Array:
-        """What the rules of each policy weigh together, 1 where that is nothing. Shapes: (P, 1)."""
-        weights = [sum(rule.rule.weight for rule in rules) for rules in self._speaking]
-        return np.maximum(np.array(weights, np.float64), 1.0)[:, None]
-
     def _work_out(self, rows: Rows, frame: RuleFrame) -> Scores:
-        total = self._combine(np.add, np.zeros((len(self._speaking), frame.rows)), rows, frame)
-        total /= self._weights
+        total = self._combine(np.add, np.zeros((len(self), frame.rows)), rows, frame)
+        total /= self._order.weights
         total += 0.5
         return np.floor(total, out=total).astype(np.int64)
 

@@ -10,8 +10,9 @@ Shapes: F filter rules, S score rules, C the capacity of the columns.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
+from typing import Any, TypeVar
 
 import numpy as np
 from cachetools import LRUCache
@@ -32,11 +33,14 @@ from policysched.rules.shared_values.derived import AffectedRows, Dependency, af
 from policysched.rules.shared_values.pod_aggregates import PODS, Reads
 from policysched.state.tables.journal import ABOUT_NODES
 
+T = TypeVar("T")
 FEW = 256
 """On how many rows rules of one shape are evaluated at once: for more, the copies that this takes cost more than it
 saves."""
 MOST_REMEMBERED = 8
 """For how many sets of rules that speak for pods answers are remembered by what the rules read."""
+MOST_ORDERS = 256
+"""For how many sets of rules that speak their order in a matrix is kept."""
 LIVELY = Aspect.USAGE | Aspect.PODS | Aspect.AGE | Aspect.METRICS
 """What changes all the time."""
 
@@ -178,7 +182,15 @@ class PodIndependentResults:
         """What evaluates some graphs together; pod classes for which the same rules speak have the same."""
         self.own_stacks = lru_cache(maxsize=256)(mixed_stacks)
         """The same of some rules for few rows: those of one shape together."""
+        self._orders: LRUCache[Hashable, Any] = LRUCache(MOST_ORDERS)
         self._remembered: LRUCache[Hashable, RememberedAnswers | None] = LRUCache(MOST_REMEMBERED)
+
+    def kept_order(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what a set of rules that speak stands for, the same for all pod classes for which they do."""
+        found: T | None = self._orders.get(key)
+        if found is None:
+            found = self._orders[key] = make()
+        return found
 
     def remembered(
         self, dtype: type[np.signedinteger], speaking: tuple[Hashable, ...], roots: Sequence[Typed], kept: int
