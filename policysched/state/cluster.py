@@ -335,11 +335,11 @@ class Cluster:
             row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), None, assumed=False)
             return Change(Resource.ASSIGNED_POD, Action.ADD, None, pod, row)
         confirmed, row = placed.assumed, placed.row
-        weighs = weighs_differently(old, pod)
-        if weighs or has_another_signature(old, pod):
+        if weighs_differently(old, pod):
             self._displace(identity)
-            measured = None if weighs else placed.pod_resources
-            row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), measured, assumed=False)
+            row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), None, assumed=False)
+        elif has_another_signature(old, pod):
+            self._take_version(identity, placed, pod)
         else:
             self.pods.update(placed, pod)
         if confirmed:
@@ -360,6 +360,24 @@ class Cluster:
             self.attachments.touch(row, identity)
         self._count(placed, 1)
         return row
+
+    def _take_version(self, identity: str, placed: PlacedPod, pod: Pod) -> None:
+        """Take a version of a pod that takes what it took where it was, and may be something else to rules of others.
+
+        So is nearly every binding where nodes have zones: the API server gives the pod its node's topology labels.
+        """
+        version = PlacedPod(pod, placed.row, placed.pod_resources, assumed=False)
+        self._enter(version)
+        self.pods.replace(identity, version)
+        if self.nominations:
+            self.nominations.discard(identity)
+        had_volumes = self.storage.displace(placed)
+        if self.storage.place(version) or had_volumes:
+            self.attachments.touch(placed.row, identity)
+        self.counters.move(placed, version)
+        self._leave(placed)
+        if version.signature != placed.signature:
+            self.journal.note(placed.row, int(Aspect.PODS))
 
     def _displace(self, identity: str) -> None:
         placed = self.pods.remove(identity)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policysched.framework import Action, Change, Cluster, Resource
+from policysched.framework import Action, Aspect, Change, Cluster, Resource
 from policysched.model.objects import (
     Metadata,
     Namespace,
@@ -51,6 +51,28 @@ def test_confirming_is_an_addition_that_touches_no_row() -> None:
     assert not made.is_assumed("default.p")
     assert made.forget("default.p").nothing
     assert cpu(made, "n1") == 1000
+
+
+def test_a_binding_that_brings_labels_of_the_node_moves_what_reads_them_alone() -> None:
+    made, waiting = cluster(node("n1")), pod("p", requests=CPU, labels={"app": "web"})
+    web = made.counters.of("web", lambda placed: placed.pod.metadata.labels.get("app") == "web")
+    zoned = made.counters.of("zoned", lambda placed: "zone" in placed.pod.metadata.labels)
+    halves = made.counters.of("half", lambda placed: 0.5 * ("zone" in placed.pod.metadata.labels), fractions=True)
+    made.assume(waiting, 0)
+    position, version, signatures = made.journal.position, web.version, len(made.signatures.present)
+    change = made.set_pod(pod("p", on="n1", requests=CPU, labels={"app": "web", "zone": "a"}))
+    assert (change.action, change.old) == (Action.ADD, None)
+    found = made.journal.since(position)
+    assert found is not None
+    assert [one.tolist() for one in found] == [[0], [int(Aspect.PODS)]]
+    assert (web.counts[0], zoned.counts[0], halves.counts[0]) == (1, 1, 0.5)
+    assert web.version == version, "it weighs the same there"
+    assert (cpu(made, "n1"), int(made.nodes.pods_count.data[0])) == (1000, 1)
+    assert len(made.signatures.present) == signatures + 1
+    assert [one.signature for one in made.pods.on_row(0)] == [made.pods.by_id["default.p"].signature]
+    made.remove_pod("default.p")
+    assert (web.counts[0], zoned.counts[0], halves.counts[0], cpu(made, "n1")) == (0, 0, 0, 0)
+    assert not any(made.signatures.present)
 
 
 def test_a_pod_confirmed_elsewhere_leaves_the_assumed_row() -> None:

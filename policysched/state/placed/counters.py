@@ -131,6 +131,18 @@ class PodCounter:
         else:
             self._sum(placed.row, pods)
 
+    def move(self, before: PlacedPod, after: PlacedPod, pods: PodTable) -> None:
+        """Count a version of a pod in place of the one before."""
+        was, now = self.weights.get(before.signature, 0), self.weights.get(after.signature, 0)
+        if was == now:
+            return
+        self.version += 1
+        if self.column.data.dtype == np.int64:
+            data, row = self.column.data, after.row
+            data[row] = wrap(data.item(row) + int(now) - int(was))
+        else:
+            self._sum(after.row, pods)
+
     def _sum(self, row: int, pods: PodTable) -> None:
         weights = self.weights
         self.column.data[row] = math.fsum(weights.get(one.signature, 0.0) for one in pods.on_row(row))
@@ -215,6 +227,17 @@ class PodCounters:
             counter = held()
             if counter is not None:
                 counter.add(placed, sign, self._pods)
+
+    def move(self, before: PlacedPod, after: PlacedPod) -> None:
+        """Count a version of a pod in place of the one before, on the same row; most weigh the same.
+
+        Cost: O(counters that either counts in).
+        """
+        counting = {**self._by_signature.get(before.signature, {}), **self._by_signature.get(after.signature, {})}
+        for held in counting.values():
+            counter = held()
+            if counter is not None:
+                counter.move(before, after, self._pods)
 
     def __len__(self) -> int:
         return len(self._by_key)

@@ -96,6 +96,15 @@ class PodTable:
             del self._by_row[placed.row]
         return placed
 
+    def replace(self, identity: str, version: PlacedPod) -> None:
+        """Put another version of a pod in its place, as the last that came to its row."""
+        placed = self.by_id.pop(identity)
+        pods, slot = self._by_row[placed.row], placed.slot
+        del pods[identity]
+        self.by_id[identity] = pods[identity] = self.by_slot[slot] = version
+        version.slot, self.signatures[slot] = slot, version.signature
+        self._starts[slot] = np.nan
+
     def update(self, placed: PlacedPod, pod: Pod) -> None:
         """Take a new version of a pod that is where it was, and is of the same signature."""
         placed.pod, placed.assumed = pod, False
