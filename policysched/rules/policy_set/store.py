@@ -112,8 +112,10 @@ class PolicyStore:
 
     def applying(self, policy: Policy) -> Pausing[frozenset[PolicyKey]]:
         """Take a policy as it is now, pausing after each compiled field; returns the policies that changed in force."""
-        before = self._active()
+        before, known = self._active(), self._entries.get(policy.key)
         yield from self._taking(policy)
+        if known is not None and _compiled_alike(known, self._entries[policy.key]):
+            return frozenset()  # its status or annotations moved, as after a write of ours
         return self._settle(before)
 
     def starting(self, policies: Iterable[Policy]) -> Pausing[None]:
@@ -223,6 +225,11 @@ def _same_spec(known: StoredPolicy, policy: Policy) -> StoredPolicy:
         return replace(known, policy=policy)
     result = replace(newest, policy=replace(newest.policy, generation=generation))
     return replace(known, policy=policy, result=result, waiting=result)
+
+
+def _compiled_alike(one: StoredPolicy, other: StoredPolicy) -> bool:
+    """Return whether two entries of a policy hold the same of what compiling it gave."""
+    return one.result is other.result and one.waiting is other.waiting and one.active is other.active
 
 
 def _grows(entry: StoredPolicy) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from policysched.model.policy import Policy, decode_policy, decode_watched_policy
 from policysched.pausing import finished
 from policysched.rules.compile.compiler import compiling
-from policysched.rules.policy_set.store import PolicyStore
+from policysched.rules.policy_set.store import PolicyBudget, PolicyStore
 from policysched.rules.policy_status.status import MAX_DIAGNOSTICS, differs, make_status
 from tests.rules.build import Spec, filtering, policy, scoring
 
@@ -189,6 +189,17 @@ def test_a_status_of_its_own_changes_nothing_in_force() -> None:
     assert after is not None
     assert after.active is before.active
     assert after.policy.status.active_generation == 3
+
+
+def test_the_echo_of_a_write_asks_no_other_policy_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = PolicyStore()
+    apply(store, policy(**GOOD))
+    asked: list[object] = []
+    monkeypatch.setattr(PolicyBudget, "takes", lambda *given: asked.append(given) or True)
+    assert not apply(store, policy(status=CLAIMED, **GOOD))
+    assert not asked
+    assert apply(store, policy(generation=2, **GOOD | {"weight": 7}))
+    assert asked
 
 
 def test_removing_tells_whether_something_was_in_force() -> None:
