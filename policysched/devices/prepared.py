@@ -40,6 +40,8 @@ _MOST_VIEWS: Final = 8_000
 _MANY: Final = 32
 """From how many groups on they are answered together."""
 _UNANSWERED: Final = -1
+_LAST_ANSWER: Final = int(AllocationAnswer.INVALID_POOLS)
+"""The last code that is no failure."""
 _BYTES_A_KIND: Final = 600
 _BYTES_A_VERDICT: Final = 300
 _BYTES_AN_ANSWER: Final = 1500
@@ -102,14 +104,15 @@ class PreparedClaims:
         """A number that no other codes have had, of whatever claims."""
         self._renew()
         self.has_alternatives = any(one.has_alternatives for claim in self.plans.claims for one in claim.requests)
-        self._failures = -1, False
+        self._failing: int | None = None
+        """How many rows have the code ERROR or TIMEOUT, None where they are to be counted."""
 
     @property
     def has_failures(self) -> bool:
         """Whether the code of any row is ERROR or TIMEOUT."""
-        if self._failures[0] != self.revision:
-            self._failures = self.revision, bool((self.codes > AllocationAnswer.INVALID_POOLS).any())
-        return self._failures[1]
+        if self._failing is None:
+            self._failing = int(np.count_nonzero(self.codes > _LAST_ANSWER))
+        return self._failing > 0
 
     def _renew(self) -> None:
         self._tables.answered += 1
@@ -258,9 +261,12 @@ class PreparedClaims:
         answer = int(outcome.answer)
         has_details = outcome is not _YES and outcome is not _NO and outcome.has_details
         for row in group.rows:
-            if self.codes[row] != answer:
+            before = int(self.codes[row])
+            if before != answer:
                 self.codes[row] = answer
                 self._renew()
+                if before > _LAST_ANSWER or answer > _LAST_ANSWER:
+                    self._failing = None
             if has_details:
                 self._details[row] = outcome
             elif self._details:
@@ -284,6 +290,7 @@ class PreparedClaims:
         is_answered[owners] = True
         is_answered[owners[is_odd[kinds] | columns.consumed[devices]]] = False
         self.codes[:size][is_answered] = codes[is_answered]
+        self._failing = None
         self._renew()
         for row in is_answered.nonzero()[0].tolist() if self._details else ():
             self._details.pop(row, None)
@@ -327,6 +334,7 @@ class PreparedClaims:
         of_done = is_done[batch.group_of]
         rows = batch.nodes[of_done]
         self.codes[rows] = codes[batch.group_of[of_done]]
+        self._failing = None
         self._renew()
         for row in rows.tolist() if self._details else ():
             self._details.pop(row, None)

@@ -70,7 +70,9 @@ class SharedRows:
 
     def codes(self, rows: Rows) -> Codes:
         """Return the answers on rows. Shapes: (R,)."""
-        return self._all(self._allocator.answers())[rows].astype(np.int32)
+        answers = self._allocator.answers()
+        is_given = answers.revision == self._revision and self._given.size >= self._nodes.size
+        return (self._given if is_given else self._all(answers))[rows].astype(np.int32)
 
     def moved(self) -> RowNumbers:
         """Return the rows with other answers than when this was asked last."""
@@ -79,7 +81,11 @@ class SharedRows:
             return NO_ROWS
         self._revision = answers.revision
         before, self._given = self._given, self._all(answers).copy()
-        rows: RowNumbers = (self._given[: before.size] != before[: self._given.size]).nonzero()[0]
+        rows: RowNumbers
+        if before.size == self._given.size:
+            [rows] = (self._given != before).nonzero()
+            return rows
+        [rows] = (self._given[: before.size] != before[: self._given.size]).nonzero()
         return np.concatenate((rows, np.arange(before.size, self._given.size)))
 
     def _all(self, answers: AllocationAnswers) -> NDArray[np.int8]:
