@@ -284,11 +284,14 @@ class PreparedClaims:
         fit, is_odd = self._suitable_kinds(kinds, steps)
         free, codes = ~columns.used[devices], np.full(size, AllocationAnswer.YES, np.int8)
         for place, (_, count) in enumerate(self._wanted):
-            found = np.bincount(owners[fit[place][kinds] & free], minlength=size)
+            found = np.bincount(owners[(fit[place][kinds] & free).nonzero()[0]], minlength=size)
             codes[found < count] = AllocationAnswer.NO
-        is_answered = np.zeros(size, np.bool_)
-        is_answered[owners] = True
-        is_answered[owners[is_odd[kinds] | columns.consumed[devices]]] = False
+        is_answered = np.bincount(owners, minlength=size) > 0
+        takes_search = columns.consumed[devices]
+        if np.count_nonzero(is_odd):
+            takes_search |= is_odd[kinds]
+        if np.count_nonzero(takes_search):
+            is_answered[owners[takes_search]] = False
         self.codes[:size][is_answered] = codes[is_answered]
         self._failing = None
         self._renew()
