@@ -107,6 +107,37 @@ async def test_pods_share_a_claim(server: Server, scheduler: InProcess) -> None:
     assert sorted(users(held)) == names
 
 
+async def test_a_claim_is_shared_by_256_pods_and_no_more(server: Server, scheduler: InProcess) -> None:
+    await server.load(node("n1", cpu="64", extended={"pods": "300"}), device_class(), resource_slice("n1"))
+    await server.load(claim("shared"), claiming("p0", "shared"))
+    assert await server.placed("p0") == {"p0": "n1"}
+    await server.load(*(claiming(f"p{index}", "shared", nodeName="n1") for index in range(1, 252)))
+    pods = [one["metadata"] for one in await server.objects("Pod")]
+    reserved = [{"resource": "pods", "name": one["name"], "uid": one["uid"]} for one in pods]
+    await server.patch("ResourceClaim", "shared", {"status": {"reservedFor": reserved}}, "/status")
+    last = [f"p{index}" for index in range(252, 256)]
+    await server.load(*(claiming(name, "shared") for name in last))
+    assert await server.placed(*last) == dict.fromkeys(last, "n1")
+    await server.load(claiming("late", "shared"))
+    refused = (
+        'running PreBind plugin "DynamicResources": add reservation to claim default/shared: '
+        'ResourceClaim.resource.k8s.io "shared" is invalid: '
+        "status.reservedFor: Too many: 257: must have at most 256 items"
+    )
+    await until(lambda: server.events("late"), lambda events: any(one["note"] == refused for one in events))
+    held = await server.get("ResourceClaim", "shared")
+    assert sorted(users(held)) == sorted(f"p{index}" for index in range(256))
+    assert devices(held) == ["n1/d0"]
+    assert (await server.nodes_of())["late"] == ""
+    await server.delete("Pod", "p7")
+    assert await server.placed("late") == {"late": "n1"}
+    held = await until(lambda: server.get("ResourceClaim", "shared"), lambda obj: "late" in users(obj))
+    assert len(users(held)) == 256
+    assert "p7" not in users(held)
+    await server.load(claim("own"), claiming("other", "own"))  # the device is taken for good
+    await until(lambda: server.events("other"), lambda events: any("cannot allocate" in one["note"] for one in events))
+
+
 async def test_pods_of_a_template_get_a_claim_each_and_no_device_twice(server: Server, scheduler: InProcess) -> None:
     await cluster(server, {"n1": 3, "n2": 2, "n3": 0})
     names = [f"p{index}" for index in range(5)]

@@ -382,6 +382,17 @@ def _definition_faults(crd: Json) -> Iterator[Cause]:
             yield required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required")
 
 
+_MOST_USERS = 256
+"""For how many pods a claim may be reserved."""
+
+
+def _claim_faults(claim: Json) -> Iterator[Cause]:
+    users = (claim.get("status") or {}).get("reservedFor") or ()
+    if len(users) > _MOST_USERS:
+        text = f"Too many: {len(users)}: must have at most {_MOST_USERS} items"
+        yield Cause("status.reservedFor", "FieldValueTooMany", text)
+
+
 _CHECKS: dict[str, Callable[[Json], Iterator[Cause]]] = {
     "pods": lambda obj: _pod_spec_faults(obj.get("spec") or {}, "spec"),
     "nodes": _node_faults,
@@ -392,6 +403,7 @@ _CHECKS: dict[str, Callable[[Json], Iterator[Cause]]] = {
     "daemonsets.apps": _workload_faults,
     "replicationcontrollers": _template_faults,
     "priorityclasses.scheduling.k8s.io": _priority_class_faults,
+    "resourceclaims.resource.k8s.io": _claim_faults,
     "storageclasses.storage.k8s.io": lambda obj: iter([] if obj.get("provisioner") else [required("provisioner")]),
     DEFINITIONS: _definition_faults,
 }

@@ -13,14 +13,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from policysched.app.configuration.profiles import NO_PLUGINS
+from policysched.app.configuration.profiles import NO_PLUGINS, default_profile
 from policysched.app.recording import entries, writer
 from policysched.app.recording.entries import Begin
 from policysched.app.recording.file_format import BlockWriter, encoded, read_entries
 from policysched.app.replay.what_if import what_if
 from tests.app.dry_runs import policy, requiring
 from tests.app.recording.device_life import GPU, DeviceLife, devices_recorded
-from tests.app.recording.recorded import replayed
+from tests.app.recording.recorded import completed, recording, replayed
+from tests.build import node
+from tests.plugins.dynamic_resources.objects import allocated, claim, claiming, gpu_class, resource_slice
+from tests.schedule.stand import ME
 
 DECISIONS = int(os.environ.get("POLICYSCHED_DECISIONS", "300"))
 
@@ -73,6 +76,22 @@ async def test_each_file_replays_alone_with_claims_in_flight(tmp_path: Path, mon
     for path in tmp_path.iterdir():
         found = replayed(path)
         assert (found.differences, found.remainder) == ([], [])
+
+
+async def test_claims_that_fall_back_to_what_is_stored_give_their_devices_back_in_a_replay(tmp_path: Path) -> None:
+    async with recording(tmp_path, default_profile(ME), completed({"schedulerName": ME})) as stand:
+        held = claim("held")
+        for one in (gpu_class(), node("n1"), resource_slice("n1", "d1"), held, claim("wanted")):
+            stand.scheduler.take(one)
+        known = stand.scheduler.cluster.resource_claims
+        known.assume(allocated(claim("held", version="2"), "n1", "d1"))
+        await stand.settled(claiming("wanted", name="early"))
+        assert stand.notes
+        known.restore(held.key)
+        await stand.settled(claiming("wanted", name="late"))
+    decided = [entry[1] for entry in entries_of(*tmp_path.iterdir()) if entry[0] == entries.DECIDED]
+    assert [bool(one[6][0]) for one in decided[:2]] == [False, True]
+    assert [one.to_dict() for one in replayed(tmp_path).differences] == []
 
 
 async def test_devices_that_come_out_otherwise_are_named(tmp_path: Path) -> None:
