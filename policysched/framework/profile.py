@@ -14,6 +14,7 @@ from policysched.framework.binding import BindPlugin, PermitPlugin, PostBindPlug
 from policysched.framework.extender import EXTENDER, Extender
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
+from policysched.framework.partial_plugins import FilterOnly
 from policysched.framework.plugin import (
     ANY_CHANGE,
     FilterOfChangedRow,
@@ -124,8 +125,8 @@ class Profile:
 
     @cached_property
     def pre_filter_names(self) -> tuple[str, ...]:
-        """The names of the plugins at PreFilter, in their order."""
-        return tuple(plugin.name for plugin in self.prepared)
+        """The names of the plugins at PreFilter, as they are prepared; an empty one for a filter not enabled there."""
+        return tuple("" if isinstance(plugin, FilterOnly) else plugin.name for plugin in self.prepared)
 
     @property
     def plugin_names(self) -> frozenset[str]:

@@ -153,6 +153,8 @@ def test_a_plugin_may_act_at_filter_alone() -> None:
     assert partial == ["NodeAffinity", "NodePorts"]
     assert named(profile.filters) == FILTERS
     assert named(profile.prepared)[-2:] == ["NodeAffinity", "NodePorts"] or set(partial) <= set(named(profile.prepared))
+    assert not {"NodeAffinity", "NodePorts"} & set(profile.pre_filter_names)
+    assert "DynamicResources" in profile.pre_filter_names
 
 
 def test_a_plugin_may_act_at_pre_score_alone() -> None:
