@@ -59,6 +59,7 @@ NOT_TO_START = {
     *("policysched.sandbox", "policysched.language.syntax.parser"),
     *("policysched.devices.allocator", "policysched.devices.inventory.tables"),
     "policysched.plugins.dynamic_resources.reservation",
+    "policysched.extenders.http_extender",
 }
 """What is imported once it is needed: by the port, for a policy's text, by other commands."""
 BELOW = "policysched.cli.commands."

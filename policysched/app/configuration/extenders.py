@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -16,10 +17,12 @@ from policysched.app.configuration.model import (
     PluginConfig,
     ProfileConfig,
 )
-from policysched.extenders.http_extender import HttpExtender, ObjectTexts
 from policysched.extenders.settings import DEFAULT_TIMEOUT, ExtenderSettings, TlsSettings
 from policysched.plugins.arguments import nanoseconds
 from policysched.plugins.node_resources.fit import FitArguments
+
+if TYPE_CHECKING:
+    from policysched.extenders.http_extender import HttpExtender, ObjectTexts
 
 
 def make_extenders(configuration: Configuration, texts: ObjectTexts) -> tuple[HttpExtender, ...]:
@@ -32,6 +35,10 @@ def make_extenders(configuration: Configuration, texts: ObjectTexts) -> tuple[Ht
     Raises:
         UsageError: a URL or a certificate cannot be used.
     """
+    if not configuration.extenders:
+        return ()
+    from policysched.extenders.http_extender import HttpExtender  # noqa: PLC0415 - a start without them needs none
+
     made = (HttpExtender(_settings(one), texts, os.environ) for one in configuration.extenders)
     return tuple(sorted(made, key=lambda one: one.ignorable))
 
