@@ -26,7 +26,7 @@ from policysched.rules.compile.graphs import parts, reads_namespaces, walk
 from policysched.rules.inputs import BEYOND_SIGNATURE, PodInputs, Scalar, aspects_read, node_column, peer_value
 from policysched.rules.shared_values.context import EvaluationContext, Floats
 from policysched.state.cluster import Cluster
-from policysched.state.placed.counters import Alike, PodCounter
+from policysched.state.placed.counters import Alike, Kinds, PodCounter
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.signature_values import Demand
 from policysched.state.tables.ages import STEP
@@ -132,9 +132,10 @@ def _alike(node: Typed, pod: PodInputs, cluster: Cluster) -> Alike | None:
 
     Missing: None where which values are read is computed.
     """
-    read = _peers(node)
+    read = tuple(dict.fromkeys(_peers(node)))
     if any(item.key == ANY_KEY for item in read):
         return None
+    labels = cluster.namespaces_generation if any(item.path[0] == "namespace_labels" for item in read) else 0
 
     def weigh_all(placed: Sequence[PlacedPod]) -> Sequence[float]:
         if len(placed) < MANY:
@@ -142,7 +143,7 @@ def _alike(node: Typed, pod: PodInputs, cluster: Cluster) -> Alike | None:
         weights: list[float] = pod_weights_over(node, KindFrame(placed, pod, cluster)).tolist()
         return weights
 
-    return Alike(lambda placed: tuple(peer_value(placed, item, cluster) for item in read), weigh_all)
+    return Alike(lambda placed: tuple(peer_value(placed, item, cluster) for item in read), weigh_all, (read, labels))
 
 
 def _count(node: Typed, pod: PodInputs, context: EvaluationContext, rows: Rows) -> Floats:
@@ -252,8 +253,21 @@ class KindFrame:
         self.memo: dict[Any, Any] = dict(pod.scalars)
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Return the values of the pods."""
-        return _column(self._placed, item, self.strings, self._cluster)
+        """Return the values of the pods; all kinds of pods are read once for all counters."""
+        if not isinstance(self._placed, Kinds):
+            return _column(self._placed, item, self.strings, self._cluster)
+        kept = self._placed.read
+        if item.path[0] in NUMBERS:
+            if item not in kept:
+                kept[item] = _column(self._placed, item, self.strings, self._cluster)
+            numbers: Floats = kept[item]
+            return numbers
+        if item not in kept:
+            kept[item] = _distinct_texts(self._placed, item, self._cluster)
+        texts, places = kept[item]
+        codes = [MISSING if text is None else self.strings.code(text) for text in texts]
+        column: NDArray[Any] = np.array(codes, np.int32)[places]
+        return column
 
     def scalar(self, item: Input, /) -> Scalar:
         """Return an input of the pod that is decided about."""
@@ -278,6 +292,16 @@ def _column(placed: Sequence[PlacedPod | None], item: Input, strings: FrameStrin
     if item.path[0] in NUMBERS:
         return np.array(values, np.float64)
     return np.array([MISSING if value is None else strings.code(str(value)) for value in values], np.int32)
+
+
+def _distinct_texts(
+    placed: Sequence[PlacedPod], item: Input, cluster: Cluster
+) -> tuple[list[str | None], NDArray[np.intp]]:
+    """Return the texts of pods, each once, and the place of each pod's. Shapes: (P,) the places."""
+    found: dict[str | None, int] = {}
+    values = (peer_value(one, item, cluster) for one in placed)
+    places = [found.setdefault(None if value is None else str(value), len(found)) for value in values]
+    return list(found), np.array(places, np.intp)
 
 
 class VictimFrame(PeerFrame):

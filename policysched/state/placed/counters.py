@@ -32,6 +32,8 @@ FEW = 8
 """Of how many signatures the pods are looked for signature by signature when a counter is filled."""
 WIDEST = 2**50
 """The largest weight of whole sums: thousands of such pods on a row stay within 64 bits."""
+MOST_KINDS = 2**20
+"""How many signatures are kept with their kinds, one for each set of values that tell kinds apart."""
 BYTES_PER_COUNTER = 2048
 """What a counter takes beside its column and its signatures: who knows it, and by what. Units: bytes."""
 BYTES_PER_SIGNATURE = 256
@@ -47,10 +49,40 @@ class Alike(NamedTuple):
     Args:
         kind: What decides about a pod's weight: pods for which it is equal weigh the same.
         weigh: Weighs pods of several kinds, as a counter's own function does one after the other.
+        key: What `kind` means: with equal keys the kinds are found once for all counters, until signatures appear or
+            go. None where they are found for each counter.
     """
 
     kind: Callable[[PlacedPod], Hashable]
     weigh: Callable[[Sequence[PlacedPod]], Sequence[float]]
+    key: Hashable = None
+
+
+class Kinds(list[PlacedPod]):
+    """All kinds of placed pods, one pod of each, as long as no signature appears or goes.
+
+    Args:
+        present: A pod of each signature.
+        kind: What decides about the kind.
+    """
+
+    __slots__ = ("of_signature", "read", "signatures")
+
+    def __init__(self, present: Sequence[PlacedPod | None], kind: Callable[[PlacedPod], Hashable]) -> None:
+        places: dict[Hashable, int] = {}
+        signatures, of_signature = [], []
+        for signature, placed in enumerate(present):
+            if placed is not None:
+                place = places.setdefault(kind(placed), len(places))
+                if place == len(self):
+                    self.append(placed)
+                signatures.append(signature)
+                of_signature.append(place)
+        self.signatures = np.array(signatures, np.intp)
+        self.of_signature = np.array(of_signature, np.intp)
+        """The place of each signature's kind."""
+        self.read: dict[Hashable, Any] = {}
+        """What those who weigh have read of the pods, kept for the next counter."""
 
 
 class PodCounter:
@@ -97,6 +129,17 @@ class PodCounter:
             self.weights[signature] = int(weight) if self.column.data.dtype == np.int64 else weight
         return bool(weight)
 
+    def weigh_together(self, signatures: NDArray[np.intp], weights: NDArray[np.float64]) -> list[int]:
+        """Take the weights of signatures, and return those whose pods count. Shapes: (S,) each."""
+        counting = np.flatnonzero(weights)
+        weights = weights[counting]
+        those: list[int] = signatures[counting].tolist()
+        if np.count_nonzero(np.abs(weights) > WIDEST):
+            self.column.data = self.column.data.astype(np.float64, copy=False)
+        whole = self.column.data.dtype == np.int64
+        self.weights.update(zip(those, (weights.astype(np.int64) if whole else weights).tolist(), strict=True))
+        return those
+
     def fill(self, pods: PodTable, signatures: int) -> None:
         """Sum up all placed pods.
 
@@ -106,8 +149,7 @@ class PodCounter:
             self._fill_few(pods)
             return
         weights = np.zeros(signatures, self.column.data.dtype)
-        for signature, weight in self.weights.items():
-            weights[signature] = weight
+        weights[list(self.weights)] = list(self.weights.values())
         used = pods.rows >= 0
         rows, amounts = pods.rows[used], weights[pods.signatures[used]]
         if amounts.dtype == np.int64:
@@ -162,6 +204,8 @@ class PodCounters:
         self._by_key: dict[Hashable, weakref.ref[PodCounter]] = {}
         self._by_signature: dict[int, dict[Hashable, weakref.ref[PodCounter]]] = {}
         self._indexes: weakref.WeakValueDictionary[Hashable, SignatureValues] = weakref.WeakValueDictionary()
+        self._kinds: dict[Hashable, Kinds] = {}
+        self._kinds_of = -1
 
     def of(
         self,
@@ -247,17 +291,41 @@ class PodCounters:
 
     def _make(self, key: Hashable, counter: PodCounter, among: Collection[Facet] | None, alike: Alike | None) -> None:
         held = weakref.ref(counter)
-        present = self._signatures.present
-        found = [(one, placed) for one in self._candidates(among) if (placed := present[one]) is not None]
-        for (signature, placed), weight in zip(found, _weights([placed for _, placed in found], alike), strict=True):
-            if counter.weigh(signature, placed, weight):
+        if among is None and alike is not None and alike.key is not None:
+            kinds = self._all_kinds(alike)
+            weights = np.asarray(alike.weigh(kinds), np.float64)[kinds.of_signature]
+            for signature in counter.weigh_together(kinds.signatures, weights):
                 self._by_signature.setdefault(signature, {})[key] = held
+        else:
+            self._weigh_each(key, counter, among, alike)
         counter.fill(self._pods, len(self._signatures.present))
         self._by_key[key] = held
         facets: Collection[Facet | None] = (None,) if among is None else tuple(among)
         for facet in facets:
             self._by_facet.setdefault(facet, {})[key] = held
         weakref.finalize(counter, self._drop, key, held, counter.weights, facets).atexit = False
+
+    def _weigh_each(
+        self, key: Hashable, counter: PodCounter, among: Collection[Facet] | None, alike: Alike | None
+    ) -> None:
+        """Weigh the signatures that may count."""
+        held, present = weakref.ref(counter), self._signatures.present
+        found = [(one, placed) for one in self._candidates(among) if (placed := present[one]) is not None]
+        for (signature, placed), weight in zip(found, _weights([placed for _, placed in found], alike), strict=True):
+            if counter.weigh(signature, placed, weight):
+                self._by_signature.setdefault(signature, {})[key] = held
+
+    def _all_kinds(self, alike: Alike) -> Kinds:
+        """Return the kinds of all placed pods, found once until signatures appear or go."""
+        if self._kinds_of != self._signatures.generation:
+            self._kinds.clear()
+            self._kinds_of = self._signatures.generation
+        found = self._kinds.get(alike.key)
+        if found is None:
+            if (len(self._kinds) + 1) * len(self._signatures.present) > MOST_KINDS:
+                self._kinds.clear()
+            found = self._kinds[alike.key] = Kinds(self._signatures.present, alike.kind)
+        return found
 
     def _demanded(self, demand: Demand) -> SharedValue:
         index = self._indexes.get(demand.key)

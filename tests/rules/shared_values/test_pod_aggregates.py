@@ -135,6 +135,35 @@ def test_operations_on_many_kinds_of_pods_are_done_for_all_kinds_together() -> N
     assert work("".join(more)) < work(" and peer.priority > pod.priority") + 6 * 4 * 200
 
 
+def test_kinds_of_pods_are_read_once_for_all_counters_until_they_change() -> None:
+    around = crowded(500)
+    context = evaluation_context(around)
+    graphs = [aggregate_of(f'node.pods.count(peer.labels["a"] != "v{number}")') for number in range(6)]
+    of = context.inputs(pod("q", labels={"a": "v1"}))
+    held: list[PodCounter | None] = []
+    first, *others = (lines(lambda graph=graph: held.append(counter(context, graph, of))) for graph in graphs[:4])
+    assert all(other < 0.5 * first for other in others)
+    around.set_pod(pod("new", on="n0", labels={"a": "v4", "b": "v1"}))
+    around.drop(pod("p5", on="n1", labels={"a": "v5"}))
+    held.extend(counter(context, graph, of) for graph in graphs[4:])
+    for graph, kept in zip(graphs, held, strict=True):
+        assert kept is not None
+        assert kept.counts[: len(NODES)].tolist() == _count(graph, of, context, np.arange(len(NODES))).tolist()
+
+
+def test_kept_kinds_are_few_where_there_are_many_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policysched.state.placed.counters.MOST_KINDS", 250)
+    around = crowded(100)
+    context = evaluation_context(around)
+    of = context.inputs(pod("q", labels={"a": "v1"}))
+    for number in range(5):
+        graph = aggregate_of(f'node.pods.count(peer.labels["a"] != peer.labels["b{number}"] or peer.priority < 1)')
+        kept = counter(context, graph, of)
+        assert kept is not None
+        assert kept.counts[: len(NODES)].tolist() == [25] * 4
+        assert len(around.counters._kinds) <= 2
+
+
 def test_an_index_goes_with_the_last_counter_that_is_filed_in_it() -> None:
     around, graph = crowded(10), aggregate_of(COUNTS[0])
     context = evaluation_context(around)
