@@ -144,7 +144,7 @@ class Allocator:
         except AllocationTimeoutError:
             self._spent_at = self._tables.revision
             return None
-        if prepared.has_alternatives:
+        if prepared.plans.has_alternatives:
             return None
         prepared.refresh(self._steps)
         if not prepared.has_failures:

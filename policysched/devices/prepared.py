@@ -103,7 +103,6 @@ class PreparedClaims:
         self.revision = 0
         """A number that no other codes have had, of whatever claims."""
         self._renew()
-        self.has_alternatives = any(one.has_alternatives for claim in self.plans.claims for one in claim.requests)
         self._failing: int | None = None
         """How many rows have the code ERROR or TIMEOUT, None where they are to be counted."""
 

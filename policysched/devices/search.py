@@ -3,7 +3,8 @@
 It is kube-scheduler's, which tries combinations in the order of the devices and takes back what does not lead on. Two
 things are left out that cannot change what is found, where nothing but the devices taken so far decides (`is_regular`)
 and no selector fails: a request of which fewer devices are left than it needs fails at once, and after a device that
-does not lead to a solution those equal to it are not tried.
+does not lead to a solution those equal to it are not tried. And where nothing can fail, one that can never be met ends
+the search, whatever is taken for others.
 
 Source: k8s.io/dynamic-resource-allocation v0.36.4 structured/internal/incubating/allocator_incubating.go (Allocate,
 allocateOne, allocateDevice).
@@ -23,7 +24,7 @@ from policysched.devices.requests.constraints import AttributeConstraint, fresh,
 from policysched.devices.requests.failures import AllocationFailure
 from policysched.devices.requests.plans import MOST_RESULTS, DeviceAsk, Plans
 from policysched.devices.requests.requirements import DeviceKind, Suitability
-from policysched.devices.search_space import SearchSpace
+from policysched.devices.search_space import SearchSpace, bit_set
 from policysched.devices.steps import OutOfStepsError, Steps
 
 _NO_AMOUNTS: Final[Mapping[str, Number]] = {}
@@ -195,6 +196,10 @@ class DeviceSearch:
         self._stack: list[_Level | _Choice | _ClaimEnd] = []
         """What is decided so far, the last on top; between two runs a level is there that looks for its next device."""
         self._trials: list[dict[int, _Trial]] = [{} for _ in plans.claims]
+        self._unusable: dict[int, int] = {}
+        """Of asks, by their identity, the devices without the attribute of the first constraint, once one was tried."""
+        self._ends_without_error = not any(space.failing) and not plans.asks_for_all and not plans.has_alternatives
+        """Whether nothing but a solution ends the search early, so that an ask that can never be met may do so."""
         self._has_begun = False
 
     def run(self, steps: Steps) -> Outcome:
@@ -330,7 +335,8 @@ class DeviceSearch:
     def _some(self, ask: DeviceAsk, done: int, start: int) -> _Level:
         """Return the level that looks for a device from a place on."""
         space = self._space
-        return _Level(ask, done, (space.fit[ask.requirement] | space.failing[ask.requirement]) >> start << start)
+        waiting = (space.fit[ask.requirement] | space.failing[ask.requirement]) & ~self._unusable.get(id(ask), 0)
+        return _Level(ask, done, waiting >> start << start)
 
     def _next_device(self, level: _Level | _Choice | _ClaimEnd) -> _Found | None:
         """Try the next device of a level."""
@@ -339,6 +345,8 @@ class DeviceSearch:
         device = level.only if level.only >= 0 else self._first_free(level)
         if device < 0:
             self._stack.pop()
+            if self._ends_without_error and self._can_never_be_met(ask):
+                self._stack.clear()
             return _Found.NO
         trial = self._trial(ask.claim, self._space.kinds[device])
         self._steps.left -= trial.effort
@@ -365,6 +373,10 @@ class DeviceSearch:
         if not free or (self._is_regular and free.bit_count() < ask.count - level.done):
             return -1
         return (free & -free).bit_length() - 1
+
+    def _can_never_be_met(self, ask: DeviceAsk) -> bool:
+        """Whether there are too few devices, whatever else is taken."""
+        return (self._space.fit[ask.requirement] & ~self._unusable.get(id(ask), 0)).bit_count() < ask.count
 
     def _leave_out(self, level: _Level, device: int) -> None:
         """Have a level try no device up to one that led nowhere, nor those that are like it."""
@@ -549,8 +561,15 @@ class DeviceSearch:
             self._unconstrain(ask, added)
             if ask.is_all:
                 raise _FailedError(self._broken_constraint(ask, device))
+            if value is None and not added:  # after another one a trial changes what that one remembers
+                self._unusable[id(ask)] = self._without_first_attribute(ask)
             return False
         return True
+
+    def _without_first_attribute(self, ask: DeviceAsk) -> int:
+        kinds, name = self._space.kinds, self._constraints[ask.claim][0][1]
+        self._steps.left -= len(kinds)
+        return bit_set(value_of(one.attributes, one.traits.driver, name) is None for one in kinds)
 
     def _unconstrain(self, ask: DeviceAsk, added: int) -> None:
         for constraint, _ in reversed(self._constraints[ask.claim][:added]):

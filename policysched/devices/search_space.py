@@ -37,9 +37,9 @@ class ViewShape:
         places: dict[int, int] = {}
         of = np.fromiter((places.setdefault(one.number, len(places)) for one in kinds), np.int64, len(kinds))
         answers = [[remembered[number] for number in places] for remembered in known]
-        self.able = [_bits((one.is_able for one in each), of) for each in answers]
-        self.fit = [_bits((one.is_able and one.is_tolerated for one in each), of) for each in answers]
-        self.failing = [_bits((one.failure is not None for one in each), of) for each in answers]
+        self.able = [bit_set((one.is_able for one in each), of) for each in answers]
+        self.fit = [bit_set((one.is_able and one.is_tolerated for one in each), of) for each in answers]
+        self.failing = [bit_set((one.failure is not None for one in each), of) for each in answers]
         uses = any(one.traits.counter_sets or one.traits.shareable for one in dict.fromkeys(kinds))
         self.is_plain = not uses and not any(self.failing)
         self.is_disjoint = _are_disjoint(self.fit)
@@ -56,7 +56,7 @@ class ViewShape:
         if len(places) <= _FEW:
             return sum(1 << place for place in places)
         if kind.number not in self._equal:
-            self._equal[kind.number] = _bits(one is kind for one in self.kinds)
+            self._equal[kind.number] = bit_set(one is kind for one in self.kinds)
         return self._equal[kind.number]
 
 
@@ -99,7 +99,7 @@ class SearchSpace:
             self.consumed.update((at + device, amounts) for device, amounts in view.consumed.items())
             self.kinds += shape.kinds
             self._views += [place] * len(shape.kinds)
-        self.shared = _bits(device in self.consumed for device in range(len(self.kinds))) if self.consumed else 0
+        self.shared = bit_set(device in self.consumed for device in range(len(self.kinds))) if self.consumed else 0
 
     def pool_of(self, device: int) -> int:
         """Return the place of a device's pool."""
@@ -162,7 +162,7 @@ def _are_disjoint(sets: Iterable[int]) -> bool:
     return True
 
 
-def _bits(is_so: Iterable[bool], of: NDArray[np.int64] | None = None) -> int:
+def bit_set(is_so: Iterable[bool], of: NDArray[np.int64] | None = None) -> int:
     """Return the set of the places where it is so, in time in proportion to all places.
 
     Args:

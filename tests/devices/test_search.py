@@ -50,6 +50,22 @@ def test_search_that_takes_too_long_stops() -> None:
     assert names(allocate(made, claim(request(1)), steps=2000)) == [["d0"]]
 
 
+def test_claim_that_no_device_suits_ends_the_search_whatever_others_take() -> None:
+    made = tables(slice_of("n0", devices(12)))
+    others = [claim(request(2), request(1, name="s"), name=f"c{one}") for one in range(2)]
+    never = claim(request(1), name="never", constraints=[{"distinctAttribute": f"{DRIVER}/x"}])
+    assert allocate(made, *others, never, steps=200) is None
+    assert allocate(made, *others, claim(request(13), name="never"), steps=200) is None
+
+
+def test_request_that_can_never_be_met_does_not_hide_one_that_fails() -> None:
+    parts = [device(f"d{one}", attributes={"x": {"int": one}}) for one in range(4)]
+    fails = request(1, f'device.attributes["{DRIVER}"].x != 3 && device.attributes["{DRIVER}"].y == 1', name="fails")
+    never = claim(request(1), name="never", constraints=[{"distinctAttribute": f"{DRIVER}/z"}])
+    with pytest.raises(AllocationError, match="no such key: y"):
+        allocate(tables(slice_of("n0", parts)), claim(fails), never)
+
+
 def _numbered(count: int, modulo: int) -> DeviceTables:
     return tables(slice_of("n0", [device(f"d{one}", attributes={"x": {"int": one % modulo}}) for one in range(count)]))
 

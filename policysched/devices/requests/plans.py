@@ -129,6 +129,7 @@ class Plans:
         constraints = [one for claim in self.claims for one, _ in claim.constraints]
         self.asks_for_all = any(one.is_all for one in asks)
         self.asks_for_admin = any(one.is_admin for one in asks)
+        self.has_alternatives = any(one.has_alternatives for claim in self.claims for one in claim.requests)
         self.is_simple = not constraints and not any(one.is_all or one.is_admin or one.alternative for one in asks)
         """Whether it takes nothing but enough devices of each kind."""
         self.is_regular = not any(one.is_all or one.is_admin for one in asks) and all(

@@ -26,7 +26,7 @@ from policysched.rules.compile.graphs import parts, reads_namespaces, walk
 from policysched.rules.inputs import BEYOND_SIGNATURE, PodInputs, Scalar, aspects_read, node_column, peer_value
 from policysched.rules.shared_values.context import EvaluationContext, Floats
 from policysched.state.cluster import Cluster
-from policysched.state.placed.counters import Alike, Kinds, PodCounter
+from policysched.state.placed.counters import Alike, PodCounter, PodKinds
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.signature_values import Demand
 from policysched.state.tables.ages import STEP
@@ -254,7 +254,7 @@ class KindFrame:
 
     def column(self, item: Input, /) -> NDArray[Any]:
         """Return the values of the pods; all kinds of pods are read once for all counters."""
-        if not isinstance(self._placed, Kinds):
+        if not isinstance(self._placed, PodKinds):
             return _column(self._placed, item, self.strings, self._cluster)
         kept = self._placed.read
         if item.path[0] in NUMBERS:

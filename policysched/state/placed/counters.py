@@ -58,7 +58,7 @@ class Alike(NamedTuple):
     key: Hashable = None
 
 
-class Kinds(list[PlacedPod]):
+class PodKinds(list[PlacedPod]):
     """All kinds of placed pods, one pod of each, as long as no signature appears or goes.
 
     Args:
@@ -204,7 +204,7 @@ class PodCounters:
         self._by_key: dict[Hashable, weakref.ref[PodCounter]] = {}
         self._by_signature: dict[int, dict[Hashable, weakref.ref[PodCounter]]] = {}
         self._indexes: weakref.WeakValueDictionary[Hashable, SignatureValues] = weakref.WeakValueDictionary()
-        self._kinds: dict[Hashable, Kinds] = {}
+        self._kinds: dict[Hashable, PodKinds] = {}
         self._kinds_of = -1
 
     def of(
@@ -315,7 +315,7 @@ class PodCounters:
             if counter.weigh(signature, placed, weight):
                 self._by_signature.setdefault(signature, {})[key] = held
 
-    def _all_kinds(self, alike: Alike) -> Kinds:
+    def _all_kinds(self, alike: Alike) -> PodKinds:
         """Return the kinds of all placed pods, found once until signatures appear or go."""
         if self._kinds_of != self._signatures.generation:
             self._kinds.clear()
@@ -324,7 +324,7 @@ class PodCounters:
         if found is None:
             if (len(self._kinds) + 1) * len(self._signatures.present) > MOST_KINDS:
                 self._kinds.clear()
-            found = self._kinds[alike.key] = Kinds(self._signatures.present, alike.kind)
+            found = self._kinds[alike.key] = PodKinds(self._signatures.present, alike.kind)
         return found
 
     def _demanded(self, demand: Demand) -> SharedValue:
