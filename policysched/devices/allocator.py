@@ -24,8 +24,10 @@ from policysched.devices.search import AllocationAnswer, Outcome
 from policysched.devices.steps import OutOfStepsError, Steps
 from policysched.model.objects import AllocationResult, DeviceClass, ResourceClaim
 
-STEPS: Final = 30_000
+STEPS: Final = 50_000
 """How many steps one question may take: about as many microseconds."""
+_STEPS_TO_COMPILE: Final = 30_000
+"""How many of these selectors may take that are not known yet."""
 MOST_BYTES: Final = 64 << 20
 """How much memory the answers about claims that are kept may take together, beside those about the last ones."""
 MOST_KEPT: Final = 256
@@ -42,7 +44,7 @@ def compile_class(device_class: DeviceClass) -> None:
     """Compile the selectors of a class before the first claim names it: what reads CEL is imported with the first."""
     texts = (one.cel.expression for one in device_class.spec.selectors if one.cel is not None)
     with suppress(OutOfStepsError):
-        compile_ahead(texts, Steps(STEPS))
+        compile_ahead(texts, Steps(_STEPS_TO_COMPILE))
 
 
 class AllocationAnswers:
@@ -123,7 +125,7 @@ class Allocator:
         return AllocationAnswers(self, prepared)
 
     def working_ahead(self) -> Iterator[None]:
-        """Find out in pieces what `answers` will be asked; a search that takes long is left to it, and the rest."""
+        """Find out in pieces what `answers` will be asked; what takes more pieces is left to it."""
         for _ in range(_MOST_PIECES):
             try:
                 if not self._prepared().work_on(_STEPS_A_PIECE):

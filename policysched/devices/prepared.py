@@ -125,7 +125,7 @@ class PreparedClaims:
         """Do a part of what `refresh` does; return whether another part would find out more."""
         before = self._found_out
         self.refresh(steps)
-        return bool(self._waiting) and self._begun is None and self._found_out != before
+        return bool(self._waiting) and (self._begun is not None or self._found_out != before)
 
     @property
     def _found_out(self) -> tuple[int, ...]:

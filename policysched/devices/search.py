@@ -358,7 +358,6 @@ class DeviceSearch:
                 return None
         level.undo = self._take(ask, device, trial)
         if level.undo is not None:
-            self._steps.left -= trial.effort
             return self._ask(ask, level.done + 1, device + 1)
         if level.only < 0:
             self._leave_out(level, device)

@@ -125,10 +125,20 @@ def test_all_kinds_are_asked_about_in_pieces_before_a_decision(monkeypatch: pyte
     assert asked == 0
 
 
-def test_a_search_that_takes_long_is_not_worked_on_ahead() -> None:
-    allocator = Allocator(tables(slice_of("n0", of_seven_sorts(16))), [hopeless()])
-    assert len(list(allocator.working_ahead())) < 2
+def test_a_search_that_takes_long_is_worked_on_ahead_in_so_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policysched.devices.allocator._MOST_PIECES", 5)
+    monkeypatch.setattr("policysched.devices.allocator._STEPS_A_PIECE", 1_000)
+    allocator = Allocator(tables(slice_of("n0", of_seven_sorts(16))), [hopeless()], steps=2_000)
+    assert len(list(allocator.working_ahead())) == 5
     assert allocator.answers().codes[0] == AllocationAnswer.TIMEOUT
+
+
+def test_a_search_is_over_before_a_decision_that_takes_more_steps_than_that_has() -> None:
+    made, wanting = tables(slice_of("n0", of_seven_sorts(7))), hopeless()
+    assert Allocator(made, [wanting], steps=1_000).answers().codes[0] == AllocationAnswer.TIMEOUT
+    allocator = Allocator(tables(slice_of("n0", of_seven_sorts(7))), [wanting], steps=1_000)
+    assert list(allocator.working_ahead())
+    assert allocator.answers().codes[0] == AllocationAnswer.NO
 
 
 def test_groups_of_nodes_that_have_answers_are_not_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
