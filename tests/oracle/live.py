@@ -108,7 +108,9 @@ class Live:
     def look(self, thing: Thing) -> Decision:
         """Decide about a pod, and leave everything as it is."""
         pod = decode_pod(fill(thing, self._classes))
-        return self.engine.decide(replace(pod, spec=replace(pod.spec, scheduler_name=self._name)))
+        pod = replace(pod, spec=replace(pod.spec, scheduler_name=self._name))
+        self.engine.work_ahead(pod)
+        return self.engine.decide(pod)
 
     def _set_pod(self, pod: Pod) -> None:
         home = pod.spec.node_name or self._homes.get(pod_id(pod), "")

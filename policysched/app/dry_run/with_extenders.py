@@ -71,6 +71,7 @@ def decide(
     Raises:
         UsageError: an extender's URL or certificate cannot be used.
     """
+    engine.work_ahead(pod)
     if configuration is None or not configuration.extenders:
         decision = engine.decide(pod)
         return decision, at_once(post_filtered(engine, decision, rng))

@@ -83,7 +83,9 @@ class ClusterSide:
             key: its class's.
             prefer: which nodes it takes where they are among equally good ones, the first of them that is.
         """
-        decision = self._engine(pod).decide(pod, key)
+        engine = self._engine(pod)
+        engine.work_ahead(pod)
+        decision = engine.decide(pod, key)
         self._look(key, decision.evaluation)
         return self._landing(decision, *prefer), decision
 
@@ -96,6 +98,7 @@ class ClusterSide:
         """
         pod, engine = as_waiting(one.pod), self._engine(one.pod)
         self.cluster.nominations.discard(pod_id(pod))
+        engine.work_ahead(pod)
         key = engine.key(pod)
         lost: Hashable = (key, self.cluster.journal.position, pod.spec.priority, pod.spec.scheduler_name)
         landing, decision = self._lost.get(lost), engine.decide(pod, key)

@@ -181,6 +181,11 @@ class Engine:
         """The memory that the evaluations took when they were last measured. Units: bytes."""
         return int(self._evaluations.currsize)
 
+    def work_ahead(self, pod: Pod) -> None:
+        """Have plugins work out at once what a running scheduler has them work out in pieces before a pod's cycle."""
+        for _ in self.profile.working_ahead(pod, self.cluster):
+            pass
+
     def decide(self, pod: Pod, key: Hashable = None) -> Decision:
         """Run one scheduling cycle for a pod.
 
