@@ -335,7 +335,7 @@ class DeviceSearch:
     def _some(self, ask: DeviceAsk, done: int, start: int) -> _Level:
         """Return the level that looks for a device from a place on."""
         space = self._space
-        waiting = (space.fit[ask.requirement] | space.failing[ask.requirement]) & ~self._unusable.get(id(ask), 0)
+        waiting = (space.fit[ask.requirement] & ~self._unusable.get(id(ask), 0)) | space.failing[ask.requirement]
         return _Level(ask, done, waiting >> start << start)
 
     def _next_device(self, level: _Level | _Choice | _ClaimEnd) -> _Found | None:

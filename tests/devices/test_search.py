@@ -66,6 +66,15 @@ def test_request_that_can_never_be_met_does_not_hide_one_that_fails() -> None:
         allocate(tables(slice_of("n0", parts)), claim(fails), never)
 
 
+def test_device_without_a_constrained_attribute_is_asked_about_where_its_selector_fails() -> None:
+    parts = [device("d0", attributes={}), device("d1", attributes={"model": {"string": "A"}})]
+    made = tables(slice_of("n0", parts))
+    choosy = request(1, f'device.attributes["{DRIVER}"].model == "A"', name="choosy")
+    never = claim(choosy, name="never", constraints=[{"distinctAttribute": f"{DRIVER}/root"}])
+    with pytest.raises(AllocationError, match="no such key: model"):
+        allocate(made, claim(request(1)), never)
+
+
 def _numbered(count: int, modulo: int) -> DeviceTables:
     return tables(slice_of("n0", [device(f"d{one}", attributes={"x": {"int": one % modulo}}) for one in range(count)]))
 
