@@ -1,74 +1,51 @@
 """What is sent to extenders and read from them: kube-scheduler's JSON, names of fields in any case, as Go reads them.
 
 Objects are sent as the API server wrote them. Of an answer only what is asked for is looked at, and everything in it
-may be missing, null or of another type: then it is an ExtenderError that says what is wrong. All pods wait while an
-answer is read, and nothing reads JSON in parts: so values are decoded as what they have to be, which ends at the first
-that is not, and what is too much is noticed while it is decoded (`_counted`), not when it is there.
+may be missing, null or of another type: then it is an ExtenderError that says what is wrong. `bounded_json` decodes it.
 
 Source: k8s.io/kube-scheduler/extender/v1 (types.go), v1.36.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 
+from policysched.extenders.bounded_json import (
+    FEW,
+    FIELDS_EACH,
+    INT64,
+    NULL,
+    UNREADABLE,
+    Counted,
+    Key,
+    TooManyError,
+    are_few,
+    bounded,
+    bounded_by,
+    counted,
+    decoded,
+    field,
+    int_of,
+    members,
+    objects,
+    present,
+    text_of,
+    weight,
+)
 from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims
 
 MAX_PRIORITY: Final = 10
 """The highest score that an extender is expected to give a node."""
 LONGEST_MESSAGE: Final = 1024
 """How much is kept of why a node fails. Units: code points."""
-INT64: Final = range(-(2**63), 2**63)
 MORE_THAN_ASKED: Final = 4
 """How many times as many nodes, or victims, an answer may have as were asked about: each is looked at while all pods
 wait."""
 OTHER_VICTIMS: Final = 1024
 """How many victims an answer may have besides: an extender may name others than those that it was told of."""
-MOST_FIELDS: Final = 256
-"""How many fields an object may have."""
-FIELDS_EACH: Final = 4
-"""How many fields all objects of a list may have together, for each that it may have at most, where names of fields are
-in an unusual case: of those that were asked about, each may have four times as many."""
-FEW: Final = 200 << 10
-"""What has no more commas and opening braces (`_weight`), and so no more fields and items, is decoded in 40 ms at most
-without counting. Where items become structs, which take longer, half as many are few."""
-
-
-T = TypeVar("T")
-SizedT = TypeVar("SizedT", bound=Sized)
-_NULL = msgspec.Raw(b"null")
-_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
-
-
-class _TooManyError(Exception):
-    """Something has more entries than it may have; no ValueError, which msgspec would make one of its own."""
-
-
-class _Key(str):
-    """A key of an object that is counted as it is decoded."""
-
-    __slots__ = ()
-
-
-class _Counted(msgspec.Struct):
-    """An item of a list that is counted as it is decoded: one list at a time, because one thread reads answers."""
-
-    left: ClassVar[int] = 0
-    """How many more there may be."""
-
-    def __post_init__(self) -> None:
-        """Count one more.
-
-        Raises:
-            _TooManyError: there are too many.
-        """
-        _Counted.left -= 1
-        if _Counted.left < 0:
-            raise _TooManyError
 
 
 class _Metadata(msgspec.Struct):
@@ -93,7 +70,7 @@ class _FilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=True)
     error: str | None = None
 
 
-class _CountedNode(_Counted):
+class _CountedNode(Counted):
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
 
 
@@ -105,9 +82,9 @@ class _LongFilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=T
     """The same, counted."""
 
     nodes: _CountedNodes | None = None
-    node_names: msgspec.Raw = _NULL
-    failed_nodes: dict[_Key, str] | None = None
-    failed_and_unresolvable_nodes: dict[_Key, str] | None = None
+    node_names: msgspec.Raw = NULL
+    failed_nodes: dict[Key, str] | None = None
+    failed_and_unresolvable_nodes: dict[Key, str] | None = None
     error: str | None = None
 
 
@@ -118,7 +95,7 @@ class _Score(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
     score: int | None = None
 
 
-class _CountedScore(_Counted, rename="pascal", forbid_unknown_fields=True):
+class _CountedScore(Counted, rename="pascal", forbid_unknown_fields=True):
     host: str | None = None
     score: int | None = None
 
@@ -129,7 +106,7 @@ class _Pod(msgspec.Struct, rename="upper", forbid_unknown_fields=True):
     uid: str = ""
 
 
-class _CountedPod(_Counted, rename="upper", forbid_unknown_fields=True):
+class _CountedPod(Counted, rename="upper", forbid_unknown_fields=True):
     uid: str = ""
 
 
@@ -152,31 +129,17 @@ class _PreemptionResult(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _LongPreemptionResult(msgspec.Struct, forbid_unknown_fields=True):
-    victims: dict[_Key, _CountedVictims] = msgspec.field(name="NodeNameToMetaVictims")
+    victims: dict[Key, _CountedVictims] = msgspec.field(name="NodeNameToMetaVictims")
 
 
 _PREEMPTION_RESULT: Final = msgspec.json.Decoder(_PreemptionResult)
 _FILTER_RESULT: Final = msgspec.json.Decoder(_FilterResult)
 _SCORES: Final = msgspec.json.Decoder(list[_Score] | None)
 _NAMED: Final = msgspec.json.Decoder(list[_Named])
-_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TEXTS: Final = msgspec.json.Decoder(dict[str, str])
 _LIST: Final = msgspec.json.Decoder(list[str])
-_OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
-_ANYTHING: Final = msgspec.json.Decoder(msgspec.Raw)
-_STRING: Final = msgspec.json.Decoder(str)
-_INTEGER: Final = msgspec.json.Decoder(int)
-_MISMATCH: Final = re.compile(r"Expected `(\w++)[^`\n]*+`, got `(\w++)`")
 _FIELDS: Final = frozenset(("nodes", "nodenames", "failednodes", "failedandunresolvablenodes", "error"))
 """The fields of ExtenderFilterResult, in lower case."""
-_KINDS: Final = {
-    "null": "null",
-    "bool": "a boolean",
-    "object": "an object",
-    "array": "a list",
-    "str": "a text",
-    "int": "a whole number of 64 bits",
-}
 
 
 def filter_arguments(pod: bytes, nodes: Iterable[bytes]) -> bytes:
@@ -242,7 +205,7 @@ def read_filter(body: bytes, asked: Sequence[str], *, by_name: bool, extender: s
     return FilterAnswer(left, _cut(failed, "FailedNodes", most), _cut(unresolvable, "FailedAndUnresolvableNodes", most))
 
 
-_Reasons: TypeAlias = Mapping[str, str] | Mapping[_Key, str] | None
+_Reasons: TypeAlias = Mapping[str, str] | Mapping[Key, str] | None
 _Filtered: TypeAlias = tuple[frozenset[str], _Reasons, _Reasons]
 """Which nodes are left, and why others are not."""
 
@@ -251,11 +214,11 @@ def _filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered | None
     """Read an answer of the usual form in one go; None for any other."""
     given: _FilterResult | _LongFilterResult
     try:
-        if _weight(body) <= FEW // 2:
+        if weight(body) <= FEW // 2:
             given = _FILTER_RESULT.decode(body)
         else:
-            given = _counted(body, _LongFilterResult, 2 * most, items=most)
-    except (_TooManyError, *_UNREADABLE):
+            given = counted(body, _LongFilterResult, 2 * most, items=most)
+    except (TooManyError, *UNREADABLE):
         return None
     left = None if given.error else _left(given, most, by_name=by_name)
     if left is None or len(left) > most:
@@ -279,13 +242,13 @@ def _left(given: _FilterResult | _LongFilterResult, most: int, *, by_name: bool)
 
 def _odd_filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered:
     """Read the same of an answer in any form, or say what is wrong with it."""
-    members = _members(body, "the answer").items()
-    given = {name: raw for name, raw in members if name.lower() in _FIELDS}
+    fields = members(body, "the answer").items()
+    given = {name: raw for name, raw in fields if name.lower() in _FIELDS}
     check_error(given)
-    names = _node_names(_field(given, "NodeNames"), most) if by_name else None
-    left = _names_of(_field(given, "Nodes"), most) if names is None else names
+    names = _node_names(field(given, "NodeNames"), most) if by_name else None
+    left = _names_of(field(given, "Nodes"), most) if names is None else names
     failed, unresolvable = (
-        _reasons(_field(given, name), name, most) for name in ("FailedNodes", "FailedAndUnresolvableNodes")
+        _reasons(field(given, name), name, most) for name in ("FailedNodes", "FailedAndUnresolvableNodes")
     )
     return frozenset(left), failed, unresolvable
 
@@ -312,8 +275,8 @@ def _usual_scores(body: bytes, most: int) -> list[tuple[str, int]] | None:
     """Read scores of the usual form in one go; None for any other."""
     given: Sequence[_Score | _CountedScore] | None
     try:
-        given = _SCORES.decode(body) if _weight(body) <= FEW // 2 else _counted(body, list[_CountedScore], 0, most)
-    except (_TooManyError, *_UNREADABLE):
+        given = _SCORES.decode(body) if weight(body) <= FEW // 2 else counted(body, list[_CountedScore], 0, most)
+    except (TooManyError, *UNREADABLE):
         return None
     found = [(one.host or "", one.score or 0) for one in given or ()]
     return found if len(found) <= most and all(score in INT64 for _, score in found) else None
@@ -321,8 +284,8 @@ def _usual_scores(body: bytes, most: int) -> list[tuple[str, int]] | None:
 
 def _odd_scores(body: bytes, most: int) -> Iterator[tuple[str, int]]:
     """Read scores in any form, or say what is wrong with them."""
-    for one in _objects(body, "the answer", most):
-        yield _text(_field(one, "Host"), "Host"), _int(_field(one, "Score"), "Score")
+    for one in objects(body, "the answer", most):
+        yield text_of(field(one, "Host"), "Host"), int_of(field(one, "Score"), "Score")
 
 
 def read_victims(body: bytes, asked: int, victims: int) -> dict[str, NamedVictims]:
@@ -345,11 +308,11 @@ def _usual_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims]
     """Read candidates of the usual form in one go; None for any other."""
     given: _PreemptionResult | _LongPreemptionResult
     try:
-        if _weight(body) <= FEW // 2:
+        if weight(body) <= FEW // 2:
             given = _PREEMPTION_RESULT.decode(body)
         else:
-            given = _counted(body, _LongPreemptionResult, most, items=room)
-    except (_TooManyError, *_UNREADABLE):
+            given = counted(body, _LongPreemptionResult, most, items=room)
+    except (TooManyError, *UNREADABLE):
         return None
     victims = given.victims.items()
     found = {node: NamedVictims(tuple([pod.uid for pod in one.pods or ()]), one.violations) for node, one in victims}
@@ -362,15 +325,15 @@ def _odd_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims]:
     """Read candidates in any form, or say what is wrong with them."""
     name, found = "NodeNameToMetaVictims", {}
     fields = FIELDS_EACH * (most + room)
-    for node, raw in _members(_present(_field(_members(body, "the answer"), name), b"{}"), name, most).items():
-        given = _members(_present(raw, b"{}"), "victims")
-        pods = _objects(_present(_field(given, "Pods"), b"[]"), "Pods", room)
+    for node, raw in members(present(field(members(body, "the answer"), name), b"{}"), name, most).items():
+        given = members(present(raw, b"{}"), "victims")
+        pods = objects(present(field(given, "Pods"), b"[]"), "Pods", room)
         room -= len(pods)
         fields -= len(given) + sum(map(len, pods))
         if fields < 0:
             raise ExtenderError(f"{name}: its objects have more than {FIELDS_EACH} fields each")
-        uids = tuple(_text(_field(one, "UID"), "UID") for one in pods)
-        found[node] = NamedVictims(uids, _int(_field(given, "NumPDBViolations"), "NumPDBViolations"))
+        uids = tuple(text_of(field(one, "UID"), "UID") for one in pods)
+        found[node] = NamedVictims(uids, int_of(field(given, "NumPDBViolations"), "NumPDBViolations"))
     return found
 
 
@@ -380,7 +343,7 @@ def read_binding(body: bytes) -> None:
     Raises:
         ExtenderError: it was not.
     """
-    check_error(_members(body, "the answer"))
+    check_error(members(body, "the answer"))
 
 
 def check_error(answer: Mapping[str, msgspec.Raw]) -> None:
@@ -389,189 +352,54 @@ def check_error(answer: Mapping[str, msgspec.Raw]) -> None:
     Raises:
         ExtenderError: it is one; it has the text of the answer.
     """
-    if text := _text(_field(answer, "Error"), "Error"):
+    if text := text_of(field(answer, "Error"), "Error"):
         raise ExtenderError(text[:LONGEST_MESSAGE])
-
-
-def _counted(body: bytes | msgspec.Raw, kind: Any, keys: int, items: int = 0) -> Any:
-    """Decode, and count what is counted on the way.
-
-    Args:
-        body: What is decoded.
-        kind: What it is to be, with `_Key` and `_Counted` in it.
-        keys: How many keys it may have.
-        items: How many items of a list it may have.
-
-    Raises:
-        _TooManyError: there are more.
-    """
-
-    def take(kind: type[_Key], given: str) -> _Key:
-        nonlocal keys
-        keys -= 1
-        if keys < 0:
-            raise _TooManyError
-        return kind(given)
-
-    _Counted.left = items
-    return msgspec.json.decode(body, type=kind, dec_hook=take)
-
-
-def _weight(body: bytes) -> int:
-    """Return a bound on how many fields and items there are, in a hundredth of the time that they would take."""
-    return body.count(b",") + body.count(b"{")
-
-
-def _are_few(body: bytes | msgspec.Raw, most: int = FEW) -> bool:
-    return len(memoryview(body)) <= most or _weight(bytes(body)) <= most
-
-
-def _decoded(decoder: msgspec.json.Decoder[T], text: bytes | msgspec.Raw, what: str) -> T:
-    """Decode what has to be of one type.
-
-    Raises:
-        ExtenderError: it is of another one, or no JSON.
-    """
-    try:
-        return decoder.decode(text)
-    except _UNREADABLE as error:
-        raise _unreadable(error, text, what) from error
-
-
-def _bounded_by(most: int, kind: Any, text: bytes | msgspec.Raw, what: str, *, items: int = 0) -> Any:
-    """Decode the same where it may be too much.
-
-    Raises:
-        ExtenderError: it is, or of another type, or no JSON.
-    """
-    try:
-        return _counted(text, kind, most, items)
-    except _TooManyError:
-        raise ExtenderError(f"{what}: it has more than {most or items}") from None
-    except _UNREADABLE as error:
-        raise _unreadable(error, text, what) from error
-
-
-def _unreadable(error: Exception, text: bytes | msgspec.Raw, what: str) -> ExtenderError:
-    """Say what is wrong with what cannot be decoded: that it is no JSON, or else of which type it is."""
-    found = _MISMATCH.match(str(error))
-    try:
-        _ANYTHING.decode(text)
-    except _UNREADABLE as worse:
-        error, found = worse, None
-    if found is None:
-        return ExtenderError(f"the answer is no JSON: {error}")
-    got = "a number" if found[2] in ("int", "float") else _KINDS[found[2]]
-    return ExtenderError(f"{what}: expected {_KINDS[found[1]]}, got {got}")
-
-
-def _text(raw: msgspec.Raw | None, what: str) -> str:
-    """Read a text; absent is empty."""
-    return _decoded(_STRING, _present(raw, b'""'), what)
-
-
-def _int(raw: msgspec.Raw | None, what: str) -> int:
-    """Read a whole number; absent is 0."""
-    number = _decoded(_INTEGER, _present(raw, b"0"), what)
-    if number not in INT64:
-        raise ExtenderError(f"{what}: expected a whole number of 64 bits, got a number")
-    return number
-
-
-def _field(given: Mapping[str, T], name: str) -> T | None:
-    """Return a field, its name in any case; None where it is missing."""
-    if name in given:
-        return given[name]
-    lowered = name.lower()
-    return next((value for key, value in given.items() if key.lower() == lowered), None)
-
-
-def _present(raw: msgspec.Raw | None, absent: bytes) -> bytes | msgspec.Raw:
-    """Return a value that may be absent or null: then it is as another one says."""
-    return absent if raw is None or raw == _NULL else raw
-
-
-def _members(body: bytes | msgspec.Raw, what: str, most: int = MOST_FIELDS) -> Mapping[str, msgspec.Raw]:
-    """Read the fields of an object without what is in them: whole nodes are large.
-
-    Raises:
-        ExtenderError: it is no object, or has too many.
-    """
-    if _are_few(body):
-        return _bounded(_decoded(_MEMBERS, body, what), what, most)
-    found: Mapping[str, msgspec.Raw] = _bounded_by(most, dict[_Key, msgspec.Raw], body, what)
-    return found
-
-
-def _objects(body: bytes | msgspec.Raw, what: str, most: int) -> Sequence[Mapping[str, msgspec.Raw]]:
-    """Read the fields of the objects of a list without what is in them.
-
-    Raises:
-        ExtenderError: it is no list of objects, or has too many, or these have.
-    """
-    if _are_few(body):
-        return _bounded(_decoded(_OBJECTS, body, what), what, most)
-    _bounded_by(0, list[_Counted], body, what, items=most)
-    kind = list[dict[_Key, msgspec.Raw]]
-    found: list[Mapping[str, msgspec.Raw]] = _bounded_by(FIELDS_EACH * most, kind, body, f"{what}: their fields")
-    return found
-
-
-def _bounded(found: SizedT, what: str, most: int) -> SizedT:
-    """Return what was found.
-
-    Raises:
-        ExtenderError: it is too much.
-    """
-    if len(found) > most:
-        raise ExtenderError(f"{what}: {len(found)} are more than {most}")
-    return found
 
 
 def _node_names(raw: msgspec.Raw | None, most: int) -> list[str] | None:
     """Read names of nodes, which have no commas; None where there is no list of them."""
-    if raw is None or raw == _NULL:
+    if raw is None or raw == NULL:
         return None
     text = bytes(raw)
     if len(text) > FEW and (count := text.count(b",")) > most:
         raise ExtenderError(f"NodeNames: {count + 1} are more than {most}")
-    return _bounded(_decoded(_LIST, text, "NodeNames"), "NodeNames", most)
+    return bounded(decoded(_LIST, text, "NodeNames"), "NodeNames", most)
 
 
 def _names_of(nodes: msgspec.Raw | None, most: int) -> list[str]:
     """Read the names of the nodes of a list, and nothing else of them."""
-    items = _present(_field(_members(_present(nodes, b"{}"), "Nodes"), "items"), b"[]")
+    items = present(field(members(present(nodes, b"{}"), "Nodes"), "items"), b"[]")
     given: Sequence[_Named | _CountedNode]
     try:
-        given = _NAMED.decode(items) if _are_few(items, FEW // 2) else _counted(items, list[_CountedNode], 0, most)
-    except (_TooManyError, *_UNREADABLE):
+        given = _NAMED.decode(items) if are_few(items, FEW // 2) else counted(items, list[_CountedNode], 0, most)
+    except (TooManyError, *UNREADABLE):
         given = ()
     names = [one.metadata.name for one in given]
-    return _bounded(names, "Nodes.items", most) if names and all(names) else _odd_names(items, most)
+    return bounded(names, "Nodes.items", most) if names and all(names) else _odd_names(items, most)
 
 
 def _odd_names(items: bytes | msgspec.Raw, most: int) -> list[str]:
     """Read the same where the names of fields may be in any case, or say what is wrong."""
     names, fields = [], FIELDS_EACH * most
-    for node in _objects(items, "Nodes.items", most):
-        metadata = _members(_present(_field(node, "metadata"), b"{}"), "metadata")
+    for node in objects(items, "Nodes.items", most):
+        metadata = members(present(field(node, "metadata"), b"{}"), "metadata")
         fields -= len(metadata)
         if fields < 0:
             raise ExtenderError(f"Nodes.items: their metadata has more than {FIELDS_EACH} fields each")
-        names.append(_text(_field(metadata, "name"), "metadata.name"))
+        names.append(text_of(field(metadata, "name"), "metadata.name"))
     return names
 
 
 def _reasons(raw: msgspec.Raw | None, name: str, most: int) -> Mapping[str, str]:
     """Read why nodes fail."""
-    given = _present(raw, b"{}")
-    if _are_few(given):
-        return _decoded(_TEXTS, given, name)
-    found: Mapping[str, str] = _bounded_by(most, dict[_Key, str], given, name)
+    given = present(raw, b"{}")
+    if are_few(given):
+        return decoded(_TEXTS, given, name)
+    found: Mapping[str, str] = bounded_by(most, dict[Key, str], given, name)
     return found
 
 
 def _cut(reasons: _Reasons, name: str, most: int) -> Mapping[str, str]:
     if not reasons:
         return {}
-    return {node: why[:LONGEST_MESSAGE] for node, why in _bounded(reasons, name, most).items()}
+    return {node: why[:LONGEST_MESSAGE] for node, why in bounded(reasons, name, most).items()}
