@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from policysched.devices.errors import AllocationError, AllocationTimeoutError, NodeAllocationError
     from policysched.devices.inventory.allocated import AllocatedState
     from policysched.devices.inventory.tables import DeviceTables
+    from policysched.devices.outcomes import AllocationAnswer
     from policysched.devices.refusals import Refusals
-    from policysched.devices.search import AllocationAnswer
 
 __all__ = [
     "AllocatedState",
@@ -33,7 +33,7 @@ __all__ = [
 ]
 _MODULES: Final = {
     "AllocatedState": "inventory.allocated",
-    "AllocationAnswer": "search",
+    "AllocationAnswer": "outcomes",
     "AllocationAnswers": "allocator",
     "AllocationError": "errors",
     "AllocationTimeoutError": "errors",

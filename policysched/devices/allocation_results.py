@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from policysched.devices.errors import AllocationError
 from policysched.devices.inventory.columns import DeviceColumns
 from policysched.devices.inventory.pools import SeenPool
+from policysched.devices.outcomes import TakenDevice
 from policysched.devices.requests.plans import ClaimPlan, DeviceAsk
-from policysched.devices.search import TakenDevice
 from policysched.model.objects import (
     AllocatedConfiguration,
     AllocationResult,

@@ -15,12 +15,12 @@ from policysched.devices.allocation_results import ResultMaker
 from policysched.devices.errors import AllocationError, AllocationTimeoutError, NodeAllocationError
 from policysched.devices.inventory.pools import SeenPool
 from policysched.devices.inventory.tables import DeviceTables
+from policysched.devices.outcomes import AllocationAnswer, Outcome
 from policysched.devices.prepared import PreparedClaims
 from policysched.devices.refusals import Refusals
 from policysched.devices.requests.failures import AllocationFailure
 from policysched.devices.requests.plans import selectors_of
 from policysched.devices.requests.requirements import compile_ahead
-from policysched.devices.search import AllocationAnswer, Outcome
 from policysched.devices.steps import OutOfStepsError, Steps
 from policysched.model.objects import AllocationResult, DeviceClass, ResourceClaim
 

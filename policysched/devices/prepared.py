@@ -20,11 +20,12 @@ from policysched.devices.inventory.batch import GroupBatch
 from policysched.devices.inventory.columns import NOBODY, Codes
 from policysched.devices.inventory.pools import NodeGroup, PoolView, SeenPool
 from policysched.devices.inventory.tables import DeviceTables
+from policysched.devices.outcomes import AllocationAnswer, Outcome
 from policysched.devices.refusals import Refusals, refusals_of
 from policysched.devices.requests.kinds import Kinds
 from policysched.devices.requests.plans import Plans, selectors_of
 from policysched.devices.requests.requirements import DeviceKind, Suitability
-from policysched.devices.search import AllocationAnswer, DeviceSearch, Outcome
+from policysched.devices.search import DeviceSearch
 from policysched.devices.search_space import SearchSpace, ViewShape, suitabilities
 from policysched.devices.steps import OutOfStepsError, Steps
 from policysched.model.objects import ResourceClaim

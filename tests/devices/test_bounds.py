@@ -11,11 +11,12 @@ from policysched.devices import AllocationTimeoutError, Allocator, DeviceTables
 from policysched.devices.inventory.amounts import Number
 from policysched.devices.inventory.columns import AttributeValue, DeviceTraits
 from policysched.devices.inventory.pools import CounterName, PoolView
+from policysched.devices.outcomes import AllocationAnswer, Outcome
 from policysched.devices.prepared import PreparedClaims
 from policysched.devices.requests import requirements
 from policysched.devices.requests.constraints import EqualAttribute, NamedRequest
 from policysched.devices.requests.failures import AllocationFailure
-from policysched.devices.search import AllocationAnswer, DeviceSearch, Outcome
+from policysched.devices.search import DeviceSearch
 from policysched.devices.search_space import ViewShape
 from policysched.devices.steps import Steps
 from policysched.model.objects import ResourceClaim
