@@ -18,6 +18,7 @@ from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVic
 from policysched.model.decode import decode_pod
 from policysched.model.objects import Pod
 from tests.extenders.fake_extender import FakeExtender, fake_extender
+from tests.work import turns_of_the_loop
 
 NODES = ("n1", "n2", "n3")
 
@@ -306,20 +307,11 @@ async def test_a_large_question_is_sent_in_slices(
 ) -> None:
     """Whole nodes may be 100 MB: written at once they held the loop for 0.2 s."""
     monkeypatch.setattr("policysched.extenders.http_extender.SLICE", size)
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
     async with fake_extender() as fake, asking(fake) as extender:
         fake.answers["filter"] = lambda _: {"Nodes": {"items": []}}
-        counting = asyncio.create_task(count())
-        await extender.filter(pod(), NODES)
-        counting.cancel()
+        async with turns_of_the_loop() as turns:
+            await extender.filter(pod(), NODES)
     [(_, asked)] = fake.asked
     assert [one["metadata"]["name"] for one in asked["Nodes"]["items"]] == list(NODES)
     assert "Transfer-Encoding" not in fake.headers[0]
-    assert least < turns < most
+    assert least < turns.count < most

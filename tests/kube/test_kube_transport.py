@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import gc
 import gzip
 
@@ -11,6 +10,7 @@ from policysched.framework import ApiError
 from policysched.kube.connection import Connection
 from policysched.kube.transport import SLICE, Transport
 from tests.kube.fake_server import Answer, Kube, Ticking, answer, hang, refuse, reset, status, stream
+from tests.work import turns_of_the_loop
 
 
 async def test_request_gives_the_body_and_sends_its_own(kube: Kube) -> None:
@@ -201,18 +201,9 @@ async def test_answer_in_an_encoding_that_was_not_asked_for_is_none(kube: Kube) 
 
 async def test_large_answer_gives_the_loop_its_turn(kube: Kube) -> None:
     kube.server.on("GET", "/a", answer(packed(8 * SLICE), Content_Encoding="gzip"))
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    counting = asyncio.create_task(count())
-    assert len(await kube.transport.request("GET", "/a", most=8 * SLICE)) == 8 * SLICE
-    counting.cancel()
-    assert turns >= 8
+    async with turns_of_the_loop() as turns:
+        assert len(await kube.transport.request("GET", "/a", most=8 * SLICE)) == 8 * SLICE
+    assert turns.count >= 8
 
 
 async def test_server_that_is_away_leaves_no_garbage(kube: Kube) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
@@ -22,6 +21,7 @@ from policysched.metric_sources.vector import (
 )
 from tests.metric_sources.fake_prometheus import series
 from tests.metric_sources.following import LOAD, Counted
+from tests.work import turns_of_the_loop
 
 NOW = 1_790_000_000.0
 
@@ -148,21 +148,10 @@ async def test_large_answer_is_read_in_slices() -> None:
 
 async def test_large_answer_gives_the_loop_its_turn() -> None:
     data = body(*(series(f"n{number}", number, NOW, job="a") for number in range(20_000)))
-    ended = False
-    turns = 0
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while not ended:
-            turns += 1
-            await asyncio.sleep(0)
-
-    watching = asyncio.create_task(count_turns())
-    found = await joined(data)
-    ended = True
-    await watching
+    async with turns_of_the_loop() as turns:
+        found = await joined(data)
     assert len(found.samples) == 20_000
-    assert turns >= len(data) // SLICE // 2
+    assert turns.count >= len(data) // SLICE // 2
 
 
 @pytest.mark.parametrize(("nodes", "kept"), [(3, LEAST_UNKNOWN), (600, 1200)])
