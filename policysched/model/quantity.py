@@ -95,6 +95,8 @@ class Quantity:
 
     def exceeds(self, other: Quantity) -> bool:
         """Whether this is the larger number."""
+        if self.exponent == other.exponent:
+            return self.mantissa > other.mantissa
         low = min(self.exponent, other.exponent)
         return self._at(low) > other._at(low)
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
+from weakref import ref
 
 from policysched.late_dataclass import dataclass
 from policysched.model import quantity
@@ -42,6 +43,8 @@ DEFAULT_AMOUNTS: Final[Mapping[str, Quantity]] = {
     MEMORY: Quantity(200 * 1024 * 1024),
 }
 """What a container without a request counts as where scores want every pod to weigh something."""
+MANY_CONTAINERS: Final = 64
+"""Of a pod with more containers the sums are kept while it is the last such pod that is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,14 +172,51 @@ def pod_amounts(pod: Pod, *, use_status: bool = False, missing: Mapping[str, Qua
     return _with_overhead(amounts, pod)
 
 
+_Sums: TypeAlias = dict[tuple[bool, tuple[tuple[str, Quantity], ...]], Amounts]
+"""By whether statuses count, and what counts for containers that name no amount."""
+
+
+class _LargePod:
+    """The sums of the pod with many containers that was counted last; a cycle and its plugins ask for each of them."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last: tuple[ref[Pod], _Sums] | None = None
+
+    def sums_of(self, pod: Pod) -> _Sums:
+        """Return what is known of a pod, to be added to; they go with the pod. Any thread may ask."""
+        last = self._last
+        if last is not None and last[0]() is pod:
+            return last[1]
+        sums: _Sums = {}
+        self._last = ref(pod, lambda _: sums.clear()), sums
+        return sums
+
+
+_large_pod: Final = _LargePod()
+
+
 def container_amounts(pod: Pod, *, use_status: bool, missing: Mapping[str, Quantity]) -> Amounts:
     """Add up the containers of a pod.
 
     Restartable init containers run beside everything after them; another init container runs alone with the
     restartable ones before it, so of those only the largest moment counts. A moment is looked at only in the resources
     that its container names: in the others it is one that counted already.
+
+    Cost: O(containers); of a pod with many of them each sum is worked out once.
     """
     statuses = _statuses(pod) if use_status else {}
+    if len(pod.spec.containers) + len(pod.spec.init_containers) <= MANY_CONTAINERS:
+        return _container_amounts(pod, statuses, missing)
+    sums = _large_pod.sums_of(pod)
+    key = (any(one.resources is not None for one in statuses.values()), tuple(missing.items()))
+    if key not in sums:
+        sums[key] = _container_amounts(pod, statuses, missing)
+    return dict(sums[key])
+
+
+def _container_amounts(pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Mapping[str, Quantity]) -> Amounts:
     counts = not _resize_is_infeasible(pod)
     main = [_container(one, statuses, missing, resize_counts=counts) for one in pod.spec.containers]
     initial = [
@@ -235,7 +275,7 @@ def parsed(resources: ResourceList) -> Amounts:
 
 def _container(
     container: Container,
-    statuses: dict[str, ContainerStatus],
+    statuses: Mapping[str, ContainerStatus],
     missing: Mapping[str, Quantity],
     *,
     resize_counts: bool,

@@ -10,6 +10,7 @@ import random
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
+from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace
@@ -18,12 +19,14 @@ from bench.hostile_shapes import REQUIRED, SHAPES, hostile
 from bench.workloads import HOST, ZONE, node, pod
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Action, Change, Resource
+from policysched.model import requests
 from policysched.model.decode import decode_node
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.selection.pod_affinity import pod_terms
 from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
+from policysched.state.tables.amounts import pod_resources
 from tests.holdings import holdings
 from tests.work import calls
 
@@ -172,6 +175,25 @@ def test_selectors_of_namespaces_are_asked_of_namespaces_with_their_labels() -> 
             made.cluster.set_namespace(Namespace(metadata=metadata))
         called.append(calls(lambda made=made: made.decide(one)))
     assert called[1] < 1.5 * called[0]
+
+
+@pytest.mark.parametrize("shape", ["restartable init containers", "containers with images"])
+def test_requests_of_many_containers_are_added_up_twice_a_decision(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, one = engine(3), stating(shape, MANY)
+    read = Mock(side_effect=requests._container)
+    monkeypatch.setattr(requests, "_container", read)
+    decision = made.decide(one)
+    pod_resources.forget()
+    pod_resources(one)
+    containers = len(one.spec.containers) + len(one.spec.init_containers)
+    assert read.call_count == 2 * containers  # as they are, and with what counts where nothing is requested
+    del decision
+    made.forget()
+    pod_resources.forget()
+    sums = requests._large_pod.sums_of(one)
+    assert sums
+    del one
+    assert not sums
 
 
 def test_hints_look_up_what_was_compiled() -> None:
