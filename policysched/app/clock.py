@@ -13,5 +13,8 @@ class SystemClock:
         """Return the wall clock, UTC."""
         return datetime.now(UTC)
 
+    processor = staticmethod(time.thread_time)
+    """The processor time that the thread which asks has taken. Units: seconds."""
+
     monotonic = staticmethod(time.monotonic)
     """Seconds that never go back; the function itself, because it is asked several times a decision."""

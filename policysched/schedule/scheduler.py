@@ -83,12 +83,28 @@ class Scheduler:
         observers: Observers = LOG_LINES,
         timing: Timing | None = None,
         cluster: Cluster | None = None,
+        processor: Callable[[], float] = lambda: 0.0,
     ) -> None:
+        """Wire it up.
+
+        Args:
+            profiles: What decides, by name.
+            client: Writes to the API server.
+            clock: The time.
+            rng: What draws among equals.
+            observers: Who hears of decisions.
+            timing: What measures, if anything.
+            cluster: The cluster to schedule over; one of its own otherwise.
+            processor: The processor time that the loop's thread has taken, by which costly attempts are known.
+        """
         self.cluster = Cluster() if cluster is None else cluster
         self._timing = timing
         self._profiles = dict(profiles)
         self._client = client
         self._clock = clock
+        self._processor = processor
+        self._went_on_at = 0.0
+        """The processor time at which the attempt under way began, or went on after a turn of the loop."""
         self._rng = rng
         self._engines = {name: Engine(self.cluster, profile, rng, timing) for name, profile in profiles.items()}
         sort = next(iter(profiles.values())).queue_sort
@@ -387,6 +403,7 @@ class Scheduler:
                 self.queue.done(queued)
                 return
             self._tell_time()
+            self._went_on_at = self._processor()
             decided = await self._decide(queued)
             if decided is None:
                 self.queue.done(queued)
@@ -397,6 +414,7 @@ class Scheduler:
             if self._timing is not None:
                 self._tell_times(self._timing, queued.profile, decision)
             if decision.row < 0:
+                self._note_work(queued)
                 await self._decided_against(queued, decision, anew)
             else:
                 await self._place(queued, decision)
@@ -418,6 +436,7 @@ class Scheduler:
             return engine.decide(pod), partial(engine.decide, pod)
         before = self._state_of(engine)
         answers = await with_extenders.ask(engine, pod, extenders)
+        self._went_on_at = self._processor()
         if self.queue.get(queued.identity) is not queued or queued.identity in self.cluster.pods.by_id:
             return None
         self._tell_time()
@@ -427,11 +446,17 @@ class Scheduler:
     async def _work_ahead(self, queued: QueuedPod) -> bool:
         """Have plugins find out what takes long, the loop having its turn after each piece; False if the pod goes."""
         for _ in self._profiles[queued.profile].working_ahead(queued.pod, self.cluster):
+            self._note_work(queued)
             await asyncio.sleep(0)
             if self.queue.get(queued.identity) is not queued or queued.identity in self.cluster.pods.by_id:
                 return False
             self._tell_time()
+            self._went_on_at = self._processor()
         return True
+
+    def _note_work(self, queued: QueuedPod) -> None:
+        """Count what an attempt took of the processor since it began or went on."""
+        queued.took += self._processor() - self._went_on_at
 
     def _state_of(self, engine: Engine) -> tuple[int, int, Profile]:
         """Return what differs once anything has changed that a decision depends on."""
@@ -455,6 +480,7 @@ class Scheduler:
         assumed = AssumedPod(pod, decision.node, self.cluster, decision.state)
         self.cluster.assume(pod, decision.row, decision.evaluation.pod_resources)
         failure = self._binder.admit(queued, assumed, profile)
+        self._note_work(queued)
         if failure is not None:
             self._fail(queued, failure)
             return
@@ -510,6 +536,8 @@ class Scheduler:
             tell(self._observers, lambda one: one.on_preemption(queued, result))
         if result.act is not None:
             self._start(pod, self._making_room(result.act(self._binder.handle)))
+        if result.nominated_node:
+            queued.took = 0.0  # it waits for its victims to go, which is not to take longer
         for clean_up in result.cleanups:
             self._start(pod, clean_up(self._binder.handle))
         self._fail(queued, failure)

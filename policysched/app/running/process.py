@@ -123,9 +123,10 @@ class Process:
         observers, timing, recorder = (*LOG_LINES, *self.metrics.observers), self.metrics.timing, self.recorder
         if recorder is None:
             rng = random.Random(self._seed)  # noqa: S311 - draws among equals
-            return Scheduler(self._profiles, client, clock, rng, observers, timing)
+            return Scheduler(self._profiles, client, clock, rng, observers, timing, processor=clock.processor)
         heard = (*observers, recorder)
-        return Scheduler(self._profiles, client, clock, recorder.rng, heard, timing, recorder.cluster)
+        rng, cluster = recorder.rng, recorder.cluster
+        return Scheduler(self._profiles, client, clock, rng, heard, timing, cluster, clock.processor)
 
     def _make_health(self) -> Health:
         health = Health()

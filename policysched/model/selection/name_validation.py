@@ -39,9 +39,9 @@ def is_subdomain(text: str) -> bool:
 def is_qualified_name(text: str) -> bool:
     """Whether a text is a label key: a name, after an optional DNS subdomain and a slash."""
     prefix, slash, name = text.rpartition("/")
-    if slash and (len(prefix) > SUBDOMAIN_LENGTH or not is_subdomain(prefix)):
+    if slash and (len(prefix) > SUBDOMAIN_LENGTH or _SUBDOMAIN.fullmatch(prefix) is None):
         return False
-    return len(name) <= NAME_LENGTH and is_name(name)
+    return len(name) <= NAME_LENGTH and _NAME.fullmatch(name) is not None
 
 
 def is_label_value(text: str) -> bool:
@@ -76,7 +76,7 @@ def is_attachable_volume_resource(name: str) -> bool:
 
 def is_extended_resource_name(name: str) -> bool:
     """Whether the resource is one that a device plugin or an operator made up."""
-    if is_native_resource(name) or name.startswith(_QUOTA):
+    if "/" not in name or _NATIVE in name or name.startswith(_QUOTA):
         return False
     return is_qualified_name(_QUOTA + name)
 

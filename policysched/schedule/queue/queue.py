@@ -3,9 +3,10 @@
 Four places: active (ready, in the order of the QueueSort plugin), backoff (had its turn, waits a while),
 unschedulable (until a change that a rejecting plugin says can help), and gated (kept out by a PreEnqueue plugin).
 Time comes in as a clock; the queue neither sleeps nor runs by itself, so `pop` moves along what has become ready.
-While active is empty, pods are taken from backoff early, except after errors: an idle scheduler has nothing better to
-do, but an API server in trouble does. Those that come back only because they waited for so long go through backoff,
-too, so that thousands of them do not keep a new pod waiting.
+While active is empty, pods are taken from backoff early: an idle scheduler has nothing better to do. After errors they
+are not, because an API server in trouble has, nor after costly attempts, because a loop to which events come has. Those
+that come back only because they waited for so long go through backoff, too, so that thousands of them do not keep a new
+pod waiting.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go, KEP-5142.
 """
@@ -23,6 +24,7 @@ from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugi
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.pausing import Pausing
+from policysched.schedule.queue.costly_attempts import CostlyAttempts
 from policysched.schedule.queue.hints import (
     NO_INTERESTS,
     HintBudget,
@@ -70,6 +72,7 @@ class Queue:
         self._timers = Timers(clock, cluster)
         self._hint_budget = HintBudget(clock)
         self._moves = Moves(self._retry)
+        self._costly = CostlyAttempts()
         now = clock.monotonic()
         self._next_window, self._next_sweep = math.floor(now) + WINDOW, now + SWEEP
 
@@ -132,7 +135,7 @@ class Queue:
         if queued is not None:
             queued.stage = Stage.IN_FLIGHT
             queued.attempts += 1
-            queued.tried_at = now
+            queued.tried_at, queued.took = now, 0.0
             self._in_flight.begin(queued)
         return queued
 
@@ -150,7 +153,9 @@ class Queue:
             return False
         queued.pod = flight.latest or queued.pod
         queued.rejectors, queued.pending, queued.gated_by = rejectors, pending, ""
-        queued.queued_at, queued.flushed, queued.yields_until = self._clock.monotonic(), False, -math.inf
+        now = self._clock.monotonic()
+        queued.queued_at, queued.flushed, queued.yields_until = now, False, -math.inf
+        queued.rests_until = self._costly.rests_until(queued.took, now)
         if rejectors or pending:
             queued.unschedulable_count += 1
             queued.consecutive_errors = 0
@@ -210,7 +215,7 @@ class Queue:
             return self._clock.monotonic()
         waiting = self._queues.waiting
         sweep = min(self._next_sweep, self._timers.due) if len(waiting) > waiting.gated else math.inf
-        earliest = min(sweep, self._queues.error_backoff_ends)
+        earliest = min(sweep, self._queues.held_until)
         return None if earliest == math.inf else earliest
 
     def move(self, change: Change, but: str = "", *, at_most: int | None = None) -> int:

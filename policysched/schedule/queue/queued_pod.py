@@ -57,6 +57,10 @@ class QueuedPod(msgspec.Struct, eq=False):
     """True where it is tried again only because it had waited for so long."""
     yields_until: float = -math.inf
     """Until when it is tried only while nothing else is ready."""
+    took: float = 0.0
+    """How much processor time the attempt under way, or the last one, held the loop for. Units: seconds."""
+    rests_until: float = -math.inf
+    """Until when it is not tried, because its last attempt was costly."""
     timer: float = math.inf
     """When time alone may help it."""
     stage: Stage = Stage.NOWHERE

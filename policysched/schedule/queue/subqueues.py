@@ -57,12 +57,12 @@ class Backoff:
         return min(self.initial * 2.0 ** min(count - 1, _MAX_DOUBLINGS), self.maximum)
 
     def last_window(self, queued: QueuedPod) -> float:
-        """Return the last whole second during which the pod waits.
+        """Return the last whole second during which the pod waits, or rests after a costly attempt.
 
         Missing: minus infinity where it need not wait.
         """
         count = queued.consecutive_errors or queued.unschedulable_count
-        ends = queued.yields_until
+        ends = max(queued.yields_until, queued.rests_until)
         if count and self.maximum:
             ends = max(ends, queued.queued_at + self.duration(count))
         return ends if ends == -math.inf else math.floor(ends)
@@ -164,10 +164,12 @@ class PodQueues:
         """How often plugins were asked while somebody measured."""
         self.waiting = UnschedulablePods()
         self._clock, self._sort, self._cluster = clock, sort, cluster
-        self._active, self._backing_off, self._failed = PodHeap(), PodHeap(), PodHeap()
+        self._active, self._backing_off = PodHeap(), PodHeap()
+        self._held = PodHeap()
+        """Those in backoff after errors and costly attempts."""
 
     def take_first(self) -> QueuedPod | None:
-        """Take the first active pod, else the one whose backoff ends first; never one after an error."""
+        """Take the first active pod, else the one whose backoff ends first; none after an error or a costly attempt."""
         queued = self._active.pop()
         if queued is not None:
             return queued
@@ -195,7 +197,9 @@ class PodQueues:
         if verdict is QueueingStrategy.SKIP:
             self.wait(queued, event)
             return False
-        if verdict is QueueingStrategy.AFTER_BACKOFF and self.backoff.holds(queued, self._clock.monotonic()):
+        now = self._clock.monotonic()
+        waits = verdict is QueueingStrategy.AFTER_BACKOFF or queued.rests_until > now
+        if waits and self.backoff.holds(queued, now):
             return self._enter_backoff(queued, event)
         return self.enter_active(queued, event)
 
@@ -219,7 +223,7 @@ class PodQueues:
                 self._active.discard(queued.identity)
             case Stage.BACKOFF:
                 self._backing_off.discard(queued.identity)
-                self._failed.discard(queued.identity)
+                self._held.discard(queued.identity)
             case Stage.UNSCHEDULABLE:
                 self.waiting.discard(queued.identity)
             case _:
@@ -235,7 +239,7 @@ class PodQueues:
 
     def end_backoffs(self, now: float, most: int) -> bool:
         """Make pods ready whose backoff is over, so many at most; return whether these were all."""
-        for heap in (self._backing_off, self._failed):
+        for heap in (self._backing_off, self._held):
             while (head := heap.head()) is not None and not self.backoff.holds(head[1], now):
                 if most <= 0:
                     return False
@@ -246,7 +250,7 @@ class PodQueues:
     def use_backoff(self, backoff: Backoff) -> None:
         """Replace the backoff; pods that wait get new places by it."""
         self.backoff = backoff
-        for heap in (self._backing_off, self._failed):
+        for heap in (self._backing_off, self._held):
             for queued in list(heap):
                 self._push_backoff(queued)
         self.on_ready()
@@ -257,15 +261,15 @@ class PodQueues:
         return bool(len(self._active) or len(self._backing_off))
 
     @property
-    def error_backoff_ends(self) -> float:
-        """When the first pod after an error becomes ready; infinite without any."""
-        head = self._failed.head()
+    def held_until(self) -> float:
+        """When the first pod that is never taken early becomes ready; infinite without any."""
+        head = self._held.head()
         return math.inf if head is None else float(head[0][0]) + WINDOW
 
     def counts(self) -> QueueCounts:
         """Count the pods in each place."""
         gated = self.waiting.gated
-        backoff = len(self._backing_off) + len(self._failed)
+        backoff = len(self._backing_off) + len(self._held)
         return QueueCounts(len(self._active), backoff, len(self.waiting) - gated, gated)
 
     def _entered(self, queued: QueuedPod, queue: str, event: str) -> None:
@@ -285,10 +289,10 @@ class PodQueues:
 
     def _push_backoff(self, queued: QueuedPod) -> None:
         window = self.backoff.last_window(queued)
-        if queued.rejectors or queued.pending:
+        if (queued.rejectors or queued.pending) and queued.rests_until == -math.inf:
             self._backing_off.push((window, self._key(queued)), queued)
         else:
-            self._failed.push((window,), queued)
+            self._held.push((window,), queued)
 
     def _key(self, queued: QueuedPod) -> Key:
         return self._sort.key(queued.pod, queued.queued_at)
