@@ -23,6 +23,7 @@ from policysched.late_dataclass import dataclass
 from policysched.model.kinds import CustomResource, Resource
 from policysched.model.objects import Pod
 from policysched.model.policy import PolicyKey
+from policysched.pausing import Pausing
 from policysched.state.cluster import Cluster
 from policysched.state.cluster_events import Action, Change
 from policysched.state.tables.columns import RowNumbers, Rows
@@ -205,6 +206,19 @@ def working_ahead(plugin: Plugin) -> WorkingAhead | None:
     """
     found: WorkingAhead | None = getattr(plugin, "working_ahead", None)
     return found
+
+
+ClassWork: TypeAlias = Callable[[Pod, Cluster], Pausing[object]]
+"""Works out in pieces what is slow in the first cycle of a pod class; what it returns is held until that cycle."""
+
+
+def class_work(plugin: Plugin) -> tuple[ClassWork, int] | None:
+    """Return a plugin's `class_work`, with its `class_work_size`: for how many counters it looks at placed pods.
+
+    Missing: None where that is for none.
+    """
+    size: int = getattr(plugin, "class_work_size", 0)
+    return (plugin.class_work, size) if size else None  # type: ignore[attr-defined]
 
 
 SharedKey: TypeAlias = Callable[[Pod, Cluster], Hashable | None]

@@ -17,6 +17,7 @@ from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.partial_plugins import FilterOnly
 from policysched.framework.plugin import (
     ANY_CHANGE,
+    ClassWork,
     FilterOfChangedRow,
     FilterPlugin,
     Hint,
@@ -29,6 +30,7 @@ from policysched.framework.plugin import (
     WorkingAhead,
     class_filter,
     class_score,
+    class_work,
     is_lasting,
     per_pod,
     shared_key,
@@ -257,6 +259,13 @@ class Profile:
     def _working_ahead(self) -> tuple[tuple[PerPod, WorkingAhead], ...]:
         each = ((per_pod(plugin), working_ahead(plugin)) for plugin in self.prepared)
         return tuple((asked, work) for asked, work in each if asked is not None and work is not None)
+
+    @cached_property
+    def class_works(self) -> tuple[tuple[ClassWork, ...], int]:
+        """What is worked out before the first cycle of a pod class, and for how many counters of placed pods."""
+        plugins = {id(one): one for one in (*self.prepared, *(plugin for plugin, _ in self._prepared_scores))}
+        works = [work for plugin in plugins.values() if (work := class_work(plugin)) is not None]
+        return tuple(work for work, _ in works), sum(size for _, size in works)
 
     @cached_property
     def out_of_tree_cycle(self) -> frozenset[str]:

@@ -445,7 +445,7 @@ class Scheduler:
 
     async def _work_ahead(self, queued: QueuedPod) -> bool:
         """Have plugins find out what takes long, the loop having its turn after each piece; False if the pod goes."""
-        for _ in self._profiles[queued.profile].working_ahead(queued.pod, self.cluster):
+        for _ in self._engines[queued.profile].working_ahead(queued.pod):
             self._note_work(queued)
             await asyncio.sleep(0)
             if self.queue.get(queued.identity) is not queued or queued.identity in self.cluster.pods.by_id:

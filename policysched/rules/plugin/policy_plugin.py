@@ -40,11 +40,11 @@ from policysched.framework import (
     unresolvable,
 )
 from policysched.language.evaluation.columns import evaluate_columns
-from policysched.language.ir.graph import Program
+from policysched.language.ir.graph import POD_AGGREGATES, Program, Typed
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import is_system
 from policysched.pausing import Pausing, finished
-from policysched.rules.compile.graphs import POD_AGE, reads_time, time_keys
+from policysched.rules.compile.graphs import POD_AGE, parts, reads_time, time_keys, walk
 from policysched.rules.compile.policy import CompiledFilter, CompiledPolicy
 from policysched.rules.inputs import aspects_read, beyond_class, is_node_column, node_column
 from policysched.rules.plugin.hints import RejectedPods, Rejections, changes_read, hints, next_time
@@ -54,6 +54,7 @@ from policysched.rules.results.pod_independent import PodIndependentResults
 from policysched.rules.results.rule_rows import FilterRow, RowT, ScoreRow, filter_rows, reason, score_rows
 from policysched.rules.shared_values.aggregates import evaluation_context
 from policysched.rules.shared_values.context import EvaluationContext, RuleFrame
+from policysched.rules.shared_values.pod_aggregates import counter
 
 Contexts = WeakKeyDictionary[Cluster, EvaluationContext]
 Slice = PolicySlice[Any] | NormalizedScores
@@ -168,6 +169,13 @@ def _holds(program: Program | None, frame: RuleFrame, *, unknown: bool) -> bool:
     return bool(true) or (unknown and bool(lacking))
 
 
+def _counted(policy: CompiledPolicy) -> tuple[Typed, ...]:
+    """Return the aggregates over placed pods that are others for each pod class, as they read the pod."""
+    roots = [*(rule.require.root for rule in policy.filters), *(rule.value.root for rule in policy.scores)]
+    found = (node for node in walk(roots, parts) if node.op in POD_AGGREGATES)
+    return tuple(node for node in found if any(item.root == "pod" for item in node.inputs))
+
+
 class PolicyPlugin:
     """One policy at the points Filter and Score.
 
@@ -193,6 +201,9 @@ class PolicyPlugin:
         filters, scores = ((), ()) if before is None else (before.filter_rows, before.score_rows)
         self.filter_rows: tuple[FilterRow, ...] = filter_rows(policy.filters, filters)
         self.score_rows: tuple[ScoreRow, ...] = score_rows(policy.scores, scores)
+        self._counted = _counted(policy)
+        self.class_work_size = len(self._counted)
+        """How many counters of placed pods are made for each pod class. Units: counters."""
         self._contexts: Contexts = WeakKeyDictionary() if contexts is None else contexts
         self._reads_namespaces = policy.namespaces is not None or any(
             item.path[0] == "namespace_labels" for item in policy.inputs
@@ -310,6 +321,17 @@ class PolicyPlugin:
     def normalize(self, state: Slice, scores: Scores, feasible: Mask) -> Scores:
         """Normalise each rule's values over the feasible rows and combine them."""
         return state.final(feasible) if isinstance(state, NormalizedScores) else scores
+
+    def class_work(self, pod: Pod, cluster: Cluster) -> Pausing[object]:
+        """Make the counters of placed pods that rules ask for a pod class, pausing after each; return them."""
+        context = self.context(cluster)
+        if self.selection.unselected(pod, cluster):
+            return None
+        found = []
+        for node in self._counted:
+            found.append(counter(context, node, context.inputs(pod)))
+            yield
+        return found
 
     @property
     def lasting(self) -> bool:

@@ -46,6 +46,8 @@ BYTES_PER_KEY_BYTE = 6
 """What a pod takes, and what was made of its parts, for each byte of its class's key."""
 
 
+LONG_COUNTS = 10_000
+"""From how many counters times kinds of placed pods on these are counted before the first cycle of a pod class."""
 MOST_EARLIER = 4
 """Of how many earlier profiles evaluations are kept, to go on with what they found. Each keeps the results of its
 policies' rules, too; of profiles that differ in weights alone one stands for all, because evaluations know the weights
@@ -65,6 +67,8 @@ class Engine:
         self.profile = profile
         self._rng = rng
         self._evaluations = _no_evaluations(cluster)
+        self._held: list[object] = []
+        """What was worked out ahead of the next decision and is nowhere else yet."""
         self._earlier: list[ref[Profile]] = []
         """The profiles of evaluations that are not of the one in force, the newest first; evaluations hold them."""
         if profile.handle is not None:
@@ -105,7 +109,7 @@ class Engine:
         Nothing that it decides shows in what this one keeps, and what plugins reach the scheduler with stays as it is.
         """
         made = copy(self)
-        made._rng, made.times = rng, None
+        made._rng, made.times, made._held = rng, None, []
         made.forget()
         return made
 
@@ -181,6 +185,20 @@ class Engine:
         """The memory that the evaluations took when they were last measured. Units: bytes."""
         return int(self._evaluations.currsize)
 
+    def working_ahead(self, pod: Pod) -> Pausing[None]:
+        """Have plugins work out in pieces what the pod's cycle will ask them, and what the first one of its class will.
+
+        The next decision lets go of what they found; what changed by then it finds out itself.
+        """
+        yield from self.profile.working_ahead(pod, self.cluster)
+        works, size = self.profile.class_works
+        if size * len(self.cluster.signatures.present) < LONG_COUNTS:
+            return
+        known = self._evaluations.get(self.key(pod))
+        if known is None or known.profile is not self.profile or known.generations != self._generations():
+            for work in works:
+                self._held.append((yield from work(pod, self.cluster)))
+
     def work_ahead(self, pod: Pod) -> None:
         """Have plugins work out at once what a running scheduler has them work out in pieces before a pod's cycle."""
         for _ in self.profile.working_ahead(pod, self.cluster):
@@ -191,7 +209,10 @@ class Engine:
 
         Cost: a few operations over all rows, plus what the plugins ask for rows that changed.
         """
-        return self.choose(pod, self.find(pod, key))
+        decision = self.choose(pod, self.find(pod, key))
+        if self._held:
+            self._held = []
+        return decision
 
     def find(self, pod: Pod, key: Hashable = None) -> Evaluation:
         """Return which nodes every filter lets pass.
