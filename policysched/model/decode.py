@@ -4,7 +4,7 @@ Volumes, claims and CSI objects among them. Knows the shapes, not where the byte
 whole when a field has the wrong type or a quantity that scheduling reads is malformed: half an object would be
 scheduled on wrong numbers. On a second and slower attempt nulls are accepted as absence, because Go prints some empty
 lists that way, and what is nested too deep for the decoder is cut: no field that is read lies so deep, and API
-servers do store such `managedFields`.
+servers do store such `managedFields`. A text with another wrong type than null before any null needs no second one.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ Lists = Iterator[tuple[str, ResourceList]]
 """Resource lists, each with the path of its field."""
 
 _DECODERS: Final[dict[type, msgspec.json.Decoder[Any]]] = {}
+_WRONG_TYPE: Final = re.compile("Expected `[^`]*`, got `(?!null`)")
+_WHOLE: Final = msgspec.json.Decoder(msgspec.Raw)
 _NO_RESOURCES: Final = ResourceRequirements()
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -69,6 +71,10 @@ def decode(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T:
         if isinstance(raw, bytes):
             return _decoder(shape).decode(raw)
         return msgspec.convert(raw, shape)
+    except msgspec.ValidationError as error:
+        if isinstance(raw, bytes) and _WRONG_TYPE.match(str(error)) and _is_json(raw):
+            raise _wrong_type(kind, identity(raw).key, error) from error
+        return _second_attempt(shape, kind, raw)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return _second_attempt(shape, kind, raw)
 
@@ -150,8 +156,20 @@ def _second_attempt(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -
     try:
         return msgspec.convert(made, shape)
     except msgspec.ValidationError as error:
-        what, field = _problem(str(error))
-        raise ObjectError(kind, _key(made), _reason(what), field) from error
+        raise _wrong_type(kind, _key(made), error) from error
+
+
+def _is_json(raw: bytes) -> bool:
+    try:
+        _WHOLE.decode(raw)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
+    return True
+
+
+def _wrong_type(kind: str, key: str, error: msgspec.ValidationError) -> ObjectError:
+    what, field = _problem(str(error))
+    return ObjectError(kind, key, _reason(what), field)
 
 
 def plain(kind: str, raw: bytes | Mapping[str, Any]) -> Any:

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from policysched.errors import UsageError
+from policysched.model import decode as decode_module
 from policysched.model.decode import (
     ObjectError,
     decode_node,
@@ -303,3 +306,17 @@ def test_the_largest_and_lowest_numbers_of_the_api_are_read() -> None:
     assert node.status.images[0].size_bytes == 2**63 - 1
     with pytest.raises(ObjectError):
         decode_node({"metadata": {"name": "n"}, "status": {"images": [{"names": ["i"], "sizeBytes": 2**63}]}})
+
+
+def test_a_text_with_a_wrong_type_is_refused_without_making_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    second = Mock(side_effect=decode_module._second_attempt)
+    monkeypatch.setattr(decode_module, "_second_attempt", second)
+    metadata = '{"namespace":"n","name":"p"}'
+    wrong = f'{{"metadata":{metadata},"spec":{{"containers":[{",".join(["[]"] * 1000)}]}}}}'.encode()
+    with pytest.raises(ObjectError, match=re.escape('pod "n/p": spec.containers[0]: expected object, got array')):
+        decode_pod(wrong)
+    assert not second.called
+    for slow in (wrong[:-1], wrong.replace(b"[[]", b"[null,[]")):
+        with pytest.raises(ObjectError):
+            decode_pod(slow)
+    assert second.call_count == 2
