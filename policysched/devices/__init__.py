@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from policysched.devices.allocator import AllocationAnswers, Allocator, compile_class
+    from policysched.devices.allocator import AllocationAnswers, Allocator, compile_claims, compile_class
     from policysched.devices.errors import AllocationError, AllocationTimeoutError, NodeAllocationError
     from policysched.devices.inventory.allocated import AllocatedState
     from policysched.devices.inventory.tables import DeviceTables
@@ -29,6 +29,7 @@ __all__ = [
     "DeviceTables",
     "NodeAllocationError",
     "Refusals",
+    "compile_claims",
     "compile_class",
 ]
 _MODULES: Final = {
@@ -41,6 +42,7 @@ _MODULES: Final = {
     "DeviceTables": "inventory.tables",
     "NodeAllocationError": "errors",
     "Refusals": "refusals",
+    "compile_claims": "allocator",
     "compile_class": "allocator",
 }
 

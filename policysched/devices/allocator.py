@@ -47,6 +47,12 @@ def compile_class(device_class: DeviceClass) -> None:
         compile_ahead(texts, Steps(_STEPS_TO_COMPILE))
 
 
+def compile_claims(claims: Sequence[ResourceClaim], tables: DeviceTables) -> None:
+    """Compile the selectors of claims before they are asked about, as far as that does not take long."""
+    with suppress(OutOfStepsError):
+        compile_ahead(selectors_of(claims, tables.classes), Steps(_STEPS_TO_COMPILE))
+
+
 class AllocationAnswers:
     """What the allocator says of all nodes.
 

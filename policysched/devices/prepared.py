@@ -8,7 +8,7 @@ counting.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import Final
@@ -16,13 +16,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.devices.inventory.batch import GroupBatch
+from policysched.devices.inventory.batch import GroupBatch, Places
 from policysched.devices.inventory.columns import NOBODY, Codes
 from policysched.devices.inventory.pools import NodeGroup, PoolView, SeenPool
 from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.outcomes import AllocationAnswer, Outcome
 from policysched.devices.refusals import Refusals, refusals_of
-from policysched.devices.requests.kinds import Kinds
+from policysched.devices.requests.kinds import Kinds, combined_codes
 from policysched.devices.requests.plans import Plans, selectors_of
 from policysched.devices.requests.requirements import DeviceKind, Suitability
 from policysched.devices.search import DeviceSearch
@@ -38,6 +38,8 @@ _MOST_REMEMBERED: Final = 20_000
 """How many answers and shapes are remembered."""
 _MOST_VIEWS: Final = 8_000
 """Of how many views, some of them perhaps gone, it is remembered which kinds of devices they have."""
+_WIDEST: Final = 64
+"""Up to how many devices nodes have that are compared as a whole."""
 _MANY: Final = 32
 """From how many groups on they are answered together."""
 _UNANSWERED: Final = -1
@@ -90,6 +92,8 @@ class PreparedClaims:
         self._begun: tuple[Hashable, DeviceSearch] | None = None
         """The search that ran out of steps: it goes on where one in pools that look alike is wanted next."""
         self._waiting: dict[NodeGroup, None] = {}
+        self._awaits_single_nodes = False
+        """Whether all nodes that own their devices are to be asked again, too."""
         self._place = -1
         self._caught_up = -1
         """The revision of the tables that was caught up with."""
@@ -132,7 +136,7 @@ class PreparedClaims:
     def _found_out(self) -> tuple[int, ...]:
         """Numbers of which some changes as long as there is progress."""
         verdicts = sum(map(len, self._known))
-        return len(self._waiting), len(self._kinds.kinds), verdicts, len(self._shapes), len(self._outcomes)
+        return self._waiting_count, len(self._kinds.kinds), verdicts, len(self._shapes), len(self._outcomes)
 
     def refresh(self, steps: int) -> None:
         """Ask about the nodes that moved.
@@ -141,13 +145,15 @@ class PreparedClaims:
             steps: how many steps searches may take in all; where they run out, what is left is asked next time.
         """
         self.catch_up()
-        if not self._waiting:
+        waiting = self._waiting_count
+        if not waiting:
             self.answered_at = self._caught_up
             return
-        left = Steps(steps + min(_STEPS_A_GROUP * len(self._waiting), _STEPS_OF_GROUPS))
+        left = Steps(steps + min(_STEPS_A_GROUP * waiting, _STEPS_OF_GROUPS))
         try:
-            if len(self._waiting) > _MANY and self._sees_groups_alone:
+            if waiting > _MANY and self._sees_groups_alone:
                 self._answer_single_nodes(left)
+            self._await_groups()
             if len(self._waiting) > _MANY and self._sees_groups_alone:
                 self._answer_many(self._tables.batch(), left)
             for group in list(self._waiting):
@@ -157,6 +163,7 @@ class PreparedClaims:
                 self._note(group, outcome)
             self.answered_at = self._caught_up
         except OutOfStepsError:
+            self._await_groups()
             for group in self._waiting:
                 self._note(group, _OUT_OF_STEPS)
 
@@ -234,13 +241,26 @@ class PreparedClaims:
         moved = None if self._place < 0 or trouble != self._trouble else tables.moved_since(self._place)
         self._place, self._trouble = tables.end, trouble
         if moved is None:
-            self._waiting = dict.fromkeys(tables.groups)
+            self._waiting, self._awaits_single_nodes = dict.fromkeys(tables.shared), True
             return
         for one in moved:
             for group in one.groups if isinstance(one, PoolView) else (one,):
                 self._waiting[group] = None
         for group in [one for one in self._waiting if not one.rows]:
             del self._waiting[group]
+
+    @property
+    def _waiting_count(self) -> int:
+        """How many groups are to be asked again."""
+        return len(self._tables.groups) if self._awaits_single_nodes else len(self._waiting)
+
+    def _await_groups(self, is_answered: Callable[[int], bool] = lambda _row: False) -> None:
+        """Have the nodes that own their devices wait as groups, unless they are answered."""
+        if self._awaits_single_nodes:
+            self._awaits_single_nodes = False
+            tables = self._tables
+            single = (one for one in tables.groups if one.alone != NOBODY and not is_answered(one.alone))
+            self._waiting.update(dict.fromkeys(single))
 
     @property
     def _sees_groups_alone(self) -> bool:
@@ -275,30 +295,121 @@ class PreparedClaims:
     # Many nodes at once
 
     def _answer_single_nodes(self, steps: Steps) -> None:
-        """Answer by counting all nodes that see devices of their own alone."""
+        """Answer all nodes that see devices of their own alone: by counting, or by searching where they differ.
+
+        Raises:
+            OutOfStepsError: the nodes that are not answered are waiting.
+        """
         columns, size = self._tables.columns, self._tables.row_count
-        [devices] = (columns.owner[: columns.size] != NOBODY).nonzero()
-        if not self._wanted or not devices.size or self._tables.unusable.are_invalid:
+        if self._tables.unusable.are_invalid:
             return
-        kinds, owners = self._kinds.of(devices, steps), columns.owner[devices]
-        fit, is_odd = self._suitable_kinds(kinds, steps)
-        free, codes = ~columns.used[devices], np.full(size, AllocationAnswer.YES, np.int8)
-        for place, (_, count) in enumerate(self._wanted):
-            found = np.bincount(owners[(fit[place][kinds] & free).nonzero()[0]], minlength=size)
-            codes[found < count] = AllocationAnswer.NO
-        is_answered = np.bincount(owners, minlength=size) > 0
-        takes_search = columns.consumed[devices]
-        if np.count_nonzero(is_odd):
-            takes_search |= is_odd[kinds]
-        if np.count_nonzero(takes_search):
-            is_answered[owners[takes_search]] = False
-        self.codes[:size][is_answered] = codes[is_answered]
+        [devices] = (columns.owner[: columns.size] != NOBODY).nonzero()
+        if not self._awaits_single_nodes:
+            is_waiting = np.zeros(size + 1, np.bool_)
+            is_waiting[[one.alone for one in self._waiting]] = True
+            is_waiting[NOBODY] = False
+            devices = devices[is_waiting[columns.owner[devices]]]
+        if not devices.size:
+            return
+        owners = columns.owner[devices]
+        kinds = self._kinds.of(devices, steps)
+        codes = np.full(size, _UNANSWERED, np.int8)
+        details: dict[int, Outcome] = {}
+        try:
+            if self._wanted:
+                self._count_single_nodes(devices, owners, kinds, codes, steps)
+            takes_search = codes[owners] == _UNANSWERED
+            if np.count_nonzero(takes_search):
+                chosen = takes_search.nonzero()[0] if not takes_search.all() else slice(None)
+                self._search_single_nodes(devices[chosen], owners[chosen], kinds[chosen], codes, details, steps)
+        finally:
+            self._note_single_nodes(codes, details)
+
+    def _note_single_nodes(self, codes: NDArray[np.int8], details: dict[int, Outcome]) -> None:
+        """Take over the answers of nodes that own their devices. Shapes: codes (N,)."""
+        is_answered = codes != _UNANSWERED
+        np.copyto(self.codes[: codes.size], codes, where=is_answered)
         self._failing = None
         self._renew()
         for row in is_answered.nonzero()[0].tolist() if self._details else ():
             self._details.pop(row, None)
-        answered = is_answered.tolist()
-        self._waiting = {one: None for one in self._waiting if one.alone == NOBODY or not answered[one.alone]}
+        self._details.update(details)
+        if not self._awaits_single_nodes:
+            answered = is_answered.tolist()
+            self._waiting = {one: None for one in self._waiting if one.alone == NOBODY or not answered[one.alone]}
+        elif self._are_all_single(is_answered):
+            self._awaits_single_nodes = False
+        else:
+            self._await_groups(is_answered.tolist().__getitem__)
+
+    def _are_all_single(self, is_answered: NDArray[np.bool_]) -> bool:
+        """Whether every node that owns its devices is answered. Shapes: is_answered (N,)."""
+        return int(np.count_nonzero(is_answered)) == len(self._tables.groups) - len(self._tables.shared)
+
+    def _count_single_nodes(
+        self, devices: Places, owners: Codes, kinds: Codes, codes: NDArray[np.int8], steps: Steps
+    ) -> None:
+        """Answer nodes by counting their free devices, but those that take a search.
+
+        Shapes: devices, owners, kinds (D,), codes (N,).
+        """
+        columns, size = self._tables.columns, codes.size
+        fit, is_odd = self._suitable_kinds(kinds, steps)
+        free = ~columns.used[devices]
+        codes[owners] = AllocationAnswer.YES
+        for place, (_, count) in enumerate(self._wanted):
+            found = np.bincount(owners[(fit[place][kinds] & free).nonzero()[0]], minlength=size)
+            codes[(found < count) & (codes == AllocationAnswer.YES)] = AllocationAnswer.NO
+        takes_search = columns.consumed[devices]
+        if np.count_nonzero(is_odd):
+            takes_search |= is_odd[kinds]
+        if np.count_nonzero(takes_search):
+            codes[owners[takes_search]] = _UNANSWERED
+
+    def _search_single_nodes(
+        self,
+        devices: Places,
+        owners: Codes,
+        kinds: Codes,
+        codes: NDArray[np.int8],
+        details: dict[int, Outcome],
+        steps: Steps,
+    ) -> None:
+        """Answer nodes by one search for all of them whose devices are alike, one after the other.
+
+        Shapes: devices, owners, kinds (D,), codes (N,).
+        """
+        columns = self._tables.columns
+        order = columns.order[devices]
+        is_narrow = order < 2 * _WIDEST
+        if not is_narrow.all():
+            is_wide = np.zeros(codes.size, np.bool_)
+            is_wide[owners[~is_narrow]] = True
+            chosen = ~is_wide[owners]
+            devices, owners, kinds, order = devices[chosen], owners[chosen], kinds[chosen], order[chosen]
+            if not devices.size:
+                return
+        alike, _ = combined_codes((kinds, columns.used[devices].astype(np.int32), order & 1, columns.signed[devices]))
+        by_place = np.zeros((int(order.max()) // 2 + 1, codes.size), np.int32)
+        by_place[order >> 1, owners] = alike + 1
+        sort, rows = combined_codes([*by_place])
+        answers = np.full(len(rows), _UNANSWERED, np.int8)
+        found: dict[int, Outcome] = {}
+        try:
+            for number, row in enumerate(rows.tolist()):
+                if not by_place[0, row]:
+                    continue  # these have no devices
+                group = self._tables.node(row)[1]
+                steps.take(1 + len(group.pools) // _POOLS_A_STEP)
+                outcome = self._answer(group, steps)
+                answers[number] = outcome.answer
+                if outcome.has_details:
+                    found[number] = outcome
+        finally:
+            of_rows = answers[sort]
+            np.copyto(codes, of_rows, where=of_rows != _UNANSWERED)
+            for number, outcome in found.items():
+                details.update(dict.fromkeys((sort == number).nonzero()[0].tolist(), outcome))
 
     def _answer_many(self, batch: GroupBatch, steps: Steps) -> None:
         """Answer all groups of which nothing but devices counts."""
@@ -390,12 +501,14 @@ class PreparedClaims:
         known = self._kinds.kinds
         if len(known) > len(self._is_asked):
             more = max(len(known), 2 * len(self._is_asked)) - len(self._is_asked)
-            self._is_asked, self._is_odd = (np.pad(one, (0, more)) for one in (self._is_asked, self._is_odd))
-            self._fits = np.pad(self._fits, ((0, 0), (0, more)))
-        is_there = np.zeros(len(self._is_asked), np.bool_)
-        is_there[kinds] = True
-        for number in np.flatnonzero(is_there & ~self._is_asked).tolist():
-            self._ask_about(known[number], steps)
+            nothing = np.zeros(more, np.bool_)
+            self._is_asked, self._is_odd = (np.append(one, nothing) for one in (self._is_asked, self._is_odd))
+            self._fits = np.hstack((self._fits, np.zeros((len(self._wanted), more), np.bool_)))
+        if np.count_nonzero(self._is_asked) < len(known):
+            is_there = np.zeros(len(self._is_asked), np.bool_)
+            is_there[kinds] = True
+            for number in np.flatnonzero(is_there & ~self._is_asked).tolist():
+                self._ask_about(known[number], steps)
         return self._fits, self._is_odd
 
     def _ask_about(self, kind: DeviceKind, steps: Steps) -> None:

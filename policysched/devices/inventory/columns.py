@@ -31,6 +31,7 @@ AttributeValue = tuple[str, object]
 _MOST_AHEAD: Final = 64
 """How many attributes have a column before anybody reads them."""
 NOBODY: Final = -1
+NO_SIGNATURE: Final = 0
 ABSENT: Final = 0
 """The code of an attribute that a device does not have."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
@@ -136,6 +137,14 @@ class DeviceColumns:
         """Whether shares of a device consume anything; of those that some node sees."""
         self.owner: Codes = np.full(64, NOBODY, np.int32)
         """The row of the node of a device that one node alone sees, where nothing but devices counts on it."""
+        self.order: Codes = np.zeros(64, np.int32)
+        """Twice the place of a device with an owner among all devices of the node, in the order of the search.
+
+        One more where it is the first one of its pool."""
+        self.signed: Codes = np.zeros(64, np.int32)
+        """A code of what is left in a device's pool, of those that some node sees; equal codes, equal signatures."""
+        self._signatures: dict[Hashable, int] = {}
+        self._next_signature = 1
         self._by_name: dict[str, Codes] = {}
         self._everything: Codes | None = None
         self._devices_with: Counter[str] = Counter()
@@ -171,6 +180,7 @@ class DeviceColumns:
             self._traits.drop(int(self._traits_of[row]))
             self._attributes[row] = {}
         self.owner[start : start + count] = NOBODY
+        self.signed[start : start + count] = NO_SIGNATURE
         for column in self._by_name.values():
             column[start : start + count] = ABSENT
         self.freed.add(start, start + count)
@@ -203,6 +213,18 @@ class DeviceColumns:
         nothing = np.zeros(len(rows), np.int32)
         columns = (self._column(name)[rows] if name in self._devices_with else nothing for name in names)
         return [self._traits_of[rows], *columns]
+
+    def signature(self, value: Hashable) -> int:
+        """Return a code of what is left in a pool; equal codes are of equal values."""
+        if value is None:
+            return NO_SIGNATURE
+        found = self._signatures.get(value)
+        if found is None:
+            if len(self._signatures) > 4 * self.size + 4096:  # most of them are gone; no code is given twice
+                self._signatures.clear()
+            found = self._signatures[value] = self._next_signature
+            self._next_signature += 1
+        return found
 
     def _uncount(self, names: Iterable[str]) -> None:
         for name in names:
@@ -241,6 +263,7 @@ class DeviceColumns:
             more = np.zeros(len(self._traits_of) - len(self.used), np.bool_)
             self.used, self.consumed = np.concatenate((self.used, more)), np.concatenate((self.consumed, more))
             self.owner = np.concatenate((self.owner, np.full(len(more), NOBODY, np.int32)))
+            self.order, self.signed = _grown(self.order, self.size), _grown(self.signed, self.size)
             self._by_name = {name: _grown(column, self.size) for name, column in self._by_name.items()}
             if self._everything is not None:
                 self._everything = _grown(self._everything, self.size)

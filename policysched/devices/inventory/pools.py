@@ -21,6 +21,7 @@ from policysched.devices.inventory.slices import KeptSlice
 
 CounterName = tuple[str, str]
 """A counter set and one of its counters."""
+_UNSIGNED = -1
 _FEW = 16
 """Up to how many devices one is looked for without an index of their names."""
 
@@ -33,7 +34,7 @@ class PoolView:
 
     __slots__ = (
         "_columns", "_consumers", "_places", "available", "consumed", "counters", "devices", "groups", "is_incomplete",
-        "is_invalid", "is_usable", "key", "order", "pool", "rows", "signature", "slices", "used",
+        "is_invalid", "is_usable", "key", "order", "pool", "rows", "signature", "signed", "slices", "used",
     )  # fmt: skip
 
     def __init__(self, pool: PoolId, key: Hashable, columns: DeviceColumns) -> None:
@@ -58,6 +59,8 @@ class PoolView:
         """By device, what allocated shares of it consume in all; only of those that consume anything."""
         self.signature: Hashable = None
         """A value that is equal where equal amounts are left of equal counters, and devices consumed alike."""
+        self.signed = _UNSIGNED
+        """The code that its devices have in the column of signatures."""
         self.counters: Mapping[CounterName, Number] = {}
         self.available: Mapping[CounterName, Number] = {}
         """What of each counter no allocated device of the pool takes, on whatever node; it may be below 0."""
@@ -151,9 +154,12 @@ class PoolView:
     def _sign(self) -> None:
         if not self.counters and not self.consumed:
             self.signature = None
-            return
-        consumed = tuple(sorted((device, tuple(sorted(amounts.items()))) for device, amounts in self.consumed.items()))
-        self.signature = tuple(self.available.items()), consumed
+        else:
+            consumed = sorted((device, tuple(sorted(amounts.items()))) for device, amounts in self.consumed.items())
+            self.signature = tuple(self.available.items()), tuple(consumed)
+        signed = self._columns.signature(self.signature)
+        if signed != self.signed:
+            self.signed = self._columns.signed[self.rows] = signed
 
     def _count_available(self, taken: Taken) -> None:
         if not self.counters:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
+
+import numpy as np
 
 from policysched.devices.inventory.allocated import AllocatedState, PoolId
 from policysched.devices.inventory.batch import GroupBatch, batch_of
@@ -39,6 +41,7 @@ class DeviceTables:
         classes_revision: A number that grows with each change of a class.
         columns: The devices.
         row_count: One more than the highest row that ever had a node.
+        shared: The groups of nodes but those of single nodes that own their devices.
         unusable: Pools that no node can use and that every node sees.
         answered: How often anything else than before was answered about any claims.
         prepared: What was found out about claims, by their specs; those that were asked about last come last.
@@ -58,6 +61,7 @@ class DeviceTables:
         self._nodes: dict[int, _SeenNode] = {}
         self._rows: dict[str, int] = {}
         self._groups: dict[tuple[SeenPool, ...], NodeGroup] = {}
+        self.shared: dict[NodeGroup, None] = {}
         self._stale: dict[PoolId, set[str] | None] = {}
         self._joined: dict[NodeGroup, None] = {}
         """The groups that nodes have come into since devices were given owners."""
@@ -80,7 +84,7 @@ class DeviceTables:
         return self._dropped + len(self._moved)
 
     @property
-    def groups(self) -> Iterable[NodeGroup]:
+    def groups(self) -> Collection[NodeGroup]:
         """All nodes, those together that see the same pools."""
         return self._groups.values()
 
@@ -165,9 +169,9 @@ class DeviceTables:
         return known.name, known.group
 
     def batch(self) -> GroupBatch:
-        """Return the nodes that see one pool, as arrays."""
+        """Return the nodes that do not own the devices that they see, as arrays."""
         if self._batch is None:
-            self._batch = batch_of(self._groups.values())
+            self._batch = batch_of(self.shared)
         return self._batch
 
     def refresh(self) -> None:
@@ -236,9 +240,20 @@ class DeviceTables:
         for group in self._joined:
             if group.rows and group.is_of_one_node:
                 [group.alone] = group.rows
-                for view, _ in group.pools:
-                    self.columns.owner[view.rows] = group.alone
+                self._own(group)
         self._joined.clear()
+
+    def _own(self, group: NodeGroup) -> None:
+        """Give the devices of a single node their owner, and their places there."""
+        self.shared.pop(group, None)
+        self._batch = None
+        place = 0
+        for view, _ in group.pools:
+            rows = view.rows
+            self.columns.owner[rows] = group.alone
+            self.columns.order[rows] = np.arange(2 * place, 2 * (place + len(rows)), 2)
+            self.columns.order[rows[:1]] += 1
+            place += len(rows)
 
     def _affected(self, identity: PoolId, pool: Pool, nodes: set[str] | None) -> Iterable[int]:
         if nodes is not None:
@@ -269,6 +284,7 @@ class DeviceTables:
         group = self._groups.get(pools)
         if group is None:
             group = self._groups[pools] = NodeGroup(pools)
+            self.shared[group] = None
             for seen in pools:
                 seen.view.groups.add(group)
         group.rows.add(row)
@@ -286,6 +302,7 @@ class DeviceTables:
                 for view, _ in group.pools:
                     self.columns.owner[view.rows[self.columns.owner[view.rows] == group.alone]] = NOBODY
             self._joined.pop(group, None)
+            self.shared.pop(group, None)
             del self._groups[group.pools]
             for seen in group.pools:
                 seen.view.groups.discard(group)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from policysched.devices.inventory.batch import Places
 from policysched.devices.inventory.columns import Codes, DeviceColumns
 from policysched.devices.requests.requirements import DeviceKind
 from policysched.devices.steps import Steps
@@ -14,17 +14,13 @@ from policysched.devices.steps import Steps
 _UNKNOWN = -1
 _FEW = 256
 """Up to how many rows are looked at one by one."""
-_TOGETHER = 8192
-"""How many rows are looked at before it is counted what that took."""
-_FIRST = 1024
-"""With how many rows that begins; where most are of kinds that are known it doubles."""
-_SHARED = 8
-"""How many devices a kind has at least where rows are of kinds that are known."""
+_TOGETHER = 1024
+"""How many kinds are looked at before it is counted what that took."""
 _STEPS_A_KIND = 6
 _SPARE = 4096
 """So many kinds are kept in any case."""
-_WIDEST_TABLE = 1 << 22
-"""How many combinations of two codes are found through a table; beyond it they are sorted."""
+_WIDEST_TABLE = 16
+"""Up to how many combinations of two codes for each row they are found through a table; beyond it they are sorted."""
 
 
 class Kinds:
@@ -78,31 +74,32 @@ class Kinds:
         """
         found = self._column[rows]
         if len(found) and found.min() < 0:
-            unknown = rows[found < 0]
-            start, together = 0, min(_FIRST, _TOGETHER)
-            while start < len(unknown):
-                before = len(self.kinds)
-                self._classify(unknown[start : start + together])
-                start, made = start + together, len(self.kinds) - before
-                if steps is not None:
-                    steps.take(_STEPS_A_KIND * made)
-                if made * _SHARED < together:
-                    together = min(2 * together, _TOGETHER)
+            self._classify(rows[found < 0], steps)
             found = self._column[rows]
         return found
 
-    def _classify(self, rows: Codes) -> None:
+    def _classify(self, rows: Codes, steps: Steps | None) -> None:
         codes = self._columns.codes_of(rows, self._names)
         if len(rows) <= _FEW:
+            before = len(self.kinds)
             for row, *key in zip(rows.tolist(), *(one.tolist() for one in codes), strict=True):
                 self._column[row] = self._kind(tuple(key), row)
+            if steps is not None:
+                steps.take(_STEPS_A_KIND * (len(self.kinds) - before))
             return
-        combined = _combined(codes)
-        first = np.zeros(int(combined.max()) + 1, np.int64)
-        first[combined[::-1]] = np.arange(len(rows))[::-1]
-        keys = zip(*(one[first].tolist() for one in codes), strict=True)
-        numbers = [self._kind(key, row) for key, row in zip(keys, rows[first].tolist(), strict=True)]
-        self._column[rows] = np.array(numbers, np.int32)[combined]
+        combined, first = combined_codes(codes)
+        numbers = np.full(len(first), _UNKNOWN, np.int32)
+        try:
+            for start in range(0, len(first), _TOGETHER):
+                some, before = first[start : start + _TOGETHER], len(self.kinds)
+                keys = zip(*(one[some].tolist() for one in codes), strict=True)
+                numbers[start : start + len(some)] = [
+                    self._kind(key, row) for key, row in zip(keys, rows[some].tolist(), strict=True)
+                ]
+                if steps is not None:
+                    steps.take(_STEPS_A_KIND * (len(self.kinds) - before))
+        finally:
+            self._column[rows] = numbers[combined]
 
     def _kind(self, key: tuple[int, ...], row: int) -> int:
         found = self._by_codes.get(key)
@@ -113,24 +110,32 @@ class Kinds:
         return found
 
 
-def _combined(codes: Sequence[Codes]) -> NDArray[np.int64]:
-    """Return one number for each row, equal where all codes are; numbers are consecutive from 0 on."""
-    combined = codes[0].astype(np.int64)
+def combined_codes(codes: Sequence[Codes]) -> tuple[Places, Places]:
+    """Return one number for each row, equal where all codes are, and the place of the first row of each number.
+
+    Numbers are consecutive from 0 on.
+
+    Shapes: (R,) each -> (R,), (numbers,).
+    """
+    dense = _dense(codes[0].astype(np.int64))
     for one in codes[1:]:
-        highest = int(one.max())
-        if highest:
-            combined = _dense(combined) * (highest + 1) + one
-    return _dense(combined)
+        lowest, highest = int(one.min()), int(one.max())
+        if lowest < highest:
+            dense = _dense(dense[0] * (highest - lowest + 1) + (one - lowest))
+    return dense
 
 
-def _dense(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    highest = int(numbers.max())
-    if highest == int(numbers.min()):
-        return np.zeros(numbers.size, np.int64)
-    if highest > _WIDEST_TABLE:
-        inverse: NDArray[np.int64] = np.unique(numbers, return_inverse=True)[1]
-        return inverse
-    table = np.zeros(highest + 1, np.int64)
-    table[numbers] = 1
-    places: NDArray[np.int64] = (np.cumsum(table) - 1)[numbers]
-    return places
+def _dense(numbers: Places) -> tuple[Places, Places]:
+    lowest, highest = int(numbers.min()), int(numbers.max())
+    if highest == lowest:
+        return np.zeros(numbers.size, np.int64), np.zeros(1, np.int64)
+    if highest - lowest > _WIDEST_TABLE * numbers.size:
+        _, firsts, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+        return inverse, firsts
+    table = np.full(highest - lowest + 1, _UNKNOWN, np.int64)
+    numbers = numbers - lowest if lowest else numbers
+    table[numbers[::-1]] = np.arange(numbers.size - 1, -1, -1)
+    used = (table != _UNKNOWN).nonzero()[0]
+    first = table[used]
+    table[used] = np.arange(used.size)
+    return table[numbers], first

@@ -146,12 +146,17 @@ class DynamicResources(HintTable):
         return None if key is None else (key, allocator)
 
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:
-        """Keep a pod out as long as one of its claims is not there."""
+        """Keep a pod out as long as one of its claims is not there; compile what they ask devices by once they are."""
         if not pod.spec.resource_claims:
             return None
         _reservation()
         claims = stated_claims(pod, cluster.resource_claims)
-        return claims if isinstance(claims, Status) else None
+        if isinstance(claims, Status):
+            return claims
+        from policysched.devices import compile_claims  # noqa: PLC0415 - a start needs none
+
+        compile_claims([one for one in claims if one.status.allocation is None], cluster.devices)
+        return None
 
     def working_ahead(self, pod: Pod, cluster: Cluster) -> Iterator[None]:
         """Find out in pieces where the claims of a pod can be had, which takes long for the first ones of a sort."""
