@@ -75,6 +75,10 @@ class AllocationAnswers:
             codes = np.concatenate((codes, np.full(size - codes.size, AllocationAnswer.NO, np.int8)))
         return codes[:size]
 
+    def rows_since(self, revision: int) -> Sequence[int] | None:
+        """Return the rows of which codes changed since an earlier revision, None where all may have."""
+        return self._prepared.rows_since(revision)
+
     def error(self, row: int) -> AllocationError | None:
         """Return the error of a row that has one."""
         return self._allocator.error_of(row, self._prepared.outcome(row))

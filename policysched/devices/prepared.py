@@ -42,6 +42,8 @@ _WIDEST: Final = 64
 """Up to how many devices nodes have that are compared as a whole."""
 _MANY: Final = 32
 """From how many groups on they are answered together."""
+_MOST_LOGGED: Final = 1024
+"""How many rows that changed are named."""
 _UNANSWERED: Final = -1
 _LAST_ANSWER: Final = int(AllocationAnswer.INVALID_POOLS)
 """The last code that is no failure."""
@@ -107,6 +109,9 @@ class PreparedClaims:
         """An `AllocationAnswer` for each row."""
         self.revision = 0
         """A number that no other codes have had, of whatever claims."""
+        self._log: list[tuple[int, int]] = []
+        """The revisions from one on, each with the row that changed."""
+        self._logged_from = 0
         self._renew()
         self._failing: int | None = None
         """How many rows have the code ERROR or TIMEOUT, None where they are to be counted."""
@@ -118,9 +123,26 @@ class PreparedClaims:
             self._failing = int(np.count_nonzero(self.codes > _LAST_ANSWER))
         return self._failing > 0
 
-    def _renew(self) -> None:
+    def _renew(self, row: int = NOBODY) -> None:
+        """Take another revision after the code of a row changed, or perhaps those of many."""
         self._tables.answered += 1
         self.revision = self._tables.answered
+        if row == NOBODY or len(self._log) >= _MOST_LOGGED:
+            self._log.clear()
+            self._logged_from = self.revision
+        else:
+            self._log.append((self.revision, row))
+
+    def rows_since(self, revision: int) -> list[int] | None:
+        """Return the rows of which codes changed since a revision, None where that is not known."""
+        if revision < self._logged_from:
+            return None
+        rows = []
+        for when, row in reversed(self._log):
+            if when <= revision:
+                break
+            rows.append(row)
+        return rows
 
     def outcome(self, row: int) -> Outcome:
         """Return the outcome of a row; it need not name devices."""
@@ -284,7 +306,7 @@ class PreparedClaims:
             before = int(self.codes[row])
             if before != answer:
                 self.codes[row] = answer
-                self._renew()
+                self._renew(row)
                 if before > _LAST_ANSWER or answer > _LAST_ANSWER:
                     self._failing = None
             if has_details:

@@ -12,7 +12,6 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policysched.framework import (
     NO_ROWS,
@@ -35,7 +34,7 @@ from policysched.plugins.dynamic_resources.pod_claims import INVALID_POOLS, NO_D
 from policysched.state.tables.nodes import NodeTable
 
 if TYPE_CHECKING:
-    from policysched.devices import AllocationAnswers, Allocator
+    from policysched.devices import Allocator
 
 NAME: Final = "DynamicResources"
 _OF_ONE_POD: Final = Status(Code.ERROR, ("claims cannot be allocated, for a reason that names them",))
@@ -55,42 +54,33 @@ class ClaimFinder(Protocol):
 
 
 class SharedRows:
-    """The answers for claims of certain specs, and which of them were given."""
+    """The answers for claims of certain specs, and up to when it was told which of them changed."""
 
     def __init__(self, allocator: Allocator, nodes: NodeTable) -> None:
         self._allocator, self._nodes = allocator, nodes
-        self._given: NDArray[np.int8] = np.zeros(0, np.int8)
-        self._revision = -1
-        self.moved()
+        self._revision = allocator.answers().revision
+        self._size = nodes.size
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
-        return self._given.nbytes
+        """The memory that it takes beside what the devices' tables keep. Units: bytes."""
+        return 0
 
     def codes(self, rows: Rows) -> Codes:
         """Return the answers on rows. Shapes: (R,)."""
-        answers = self._allocator.answers()
-        is_given = answers.revision == self._revision and self._given.size >= self._nodes.size
-        return (self._given if is_given else self._all(answers))[rows].astype(np.int32)
+        return self._allocator.answers().on_rows(self._nodes.size)[rows].astype(np.int32)
 
     def moved(self) -> RowNumbers:
-        """Return the rows with other answers than when this was asked last."""
-        answers = self._allocator.answers()
-        if answers.revision == self._revision and self._given.size >= self._nodes.size:
+        """Return the rows whose answers may be others than when this was asked last."""
+        answers, size = self._allocator.answers(), self._nodes.size
+        before, self._revision = self._revision, answers.revision
+        grown, self._size = size != self._size, size
+        if before == answers.revision and not grown:
             return NO_ROWS
-        self._revision = answers.revision
-        before, self._given = self._given, self._all(answers).copy()
-        rows: RowNumbers
-        if before.size == self._given.size:
-            [rows] = (self._given != before).nonzero()
-            return rows
-        [rows] = (self._given[: before.size] != before[: self._given.size]).nonzero()
-        return np.concatenate((rows, np.arange(before.size, self._given.size)))
-
-    def _all(self, answers: AllocationAnswers) -> NDArray[np.int8]:
-        """Return the answers on all rows. Shapes: (N,)."""
-        return answers.on_rows(self._nodes.size)
+        rows = answers.rows_since(before)
+        if rows is None or grown:
+            return np.arange(size)
+        return np.array(rows, np.int64)
 
 
 class SharedFilter:
