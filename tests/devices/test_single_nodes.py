@@ -1,0 +1,121 @@
+"""Nodes that own their devices are answered together, as arrays, with one search for all that are alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policysched.devices import AllocationAnswer, Allocator, DeviceTables
+from policysched.devices.prepared import PreparedClaims
+from policysched.devices.search import DeviceSearch
+from tests.devices.build import allocate, claim, device, devices, request, slice_of, tables
+
+NODES = [f"n{one}" for one in range(60)]
+PAIR = [{"matchAttribute": "gpu.example.com/numa"}]
+
+
+def at(place: int, numa: int) -> dict[str, Any]:
+    """Make a device of a NUMA node."""
+    return device(f"d{place}", attributes={"numa": {"int": numa}})
+
+
+def of_two_nodes(number: int) -> list[Any]:
+    """Make devices of which two have a NUMA node in common on nodes of even numbers alone."""
+    places = (0, 1, 0) if number % 2 == 0 else (0, 1, 2)
+    return [at(place, numa) for place, numa in enumerate(places)]
+
+
+def paired() -> DeviceTables:
+    return tables(*(slice_of(name, of_two_nodes(number)) for number, name in enumerate(NODES)), nodes=NODES)
+
+
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    made: list[int] = []
+    run = DeviceSearch.run
+
+    def counted(self: DeviceSearch, steps: Any) -> Any:
+        made.append(len(self._space.kinds))
+        return run(self, steps)
+
+    monkeypatch.setattr(DeviceSearch, "run", counted)
+    return made
+
+
+def test_one_search_answers_all_nodes_whose_devices_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, told = paired(), searches(monkeypatch)
+    monkeypatch.setattr(PreparedClaims, "_answer_many", None)  # nobody puts nodes together one by one
+    codes = Allocator(made, [claim(request(2), constraints=PAIR)]).answers().codes[: len(NODES)].tolist()
+    assert codes == [AllocationAnswer.YES, AllocationAnswer.NO] * (len(NODES) // 2)
+    assert len(told) == 2
+
+
+def test_what_is_taken_tells_nodes_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = paired()
+    taken = claim(request(1), name="taken")
+    found = allocate(made, taken, row=4)
+    assert found is not None
+    made.allocated.assume("taken", found[0])
+    told = searches(monkeypatch)
+    codes = Allocator(made, [claim(request(2), constraints=PAIR)]).answers().codes
+    assert codes[4] == AllocationAnswer.NO
+    assert codes[6] == AllocationAnswer.YES
+    assert len(told) == 3
+
+
+def test_wide_nodes_are_asked_one_by_one() -> None:
+    many = [at(place, place // 2) for place in range(70)]
+    wide = slice_of("n0", many)
+    made = tables(wide, *(slice_of(name, of_two_nodes(1)) for name in NODES[1:]), nodes=NODES)
+    codes = Allocator(made, [claim(request(2), constraints=PAIR)]).answers().codes[: len(NODES)].tolist()
+    assert codes == [AllocationAnswer.YES] + [AllocationAnswer.NO] * (len(NODES) - 1)
+
+
+def test_counters_tell_nodes_apart() -> None:
+    def counting(name: str) -> Any:
+        consumed = [{"counterSet": "set", "counters": {"memory": {"value": "10"}}}]
+        return device(name, consumesCounters=consumed)
+
+    def of(name: str, amount: str) -> list[Any]:
+        sets = [{"name": "set", "counters": {"memory": {"value": amount}}}]
+        return [
+            slice_of(name, [counting("x"), counting("y")], slices=2),
+            slice_of(name, [], name=f"sets-{name}", slices=2, sharedCounters=sets),
+        ]
+
+    made = tables(
+        *(one for number, name in enumerate(NODES) for one in of(name, "20" if number % 3 else "10")), nodes=NODES
+    )
+    codes = Allocator(made, [claim(request(2))]).answers().codes[: len(NODES)].tolist()
+    assert codes == [AllocationAnswer.YES if number % 3 else AllocationAnswer.NO for number in range(len(NODES))]
+
+
+def test_nodes_that_are_not_answered_in_their_steps_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policysched.devices.prepared._STEPS_A_GROUP", 0)
+    differing = [[at(place, 4 * number + place) for place in range(4)] for number in range(len(NODES))]
+    made = tables(*(slice_of(name, some) for name, some in zip(NODES, differing, strict=True)), nodes=NODES)
+    wanting = claim(request(2), constraints=PAIR)
+    said = []
+    for _ in range(60):
+        said.append(Allocator(made, [wanting], steps=800).answers().codes[: len(NODES)].tolist())
+        if AllocationAnswer.TIMEOUT not in said[-1]:
+            break
+    assert AllocationAnswer.TIMEOUT in said[0]
+    assert said[-1] == [AllocationAnswer.NO] * len(NODES)
+    assert len(said) < 60
+
+
+def test_rows_that_changed_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tables(*(slice_of(name, devices(1)) for name in NODES), nodes=NODES)
+    allocator = Allocator(made, [claim(request(1))])
+    before = allocator.answers().revision
+    found = allocate(made, claim(request(1), name="taken"), row=7)
+    assert found is not None
+    made.allocated.assume("taken", found[0])
+    answers = allocator.answers()
+    assert answers.rows_since(before) == [7]
+    assert answers.rows_since(answers.revision) == []
+    assert answers.rows_since(before - 1) is None
+    monkeypatch.setattr("policysched.devices.prepared._MOST_LOGGED", 1)
+    made.allocated.forget("taken")
+    assert allocator.answers().rows_since(answers.revision) is None
