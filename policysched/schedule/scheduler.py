@@ -351,6 +351,11 @@ class Scheduler:
         self._tell_time()
         self._changed(self.cluster.metrics.take(answer))
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether pods wait for a cycle, or bindings and conditions are under way; it may be asked from any thread."""
+        return bool(self.queue.counts().active or self._tasks)
+
     async def run(self) -> None:
         """Try pending pods until cancelled, then let the bindings under way end."""
         self._connect_plugins()

@@ -39,6 +39,7 @@ from policysched.app.running.port_dry_runs import LiveDryRuns
 from policysched.app.running.run_options import RunOptions, completed_configuration
 from policysched.app.running.watchdog import Watchdog
 from policysched.app.serving.health import READYZ, Health
+from policysched.app.serving.thread import leisure
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, MetricSource
 from policysched.framework.profile import Profile
@@ -68,6 +69,8 @@ LISTED_WITHIN: Final = 60.0
 """How long a changed configuration waits for kinds that were not watched before. Units: seconds."""
 GRAMMAR_AFTER: Final = 2.0
 """How long it is before the grammar is loaded where there is no policy. Units: seconds."""
+PODS_FIRST: Final = 8.0
+"""How much longer that waits for pods and events to be worked off. Units: seconds."""
 EVENTS_DEADLINE: Final = 5.0
 """How long events may be written after the end. Units: seconds."""
 
@@ -182,6 +185,10 @@ class Process:
         """Say why nothing can be decided yet; it may be asked from any thread."""
         return self._unlisted() or self._policies.problem()
 
+    def is_busy(self) -> bool:
+        """Return whether it starts, or pods or events wait for it; it may be asked from any thread."""
+        return bool(self.not_ready() or self.scheduler.is_busy or self.events.counts.waiting)
+
     def pods(self) -> Iterable[Pod]:
         """Return the pods of the cluster that are not finished; it may be asked from any thread."""
         return next((one.objects() for one in tuple(self.reflectors) if one.watched is PODS), ())
@@ -240,13 +247,15 @@ class Process:
                 await self.events.close(EVENTS_DEADLINE)
 
     async def _load_grammar(self) -> None:
-        """Load the grammar while lists are waited for where there are policies, else once the start is over.
+        """Load the grammar while lists are waited for where there are policies, else when pods that waited are bound.
 
         Decisions would wait for it when the first policy is written.
         """
+        heard = self._policies.heard
         with suppress(TimeoutError):
             async with asyncio.timeout(GRAMMAR_AFTER):
-                await self._policies.heard.wait()
+                await heard.wait()
+        await leisure(lambda: not heard.is_set() and self.is_busy(), PODS_FIRST)
         await asyncio.to_thread(load_grammar)
 
     @property

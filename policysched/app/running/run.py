@@ -102,7 +102,7 @@ def _served(process: Process, options: RunOptions) -> Served:
         process.dry_runs.decide,
         process.pods,
         options.set_verbosity,
-        process.not_ready,
+        process.is_busy,
     )
 
 

@@ -40,10 +40,11 @@ END_WITHIN: Final = 5.0
 """How long the thread may take to end. Units: seconds."""
 AGAIN: Final = 1.0
 """How long the port is not served after it failed. Units: seconds."""
-START_FIRST: Final = 2.0
-"""How long the port leaves the processor to the start of the process; who connects meanwhile waits. Units: seconds."""
+PODS_FIRST: Final = 4.0
+"""How long the port leaves the processor to the start and to pods that wait then; who connects meanwhile waits, and a
+probe that gives up does so before the next one comes. Units: seconds."""
 LOOK: Final = 0.02
-"""How often it looks whether that is over. Units: seconds."""
+"""How often it is looked whether there is anything to do. Units: seconds."""
 REVIEW_TIMEOUT: Final = 10.0
 """How long the API server may take to answer a review. Units: seconds."""
 
@@ -62,8 +63,8 @@ class Served:
     """The pods of the cluster that are not finished; asked in the port's thread."""
     set_verbosity: Callable[[int], None]
     """Changes how much is logged; called in the port's thread."""
-    not_ready: Callable[[], str]
-    """Says why nothing can be decided yet, nothing where it can; asked in the port's thread."""
+    is_busy: Callable[[], bool]
+    """Says whether the process starts, or pods or events wait for it; asked in the port's thread."""
 
 
 @contextlib.asynccontextmanager
@@ -111,11 +112,11 @@ def _certificate(options: ServingOptions) -> ServingCertificate:
     return ServingCertificate(options, SystemClock().now())
 
 
-async def _let_start(not_ready: Callable[[], str]) -> None:
-    """Wait until the process has started, but not for long: all threads share one processor, and pods wait."""
+async def leisure(is_busy: Callable[[], bool], at_most: float) -> None:
+    """Wait until a process has nothing to do, but for so many seconds at most: its threads share one interpreter."""
     clock = asyncio.get_running_loop().time
-    end = clock() + START_FIRST
-    while clock() < end and not_ready():
+    end = clock() + at_most
+    while clock() < end and is_busy():
         await asyncio.sleep(LOOK)
 
 
@@ -152,7 +153,7 @@ async def _serve(
     connect: Callable[[], Awaitable[Connection]],
 ) -> None:
     """Serve until cancelled, in the thread."""
-    await _let_start(shown[0].not_ready)
+    await leisure(shown[0].is_busy, PODS_FIRST)
     from policysched.app.serving.access import DelegatedAccess  # noqa: PLC0415 - see above
     from policysched.app.serving.server import SecureServer  # noqa: PLC0415
     from policysched.app.serving.tls.client_authorities import follow_client_authorities  # noqa: PLC0415
