@@ -85,6 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A locale that cannot say → and a file's name that is no text are no reason to fail.
         sys.stdout.reconfigure(errors="backslashreplace")
+    # Nothing here multiplies large matrices, and NumPy's threads for that would spin for 0.1 s of each start.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     show_every_record()
     sys.exit(execute(arguments))
 

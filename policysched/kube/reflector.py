@@ -24,7 +24,7 @@ import msgspec
 
 from policysched.errors import ConnectionProblemError, OutOfMemoryError
 from policysched.framework import ApiError
-from policysched.kube.listing import PAGE, WHOLE, is_older, is_served, read_list, read_pages
+from policysched.kube.listing import FIRST_PAGE, PAGE, WHOLE, is_older, is_served, read_list, read_pages
 from policysched.kube.object_cache import (
     PORTION,
     HasMetadata,
@@ -164,7 +164,7 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> None:
         try:
-            version = await self._take_list(PAGE)
+            version = await self._take_list(PAGE if self.synced.is_set() else FIRST_PAGE)
         except ApiError as error:
             if error.status != GONE:
                 raise

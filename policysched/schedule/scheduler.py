@@ -343,7 +343,7 @@ class Scheduler:
             return
         self._heard, began = NOTHING, timing.now()
         act(obj)
-        if not self._heard.nothing:
+        if self._heard is not NOTHING:
             timing.change(label(self._heard), timing.now() - began)
 
     def set_metric(self, answer: MetricAnswer) -> None:
@@ -581,8 +581,10 @@ class Scheduler:
 
     def _changed(self, change: Change, but: str = "") -> None:
         self._changes += 1
-        if not change.nothing:
-            self._heard = change
+        if change.nothing:
+            return
+        self._heard = change
+        if self.queue.hears:
             self._tell_time()
             self.queue.move(change, but)
 

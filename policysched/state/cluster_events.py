@@ -12,7 +12,7 @@ Source: k8s.io/kube-scheduler/framework/types.go (ActionType, EventResource); pk
 from __future__ import annotations
 
 from enum import IntFlag
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -62,6 +62,10 @@ class Action(IntFlag):
     ALL = ADD | DELETE | UPDATE
 
 
+_NONE: Final = Action.NONE
+_OTHER: Final = Resource.OTHER
+
+
 class Change(msgspec.Struct, frozen=True):
     """One change: `old` is absent for an addition, `new` for a removal."""
 
@@ -77,7 +81,7 @@ class Change(msgspec.Struct, frozen=True):
     @property
     def nothing(self) -> bool:
         """True where nothing that anyone reads has changed."""
-        return self.action is Action.NONE or self.resource is Resource.OTHER
+        return self.action is _NONE or self.resource is _OTHER
 
 
 def change_of(resource: Resource | CustomResource, old: Any, new: Any) -> Change:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,29 @@ def imported(*arguments: str) -> set[str]:
 def test_a_command_imports_only_what_it_needs(arguments: tuple[str, ...], without: set[str]) -> None:
     found = imported(*arguments) & without
     assert not found
+
+
+THREADS = """
+import sys
+sys.argv = ["policysched", "version"]
+from policysched.cli import main
+try:
+    main()
+except SystemExit:
+    import os, numpy
+    print(len(os.listdir("/proc/self/task")))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="the system does not say")
+@pytest.mark.parametrize("stated", [None, "2"], ids=["by itself", "asked for"])
+def test_arrays_have_no_threads_that_nobody_asked_for(stated: str | None) -> None:
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
+    given = {name: value for name, value in os.environ.items() if name not in names}
+    if stated is not None:
+        given["OPENBLAS_NUM_THREADS"] = stated
+    ran = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, check=True, env=given)
+    assert int(ran.stdout.splitlines()[-1]) == min(int(stated or 1), os.cpu_count() or 1)
 
 
 NOT_TO_START = {

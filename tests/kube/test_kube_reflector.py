@@ -39,7 +39,7 @@ async def test_reflector_lists_in_pages_then_watches(kube: Kube) -> None:
     assert run.reflector.synced.is_set()
     lists = [asked.query for asked in kube.server.asked if "watch" not in asked.query]
     assert [query.get("continue") for query in lists] == [None, "t/1"]
-    assert [query["limit"] for query in lists] == ["500", "500"]
+    assert [query["limit"] for query in lists] == ["2000", "2000"]
     asked = next(asked.query for asked in kube.server.asked if "watch" in asked.query)
     assert asked == {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": "300", "resourceVersion": "7"}
 

@@ -86,6 +86,14 @@ async def test_a_later_list_that_breaks_off_changes_nothing(kube: Kube) -> None:
         assert [one.metadata.name for one in run.reflector.objects()] == ["a"]
 
 
+async def test_only_the_first_list_has_large_pages(kube: Kube) -> None:
+    kube.server.on("GET", NODE_PATH, answer(page(node("a", 1))), answer(page(node("b", 2), version=2)))
+    kube.server.on("WATCH", NODE_PATH, stream(gone()), HANG)
+    async with watching(kube) as run:
+        await eventually(lambda: "b" in run.ledger.held)
+        assert [one.query["limit"] for one in kube.server.asked if "watch" not in one.query] == ["2000", "500"]
+
+
 async def test_what_is_gone_is_taken_first_whatever_the_portions(kube: Kube) -> None:
     kube.server.on("GET", NODE_PATH, answer(page(*many("a"))), answer(page(*many("b", 2), version=2)))
     kube.server.on("WATCH", NODE_PATH, stream(gone()), HANG)

@@ -94,6 +94,20 @@ def test_pods_of_a_template_share_what_they_have_in_common() -> None:
         assert getattr(first.status, part) is getattr(second.status, part)
 
 
+def test_pods_that_are_made_one_by_one_share_what_they_have_in_common_in_their_namespace() -> None:
+    decoder = PodDecoder()
+    raws = [start.pod(index, f"node-{index}") for index in range(3)]
+    for raw in raws:
+        del raw["metadata"]["generateName"]
+    raws[1]["metadata"]["namespace"] = "other"
+    first, other, second = (decoder(encoded(raw)) for raw in raws)
+    assert first.spec.containers is second.spec.containers
+    assert first.spec.containers is not other.spec.containers
+    raws[2]["spec"]["overhead"] = {"cpu": "x"}
+    with pytest.raises(ObjectError, match="overhead"):
+        decoder(encoded(raws[2]))
+
+
 @pytest.mark.parametrize(
     "own",
     [
@@ -140,18 +154,6 @@ def test_a_malformed_quantity_is_found_in_every_pod_of_a_template(
             decoder(encoded(broken))
         assert caught.value.field.startswith(field)
     assert decoder(encoded(made(2))).spec.containers[0].resources.requests["cpu"] == "100m"
-
-
-def test_pods_without_a_template_are_read_each_by_itself() -> None:
-    decoder, pods = PodDecoder(), []
-    for index in range(2):
-        pod = made(index)
-        del pod["metadata"]["generateName"]
-        pods.append(decoder(encoded(pod)))
-    assert pods[0].spec.containers is not pods[1].spec.containers
-    pod["spec"]["overhead"] = {"cpu": "x"}
-    with pytest.raises(ObjectError, match="overhead"):
-        decoder(encoded(pod))
 
 
 def test_templates_of_two_namespaces_are_two() -> None:

@@ -218,13 +218,18 @@ class Queue:
         earliest = min(sweep, self._queues.held_until)
         return None if earliest == math.inf else earliest
 
+    @property
+    def hears(self) -> bool:
+        """Whether there is a pod that a change may help: one that waits for it, or that is being tried."""
+        return self._in_flight.keeps or len(self._queues.waiting) > 0
+
     def move(self, change: Change, but: str = "", *, at_most: int | None = None) -> int:
         """Requeue the pods that a change may help, and keep it for those in flight; count the former.
 
         Of many pods the first are judged now, and the others while pods are popped. The pod `but` is left alone, and so
         are pods of a higher priority than `at_most` where one is given.
         """
-        if change.nothing or not (self._in_flight.keeps or len(self._queues.waiting)):
+        if change.nothing or not self.hears:
             return 0
         concerned: dict[str, QueuedPod] = {}
         interesting = False

@@ -170,11 +170,14 @@ class AmountTables:
             if place is None:
                 self._put(row, resource, wrap(self.unplaced(row).get(resource, 0) + count * amount))
                 continue
-            requested[place, row] = total = self._sum(requested.item(place, row) + count * amount)
+            total = requested.item(place, row) + count * amount
+            requested[place, row] = total = total if 0 <= total <= WIDEST else self._sum(total)
             if place > MEMORY:
                 counted[place, row] = total
-        counted[CPU, row] = self._sum(counted.item(CPU, row) + count * pod_resources.nonzero_cpu_millis)
-        counted[MEMORY, row] = self._sum(counted.item(MEMORY, row) + count * pod_resources.nonzero_memory_bytes)
+        cpu = counted.item(CPU, row) + count * pod_resources.nonzero_cpu_millis
+        memory = counted.item(MEMORY, row) + count * pod_resources.nonzero_memory_bytes
+        counted[CPU, row] = cpu if 0 <= cpu <= WIDEST else self._sum(cpu)
+        counted[MEMORY, row] = memory if 0 <= memory <= WIDEST else self._sum(memory)
 
     def _sum(self, total: int) -> int:
         """Put a sum into 64 bits, and take note of one that is not ordinary."""
