@@ -130,7 +130,55 @@ SHAPES: list[tuple[dict[str, Any], str, str, str | None]] = [
     ),
     (_policy(filters=[{"require": "node.ready"}]), "spec.filters[0].name", "`name` is missing", None),
     (_policy(filters={}), "spec.filters", "expected a list, got an object", "write `- ` before each item"),
-    (_policy(filters=["node.ready"]), "spec.filters[0]", "expected an object, got a text", None),
+    (
+        _policy(filters=["node.ready"]),
+        "spec.filters[0]",
+        "expected an object, got a text",
+        "write `{name: ..., require: 'node.ready'}`",
+    ),
+    (_policy(scores=["50"]), "spec.scores[0]", "expected an object, got a text", "write `{name: ..., value: '50'}`"),
+    (
+        _policy(let=["a = node.free.cpu"], scores=[{"name": "s", "value": "scale(a, 0, 8)"}]),
+        "spec.let[0]",
+        "expected an object, got a text",
+        "write `{name: a, value: 'node.free.cpu'}`",
+    ),
+    (
+        _policy(let={"a": "node.free.cpu"}, scores=[{"name": "s", "value": "scale(a, 0, 8)"}]),
+        "spec.let",
+        "expected a list, got an object",
+        "write `- {name: a, value: 'node.free.cpu'}`",
+    ),
+    (
+        _policy(scores=[{"name": "s", "cases": "node.ready → 10"}]),
+        "spec.scores[0].cases",
+        "expected a list, got a text",
+        "write `- ` before each item",
+    ),
+    (
+        _policy(scores=[{"name": "s", "cases": {"when": "node.ready", "value": 10}}]),
+        "spec.scores[0].cases",
+        "expected a list, got an object",
+        "write `node.ready → 10`: a case is a line `guard → number`",
+    ),
+    (
+        _policy(scores=[{"name": "s", "require": "node.ready"}]),
+        "spec.scores[0].require",
+        'unknown field "require"',
+        "a score is a number, under `value`; conditions stand under `filters`",
+    ),
+    (
+        _policy(scores=[{"name": "s", "points": ["a"]}]),
+        "spec.scores[0].points",
+        'unknown field "points"',
+        "write `value`",
+    ),
+    (
+        _policy(podSelector={"matchLabels": "a=b"}),
+        "spec.podSelector.matchLabels",
+        "expected an object, got a text",
+        "write `{a: b}`",
+    ),
     (_policy(scores=[5]), "spec.scores[0]", "expected an object, got a whole number", None),
     (_policy(metrics=["up"]), "spec.metrics[0]", "expected an object, got a text", None),
     (_policy(let=[{"name": "a"}]), "spec.let[0].value", "`value` is missing", None),
@@ -304,6 +352,13 @@ def test_check_never_changes_what_it_is_given() -> None:
         (
             "namespaceSelector: {matchExpressions: [{key: x, operator: Equals, values: [a]}]}",
             ("spec.namespaceSelector", "operators are `In`, `NotIn`, `Exists` and `DoesNotExist`"),
+        ),
+        (
+            "podSelector: {matchExpressions: [{key: x, operator: In}]}",
+            (
+                "spec.podSelector",
+                "write `values: [...]` with one value at least, or the operators `Exists` and `DoesNotExist`",
+            ),
         ),
         (
             "rules: []",

@@ -17,6 +17,8 @@ ENGINE = {"policysched.schedule", "policysched.state", "policysched.plugins", "p
 ARRAYS = {"numpy"}
 LANGUAGE = ARRAYS | {"lark", "policysched.language", "policysched.model"}
 POLICY = "examples/01-tonodename/policy.yaml"
+CLUSTER = "examples/pin-a-node/cluster.yaml"
+POD = "examples/pin-a-node/pod.yaml"
 PROGRAM = """
 import json, sys
 from policysched.cli import execute
@@ -41,6 +43,7 @@ def imported(*arguments: str) -> set[str]:
         (("--help",), SERVERS | ENGINE | LANGUAGE),
         (("dry-run", "--help"), SERVERS | ENGINE | LANGUAGE),
         (("version",), SERVERS | ENGINE | LANGUAGE),
+        (("dry-run", "--cluster", CLUSTER, "--pod", POD), {"aiohttp", "kubernetes"}),
         (("check", POLICY), SERVERS | ENGINE | ARRAYS),
         (("fmt", "--check", POLICY), SERVERS | ENGINE | ARRAYS),
         (("explain",), SERVERS | ENGINE | ARRAYS),

@@ -59,7 +59,13 @@ _NAME: Final = "a name has lower-case letters, digits and -, at most 63"
 _LISTED: Final = re.compile(r"(\w+)\[(\d+)\]")
 _TYPE: Final = re.compile(r'must be of type (?P<wanted>\S+): "(?P<found>\w+)"')
 _BOOLEANS: Final = frozenset({"true", "false"})
+_NO_CASE: Final = "false → 0"
+_ANY_SCORE: Final = "node.allocatable.pods"
+"""A score of which nothing is said."""
+_SCORE: Final = re.compile(r"spec\.scores\[\d+\]\.\w+")
 _CASE: Final = "a case is a line `guard → number`"
+_LINE: Final = re.compile(r"(\w+)\s*[:=]\s*(.+)", re.DOTALL)
+"""A `let` on one line."""
 _ARMS: Final = ("value", "score", "then", "points", "weight")
 _GUARDS: Final = ("when", "if", "guard", "condition", "expression", "require")
 MOST: Final = 100
@@ -140,17 +146,31 @@ def mended(policy: Object, found: list[Diagnostic]) -> dict[str, Any]:
         if listed:
             items, place = parent.get(listed[1]), int(listed[2])
             if isinstance(items, list) and place < len(items):  # they may have gone as a whole before
-                items[place] = item
+                items[place] = _let_of(one.field, items[place]) or item
             continue
-        value = parent.pop(name, None)
-        meant = _meant(one.field) if one.message.startswith(UNKNOWN) else ""
-        if meant and isinstance(value, str):
-            parent.setdefault(meant, value)
-        elif isinstance(value, bool | int | float) and one.help == QUOTE:
-            parent[name] = str(value).lower()
-        elif item is not None or (name == "value" and not parent.get("cases")):
-            parent[name] = item or "0"
+        _mend_field(parent, name, one, item)
     return made
+
+
+def _mend_field(parent: dict[str, Any], name: str, fault: Diagnostic, item: Any) -> None:
+    value = parent.pop(name, None)
+    meant = _meant(fault.field) if fault.message.startswith(UNKNOWN) else ""
+    if meant and isinstance(value, str):
+        parent.setdefault(meant, value)
+    elif fault.field == "spec.let" and isinstance(value, dict):
+        parent[name] = [{"name": str(key), "value": str(text)} for key, text in value.items()]
+    elif isinstance(value, bool | int | float) and fault.help == QUOTE:
+        parent[name] = str(value).lower()
+    elif item is not None:
+        parent[name] = item
+    elif _SCORE.fullmatch(fault.field) and not parent.get("cases") and "value" not in parent:
+        parent.update({"cases": [_NO_CASE]} if name == "cases" else {"value": _ANY_SCORE})
+
+
+def _let_of(field: str, item: object) -> dict[str, str] | None:
+    """Return the line of `let` that a text was meant as, None where it was none."""
+    line = _LINE.fullmatch(item) if field.startswith("spec.let[") and isinstance(item, str) else None
+    return {"name": line[1], "value": line[2]} if line else None
 
 
 def _stand_in(field: str, number: int) -> Any:
@@ -161,7 +181,7 @@ def _stand_in(field: str, number: int) -> Any:
         "scores[]": {"name": name, "value": "0"},
         "let[]": {"name": name, "value": "0"},
         "metrics[]": {"name": name, "query": "x"},
-        "scores[].cases[]": "false → 0",
+        "scores[].cases[]": _NO_CASE,
     }
     if place in items:
         return items[place]
@@ -214,12 +234,39 @@ def _how_to_write(field: str, wanted: str, found: str, value: Any) -> str | None
         return _as_text(field, found, value)
     text = value.strip() if isinstance(value, str) else ""
     if wanted == "array":
-        return "write `- ` before each item"
+        return _as_list(field, value)
+    if wanted == "object" and (item := _as_item(field, text)):
+        return item
     if wanted == "object" and field.endswith("Selector") and 0 < len(text) < _LONGEST and text.count("=") == 1:
         return f"write `{{matchLabels: {{{text.replace('=', ': ')}}}}}`"
     if wanted in {"integer", "number"} and text.removeprefix("-").isdecimal():
         return f"write `{text[:_LONGEST]}` without quotes"
     return f"write `{text.lower()}` without quotes" if wanted == "boolean" and text.lower() in _BOOLEANS else None
+
+
+def _as_list(field: str, value: Any) -> str:
+    if field == "spec.let" and isinstance(value, dict) and "name" not in value:
+        name, text = next(iter(value.items()), ("x", "..."))
+        if isinstance(text, str) and len(text) <= _LONGEST:
+            return f"write `- {{name: {name}, value: '{text}'}}`"
+    if field.endswith(".cases") and isinstance(value, dict) and set(value) & set(_GUARDS):
+        return _as_text(f"{field}[0]", "object", value) or _CASE
+    return "write `- ` before each item"
+
+
+def _as_item(field: str, text: str) -> str | None:
+    """Return how a text is written as the object that it was meant as."""
+    if not 0 < len(text) < _LONGEST or "'" in text:
+        return None
+    if field.startswith("spec.filters["):
+        return f"write `{{name: ..., require: '{text}'}}`"
+    if field.startswith("spec.scores["):
+        return f"write `{{name: ..., value: '{text}'}}`"
+    if field.startswith("spec.let[") and (line := _LINE.fullmatch(text)):
+        return f"write `{{name: {line[1]}, value: '{line[2]}'}}`"
+    if field.endswith(".matchLabels") and text.count("=") == 1:
+        return f"write `{{{text.replace('=', ': ')}}}`"
+    return None
 
 
 def _as_text(field: str, found: str, value: Any) -> str | None:
@@ -286,6 +333,8 @@ def _nearest(text: str, names: Iterable[str]) -> str:
 def _suggest(field: str) -> str | None:
     if re.fullmatch(r"spec\.(pod|namespace)Selector\..*", field):
         return "labels stand under `matchLabels`"
+    if field.startswith("spec.scores[") and _last(field) == "require":
+        return "a score is a number, under `value`; conditions stand under `filters`"
     if field == "spec.rules":
         return _RULES
     if _last(field) in _words().get(_where(field), {}):

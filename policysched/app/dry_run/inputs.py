@@ -10,7 +10,6 @@ from typing import Final
 from policysched.app.checking.check import findings, repeated_policies
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.dry_run.dry_run import Measure, Report, compiles, dry_run, in_force
-from policysched.app.dry_run.live_cluster import read_cluster
 from policysched.app.files.objects import Document, Object, load
 from policysched.app.files.saved_clusters import load_cluster
 from policysched.app.files.workload_pods import PodToPlace, controlled, pod_of
@@ -182,9 +181,15 @@ async def gather_cluster(
     configurations = load([] if config is None else [config])
     if len(configurations) > 1:
         raise UsageError(f"{configurations[1].where}: a configuration is one object")
-    live = await read_cluster(kubeconfig, context) if LIVE in cluster else []
+    live = await _live(kubeconfig, context) if LIVE in cluster else []
     objects = (*live, *(one.object for one in documents))
     return ClusterInputs(objects, tuple(documents), tuple(tried), next(iter(configurations), None))
+
+
+async def _live(kubeconfig: Path | None, context: str | None) -> Sequence[Object]:
+    from policysched.app.dry_run.live_cluster import read_cluster  # noqa: PLC0415 - files need no client of Kubernetes
+
+    return await read_cluster(kubeconfig, context)
 
 
 def _is(found: Object, error: ObjectError) -> bool:

@@ -205,12 +205,17 @@ class ExpressionChecker(Checker):
         return node and make(Op.NOT, (node,), node.type)
 
     def _logic(self, logic: Logic, _: Unit | None) -> Typed | None:
-        nodes = all_of(
-            [
-                self.condition(operand, meant=suggestions.member_of(logic.operator, before, operand, self.source))
-                for before, operand in zip((None, *logic.operands), logic.operands, strict=False)
-            ]
-        )
+        found: list[Typed | None] = []
+        before, default = None, ""
+        for operand, behind in zip(logic.operands, (*logic.operands[1:], None), strict=True):
+            if default and found[-1] is None:  # it has been told as the default of the operand before it
+                found.append(None)
+                continue
+            default = suggestions.default_of(logic.operator, operand, behind, self.source)
+            meant = default or suggestions.member_of(logic.operator, before, operand, self.source)
+            found.append(self.condition(operand, meant=meant))
+            before = operand
+        nodes = all_of(found)
         return None if nodes is None else make(logic.operator, nodes, BOOL.over(*(node.type for node in nodes)))
 
     def _chain(self, chain: Chain, unit: Unit | None) -> Typed | None:
@@ -307,7 +312,10 @@ def _comparable(checker: Checker, comparison: Comparison, left: Typed, right: Ty
         texts = checker.source(comparison.left), checker.source(comparison.right)
         checker.report("E0305", span, hint=suggestions.instead_of_comparing(comparison.operator, *texts))
     elif not left.type.like(right.type) or Kind.LIST in kinds:
-        hint = suggestions.difference(left, right, checker.source(comparison))
+        texts = checker.source(comparison.left), checker.source(comparison.right)
+        hint = suggestions.quoted_condition(comparison.operator, left, right, texts) or suggestions.difference(
+            left, right, checker.source(comparison)
+        )
         checker.report("E0301", span, left=left.type, right=right.type, hint=hint)
     elif ordering and kinds == {Kind.STRING}:
         checker.report("E0304", span)

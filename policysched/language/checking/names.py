@@ -10,9 +10,9 @@ import re
 from typing import Final
 
 from policysched.language.functions import FUNCTIONS
-from policysched.language.functions.signatures import Checker, number_of_arguments
+from policysched.language.functions.signatures import LONGEST_QUOTE, Checker, number_of_arguments
 from policysched.language.ir.graph import AGGREGATES, ANY_KEY, Input, Op, Typed, make
-from policysched.language.ir.tree import Call, Expr, Path, Span
+from policysched.language.ir.tree import Call, Expr, Literal, LiteralKind, Path, Span
 from policysched.language.ir.types import (
     FIELDS,
     GROUPS,
@@ -30,7 +30,7 @@ from policysched.language.ir.types import (
 from policysched.language.messages import foreign_syntax
 from policysched.language.messages.suggestions import did_you_mean, shown
 
-_REST: Final = re.compile(r"[/-][a-z_][a-z0-9_./-]*")
+_REST: Final = re.compile(r"[/-][A-Za-z0-9_][A-Za-z0-9_./-]*")
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
 
@@ -125,8 +125,14 @@ def _field(checker: Checker, path: Path) -> InputField | None:
     if found is None and names in POD_FUNCTIONS:
         checker.report("E0202", path.span, "of pods", path=path.dotted)
     elif found is None:
-        checker.report("E0202", path.span, "group", path=path.dotted, instead=foreign_syntax.group(names))
+        checker.report(
+            "E0202", path.span, "group", path=path.dotted, instead=foreign_syntax.group(names, _text(path.key))
+        )
     return found
+
+
+def _text(key: Expr | None) -> str:
+    return key.text if isinstance(key, Literal) and key.kind is LiteralKind.STRING else ""
 
 
 def _no_such(checker: Checker, path: Path, size: int, suggestion: str, tail: str = "") -> Typed | None:
@@ -206,6 +212,17 @@ def check_call(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
     return _function(checker, call, unit)
 
 
+def _meant(checker: Checker, call: Call) -> str:
+    """Return what was meant by a call with too many arguments, nothing where that is not sure."""
+    name, arguments = call.function.dotted, call.arguments
+    if name in {"min", "max"}:
+        given = ", ".join(map(checker.source, arguments))
+        return f"{'least' if name == 'min' else 'greatest'}({given if len(given) <= LONGEST_QUOTE else '...'})"
+    if name == "has" and len(arguments) == 2 and isinstance(arguments[0], Path) and (key := _text(arguments[1])):
+        return foreign_syntax.presence(arguments[0].names, shown(key))
+    return ""
+
+
 def _called_path(checker: Checker, call: Call) -> Typed | None:
     name, number = call.function.dotted, len(call.arguments)
     if number != 1:
@@ -225,9 +242,6 @@ def _function(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
         suggestion = foreign_syntax.call(call.function.names, (*FUNCTIONS, "node.taints.has"), given)
         return checker.report("E0205", call.function.span, name=name, suggestion=suggestion)
     if number < function.least or (function.most is not None and number > function.most):
-        variant = "pair" if name in {"min", "max"} and number > 1 else ""
-        form = f"{name}({function.form})"
-        return checker.report(
-            "E0206", call.span, variant, name=name, expected=function.expected, number=number, form=form
-        )
+        form = _meant(checker, call) or f"{name}({function.form})"
+        return checker.report("E0206", call.span, name=name, expected=function.expected, number=number, form=form)
     return function.rule(checker, call, unit)

@@ -104,9 +104,14 @@ def _constants(checker: Checker, call: Call) -> list[str] | None:
 def _time(checker: Checker, call: Call, index: int, text: str) -> bool:
     if _TIME.fullmatch(text):
         return True
-    said = 'midnight is "00:00"' if text.startswith("24:") else 'times run from "00:00" to "23:59"'
-    checker.report("E0312", call.arguments[index].span, "time", found=shown(text), help=said)
+    checker.report("E0312", call.arguments[index].span, "time", found=shown(text), help=_right_time(text))
     return False
+
+
+def _right_time(text: str) -> str:
+    if text.startswith("24:"):
+        return 'midnight is "00:00"'
+    return f'write "0{text}"' if _TIME.fullmatch(f"0{text}") else 'times run from "00:00" to "23:59"'
 
 
 def _zone(checker: Checker, call: Call, texts: list[str], index: int) -> str | None:

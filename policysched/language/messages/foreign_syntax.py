@@ -134,13 +134,13 @@ def field(path: Names, size: int, tail: str = "") -> str:
     )
 
 
-def group(names: Names) -> str:
-    """Return what to write in place of a name that only stands in front of others."""
+def group(names: Names, key: str = "") -> str:
+    """Return what to write in place of a name that only stands in front of others, perhaps with a key behind it."""
     if names == ("node", "pods"):
         return "how many there are is `node.requested.pods`; write node.pods.count(...), .any(...) or .sum(...)"
     called = [(*names, one) for one in GROUPS[names]]
     if len(called) == 1:
-        return f"write `{written(called[0])}`"
+        return f"write `{written(called[0], key or '...')}`"
     return f"it has the fields {', '.join(GROUPS[names])}"
 
 

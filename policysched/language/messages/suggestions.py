@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from policysched.language.ir.graph import Op, Typed
-from policysched.language.ir.tree import Comparison, Expr, Literal, LiteralKind, walk
+from policysched.language.ir.tree import Comparison, Expr, Literal, LiteralKind, Path, walk
 from policysched.language.ir.types import FIELDS, Gap, Kind, Type, Unit
 
 _LONGEST = 40
@@ -74,7 +74,7 @@ def shown(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-_MILLI = re.compile(r"(?<![0-9])([0-9]++)m\b")
+_MILLI = re.compile(r"(?<![0-9])([0-9]++)([mM])\b")
 _LABELS = frozenset({"labels", "annotations", "namespace_labels"})
 
 
@@ -87,7 +87,8 @@ def difference(left: Typed, right: Typed, text: str = "") -> str:
         if one.type.kind is Kind.STRING and other.type.kind in {Kind.QUANTITY, Kind.BOOL}:
             return _string(one, other)
         if other.type.unit is Unit.DURATION and (minutes := _MILLI.search(text)):
-            return f"`m` is thousandths of a core; minutes are `{minutes[1]}min`"
+            of = "thousandths of a core" if minutes[2] == "m" else "millions"
+            return f"`{minutes[2]}` is {of}; minutes are `{minutes[1]}min`"
         if one.type.is_number and other.type.kind is Kind.QUANTITY and other.type.unit is not None:
             return table("unit")[other.type.unit.value]
         if one.type.kind is Kind.LIST:
@@ -131,12 +132,29 @@ def member_of(operator: str, before: Expr | None, expr: Expr, source: Callable[[
     return f"write `{left} in [{first}, {second}]`" if left and first and second else ""
 
 
+def default_of(operator: str, expr: Expr, behind: Expr | None, source: Callable[[Expr], str]) -> str:
+    """Return what `x or "a"` was meant as: a value and a default."""
+    if operator != "or" or not isinstance(expr, Path) or not isinstance(behind, Literal) or _quoted_name(behind):
+        return ""
+    value, other = source(expr), source(behind)
+    is_text = behind.kind in (LiteralKind.STRING, LiteralKind.NUMBER)
+    return f"write `{value} ?? {other}`" if is_text and value and other else ""
+
+
 def instead_of_comparing(operator: str, left: str, right: str) -> str:
     """Return what to write in place of a comparison of two conditions, given as they are written."""
     for one, other in ((left, right), (right, left)):
         if other in {"true", "false"} and one and operator in {"==", "!="}:
             return f"write `{one}`" if (other == "true") is (operator == "==") else f"write `not {one}`"
     return "write `a and b`, `a or b` or `not a`"
+
+
+def quoted_condition(operator: str, left: Typed, right: Typed, texts: tuple[str, str]) -> str:
+    """Return what to write in place of a condition that is compared with `"true"` or `"false"`, else nothing."""
+    for node, other in ((left, right), (right, left)):
+        if node.type.kind is Kind.BOOL and other.op == Op.CONSTANT and other.data in ("true", "false"):
+            return instead_of_comparing(operator, *(text.strip('"') for text in texts))
+    return ""
 
 
 def items(left: Type, right: Type) -> str:

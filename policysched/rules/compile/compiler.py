@@ -54,6 +54,7 @@ MAX_REQUIREMENTS = 256
 """How many labels its selectors may speak of together: each pod class is asked about all."""
 MAX_VALUES = 8192
 """How many values they may list together."""
+_VALUES = "write `values: [...]` with one value at least, or the operators `Exists` and `DoesNotExist`"
 _OPERATORS = "operators are `In`, `NotIn`, `Exists` and `DoesNotExist`"
 
 
@@ -332,7 +333,8 @@ class _Compilation:
         try:
             return compile_selector(selector)
         except SelectorError as error:
-            hint = _OPERATORS if "operator" in str(error) else None
+            empty = "values set can't be empty" in str(error)
+            hint = _VALUES if empty else _OPERATORS if "operator" in str(error) else None
             self._report(f"spec.{field}", finding("E0312", str(error), help_text=hint))
             return None
 
