@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from policysched.model.custom_objects import CustomObject, custom_kind
 from policysched.model.kinds import KINDS, ApiKind, CustomResource
 from policysched.model.objects import LabelSelector, Service, Workload
+from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector
 from policysched.state.cluster_events import Change, change_of
 
 T = TypeVar("T")
@@ -61,13 +62,15 @@ class Workloads:
     because controllers come and go all the time in a busy cluster, it moves only for what somebody has asked for since.
     """
 
-    __slots__ = ("_asked", "_controllers", "_services", "generation")
+    __slots__ = ("_asked", "_compiled", "_controllers", "_services", "generation")
 
     def __init__(self) -> None:
         self.generation = 0
         """Moves when an answer that was given may be another now."""
         self._services: dict[str, dict[str, Mapping[str, str]]] = {}
         self._controllers: dict[tuple[str, str, str], Selector] = {}
+        self._compiled: dict[tuple[str, str, str], LabelMatcher] = {}
+        """The selectors of controllers that were asked about, by kind, namespace and name."""
         self._asked: set[Hashable] = set()
 
     def services(self, namespace: str) -> Collection[Mapping[str, str]]:
@@ -80,6 +83,20 @@ class Workloads:
         key = (kind, namespace, name)
         self._remember(key)
         return self._controllers.get(key)
+
+    def demands(self, kind: str, namespace: str, name: str) -> Mapping[str, str] | LabelMatcher | None:
+        """Return what a controller demands of its pods; a label selector is compiled once for each of its versions.
+
+        One that is not valid has no demands.
+        """
+        selector = self.controller(kind, namespace, name)
+        if not isinstance(selector, LabelSelector):
+            return selector
+        key = (kind, namespace, name)
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            compiled = self._compiled[key] = _compiled(selector)
+        return compiled
 
     def put(self, workload: Workload) -> None:
         """Take a service or a controller as it is now."""
@@ -110,6 +127,7 @@ class Workloads:
     def _put_controller(self, key: tuple[str, str, str], selector: Selector | None) -> None:
         if self._controllers.get(key) == selector:
             return
+        self._compiled.pop(key, None)
         if selector is None:
             del self._controllers[key]
         else:
@@ -128,6 +146,13 @@ class Workloads:
     def _start_over(self) -> None:
         self._asked.clear()
         self.generation += 1
+
+
+def _compiled(selector: LabelSelector) -> LabelMatcher:
+    try:
+        return compile_selector(selector)
+    except SelectorError:
+        return compile_selector(None)
 
 
 def _kind(workload: Workload) -> str:

@@ -9,7 +9,7 @@ import asyncio
 import random
 import time
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -18,8 +18,9 @@ from policysched.framework import Action, Change, Resource
 from policysched.language import load_grammar
 from policysched.pausing import finished
 from policysched.schedule.queue.queue import Queue
+from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.schedule.queue.subqueues import QueueCounts
-from policysched.schedule.queue.unschedulable import MOST_MOVES, PORTION
+from policysched.schedule.queue.unschedulable import MOST_MOVES, PORTION, Moves
 from policysched.schedule.reload import TURN, Reloader
 from policysched.schedule.scheduler import Scheduler
 from tests.build import node, pod
@@ -195,6 +196,15 @@ def test_moves_that_pile_up_are_joined_and_no_pod_is_forgotten() -> None:
         assert queue.counts().unschedulable == (count - number) * PORTION
         assert len(queue._moves) <= MOST_MOVES
     assert len(popped(queue)) == count * PORTION
+
+
+def test_moves_are_joined_without_a_look_at_each_pod() -> None:
+    """Some 100,000 pods may wait, and changes come one after the other."""
+    moves, waiting = Moves(len), [cast("QueuedPod", object()) for _ in range(PORTION)]
+    for _ in range(MOST_MOVES + 1):
+        moves.add(waiting, len, 1.0)
+    assert len(moves) == 1
+    assert list(moves._moves[0].pods) == waiting
 
 
 def test_pods_that_waited_too_long_are_tried_again_in_portions() -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from policysched.framework import Action, Aspect, Change, Cluster, Resource
 from policysched.model.objects import (
+    DeviceClass,
     Metadata,
     Namespace,
     Pod,
 )
 from tests.build import cluster, device_class, node, pod
+from tests.work import calls
 
 CPU = {"cpu": "1", "memory": "1Gi"}
 
@@ -135,3 +139,37 @@ def test_of_several_classes_of_a_resource_the_newest_counts_then_the_first_by_na
         made.remove_device_class(name)
     assert left == ["b", "c", "a"]
     assert not made.mapped_resources
+
+
+def test_a_device_class_costs_no_look_at_the_others() -> None:
+    def taking(others: int) -> int:
+        made = Cluster()
+        for number in range(others):
+            made.set_device_class(device_class(f"c{number}", f"x.io/r{number}"))
+        return calls(lambda: made.set_device_class(device_class("gpu", "x.io/gpu")))
+
+    taking(0)  # what is imported with the first
+    assert taking(500) == taking(5)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_resources_are_mapped_as_if_all_classes_were_looked_at(seed: int) -> None:
+    rng, made = random.Random(seed), Cluster()
+    resources = ("x.io/a", "x.io/b", "deviceclass.resource.kubernetes.io/c1", "")
+    known: dict[str, DeviceClass] = {}
+    for _ in range(200):
+        mapped, generation = dict(made.mapped_resources), made.mapped_generation
+        name = f"c{rng.randrange(5)}"
+        if rng.random() < 0.3:
+            known.pop(name, None)
+            made.remove_device_class(name)
+        else:
+            one = known[name] = device_class(name, rng.choice(resources), f"2026-01-0{rng.randrange(1, 4)}T00:00:00Z")
+            made.set_device_class(one)
+        by_name = sorted(known.values(), key=lambda one: one.metadata.name, reverse=True)
+        by_name.sort(key=lambda one: one.metadata.creation_timestamp or "")
+        stated = {one.spec.extended_resource_name or "": one.metadata.name for one in by_name}
+        stated.pop("", None)
+        own = {f"deviceclass.resource.kubernetes.io/{name}": name for name in known}
+        assert made.mapped_resources == stated | own
+        assert (made.mapped_generation > generation) == (made.mapped_resources != mapped)

@@ -14,6 +14,7 @@ from policysched.model.objects import (
     Service,
     StatefulSet,
 )
+from policysched.model.selection.selectors import LabelMatcher, compile_selector
 from policysched.state import object_tables as workloads
 from policysched.state.object_tables import Workloads
 
@@ -95,3 +96,26 @@ def test_what_was_asked_for_is_remembered_only_up_to_a_point(monkeypatch: pytest
     assert table.generation == 1
     table.put(replicas(WEB, "c"))
     assert table.generation == 2
+
+
+def test_selectors_of_controllers_are_compiled_once_for_each_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[LabelSelector | None] = []
+
+    def compiling(selector: LabelSelector | None) -> LabelMatcher:
+        compiled.append(selector)
+        return compile_selector(selector)
+
+    monkeypatch.setattr(workloads, "compile_selector", compiling)
+    table = Workloads()
+    table.put(replicas(WEB))
+    table.put(replicas(LabelSelector(match_labels={"no key": "x"}), "bad"))
+    for _ in range(3):
+        assert table.demands("ReplicaSet", "default", "r") == compile_selector(WEB)
+        assert table.demands("ReplicaSet", "default", "bad") == compile_selector(None)
+    assert compiled.count(WEB) == 1
+    table.put(replicas(LabelSelector()))
+    assert table.demands("ReplicaSet", "default", "r") == compile_selector(LabelSelector())
+    table.put(replicas(None))
+    table.drop(replicas(None, "bad"))
+    assert table.demands("ReplicaSet", "default", "r") is None
+    assert not table._compiled

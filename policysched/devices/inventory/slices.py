@@ -7,6 +7,7 @@ GatherPools).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from policysched.devices.inventory.allocated import PoolId
 from policysched.devices.inventory.amounts import Number, number_of
@@ -14,15 +15,22 @@ from policysched.devices.inventory.columns import DeviceColumns, DeviceTraits
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import NodeSelector, ResourceSlice, SliceDevice
 from policysched.model.selection.node_selectors import NodeSelectorMatcher, lenient_node_selector
+from policysched.model.selection.selectors import Operator
+
+_FEW_VALUES: Final = 32
+"""So many values of labels a selector is filed under at most."""
+_NO_VALUE: Final = "\0"
+"""What no label has as its value."""
 
 
 class DeviceNodes:
     """Which of a slice's devices each node can reach, where every device says so by itself.
 
-    Bits stand for the devices, the lowest for the first one.
+    Bits stand for the devices, the lowest for the first one. Selectors that demand a few values of a label are found by
+    those that a node has, so that a node costs what it can reach, and not all of the slice's selectors.
     """
 
-    __slots__ = ("_by_name", "_everywhere", "_selectors", "own")
+    __slots__ = ("_by_label", "_by_name", "_everywhere", "_others", "_selectors", "own")
 
     def __init__(self, devices: tuple[SliceDevice, ...]) -> None:
         self._by_name: dict[str, int] = {}
@@ -39,13 +47,34 @@ class DeviceNodes:
             elif one.node_selector is not None:
                 matcher = lenient_node_selector(one.node_selector)
                 self._selectors[matcher] = self._selectors.get(matcher, 0) | bit
+        self._by_label: dict[str, dict[str, list[NodeSelectorMatcher]]] = {}
+        """The selectors that demand one of a few values of a label, by both."""
+        self._others = [matcher for matcher in self._selectors if not self._file(matcher)]
+
+    def _file(self, matcher: NodeSelectorMatcher) -> bool:
+        """File a selector by what each of its terms demands, where each demands one of a few values of a label."""
+        if matcher.terms is None:
+            return False
+        demands: dict[tuple[str, str], None] = {}
+        for term in matcher.terms:
+            demanded = next((one for one in term.labels if one.operator is Operator.IN), None)
+            if demanded is None or len(demanded.values) + len(demands) > _FEW_VALUES:
+                return False
+            demands.update(((demanded.key, value), None) for value in demanded.values)
+        for key, value in demands:
+            self._by_label.setdefault(key, {}).setdefault(value, []).append(matcher)
+        return True
 
     def reached_from(self, name: str, labels: Mapping[str, str]) -> int:
         """Return the devices that a node can reach."""
         bits = self._everywhere | self._by_name.get(name, 0)
-        for matcher, selected in self._selectors.items():
+        for matcher in self._others:
             if matcher.matches(name, labels):
-                bits |= selected
+                bits |= self._selectors[matcher]
+        for key, by_value in self._by_label.items():
+            for matcher in by_value.get(labels.get(key, _NO_VALUE), ()):
+                if matcher.matches(name, labels):
+                    bits |= self._selectors[matcher]
         return bits
 
 

@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import field
 from enum import StrEnum
+from itertools import zip_longest
 from typing import Final, NamedTuple, assert_never
 
 from policysched.late_dataclass import dataclass
@@ -180,8 +181,10 @@ class LabelMatcher:
 
     def joined(self, other: LabelMatcher) -> LabelMatcher:
         """Require what another selector requires as well; one that selects nothing adds nothing."""
-        if self.requirements is None or other.requirements is None:
+        if not other.requirements or self.requirements is None:
             return self
+        if not self.requirements:
+            return other
         return _matcher((*self.requirements, *other.requirements))
 
 
@@ -308,4 +311,5 @@ def _exactly(labels: Mapping[str, str]) -> tuple[LabelRequirement, ...]:
 
 
 def _matcher(requirements: Iterable[LabelRequirement]) -> LabelMatcher:
-    return LabelMatcher(tuple(sorted(set(requirements))))
+    found = sorted(requirements)
+    return LabelMatcher((*(one for one, after in zip_longest(found, found[1:]) if one != after),))

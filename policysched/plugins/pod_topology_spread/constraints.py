@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from policysched.framework import ChangedRow, ChangedRows, Cluster
 from policysched.late_dataclass import dataclass
-from policysched.model.objects import LabelSelector, Pod, TopologySpreadConstraint, workload_owner
+from policysched.model.objects import Pod, TopologySpreadConstraint, workload_owner
 from policysched.model.selection.selectors import (
     LabelMatcher,
     SelectorCompiler,
     SelectorError,
-    compile_selector,
     match_labels,
 )
 from policysched.state.object_tables import Workloads
@@ -178,20 +177,12 @@ def default_selector(pod: Pod, workloads: Workloads) -> LabelMatcher:
     labels: dict[str, str] = {}
     own = pod.metadata.labels
     for selector in workloads.services(pod.metadata.namespace):
-        if all(own.get(key) == value for key, value in selector.items()):
+        if selector.items() <= own.items():
             labels |= selector
     owner = workload_owner(pod)
-    demanded = None if owner is None else workloads.controller(owner[0], pod.metadata.namespace, owner[1])
+    demanded = None if owner is None else workloads.demands(owner[0], pod.metadata.namespace, owner[1])
     if demanded is None:
         return match_labels(labels)
-    if isinstance(demanded, LabelSelector):
-        return match_labels(labels).joined(_lenient(demanded))
+    if isinstance(demanded, LabelMatcher):
+        return match_labels(labels).joined(demanded)
     return match_labels(labels | dict(demanded))
-
-
-def _lenient(selector: LabelSelector) -> LabelMatcher:
-    """Compile a controller's selector; one that is not valid has no demands."""
-    try:
-        return compile_selector(selector)
-    except SelectorError:
-        return compile_selector(None)

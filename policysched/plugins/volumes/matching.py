@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import Cluster, Mask
+from policysched.framework import Cluster, Mask, RowNumbers
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim
 from policysched.model.objects.storage import class_of
 from policysched.model.quantity import ZERO, Quantity, parse
@@ -56,11 +56,11 @@ class Match:
         index = NONE if self.choice is None else int(self.choice[row])
         return None if index == NONE else self.volumes[index]
 
-    def take(self, volume: PersistentVolume, rows: Mask) -> None:
+    def take(self, volume: PersistentVolume, rows: Mask | RowNumbers) -> None:
         """Choose a volume on rows."""
         if self.choice is None:
             self.choice = np.full(self.rows, NONE, np.int32)
-        np.putmask(self.choice, rows, len(self.volumes))
+        self.choice[rows] = len(self.volumes)
         self.volumes.append(volume)
 
 
@@ -138,7 +138,18 @@ class Matcher:
         claims: How many claims there are, each as often as it is named.
     """
 
-    __slots__ = ("_cluster", "_many", "_nothing_for", "_reach", "_several", "_tables", "_taken", "_usable", "_used_up")
+    __slots__ = (
+        "_cluster",
+        "_left",
+        "_many",
+        "_nothing_for",
+        "_reach",
+        "_several",
+        "_tables",
+        "_taken",
+        "_usable",
+        "_used_up",
+    )
 
     def __init__(self, cluster: Cluster, reach: VolumeTopology, claims: int) -> None:
         self._cluster, self._reach, self._several, self._many = cluster, reach, claims > 1, claims > FEW_CLAIMS
@@ -148,6 +159,8 @@ class Matcher:
         """By class."""
         self._taken: dict[str, Mask] = {}
         """The rows on which volumes are chosen, by their names."""
+        self._left: dict[str, RowNumbers] = {}
+        """Of volumes that few rows reach, those on which they are not chosen yet, by their names."""
         self._used_up: set[str] = set()
         self._nothing_for: set[Hashable] = set()
         """What claims without a selector ask for of which nothing is left."""
@@ -218,15 +231,36 @@ class Matcher:
     def _choose_free(self, made: Match, undecided: Mask, usable: Usable) -> None:
         """Choose the smallest volume that is free, on each of some rows; the mask is used up."""
         reached: set[bytes] = set()
+        open_rows = int(np.count_nonzero(undecided))
         for _, name, volume, affinity in usable(self._used_up, reached):
-            taken = self._taken.get(name)
-            rows = undecided if taken is None else undecided & ~taken
-            undecided ^= self._take(made, volume, rows, self._reach.holds(volume.spec.node_affinity, affinity))
-            if not np.count_nonzero(undecided):
+            few = self._reach.few_rows(volume.spec.node_affinity, affinity)
+            taken: Mask | RowNumbers | None
+            if few is not None:
+                taken = self._left.get(name)
+                open_rows -= self._take_few(made, volume, few if taken is None else taken, undecided)
+            else:
+                taken = self._taken.get(name)
+                rows = undecided if taken is None else undecided & ~taken
+                undecided ^= self._take(made, volume, rows, self._reach.holds(volume.spec.node_affinity, affinity))
+                open_rows = int(np.count_nonzero(undecided))
+            if not open_rows:
                 break
             if taken is None:
                 # the nodes that reach it have a volume now, so another one that they reach as well cannot help
                 reached.add(affinity)
+
+    def _take_few(self, made: Match, volume: PersistentVolume, reached: RowNumbers, undecided: Mask) -> int:
+        """Choose a volume on those of few rows that have none yet, and say so in the mask; count them."""
+        has_none = undecided[reached]
+        rows = reached[has_none]
+        if rows.size:
+            made.take(volume, rows)
+            undecided[rows] = False
+        if self._several:
+            left = self._left[volume.metadata.name] = reached[~has_none]
+            if not left.size:
+                self._used_up.add(volume.metadata.name)
+        return int(rows.size)
 
     def _take(self, made: Match, volume: PersistentVolume, rows: Mask, reached: Mask) -> Mask:
         """Choose a volume on those of some rows that reach it; give these."""

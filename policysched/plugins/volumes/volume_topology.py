@@ -10,6 +10,8 @@ Source: component-helpers/storage/volume/helpers.go (CheckNodeAffinity), pkg/api
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import msgspec
 import numpy as np
 from cachetools import LRUCache
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Cluster, Mask, RowNumbers, Rows
 from policysched.model.csi_translation import Migration, TranslationError, migration_of, translate, translate_affinity
-from policysched.model.objects import LabelSelector, PersistentVolume, Requirement, StorageClass
+from policysched.model.objects import LabelSelector, NodeSelector, PersistentVolume, Requirement, StorageClass
 from policysched.model.objects.storage import VolumeNodeAffinity, affinity_key
 from policysched.model.quantity import MIN, value
 from policysched.model.selection.node_selectors import NodeSelectorMatcher, NodeTerm, lenient_node_selector
@@ -35,7 +37,10 @@ KEPT = 256
 """How many masks are kept."""
 TOPOLOGY_BYTES = 16 << 20
 """How much memory the rows of topologies may take. Units: bytes."""
+FEW_ROWS = 16
+"""So many rows that reach a volume are listed; of more it is said of each row whether it does."""
 _ENCODER = msgspec.json.Encoder()
+Demands: TypeAlias = tuple[LabelRequirement, ...]
 
 
 class VolumeTopology:
@@ -48,7 +53,19 @@ class VolumeTopology:
         row: The only one that is asked about; None for all.
     """
 
-    __slots__ = ("_cluster", "_largest", "_masks", "_row", "_rows", "_rows_by_value", "_rows_of", "_seen", "everywhere")
+    __slots__ = (
+        "_cluster",
+        "_demands",
+        "_few",
+        "_largest",
+        "_masks",
+        "_row",
+        "_rows",
+        "_rows_by_value",
+        "_rows_of",
+        "_seen",
+        "everywhere",
+    )
 
     def __init__(self, cluster: Cluster, row: int | None = None) -> None:
         self._cluster = cluster
@@ -56,6 +73,10 @@ class VolumeTopology:
         self._masks: LRUCache[bytes, Mask] = LRUCache(KEPT)
         self._rows_of: LRUCache[bytes, RowNumbers] = LRUCache(TOPOLOGY_BYTES, getsizeof=_held_bytes)
         """The rows of each topology for which a driver tells a capacity."""
+        self._demands: LRUCache[bytes, Demands] = LRUCache(TOPOLOGY_BYTES, getsizeof=_demanded_bytes)
+        """What affinities of volumes of one term demand, where it is few values of a label; of others nothing."""
+        self._few: LRUCache[bytes, RowNumbers | None] = LRUCache(TOPOLOGY_BYTES, getsizeof=_held_bytes)
+        """The rows of each affinity of volumes that few rows reach, None for others."""
         self._rows_by_value: dict[str, dict[int, RowNumbers]] = {}
         """The rows of each value of a label, for the labels that topologies name."""
         self._largest: dict[str, tuple[int, NDArray[np.int64]]] = {}
@@ -77,6 +98,7 @@ class VolumeTopology:
             self._seen = now
             self._masks.clear()
             self._rows_of.clear()
+            self._few.clear()
             self._rows_by_value.clear()
             self._largest.clear()
             self._rows = slice(0, now[1]) if self._row is None else slice(self._row, self._row + 1)
@@ -98,6 +120,32 @@ class VolumeTopology:
             selector = NodeSelectorMatcher(terms=tuple(NodeTerm(labels=term.labels) for term in terms))
             mask = self._masks[key] = _holds(selector, self._cluster, self._rows)
         return mask
+
+    def few_rows(self, affinity: VolumeNodeAffinity | None, key: bytes) -> RowNumbers | None:
+        """Return the rows on which a volume's node affinity holds, where it names few of them, as a local volume does.
+
+        Thousands of such volumes cost a look into a table each, and not an operation on all nodes.
+
+        Args:
+            affinity: What it says.
+            key: Its key.
+
+        Returns:
+            None where that is not looked up: `holds` says it.
+        """
+        if affinity is None or affinity.required is None or self._row is not None:
+            return None
+        if key in self._few:
+            return self._few[key]
+        demands, rows = self._demands.get(key), None
+        if demands is None:
+            demands = self._demands[key] = _demands(affinity.required)
+        if demands:
+            found = self._rows_with(demands)
+            rows = found if found.size <= FEW_ROWS else None
+        if _held_bytes(rows) <= TOPOLOGY_BYTES:
+            self._few[key] = rows
+        return rows
 
     def of(self, volume: PersistentVolume) -> tuple[Mask, Mask | None, str]:
         """Return on which rows a bound volume can be reached, in its driver's labels where the node has moved to that.
@@ -196,8 +244,21 @@ class VolumeTopology:
         return self._rows_by_value[key]
 
 
-def _held_bytes(rows: RowNumbers) -> int:
-    return 256 + rows.nbytes
+def _demanded_bytes(demands: Demands) -> int:
+    return 256 * (1 + sum(1 + len(one.values) for one in demands))
+
+
+def _demands(required: NodeSelector) -> Demands:
+    """Return what the only term of an affinity demands, where a few values of a label are among it."""
+    terms = lenient_node_selector(required).terms or ()
+    if len(terms) != 1:
+        return ()
+    first = next((one for one in terms[0].labels if one.operator is Operator.IN), None)
+    return terms[0].labels if first is not None and len(first.values) <= FEW_ROWS else ()
+
+
+def _held_bytes(rows: RowNumbers | None) -> int:
+    return 256 + (0 if rows is None else rows.nbytes)
 
 
 def _topologies(of_class: StorageClass) -> NodeSelectorMatcher:

@@ -13,6 +13,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import chain
 from typing import Final
 
 from policysched.framework import Change, HintIndex
@@ -172,8 +173,10 @@ class Moves:
         """Take pods to do something with, but for those that are tried meanwhile."""
         self._moves.append(_Move(pods, act, now))
         if len(self._moves) > MOST_MOVES:
-            concerned = {queued.identity: queued for move in self._moves for queued in move.pods}
-            self._moves = deque([_Move(concerned.values(), self._retry, now)])
+            concerned = dict.fromkeys(
+                chain.from_iterable(move.pods for move in self._moves)
+            )  # no step of ours for each
+            self._moves = deque([_Move(concerned, self._retry, now)])
 
     def go_on(self) -> None:
         """Do a portion."""

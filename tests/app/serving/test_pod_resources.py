@@ -12,9 +12,11 @@ from aiohttp.test_utils import make_mocked_request
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
+from policysched.app.serving.answers import RefusedError
 from policysched.app.serving.endpoints import Endpoints
 from policysched.app.serving.health import Health
-from policysched.app.serving.metrics.pod_resources import PORTION, PodResourceSeries
+from policysched.app.serving.metrics import pod_resources
+from policysched.app.serving.metrics.pod_resources import MOST_AMOUNTS, PORTION, PodResourceSeries
 from policysched.model.decode import decode_pod
 from policysched.model.objects import Pod
 from tests.app.serving.ports import open_port
@@ -99,6 +101,36 @@ async def test_who_hangs_up_takes_nothing_from_others_who_asked() -> None:
     assert (await second).text
     with pytest.raises(asyncio.CancelledError):
         await first
+
+
+async def test_pod_of_very_many_resources_is_left_out() -> None:
+    absurd = a_pod("absurd", {f"a.b/c{number}": "1" for number in range(MOST_AMOUNTS + 1)})
+    text = await told(a_pod("web", {"cpu": "1"}), absurd)
+    assert [line.partition(" ")[2] for line in text.splitlines() if not line.startswith("#")] == ["1.0"]
+
+
+async def test_series_that_are_too_long_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    pods = [a_pod(f"p{number}", {"cpu": "1"}) for number in range(3 * PORTION)]
+    resources = PodResourceSeries(lambda: pods)
+    whole = len((await resources.answer(GET)).text or "")
+    monkeypatch.setattr(pod_resources, "LARGEST", whole)
+    assert len((await resources.answer(GET)).text or "") == whole
+    monkeypatch.setattr(pod_resources, "LARGEST", whole - 1)
+    with pytest.raises(RefusedError, match="the series of all pods are longer than") as refused:
+        await resources.answer(GET)
+    assert refused.value.code == 503
+    gone = asyncio.create_task(resources.answer(GET))
+    await asyncio.sleep(0)
+    gone.cancel()
+    monkeypatch.setattr(pod_resources, "LARGEST", whole)
+    await asyncio.sleep(0.1)
+    assert (await resources.answer(GET)).text
+
+
+async def test_all_who_ask_together_share_one_body() -> None:
+    resources = PodResourceSeries(lambda: [a_pod("p", {"cpu": "1"})])
+    first, second = await asyncio.gather(resources.answer(GET), resources.answer(GET))
+    assert first.body is second.body
 
 
 async def test_path_is_read_like_the_other_metrics() -> None:

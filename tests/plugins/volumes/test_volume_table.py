@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from policysched.framework import Cluster
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim
-from policysched.plugins.volumes import matching, volume_table
+from policysched.plugins.volumes import matching, volume_table, volume_topology
 from policysched.plugins.volumes.matching import Matcher, smallest_first
 from policysched.plugins.volumes.volume_topology import VolumeTopology
 from tests.plugins.stored import claim, volume, with_storage
@@ -99,6 +99,25 @@ def test_claims_take_the_same_volumes_from_a_table(
     around = with_storage(*NODES, STATIC, *free)
     with mock.patch.object(volume_table, "FEW", kept):
         assert taken(around, named, 0) == taken(around, named, len(named))
+
+
+@given(free=volumes(), named=claims())
+def test_volumes_that_few_nodes_reach_are_taken_as_those_that_many_reach(
+    free: list[PersistentVolume], named: list[PersistentVolumeClaim]
+) -> None:
+    around = with_storage(*NODES, STATIC, *free)
+    with mock.patch.object(volume_topology, "FEW_ROWS", -1):
+        of_many = taken(around, named, 0), taken(around, named, len(named)), taken(around, named[:1], 1)
+    assert of_many == (taken(around, named, 0), taken(around, named, len(named)), taken(around, named[:1], 1))
+
+
+def test_local_volumes_are_looked_up_and_not_compared_with_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    around = with_storage(*NODES, STATIC, *(volume(f"v{n}", nodes=at("ab"[n % 2]), of="static") for n in range(50)))
+    compared: list[PersistentVolume] = []
+    monkeypatch.setattr(VolumeTopology, "holds", lambda *given: compared.append(given[1]))
+    found = taken(around, [claim("c", of="static")] * 3, 8)
+    assert found[0] == [{"a": "v0", "b": "v1"}.get(one.metadata.name) for one in NODES]
+    assert compared == []
 
 
 def test_selector_that_is_no_selector_is_told_for_many_claims_too() -> None:

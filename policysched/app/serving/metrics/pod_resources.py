@@ -4,6 +4,9 @@ All pods that are not finished are told of, whoever schedules them. There are se
 when somebody asks, a few pods at a time with a pause after each, and nothing is kept: the scheduler's loop shares the
 interpreter with this thread. Who asks while they are being made gets the same ones.
 
+Who creates pods decides how many series there are: a pod that states more amounts than any real one is left out, and
+where all series together are too long there are none.
+
 Source: pkg/scheduler/metrics/resources/resources.go.
 """
 
@@ -11,12 +14,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 from prometheus_client.utils import floatToGoString
 
-from policysched.app.serving.answers import text_answer
+from policysched.app.serving.answers import HEADERS, RefusedError
 from policysched.model.objects import Pod
 from policysched.model.quantity import Quantity
 from policysched.model.requests import CPU, EPHEMERAL, MEMORY, pod_amounts, pod_limits
@@ -26,6 +30,10 @@ PORTION: Final = 25
 """Of how many pods is told in one piece, which takes about a millisecond."""
 PAUSE: Final = 0.001
 """How long others have the interpreter after a piece. Units: seconds."""
+MOST_AMOUNTS: Final = 1024
+"""Of a pod whose containers state more requests and limits than this nothing is told."""
+LARGEST: Final = 256 << 20
+"""How long all series may be together. Units: bytes."""
 REQUEST, LIMIT = "kube_pod_resource_request", "kube_pod_resource_limit"
 _TEXT: Final = (
     "This shows the resource usage the scheduler and kubelet expect per pod for resources along with the unit for the "
@@ -50,31 +58,52 @@ class PodResourceSeries:
 
     def __init__(self, pods: Pods) -> None:
         self._pods = pods
-        self._making: asyncio.Task[str] | None = None
+        self._making: asyncio.Task[bytes] | None = None
 
     async def answer(self, _: web.BaseRequest) -> web.Response:
-        """Answer a request."""
+        """Answer a request.
+
+        Raises:
+            RefusedError: 503 where the series are too long.
+        """
         if self._making is None:
             self._making = asyncio.create_task(self._make())
             self._making.add_done_callback(self._made)
-        return text_answer(await asyncio.shield(self._making), media=MEDIA)
+        body = await asyncio.shield(self._making)
+        return web.Response(body=body, headers={**HEADERS, "Content-Type": MEDIA})
 
-    def _made(self, _: asyncio.Task[str]) -> None:
+    def _made(self, made: asyncio.Task[bytes]) -> None:
         self._making = None
+        if not made.cancelled():
+            made.exception()  # who asked may have gone
 
-    async def _make(self) -> str:
-        requests, limits = _heading(REQUEST), _heading(LIMIT)
+    async def _make(self) -> bytes:
+        requests, limits = bytearray(_heading(REQUEST)), bytearray(_heading(LIMIT))
         for number, pod in enumerate(self._pods(), 1):
-            labels = _labels(pod)
-            requests += _lines(REQUEST, labels, pod_amounts(pod))
-            limits += _lines(LIMIT, labels, pod_limits(pod))
+            if _amount_count(pod) <= MOST_AMOUNTS:
+                labels = _labels(pod)
+                requests += "".join(_lines(REQUEST, labels, pod_amounts(pod))).encode()
+                limits += "".join(_lines(LIMIT, labels, pod_limits(pod))).encode()
+            if len(requests) + len(limits) > LARGEST:
+                text = f"the series of all pods are longer than {LARGEST >> 20} MiB"
+                raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, text)
             if number % PORTION == 0:
                 await asyncio.sleep(PAUSE)
-        return "".join((*limits, *requests))
+        limits += requests
+        return bytes(limits)
 
 
-def _heading(name: str) -> list[str]:
-    return [f"# HELP {name} {HEADS[name]}\n# TYPE {name} gauge\n"]
+def _heading(name: str) -> bytes:
+    return f"# HELP {name} {HEADS[name]}\n# TYPE {name} gauge\n".encode()
+
+
+def _amount_count(pod: Pod) -> int:
+    """Count the requests and limits that a pod states."""
+    spec = pod.spec
+    stated = [one.resources for one in (*spec.containers, *spec.init_containers)]
+    if spec.resources is not None:
+        stated.append(spec.resources)
+    return len(spec.overhead) + sum(len(one.requests) + len(one.limits) for one in stated)
 
 
 def _labels(pod: Pod) -> tuple[str, str]:
