@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from typing import Final
 
 from policysched.framework import DeviceWait, PostFilterResult, Status, WaitingPod
 from policysched.framework.profile import Profile
@@ -92,18 +93,27 @@ def tell(observers: Observers, say: Callable[[Observer], None]) -> None:
             log.exception("%s failed as it listened", type(one).__name__)
 
 
+MOST_COUNTS: Final = 4096
+"""Of how many pods that are about to be bound it is remembered what the log is to say of their decisions."""
+
+
 class LogLines(Observer):
     """Writes what becomes of pods to the log, in kube-scheduler's words and at its levels; what is no news, at 4."""
 
     def __init__(self) -> None:
         self._counts: dict[str, tuple[int, int]] = {}
-        """Of pods that are about to be bound, how many nodes were evaluated, and feasible."""
+        """Of pods that are about to be bound, how many nodes were evaluated, and feasible.
+
+        Of a pod that goes meanwhile no attempt is heard to end, so the oldest are given up.
+        """
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
         """Say on which node a pod counts from now on."""
         if decision.row < 0 or not log.isEnabledFor(V2):
             return
         self._counts[queued.identity] = (decision.evaluated_count, decision.feasible_count)
+        if len(self._counts) > MOST_COUNTS:
+            del self._counts[next(iter(self._counts))]
         log.log(V3, "Attempting to bind pod to node", {"pod": queued.pod.key, "node": decision.node})
 
     def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:

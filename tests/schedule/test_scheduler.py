@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from policysched.framework import Cluster, Code, Codes, Rows, Status, unresolvable
 from policysched.klog import V2
 from policysched.model.objects import Pod, PodCondition, PodStatus
-from policysched.schedule import scheduler
+from policysched.schedule import observer, scheduler
 from tests.build import node, pod
 from tests.schedule.parts import FakeFilter, profile, refused
 from tests.schedule.stand import BIG, Holding, Stand, running
@@ -50,6 +50,22 @@ async def test_without_nodes_a_pod_is_tried_again_after_a_backoff() -> None:
         await stand.settled(pod())
         assert stand.notes == ["no nodes available to schedule pods"]
         assert stand.scheduler.queue.counts().backoff == 1
+
+
+async def test_pods_that_go_while_they_are_bound_leave_nothing_with_what_writes_the_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(V2)
+    monkeypatch.setattr(observer, "MOST_COUNTS", 3)
+    lines = observer.LogLines()
+    async with running(node("n1"), observers=(lines,)) as stand:
+        holding = Holding(stand)
+        for number in range(10):
+            await stand.settled(pod(f"p{number}"))
+            stand.scheduler.drop(pod(f"p{number}"))
+        assert holding.started == 10
+        assert len(lines._counts) == 3
+        await holding.release(stand)
 
 
 @pytest.mark.parametrize("reason", ["short", "long" * 2000], ids=["short", "long"])
