@@ -20,7 +20,7 @@ from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
 from policysched.rules.policy_status.input_presence import CoverageReports
-from policysched.rules.policy_status.status import differs, make_status
+from policysched.rules.policy_status.status import active_generation, differs, make_status
 from policysched.schedule.policy_events import PolicyEvents
 from policysched.schedule.scheduler import Scheduler
 
@@ -232,11 +232,11 @@ class Reloader:
             return
         first = next(one for one in entry.result.diagnostics if one.severity == "error")
         log.warning(
-            "policy=%s generation=%d has %d error(s), generation %d stays in force: %s %s: %s",
+            "policy=%s generation=%d has %d error(s), %s: %s %s: %s",
             key,
             entry.policy.metadata.generation,
             entry.result.errors,
-            self._generation(key),
+            f"{active_generation(entry.active)} stays in force" if entry.active else "no generation is in force",
             first.code,
             first.field,
             first.message,

@@ -158,6 +158,15 @@ async def test_a_broken_edit_is_logged_once_with_its_first_error(caplog: pytest.
     assert "policy=p generation=2 has 1 error(s), generation 1 stays in force: E0202 spec.filters[0].require" in said[0]
 
 
+async def test_log_of_a_policy_that_never_compiled_tells_of_no_generation_in_force(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with running() as stand:
+        await stand.settled(policy(generation=2, **BAD))
+    (said,) = (line for line in caplog.messages if "error(s)" in line)
+    assert said.startswith("policy=p generation=2 has 1 error(s), no generation is in force: E0201")
+
+
 @pytest.mark.parametrize("at_start", [False, True])
 async def test_policy_that_compiles_and_cannot_act_leaves_the_others(
     at_start: bool, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,7 @@ import msgspec
 
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.model.policy import Policy
+from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.store import StoredPolicy
 from policysched.rules.policy_status.input_presence import NO_COVERAGE, Coverage, InputCoverage
 from policysched.visible import visible
@@ -124,9 +125,13 @@ def _active(entry: StoredPolicy) -> tuple[bool, str, str]:
     if active.spec.mode == "Disabled":
         return False, "Disabled", "mode is Disabled"
     if entry.result.policy is None:
-        which = f"generation {active.generation}" if active.generation else "an earlier generation"
-        return True, "LastGoodGeneration", f"{which} stays in force"
+        return True, "LastGoodGeneration", f"{active_generation(active)} stays in force"
     return True, active.spec.mode, f"generation {active.generation} is in force"
+
+
+def active_generation(active: CompiledPolicy) -> str:
+    """Return what the generation in force is called; of one that a file holds the number is not known."""
+    return f"generation {active.generation}" if active.generation else "an earlier generation"
 
 
 def _condition(policy: Policy, kind: str, holds: bool, reason: str, message: str, *, now: datetime) -> Status:
