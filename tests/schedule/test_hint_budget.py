@@ -5,8 +5,10 @@ from msgspec.structs import replace
 
 from policysched.framework import Action, Change, Cluster, Hint, Resource
 from policysched.model.objects import Pod
+from policysched.schedule.queue import hints
 from policysched.schedule.queue.hints import LARGEST, MOST, SHARE
 from policysched.schedule.queue.queue import Queue
+from policysched.schedule.queue.unschedulable import PORTION
 from tests.schedule.queue_parts import FIT, SPREAD, StandingClock, interests, pod, popped, queue
 
 PLACED = Change(Resource.ASSIGNED_POD, Action.ADD, None, pod("placed"))
@@ -94,3 +96,25 @@ def test_pod_is_measured_anew_when_it_changes() -> None:
     tested.update(replace(old, metadata=replace(old.metadata, labels=LARGE)))
     assert tested.move(PLACED) == 1
     assert hint.asked == ["p0"]
+
+
+def test_change_is_measured_once_and_only_while_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Megabytes of a pod that changed, for each hundred pods that wait, or for each attempt under way."""
+    clock, measured = StandingClock(), list[str]()
+
+    def measuring(one: Pod) -> int:
+        measured.append(one.metadata.name)
+        return 0
+
+    tested = _waiting(clock, Slow(clock, 0), 3 * PORTION)
+    monkeypatch.setattr(hints, "_size", measuring)
+    tested.move(PLACED)
+    while len(tested._moves):
+        tested.pop()
+    assert measured.count("placed") == 1
+    assert len(measured) == 1 + 3 * PORTION
+    late = _waiting(clock, Slow(clock, MOST), 2)
+    late.move(PLACED)
+    measured.clear()
+    late.move(Change(Resource.ASSIGNED_POD, Action.ADD, None, pod("next")))
+    assert measured == []

@@ -176,21 +176,28 @@ class HintBudget:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._left, self._since = MOST, clock.monotonic()
-        self._size = 0
+        self._change: Change | None = None
+        self._size: int | None = None
+        """How much the pods of the change state, None before somebody wants to know. Units: bytes."""
 
     def start(self, change: Change) -> None:
         """Begin with a change."""
         now = self._clock.monotonic()
         self._left = min(MOST, self._left + SHARE * (now - self._since))
         self._since = now
-        self._size = sum(_size(one) for one in (change.old, change.new) if isinstance(one, Pod))
+        if change is not self._change:
+            self._change, self._size = change, None
 
     def permits(self, queued: QueuedPod) -> bool:
-        """Return whether hints may be asked about a waiting pod."""
+        """Return whether hints may be asked about a waiting pod; pods are measured while there is time for it."""
         self.stop()
+        if self.is_spent or self._change is None:
+            return False
+        if self._size is None:
+            self._size = sum(_size(one) for one in (self._change.old, self._change.new) if isinstance(one, Pod))
         if queued.measured is not queued.pod:
             queued.measured, queued.size = queued.pod, _size(queued.pod)
-        return self._left > 0 and self._size + queued.size <= LARGEST
+        return self._size + queued.size <= LARGEST
 
     @property
     def is_spent(self) -> bool:
