@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -31,6 +33,8 @@ from tests.work import calls
 
 ME = "default-scheduler"
 NODES, PODS = 50, 200
+BACKLOG, TURNS = 1000, 20
+"""Of pods, and of the loop until a server that answers one request after another has answered one."""
 CREATED = (
     b"HTTP/1.1 201 Created\r\nAudit-Id: 3ad5\r\nCache-Control: no-cache, private\r\nContent-Type: application/json\r\n"
     b"Date: Mon, 23 Nov 2026 05:00:00 GMT\r\nContent-Length: 2\r\n\r\n{}"
@@ -40,13 +44,13 @@ CREATED = (
 class _Wire(asyncio.Transport):
     """A connection to a server that takes everything at once."""
 
-    def __init__(self, protocol: asyncio.Protocol, written: list[bytes]) -> None:
+    def __init__(self, protocol: asyncio.Protocol, of: Wired) -> None:
         super().__init__()
-        self._protocol, self._written = protocol, written
+        self._protocol, self._of = protocol, of
 
     def write(self, data: Any) -> None:
-        self._written.append(bytes(data))
-        asyncio.get_running_loop().call_soon(self._protocol.data_received, CREATED)
+        self._of.written.append(bytes(data))
+        self._of.answer(partial(self._protocol.data_received, CREATED))
 
     def abort(self) -> None:
         asyncio.get_running_loop().call_soon(self._protocol.connection_lost, None)
@@ -60,6 +64,8 @@ class Wired:
     events: EventWriter
     connection: Connection
     written: list[bytes] = field(default_factory=list)
+    answer: Callable[[Callable[[], object]], object] = lambda act: asyncio.get_running_loop().call_soon(act)
+    """Has a request answered."""
     connections: int = 0
     running: asyncio.Task[None] | None = None
 
@@ -101,7 +107,7 @@ def wired(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[asyncio.Runner, Wir
     async def create_connection(factory: Any, *_: Any, **__: Any) -> tuple[asyncio.Transport, Any]:
         made.connections += 1
         protocol = factory()
-        wire = _Wire(protocol, made.written)
+        wire = _Wire(protocol, made)
         protocol.connection_made(wire)
         return wire, protocol
 
@@ -134,6 +140,30 @@ def test_bindings_go_before_events_that_wait(wired: tuple[asyncio.Runner, Wired]
     bindings = [place for place, one in enumerate(of.written) if b"/binding HTTP/1.1" in one]
     assert sum(bindings) < sum(events)
     assert bindings[0] == 0
+
+
+def test_backlog_is_bound_before_most_of_its_events_are_written(wired: tuple[asyncio.Runner, Wired]) -> None:
+    """On a server that answers one request after another, an event before a binding makes a pod wait."""
+    runner, of = wired
+    waiting: deque[Callable[[], object]] = deque()
+    of.answer = waiting.append
+
+    async def serve() -> None:
+        while True:
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+            if waiting:
+                waiting.popleft()()
+
+    async def place() -> None:
+        serving = asyncio.create_task(serve())
+        await of.place(pods(0, BACKLOG))
+        serving.cancel()
+
+    runner.run(place())
+    bindings = [place for place, one in enumerate(of.written) if b"/binding HTTP/1.1" in one]
+    assert len(bindings) == BACKLOG
+    assert bindings[-1] + 1 - BACKLOG <= 120, "so many events were sent before the last binding"
 
 
 def test_pod_takes_no_more_calls_than_it_needs(wired: tuple[asyncio.Runner, Wired]) -> None:

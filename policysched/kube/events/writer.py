@@ -28,8 +28,9 @@ log = logging.getLogger(__name__)
 WORKERS = 4
 MOST_WORKERS: Final = 16
 """How many may write while events fall behind."""
-FALLEN_BEHIND: Final = 8
-"""So many waiting for each worker are worth one more, which ends when none waits."""
+FALLEN_BEHIND: Final = 64
+"""So many waiting for each worker are worth one more, which ends when none waits: a thousand pods that are bound at
+once are bound before more than a tenth of their events is written."""
 TRIES = 12
 """How often the server may fail at an event (5xx) before it counts as refused; as often as with client-go."""
 MOST_SAID = 100
