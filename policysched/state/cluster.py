@@ -403,8 +403,12 @@ class Cluster:
         self.pods.replace(identity, version)
         if self.nominations:
             self.nominations.discard(identity)
-        had_volumes = self.storage.displace(placed)
-        if self.storage.place(version) or had_volumes:
+        if self.storage.take_version(placed, version):
+            counts_anew = not self.attachments.counts_alike(placed.row, identity)
+        else:
+            had_volumes = self.storage.displace(placed)
+            counts_anew = self.storage.place(version) or had_volumes
+        if counts_anew:
             self.attachments.touch(placed.row, identity)
         self.counters.move(placed, version)
         self._leave(placed)

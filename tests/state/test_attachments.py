@@ -95,6 +95,11 @@ def test_what_was_kept_is_what_a_count_from_nothing_gives(life: int) -> None:
         key = (type(one).__name__, one.metadata.name)
         if key in there and rng.random() < 0.4:
             around.drop(there.pop(key))
+        elif isinstance(one, Pod) and key in there and rng.random() < 0.5:
+            one = replace(one, metadata=replace(one.metadata, labels={"edit": str(step)}))
+            del there[key]
+            there[key] = one
+            around.take(one)
         else:
             if isinstance(one, Pod):
                 around.remove_pod(pod_id(one))
@@ -144,6 +149,23 @@ def test_counting_costs_what_changed_however_many_volumes_the_node_has(change: s
         around = crowded(count)
         act = CHANGES[change]
         return lines(lambda: (act(around), around.attachments.refresh()))
+
+    assert work(4 * MANY) == work(MANY)
+
+
+def test_an_edit_of_a_pod_looks_at_none_of_its_volumes() -> None:
+    def work(count: int) -> int:
+        around = crowded(count)
+        one = claiming("many", *(f"c{number}" for number in range(count)), on="n0")
+        around.take(one)
+        around.attachments.refresh()
+
+        def edited(label: str) -> None:
+            around.take(replace(one, metadata=replace(one.metadata, labels={"edit": label})))
+            around.attachments.refresh()
+
+        edited("a")
+        return lines(lambda: edited("b"))
 
     assert work(4 * MANY) == work(MANY)
 

@@ -123,6 +123,11 @@ class Attachments:
             # the row may have been another node's, and a CSINode object may be there before its node
             self._renewed.add(row)
 
+    def counts_alike(self, row: int, identity: str) -> bool:
+        """Return whether versions of a pod with the same volumes count alike, whichever of the row's pods came last."""
+        known = self._by_row.get(row)
+        return known is not None and row not in self._stale and known.counts_alike(identity)
+
     def touch_node(self, row: int) -> None:
         """Look at a row's node anew before the next answer, and count the row anew if that says so."""
         self._renewed.add(row)

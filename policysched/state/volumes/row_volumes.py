@@ -127,6 +127,10 @@ class RowVolumes:
                 self._unname(item)
         return len(uses.items)
 
+    def counts_alike(self, identity: str) -> bool:
+        """Return whether a pod is counted, and its volumes can be told whatever becomes of its claims."""
+        return identity in self.pods and identity not in self._order
+
     def rename(self, claim: str) -> None:
         """Count a claim as what it is now, if a pod uses it."""
         if claim in self._users and self._names.get(claim) != name_of(

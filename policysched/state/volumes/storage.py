@@ -252,6 +252,10 @@ class Storage:
         self.volume_users.place(placed)
         return True
 
+    def take_version(self, before: PlacedPod, after: PlacedPod) -> bool:
+        """Record a version of a pod with the same volumes; return False, having done nothing, where they are others."""
+        return self.volume_users.take_version(before, after)
+
     def displace(self, placed: PlacedPod) -> bool:
         """Record a pod that left its node; tell whether it had volumes that matter."""
         return self.volume_users.displace(placed)

@@ -53,6 +53,15 @@ class VolumeUsers:
         for disk, writable in disks_of(placed.pod).items():
             self._of_disk.setdefault(disk, {})[identity] = writable
 
+    def take_version(self, before: PlacedPod, after: PlacedPod) -> bool:
+        """Record a version of a pod with the same volumes; return False, having done nothing, where they are others."""
+        identity, old, new = pod_id(after.pod), before.pod, after.pod
+        names = (old.metadata.namespace, old.metadata.name), (new.metadata.namespace, new.metadata.name)
+        if self.pods.get(identity) is not before or names[0] != names[1] or old.spec.volumes != new.spec.volumes:
+            return False
+        self.pods[identity] = after
+        return True
+
     def displace(self, placed: PlacedPod) -> bool:
         """Record a pod that left its node; tell whether it had been recorded."""
         identity = pod_id(placed.pod)
