@@ -352,9 +352,7 @@ class Soak:
             "in flight": sum(queue.in_flight),
             "queued": sum(queue.counts()),
             "known to the queue": len(queue._pods),
-            "entries of heaps": sum(
-                map(len, (queue._queues._active, queue._queues._backing_off, queue._queues._failed))
-            ),
+            "entries of heaps": sum(map(len, (queue._queues._active, queue._queues._backing_off, queue._queues._held))),
             "listed under plugins": len(queue._queues.waiting._held),
             "moves": len(queue._moves),
             "nominated": len(cluster.nominations),
