@@ -18,7 +18,7 @@ from policysched.model.objects import DeviceClass, ResourceSlice
 
 _MOST_REMEMBERED: Final = 50_000
 """How many moves of nodes are remembered one by one."""
-_MOST_STALE: Final = 32
+_MOST_STALE: Final = 8
 """How many pools that changed are left to the next question."""
 
 
