@@ -201,23 +201,54 @@ def _slice_change(work: DeviceCluster) -> Callable[[], object]:
 
 
 def plain_pods(nodes: int, decisions: int) -> Figures:
-    """Measure pods without claims beside pods with some, and where there are neither devices nor claims."""
-    beside, without = DeviceCluster(nodes), DeviceCluster(nodes, has_devices=False)
-    took: tuple[list[float], list[float]] = ([], [])
+    """Measure pods without claims: where there are devices, and where there are none.
+
+    Once only pods without claims are placed, and once each comes after a pod with a claim. What runs between two of
+    them leaves less of the processor's caches to the next one, so where there are no devices that pod is placed in a
+    cluster beside.
+    """
+    devices, without = DeviceCluster(nodes), DeviceCluster(nodes, has_devices=False)
+    beside = DeviceCluster(nodes)
+
+    def elsewhere() -> None:
+        beside.place(beside.claiming())
+        without.place(_other(without, "third"))
+
+    alone = _alternating(
+        (devices, lambda: devices.place(_other(devices, "third"))),
+        (without, lambda: without.place(_other(without, "third"))),
+        decisions,
+    )
+    after = _alternating((devices, lambda: devices.place(devices.claiming())), (without, elsewhere), decisions)
+    return {
+        "a plain pod where devices are": alone[0],
+        "a plain pod without devices": alone[1],
+        "a plain pod after one with a claim": after[0],
+        "a plain pod without devices, after that elsewhere": after[1],
+    }
+
+
+_Turn = tuple[DeviceCluster, Callable[[], object]]
+"""A cluster, and what happens before a pod is placed there and measured."""
+
+
+def _alternating(one: _Turn, other: _Turn, decisions: int) -> list[dict[str, float]]:
+    """Measure plain pods in two clusters by turns."""
+    took: list[list[float]] = [[], []]
     for number in range(decisions + 20):
-        for work, times in ((beside, took[0]), (without, took[1])):
-            work.place(work.claiming() if work is beside else _other(work))
+        for (work, before), times in zip((one, other), took, strict=True):
+            before()
             work.place(_other(work))
-            one = work.place(work.plain())
+            found = work.place(work.plain())
             if number >= 20:
-                times.append(one)
-    return {"a plain pod beside claims": _summary(took[0]), "a plain pod without devices": _summary(took[1])}
+                times.append(found)
+    return [_summary(times) for times in took]
 
 
-def _other(work: DeviceCluster) -> Pod:
+def _other(work: DeviceCluster, namespace: str = "default") -> Pod:
     """Make a plain pod of another class."""
     made = work.plain()
-    return replace(made, metadata=replace(made.metadata, namespace="default"))
+    return replace(made, metadata=replace(made.metadata, namespace=namespace))
 
 
 def _summary(took: list[float]) -> dict[str, float]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
+import re
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -100,13 +101,17 @@ Amounts = tuple[int, int, int]
 """Thousandths of a core, bytes, pods."""
 
 
-_FACTORS = {"m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_SUFFIX = re.compile(r"(?:[numkMGTPE]|[KMGTPE]i)?$")
+_FACTORS = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0}
+_FACTORS |= {letter: 1e3**power for power, letter in enumerate("kMGTPE", 1)}
+_FACTORS |= {f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", 1)}
 
 
 @lru_cache(4096)
 def _amount(text: str, factor: int) -> int:
-    number = text.rstrip("mkKMGTi")
-    return int(float(number) * _FACTORS.get(text[len(number) :], 1) * factor)
+    """Read a quantity, so many of which are one: `90k` pods, `100m` cores, `1Gi` bytes."""
+    [suffix] = _SUFFIX.findall(text)[:1]
+    return round(float(text.removesuffix(suffix)) * _FACTORS[suffix] * factor)
 
 
 def _asked(pod: _Pod) -> Amounts:
