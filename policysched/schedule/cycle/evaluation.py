@@ -46,6 +46,8 @@ FEASIBLE = 0
 ABSENT = -1
 MANY = 8
 """One in how many rows are so many that it is quicker to go through all rows, without picking any."""
+FEW = 8
+"""Up to how many rows are looked at one by one."""
 NARROWED = 1
 """The first rejecting filter of rows that narrowing leaves out, where anything narrows."""
 _OUT_OF_RANGE = (
@@ -451,6 +453,21 @@ class Evaluation:
 
     def _judge(self, rows: Rows) -> None:
         """Find rows' first rejecting filters."""
+        if not isinstance(rows, slice) and rows.size <= FEW:
+            self._judge_few(rows.tolist())
+        else:
+            self._judge_many(rows)
+        self.feasible_count = self.first.size - int(np.count_nonzero(self.first))
+        if self._failing:
+            self.filter_failure = self.failure_of(self._failing)
+
+    def _judge_few(self, rows: Sequence[int]) -> None:
+        present, first = self.cluster.nodes.present.data, self.first
+        rejecting = [(place, one.codes) for place, one in enumerate(self.filters, 1) if one.rejects_any]
+        for row in rows:
+            first[row] = next((place for place, codes in rejecting if codes[row]), FEASIBLE) if present[row] else ABSENT
+
+    def _judge_many(self, rows: Rows) -> None:
         present = self.cluster.nodes.present.data[rows]
         first = np.zeros(present.size, np.int16)
         for position in range(len(self.filters), 0, -1):
@@ -459,9 +476,6 @@ class Evaluation:
                 np.putmask(first, results.codes[rows] != 0, position)
         np.putmask(first, ~present, ABSENT)
         self.first[rows] = first
-        self.feasible_count = self.first.size - int(np.count_nonzero(self.first))
-        if self._failing:
-            self.filter_failure = self.failure_of(self._failing)
 
     def _rank(self, rows: Rows) -> None:
         """Add up rows' scores that need no normalising, tier by tier."""
