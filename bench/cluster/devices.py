@@ -37,6 +37,8 @@ class Supply:
     """How many slices there are, where they are for all nodes."""
     taken: int = 0
     """How many devices claims of others have, from the first node on by turns."""
+    left: int | None = None
+    """How many devices are left, however many nodes there are: claims of others have the rest."""
     classes: int = 0
     """How many classes stand for an extended resource each; 0: one class, for claims."""
 
@@ -53,7 +55,8 @@ class Supply:
             return
         for number, node in enumerate(nodes):
             yield node_slice(node, roots=self.slices == "roots", rest=number % DEVICES)
-        for number in range(self.taken):
+        taken = self.taken if self.left is None else max(0, DEVICES * len(nodes) - self.left)
+        for number in range(taken):
             yield taken_claim(number, nodes[number % len(nodes)], f"instance-{number // len(nodes)}")
 
 

@@ -234,7 +234,7 @@ def _claiming(name: str, claim: str, count: int, supply: Supply = _TEN, **more: 
 _CLAIMING: Final = (
     _claiming("claims", "one", 2500),
     _claiming("claims-half-taken", "one", 2000, Supply(taken=2500)),
-    _claiming("claims-to-the-last-device", "one", 1000, Supply(taken=4000)),
+    _claiming("claims-to-the-last-device", "one", 1000, Supply(left=1000)),
     _claiming("claims-of-five-pods", "one", 2500, sharing=5),
     _claiming("claims-selector", "selected", 500),
     _claiming("claims-match-attribute", "matched", 1000, Supply("roots")),
