@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from policysched.model import requests as requests_module
 from policysched.model.quantity import parse
 from policysched.model.requests import (
     Allocatable,
@@ -19,6 +20,12 @@ from tests.model.build import container, node, pod
 
 MI = 1 << 20
 DEFAULT_MEMORY = 200 * MI
+
+
+@pytest.fixture(autouse=True, params=[requests_module.MANY_CONTAINERS, -1], ids=["added up", "kept"])
+def sums(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask everything of pods with few containers, and of such as if they were many: their sums are kept."""
+    monkeypatch.setattr(requests_module, "MANY_CONTAINERS", request.param)
 
 
 def spec(*containers: dict[str, Any], init: tuple[dict[str, Any], ...] = (), **more: Any) -> dict[str, Any]:
@@ -151,6 +158,20 @@ def test_incoming_requests_and_least_allocated_overlook_the_status_and_balanced_
     assert incoming_requests(one) == Requests(1000)
     assert incoming_amounts(one, ["cpu"]) == [3000]
     assert incoming_amounts(one, ["cpu"], nonzero=True) == [1000]
+
+
+def test_a_sum_is_the_same_whatever_was_asked_before() -> None:
+    one, other = pod(**resized("1", "2", "3")), pod(spec(container(), overhead={"cpu": "1"}))
+    questions: list[Any] = [
+        incoming_requests,
+        placed_requests,
+        placed_nonzero,
+        lambda of: incoming_amounts(of, ["cpu", "memory"], nonzero=True),
+        lambda of: incoming_amounts(of, ["cpu", "memory"]),
+    ]
+    forth = [(ask(one), ask(other)) for ask in questions]
+    assert [(ask(one), ask(one)) for ask in reversed(questions)] == [(mine, mine) for mine, _ in reversed(forth)]
+    assert [(ask(other), ask(other)) for ask in reversed(questions)] == [(its, its) for _, its in reversed(forth)]
 
 
 @pytest.mark.parametrize(("always", "cpu"), [(True, 6000), (False, 2000)])
