@@ -71,22 +71,35 @@ def test_wide_nodes_are_asked_one_by_one() -> None:
     assert codes == [AllocationAnswer.YES] + [AllocationAnswer.NO] * (len(NODES) - 1)
 
 
+def counting(name: str, amount: int) -> Any:
+    consumed = [{"counterSet": "set", "counters": {"memory": {"value": str(amount)}}}]
+    return device(name, consumesCounters=consumed)
+
+
+def pool(node: str, name: str, amount: int, *parts: Any) -> list[Any]:
+    """Make a node's pool of devices with a counter."""
+    sets = [{"name": "set", "counters": {"memory": {"value": str(amount)}}}]
+    return [
+        slice_of(node, parts, pool=name, name=name, slices=2),
+        slice_of(node, [], pool=name, name=f"sets-{name}", slices=2, sharedCounters=sets),
+    ]
+
+
 def test_counters_tell_nodes_apart() -> None:
-    def counting(name: str) -> Any:
-        consumed = [{"counterSet": "set", "counters": {"memory": {"value": "10"}}}]
-        return device(name, consumesCounters=consumed)
+    parts = counting("x", 10), counting("y", 10)
+    made = [pool(name, name, 20 if number % 3 else 10, *parts) for number, name in enumerate(NODES)]
+    told = tables(*(one for each in made for one in each), nodes=NODES)
+    codes = Allocator(told, [claim(request(2))]).answers().codes[: len(NODES)].tolist()
+    assert codes == [AllocationAnswer.YES if number % 3 else AllocationAnswer.NO for number in range(len(NODES))]
 
-    def of(name: str, amount: str) -> list[Any]:
-        sets = [{"name": "set", "counters": {"memory": {"value": amount}}}]
-        return [
-            slice_of(name, [counting("x"), counting("y")], slices=2),
-            slice_of(name, [], name=f"sets-{name}", slices=2, sharedCounters=sets),
-        ]
 
-    made = tables(
-        *(one for number, name in enumerate(NODES) for one in of(name, "20" if number % 3 else "10")), nodes=NODES
-    )
-    codes = Allocator(made, [claim(request(2))]).answers().codes[: len(NODES)].tolist()
+def test_where_a_pool_begins_tells_nodes_apart() -> None:
+    parts = [counting("x", 10), counting("y", 5), counting("z", 5)]
+    made = []
+    for number, name in enumerate(NODES):
+        first = 1 if number % 3 else 2
+        made += pool(name, f"{name}-a", 10, *parts[:first]) + pool(name, f"{name}-b", 10, *parts[first:])
+    codes = Allocator(tables(*made, nodes=NODES), [claim(request(3))]).answers().codes[: len(NODES)].tolist()
     assert codes == [AllocationAnswer.YES if number % 3 else AllocationAnswer.NO for number in range(len(NODES))]
 
 
