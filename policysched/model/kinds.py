@@ -203,6 +203,7 @@ RESOURCE_CLAIMS: Final = _of_devices(
     ResourceClaim,
     Resource.RESOURCE_CLAIM,
     malformed_is_gone=False,
+    known_by_uid=True,
     fill=fill_claim,
     tolerated=_NOT_SERVED,
 )

@@ -135,7 +135,7 @@ class ResourceClaims:
             self._own(new, come=True)
             self._allocated.set_claim(new)
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
-            self._allocated.remove_claim(old.metadata.uid)
+            self._allocated.remove_claim(old.metadata.uid or key)
         return change_of(Resource.RESOURCE_CLAIM, old, new)
 
     def _own(self, claim: ResourceClaim, *, come: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from policysched.kube.reflector import AWAITED
-from policysched.model.kinds import PODS
+from policysched.model.kinds import PODS, RESOURCE_CLAIMS
 from tests.kube.fake_server import Answer, Kube, answer, eventually, refuse, reset, stream
 from tests.kube.reflecting import (
     HANG,
@@ -275,6 +275,15 @@ async def test_pods_of_one_uid_are_one_pod(kube: Kube) -> None:
     kube.server.on("WATCH", PODS.path, stream(*news, then="hang"))
     run = await heard(kube, "list", "+a@1", "-a@1", "+b@5", watched=PODS)
     assert run.broken == ["b@2", "a@3"]
+
+
+async def test_claim_with_the_uid_of_another_one_is_left_out(kube: Kube) -> None:
+    twin = node("b", 2, uid="u-a")
+    kube.server.on("GET", RESOURCE_CLAIMS.path, answer(page(node("a", 1), version=1, kind="ResourceClaim")))
+    news = (event("ADDED", twin), event("DELETED", node("a", 4)), event("MODIFIED", node("b", 5, uid="u-a")))
+    kube.server.on("WATCH", RESOURCE_CLAIMS.path, stream(*news, then="hang"))
+    run = await heard(kube, "list", "+a@1", "-a@1", "+b@5", watched=RESOURCE_CLAIMS)
+    assert run.broken == ["b@2"]
 
 
 async def test_exception_of_a_handler_leads_to_a_new_list(kube: Kube, caplog: pytest.LogCaptureFixture) -> None:

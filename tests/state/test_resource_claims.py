@@ -125,3 +125,16 @@ def test_the_claim_of_a_pods_extended_resources_is_found_by_its_owner() -> None:
     around.take(changed(special, version="2"))
     around.drop(special)
     assert known.special_claim_of(mine) is None
+
+
+def test_claims_without_uids_hold_their_devices_each_for_itself() -> None:
+    first, second = (
+        replace(one, metadata=replace(one.metadata, uid=""))
+        for one in (allocated(claim("a"), "n1", "d1"), allocated(claim("b"), "n1", "d2"))
+    )
+    around, _ = made(first, second)
+    pool = around.devices.allocated
+    assert [list(devices_of(pool.allocation(one.key))) for one in (first, second)] == [["n1/d1"], ["n1/d2"]]
+    around.drop(second)
+    assert list(devices_of(pool.allocation(first.key))) == ["n1/d1"]
+    assert not list(devices_of(pool.allocation(second.key)))

@@ -90,10 +90,10 @@ class AllocatedState:
 
     def set_claim(self, claim: ResourceClaim) -> None:
         """Take over what the API server says of a claim, whether it is allocated or not."""
-        self._set(self._allocated, claim.metadata.uid, claim.status.allocation)
+        self._set(self._allocated, claim.metadata.uid or claim.key, claim.status.allocation)
 
     def remove_claim(self, uid: str) -> None:
-        """Forget a claim that was deleted."""
+        """Forget a claim that was deleted, by its UID, or by `namespace/name` where it had none."""
         self._set(self._allocated, uid, None)
 
     def assume(self, uid: str, allocation: AllocationResult) -> None:
