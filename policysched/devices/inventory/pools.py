@@ -17,7 +17,7 @@ import numpy as np
 from policysched.devices.inventory.allocated import PoolId, Taken
 from policysched.devices.inventory.amounts import Number
 from policysched.devices.inventory.columns import NOBODY, Codes, DeviceColumns
-from policysched.devices.inventory.slices import KeptSlice
+from policysched.devices.inventory.slices import KeptSlice, LabelValue
 
 CounterName = tuple[str, str]
 """A counter set and one of its counters."""
@@ -269,6 +269,17 @@ class Pool:
     def depends_on_nodes(self) -> bool:
         """Whether labels or devices say which nodes can reach it."""
         return bool(self._selective)
+
+    @property
+    def demands(self) -> set[LabelValue] | None:
+        """Label values of which a node must have one for its labels to matter; None where other labels may matter."""
+        found: set[LabelValue] = set()
+        for one in self._selective:
+            demanded = one.demands
+            if demanded is None:
+                return None
+            found.update(demanded)
+        return found
 
     def seen_from_elsewhere(self, taken: Taken) -> SeenPool | None:
         """Return the pool as nodes see it that no slice is tied to by name."""

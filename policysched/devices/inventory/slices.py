@@ -6,8 +6,8 @@ GatherPools).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Collection, Mapping
+from typing import Final, TypeAlias
 
 from policysched.devices.inventory.allocated import PoolId
 from policysched.devices.inventory.amounts import Number, number_of
@@ -21,6 +21,23 @@ _FEW_VALUES: Final = 32
 """So many values of labels a selector is filed under at most."""
 _NO_VALUE: Final = "\0"
 """What no label has as its value."""
+
+
+LabelValue: TypeAlias = tuple[str, str]
+"""A label and its value."""
+
+
+def demanded_by(selector: NodeSelectorMatcher) -> Collection[LabelValue] | None:
+    """Return label values of which a node must have one; None where a selector does not demand one of a few."""
+    if selector.terms is None:
+        return None
+    demands: dict[LabelValue, None] = {}
+    for term in selector.terms:
+        demanded = next((one for one in term.labels if one.operator is Operator.IN), None)
+        if demanded is None or len(demanded.values) + len(demands) > _FEW_VALUES:
+            return None
+        demands.update(((demanded.key, value), None) for value in demanded.values)
+    return demands.keys()
 
 
 class DeviceNodes:
@@ -52,18 +69,18 @@ class DeviceNodes:
         self._others = [matcher for matcher in self._selectors if not self._file(matcher)]
 
     def _file(self, matcher: NodeSelectorMatcher) -> bool:
-        """File a selector by what each of its terms demands, where each demands one of a few values of a label."""
-        if matcher.terms is None:
-            return False
-        demands: dict[tuple[str, str], None] = {}
-        for term in matcher.terms:
-            demanded = next((one for one in term.labels if one.operator is Operator.IN), None)
-            if demanded is None or len(demanded.values) + len(demands) > _FEW_VALUES:
-                return False
-            demands.update(((demanded.key, value), None) for value in demanded.values)
-        for key, value in demands:
+        """File a selector by what it demands, where that is one of a few values of labels."""
+        demands = demanded_by(matcher)
+        for key, value in demands or ():
             self._by_label.setdefault(key, {}).setdefault(value, []).append(matcher)
-        return True
+        return demands is not None
+
+    @property
+    def demands(self) -> Collection[LabelValue] | None:
+        """Label values of which a node must have one to reach a device; None where others may reach one, too."""
+        if self._everywhere or self._by_name or self._others:
+            return None
+        return [(key, value) for key, by_value in self._by_label.items() for value in by_value]
 
     def reached_from(self, name: str, labels: Mapping[str, str]) -> int:
         """Return the devices that a node can reach."""
@@ -123,6 +140,15 @@ class KeptSlice:
         if self.selector is not None:
             return self.selector.matches(name, labels)
         return self.device_nodes is not None and bool(self.device_nodes.reached_from(name, labels))
+
+    @property
+    def demands(self) -> Collection[LabelValue] | None:
+        """Label values of which a node must have one to reach the slice; None where others may reach it, too."""
+        if self.everywhere or self.local_to:
+            return None
+        if self.selector is not None:
+            return demanded_by(self.selector)
+        return () if self.device_nodes is None else self.device_nodes.demands
 
     def traits(self, columns: DeviceColumns) -> list[DeviceTraits]:
         """Return the traits of the devices."""

@@ -58,6 +58,8 @@ class DeviceTables:
         self._wide: set[PoolId] = set()
         self.unusable = UnusablePools()
         self._local: dict[str, set[PoolId]] = {}
+        self._rows_by_label: dict[str, dict[str, set[int]]] = {}
+        """The rows by the values of labels that were asked about since nodes changed."""
         self._nodes: dict[int, _SeenNode] = {}
         self._rows: dict[str, int] = {}
         self._groups: dict[tuple[SeenPool, ...], NodeGroup] = {}
@@ -138,9 +140,11 @@ class DeviceTables:
             if known.labels == labels:
                 return
             known.labels = labels
+            self._rows_by_label.clear()
         else:
             if known is not None:
                 self.remove_node(row)
+            self._rows_by_label.clear()
             self._rows[name] = row
             self._nodes[row] = _SeenNode(name, labels, self._join(row, ()))
             if row >= self.row_count:
@@ -155,6 +159,7 @@ class DeviceTables:
         self._changes += 1
         known = self._nodes.pop(row, None)
         if known is not None:
+            self._rows_by_label.clear()
             self._leave(row, known.group)
             if self._rows.get(known.name) == row:
                 del self._rows[known.name]
@@ -263,10 +268,24 @@ class DeviceTables:
         is_wide = pool.depends_on_nodes or (seen is not None and seen.view.is_usable)
         (self._wide.add if is_wide else self._wide.discard)(identity)
         self.unusable.set(identity, None if is_wide else seen)
-        if was_wide or is_wide:
+        demands = pool.demands if pool.depends_on_nodes else None
+        if demands is not None and pool.seen_from_elsewhere(self.allocated.of(identity)) is not None:
+            demands = None  # nodes see it whatever their labels are
+        if demands is None and (was_wide or is_wide):
             return list(self._nodes)
         before = {row for view in pool.views.values() for group in view.groups for row in group.rows}
-        return before.union(self._rows[name] for name in pool.nodes if name in self._rows)
+        before.update(self._rows[name] for name in pool.nodes if name in self._rows)
+        return before.union(*(self._rows_with(label, value) for label, value in demands or ()))
+
+    def _rows_with(self, label: str, value: str) -> Collection[int]:
+        """Return the rows of the nodes that have a value of a label."""
+        by_value = self._rows_by_label.get(label)
+        if by_value is None:
+            by_value = self._rows_by_label[label] = {}
+            for row, node in self._nodes.items():
+                if label in node.labels:
+                    by_value.setdefault(node.labels[label], set()).add(row)
+        return by_value.get(value, ())
 
     def _look_again(self, row: int, identity: PoolId) -> None:
         """Find out how a node sees a pool now."""

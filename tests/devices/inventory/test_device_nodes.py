@@ -8,8 +8,10 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from policysched.devices import DeviceTables
 from policysched.devices.inventory.slices import DeviceNodes
-from policysched.model.objects import SliceDevice
+from policysched.model.decode import decode
+from policysched.model.objects import ResourceSlice, SliceDevice
 from policysched.model.selection.node_selectors import lenient_node_selector
 from tests.work import calls
 
@@ -66,3 +68,95 @@ def test_a_node_is_not_compared_with_the_selectors_of_all_devices() -> None:
     labels = {HOST: "n3"}
     assert many.reached_from("n3", labels) == few.reached_from("n3", labels) == 1 << 3
     assert calls(lambda: many.reached_from("n3", labels)) == calls(lambda: few.reached_from("n3", labels))
+
+
+def published(rng: random.Random, number: int) -> ResourceSlice:
+    """A slice of one of few pools, which nodes reach that have labels, names, or any."""
+    pool = f"p{number % 3}"
+    spec: dict[str, Any] = {"driver": "x.io", "pool": {"name": pool, "generation": rng.choice((1, 1, 2))}}
+    spec["pool"]["resourceSliceCount"] = 1 + number % 3 % 2
+    here = {
+        "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": rng.sample(REQUIREMENTS, rng.choice((1, 1, 2)))}]}
+    }
+    names = [f"d{number}-{place}" for place in range(3)]
+    match rng.randrange(6):
+        case 0:
+            spec |= {"nodeName": rng.choice("abc"), "devices": [{"name": name} for name in names]}
+        case 1:
+            spec |= {"allNodes": True, "devices": [{"name": name} for name in names]}
+        case 2 | 3:
+            spec |= here | {"devices": [{"name": name} for name in names]}
+        case _:
+            others = ({"nodeName": "b"}, {"allNodes": True}, here, here, here, here)
+            spec |= {
+                "perDeviceNodeSelection": True,
+                "devices": [{"name": name, **rng.choice(others)} for name in names],
+            }
+    return decode(ResourceSlice, "ResourceSlice", {"metadata": {"name": f"s{number}"}, "spec": spec})
+
+
+def seen(tables: DeviceTables) -> dict[str, Any]:
+    """What each node sees, and what no node can use."""
+    found: dict[str, Any] = {}
+    for row in tables._nodes:
+        name, group = tables.node(row)
+        found[name] = {
+            one.view.pool: (sorted(each.name for each in one.view.slices), one.view.is_usable, one.reached)
+            for one in group.pools
+        }
+    return found
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_nodes_see_after_each_change_what_they_would_see_at_first(seed: int) -> None:
+    rng, made = random.Random(seed), DeviceTables()
+    slices: dict[str, ResourceSlice] = {}
+    labels: dict[str, dict[str, str]] = {}
+    rows = {name: row for row, name in enumerate("abcdef")}
+    for _ in range(120):
+        name = rng.choice("abcdef")
+        match rng.randrange(6):
+            case 0 | 1:
+                labels[name] = {key: rng.choice("abcd") for key in (HOST, "rack") if rng.random() < 0.7}
+                made.set_node(rows[name], name, labels[name])
+            case 2:
+                labels.pop(name, None)
+                made.remove_node(rows[name])
+            case 3:
+                gone = f"s{rng.randrange(6)}"
+                slices.pop(gone, None)
+                made.remove_slice(gone)
+            case _:
+                one = published(rng, rng.randrange(6))
+                slices[one.metadata.name] = one
+                made.set_slice(one)
+        if rng.random() < 0.5:
+            made.refresh()
+            anew = DeviceTables()
+            for each in slices.values():
+                anew.set_slice(each)
+            for node, said in labels.items():
+                anew.set_node(rows[node], node, said)
+            anew.refresh()
+            assert seen(made) == seen(anew)
+
+
+def test_a_pool_that_few_nodes_reach_by_their_labels_costs_a_look_at_those() -> None:
+    def work(nodes: int) -> int:
+        made = DeviceTables()
+        for row in range(nodes):
+            made.set_node(row, f"n{row}", {HOST: f"n{row}"})
+        where = {"key": HOST, "operator": "In", "values": ["n3"]}
+        spec = {
+            "driver": "x.io",
+            "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+            "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [where]}]},
+            "devices": [{"name": "d"}],
+        }
+        one = decode(ResourceSlice, "ResourceSlice", {"metadata": {"name": "s"}, "spec": spec})
+        made.set_slice(one)
+        made.refresh()
+        made.set_slice(one)
+        return calls(made.refresh)
+
+    assert work(1000) == work(10)
