@@ -28,6 +28,7 @@ from policysched.plugins.dynamic_resources.pod_claims import (
     has_timed_out,
     is_ready_to_bind,
     results_of,
+    waits_for_binding,
 )
 from policysched.plugins.nodes.node_selection import SelectorTest
 
@@ -59,8 +60,9 @@ class ClaimRows:
         self.codes: Codes = np.zeros(self._size, np.int32)
         self.unavailable: list[tuple[ResourceClaim, Mask]] = []
         """The allocated claims that cannot be used on some rows, with these."""
-        self._without: dict[bytes, Mask] = {}
-        """The rows that selectors of allocations do not select, by the selectors."""
+        self._without: dict[bytes, Mask | None] = {}
+        """The rows that selectors of allocations do not select, by the selectors; None for none."""
+        self._everywhere: Mask = np.ones(self._size, np.bool_)
         self._scores: Scores | None = None
         self._look()
 
@@ -111,7 +113,9 @@ class ClaimRows:
         Shapes: rows (N,).
         """
         rejected = rows & (self.codes == self._numbers.get(NOT_AVAILABLE, -1))
-        return [claim for claim, where in self.unavailable if (where & rejected).any()]
+        masks = {id(where): where for _, where in self.unavailable}
+        here = {key for key, where in masks.items() if (where & rejected).any()}
+        return [claim for claim, where in self.unavailable if id(where) in here]
 
     def _note_unavailable(self, claim: ResourceClaim) -> None:
         """Note on which rows an allocated claim cannot be used: it is elsewhere, or its devices do not get ready."""
@@ -119,20 +123,20 @@ class ClaimRows:
         if allocation is None:
             return
         unusable: Mask | None = None
-        if binding_failure(claim) or (
-            not is_ready_to_bind(claim) and has_timed_out(claim, self._timeout, self.cluster.time.seconds)
+        if waits_for_binding(claim) and (
+            binding_failure(claim)
+            or (not is_ready_to_bind(claim) and has_timed_out(claim, self._timeout, self.cluster.time.seconds))
         ):
-            unusable = np.ones(self._size, np.bool_)
+            unusable = self._everywhere if self._size else None
         elif allocation.node_selector is not None:
             unusable = self._rows_without(allocation.node_selector)
-        if unusable is not None and unusable.any():
+        if unusable is not None:
             self.unavailable.append((claim, unusable))
 
-    def _rows_without(self, selector: NodeSelector) -> Mask:
-        """Return the rows that a selector does not select; claims with equal ones get the same array."""
+    def _rows_without(self, selector: NodeSelector) -> Mask | None:
+        """Return the rows that a selector does not select, None for none; claims with equal ones get the same array."""
         key = _ENCODER.encode(selector)
-        found = self._without.get(key)
-        if found is None:
+        if key not in self._without:
             name = _only_node(selector)
             if name is None:
                 found = ~SelectorTest(node_selector(selector), self.cluster.nodes)(slice(0, self._size))
@@ -140,8 +144,8 @@ class ClaimRows:
                 found = np.ones(self._size, np.bool_)
                 if (row := self.cluster.nodes.row_of.get(name, -1)) >= 0:
                     found[row] = False
-            self._without[key] = found
-        return found
+            self._without[key] = found if found.any() else None
+        return self._without[key]
 
     def _allocate(self, claims: Sequence[ResourceClaim], asked: Mask) -> None:
         """Ask on which of some rows claims can be allocated, and how their alternatives score there."""

@@ -109,8 +109,8 @@ class DynamicResources(HintTable):
 
     def __init__(self, binding_timeout: float = BINDING_TIMEOUT) -> None:
         self._binding_timeout = binding_timeout
-        self._last: tuple[Pod, ClaimRows] | None = None
-        """What was prepared last: the same pod's score is asked for next."""
+        self._last: tuple[Pod, ClaimRows, Hashable] | None = None
+        """What was prepared last, and of what: the same pod's score, or what is to be given back, is asked for next."""
         self._found: tuple[Pod, Cluster, tuple[int, int, int], PodClaims | Status | None] | None = None
         """The claims that were found last, and of what: the same pod's are asked for several times in a cycle."""
         self._asked: tuple[Pod, Cluster, tuple[int, int, int], tuple[bytes, Allocator] | None] | None = None
@@ -173,7 +173,7 @@ class DynamicResources(HintTable):
             return SKIP if found is None else found
         rows = self._rows(found, cluster)
         if not isinstance(rows, Status):
-            self._last = pod, rows
+            self._last = pod, rows, _state_of(cluster)
         return rows
 
     def filter(self, state: ClaimRows, rows: Rows) -> Codes:
@@ -217,7 +217,11 @@ class DynamicResources(HintTable):
             delete_claim,
         )
 
-        rows = self._rows(found, failed.cluster)
+        last = self._last
+        is_same = (
+            last is not None and last[0] is pod and last[1].claims is found and last[2] == _state_of(failed.cluster)
+        )
+        rows = last[1] if last is not None and is_same else self._rows(found, failed.cluster)
         claims = [] if isinstance(rows, Status) else self._returnable(pod, rows, failed)
         if claims:
             return PostFilterResult(DEALLOCATED, cleanups=(_giving_back(pod, failed.rng.choice(claims), deallocate),))
@@ -325,6 +329,13 @@ class DynamicResources(HintTable):
 
         found = self._claims_of(pod, cluster)
         return refusals_on(found, node, cluster) if isinstance(found, PodClaims) else []
+
+
+def _state_of(cluster: Cluster) -> Hashable:
+    """Return what differs once anything has changed that rows depend on."""
+    devices = cluster.devices
+    moves = cluster.resource_claims.revision, devices.revision, devices.classes_revision, cluster.mapped_generation
+    return cluster.journal.position, cluster.nodes.size, cluster.time.seconds, moves
 
 
 @cache

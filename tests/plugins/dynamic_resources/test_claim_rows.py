@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace
@@ -32,6 +33,7 @@ from tests.plugins.dynamic_resources.objects import (
     world,
 )
 from tests.schedule.parts import FakeFilter, profile
+from tests.work import calls
 
 GPU = "example.com/gpu"
 NO_DEVICES = unresolvable("cannot allocate all claims")
@@ -245,6 +247,43 @@ def test_a_claim_that_keeps_the_pod_off_is_taken_back_if_nobody_else_uses_it() -
     around.take(big)
     # a node that cannot give the other claim its devices never tells that this one is elsewhere
     assert after_filters(of, around) == (no_help, False)
+
+
+def unusable(count: int) -> tuple[Cluster, Pod]:
+    """A pod of claims that are allocated on a node that is gone."""
+    names = [f"c{number}" for number in range(count)]
+    around = world(node("n1"), node("n2"), resource_slice("n1", "d1"))
+    for name in names:
+        around.take(allocated(claim(name), "gone", "d1"))
+    return around, claiming(*names)
+
+
+def test_what_is_taken_back_is_found_among_what_the_filter_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    around, of = unusable(3)
+    rows = Mock(side_effect=claim_rows.ClaimRows)
+    monkeypatch.setattr(claim_rows, "ClaimRows", rows)
+    plugin = DynamicResources()
+    decision = Engine(around, profile([plugin]), random.Random(0)).decide(of)
+    assert plugin.post_filter(of, FailedCycle(decision, random.Random(0))).cleanups
+    assert rows.call_count == 1
+    around.take(changed(allocated(claim("c0"), "n1", "d1"), version="2"))
+    plugin.post_filter(of, FailedCycle(decision, random.Random(0)))
+    assert rows.call_count == 2  # what it found is no more so
+
+
+def test_many_unusable_claims_take_few_operations_over_nodes() -> None:
+    def work(count: int) -> int:
+        around, of = unusable(count)
+        plugin = DynamicResources()
+        engine = Engine(around, profile([plugin]), random.Random(0))
+        engine.decide(of)
+
+        def attempt() -> None:
+            plugin.post_filter(of, FailedCycle(engine.decide(of), random.Random(0)))
+
+        return calls(attempt)
+
+    assert work(400) - work(200) < 20 * 200
 
 
 def test_a_pod_whose_devices_are_missing_waits() -> None:
