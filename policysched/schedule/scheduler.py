@@ -381,12 +381,16 @@ class Scheduler:
         """Try pods for a turn, or wait for one."""
         if self.cluster.attachments.is_stale:
             await self._count_attached()
-        turn_ends = self._clock.monotonic() + TURN
+        turn_ends, decided = self._clock.monotonic() + TURN, None
         while (queued := self.queue.pop()) is not None:
             await self._attempt(queued)
             if self._clock.monotonic() >= turn_ends:
                 await asyncio.sleep(0)
                 return
+            decided = self._engines.get(queued.profile)
+        if decided is not None:
+            await asyncio.sleep(0)  # the pod's binding is sent first
+            decided.keep_up()
         await self._waiter.wait()
 
     async def _finish(self) -> None:

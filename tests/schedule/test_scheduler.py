@@ -11,6 +11,7 @@ from policysched.framework import Cluster, Code, Codes, Rows, Status, unresolvab
 from policysched.klog import V2
 from policysched.model.objects import Pod, PodCondition, PodStatus
 from policysched.schedule import observer, scheduler
+from policysched.schedule.cycle.engine import Engine
 from tests.build import node, pod
 from tests.schedule.parts import FakeFilter, profile, refused
 from tests.schedule.stand import BIG, Holding, Stand, running
@@ -21,6 +22,22 @@ async def test_a_pending_pod_is_bound_and_counts_at_once() -> None:
         await stand.settled(pod("a", requests={"cpu": 1}), pod("b", requests={"cpu": 1}))
         assert stand.bound == {"a": "n1"}
         assert stand.notes[0].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+
+async def test_an_idle_scheduler_works_out_what_its_last_placement_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    keep_up = Engine.keep_up
+    monkeypatch.setattr(Engine, "keep_up", lambda engine: order.append("kept up") or keep_up(engine))
+    async with running(node("n1")) as stand:
+        bind = stand.client.bind
+
+        async def noted(*given: Any) -> None:
+            order.append("bound")
+            await bind(*given)
+
+        monkeypatch.setattr(stand.client, "bind", noted)
+        await stand.settled(pod("a"), pod("b"))
+    assert order == ["bound", "bound", "kept up"]
 
 
 @pytest.mark.parametrize(

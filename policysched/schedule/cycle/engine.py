@@ -9,6 +9,7 @@ Source: pkg/scheduler/schedule_one.go (schedulePod, findNodesThatFitPod, selectH
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Hashable
 from copy import copy
@@ -54,6 +55,9 @@ policies' rules, too; of profiles that differ in weights alone one stands for al
 that they were added up with."""
 
 
+log = logging.getLogger(__name__)
+
+
 class Engine:
     """Decides for the pods of one profile over one cluster."""
 
@@ -69,6 +73,8 @@ class Engine:
         self._evaluations = _no_evaluations(cluster)
         self._held: list[object] = []
         """What was worked out ahead of the next decision and is nowhere else yet."""
+        self._last: Hashable = None
+        """The class that was decided last."""
         self._earlier: list[ref[Profile]] = []
         """The profiles of evaluations that are not of the one in force, the newest first; evaluations hold them."""
         if profile.handle is not None:
@@ -131,6 +137,7 @@ class Engine:
         self.cluster.strings.tidy()
         if key is None or pod.spec.resource_claims:  # what claims have in common is so for a moment only
             key = self.key(pod)
+        self._last = key
         generations = self._generations()
         evaluation = self._evaluations.get(key)
         if evaluation is not None and evaluation.profile is not self.profile:
@@ -144,6 +151,25 @@ class Engine:
                 times.lap(PREPARED)
             self._refresh(key, evaluation)
         return evaluation
+
+    def keep_up(self) -> None:
+        """Bring what was found for the class decided last up to date, which the next pod of it need not wait for.
+
+        What fails then is left to the next decision; what it takes counts for none.
+        """
+        key = self._last
+        evaluation = self._evaluations.get(key)
+        if evaluation is None or evaluation.profile is not self.profile:
+            return
+        if evaluation.generations != self._generations():
+            return
+        times, evaluation.times = evaluation.times, None
+        try:
+            self._refresh(key, evaluation)
+        except Exception:
+            log.debug("what is known of a pod class was not brought up to date ahead", exc_info=True)
+        finally:
+            evaluation.times = times
 
     def _earlier_results(self, pod: Pod, key: Hashable) -> EarlierResults | None:
         """Return what was found for the pod's class under earlier policies, None where nothing can be gone on with.
