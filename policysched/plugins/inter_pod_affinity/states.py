@@ -9,6 +9,7 @@ Source: plugins/interpodaffinity/filtering.go and scoring.go, v1.36.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 
 import numpy as np
 
@@ -39,6 +40,12 @@ KeyedCounter = tuple[str, WeightedCounter]
 """A topology key and what is summed up over its domains."""
 BYTES_PER_EXISTING_TERM = 512
 """The memory that knowing an existing term of placed pods takes. Units: bytes."""
+LEAST_TOGETHER, USUALLY_TOGETHER, MOST_TOGETHER = 64, 512, 2048
+"""How many existing terms of placed pods are counted together where there are many."""
+MOST_GONE = 256
+"""How many existing terms that nobody states any more may be listed, beside as many as there are."""
+SPREADING, PRIME = 2654435761, 4294967291
+"""What spreads the ends of blocks over the numbers of terms."""
 Sizes = frozenset[tuple[T, int]]
 NEAR, AWAY, REPELLED = 1, 2, 3
 """Reason codes: affinity, anti-affinity of the pod's own, and anti-affinity of placed pods."""
@@ -133,10 +140,42 @@ class SharedCounts:
         return [WeightedSums(self._domains.of(key), parts, self._sums) for key, parts in by_key.items()]
 
 
+class TermBlock:
+    """Existing terms that are counted together, so that a new one has only the last few counted anew.
+
+    Where a block ends depends on the numbers in it, so that classes share blocks that list the same terms.
+    """
+
+    __slots__ = ("_parts", "stated")
+
+    def __init__(self) -> None:
+        self.stated: list[Weighted[int]] = []
+        self._parts: list[KeyedCounter] | None = None
+
+    def add(self, one: Weighted[int]) -> None:
+        """Put a term with a higher number behind the others."""
+        self.stated.append(one)
+        self._parts = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next term begins another block."""
+        count = len(self.stated)
+        return count >= MOST_TOGETHER or (
+            count >= LEAST_TOGETHER and self.stated[-1].said * SPREADING % PRIME < PRIME // USUALLY_TOGETHER
+        )
+
+    def parts(self, shared: SharedCounts) -> list[KeyedCounter]:
+        """Return what the terms add, by topology key."""
+        if self._parts is None:
+            self._parts = shared.parts_of_existing_terms(self.stated)
+        return self._parts
+
+
 class MatchingExistingTerms:
     """The affinity terms of placed pods that match one pod class, of the kinds that have a weight."""
 
-    __slots__ = ("_labels", "_pod", "_seen", "_shared", "_stated", "_weights")
+    __slots__ = ("_blocks", "_generation", "_known", "_labels", "_pod", "_seen", "_shared", "_weights")
 
     def __init__(self, pod: Pod, cluster: Cluster, shared: SharedCounts, weights: Mapping[TermKind, int]) -> None:
         # of the pod no more is kept than what existing terms are about
@@ -144,27 +183,59 @@ class MatchingExistingTerms:
         self._labels = cluster.namespaces.get(pod.metadata.namespace, {})
         self._shared = shared
         self._weights = weights
-        self._seen = (-1, -1)
-        self._stated: list[Weighted[int]] = []
+        self._generation = -1
+        """That of nodes' label keys by which terms were chosen."""
+        self._seen = 0
+        """The number of the first term that was not looked at."""
+        self._known = 0
+        """How many terms are listed."""
+        self._blocks: list[TermBlock] = []
 
     @property
     def nbytes(self) -> int:
         """The memory that it takes, what counts the existing terms included. Units: bytes."""
-        return BYTES_PER_EXISTING_TERM * len(self._stated) + 128 * len(self._pod.metadata.labels)
+        return BYTES_PER_EXISTING_TERM * self._known + 128 * len(self._pod.metadata.labels)
 
     def renew(self) -> bool:
-        """Look for new existing terms, and for new topology keys of nodes; tell whether the list is another."""
-        existing_terms = self._shared.existing_terms
-        now = (existing_terms.version, self._shared.nodes.label_keys_generation)
-        if self._seen == now:
+        """Look for new existing terms, and for new topology keys of nodes; tell whether the list is another.
+
+        Cost: O(new existing terms), but all of them when nodes have other topology keys.
+        """
+        terms, generation = self._shared.existing_terms, self._shared.nodes.label_keys_generation
+        if self._generation != generation:
+            self._generation, self._seen = generation, terms.version
+            before = [one for block in self._blocks for one in block.stated]
+            listed = self._listed(0)
+            if listed == before:
+                return False
+            self._blocks, self._known = [], 0
+            self._append(listed)
+            return True
+        if self._seen == terms.version:
             return False
-        self._seen = now
-        before, weights = self._stated, self._weights
-        self._stated = [
-            Weighted(one.term.topology_key, weights[one.sort] + one.weight, number)
-            for number, one in existing_terms.about(self._pod, self._labels, self._counts)
-        ]
-        return self._stated != before
+        added = self._listed(self._seen)
+        self._seen = terms.version
+        if self._known + len(added) > MOST_GONE + 2 * len(terms):
+            known = [one for block in self._blocks for one in block.stated if one.said in terms]
+            self._blocks, self._known = [], 0
+            self._append(known + added)
+            return True
+        self._append(added)
+        return bool(added)
+
+    def _listed(self, since: int) -> list[Weighted[int]]:
+        """List the terms from a number on, in their order."""
+        weights = self._weights
+        found = self._shared.existing_terms.about(self._pod, self._labels, self._counts, since)
+        found.sort(key=itemgetter(0))
+        return [Weighted(one.term.topology_key, weights[one.sort] + one.weight, number) for number, one in found]
+
+    def _append(self, stated: Iterable[Weighted[int]]) -> None:
+        for one in stated:
+            if not self._blocks or self._blocks[-1].is_full:
+                self._blocks.append(TermBlock())
+            self._blocks[-1].add(one)
+            self._known += 1
 
     def _counts(self, existing: ExistingTerm) -> bool:
         return existing.sort in self._weights and self._shared.nodes.has_label(existing.term.topology_key)
@@ -192,7 +263,7 @@ class MatchingExistingTerms:
 
     def parts(self) -> list[KeyedCounter]:
         """Return what the existing terms add, by topology key; a preference adds its own weight besides."""
-        return self._shared.parts_of_existing_terms(self._stated)
+        return [part for block in self._blocks for part in block.parts(self._shared)]
 
 
 class RequiredState:

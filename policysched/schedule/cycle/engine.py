@@ -47,6 +47,8 @@ BYTES_PER_KEY_BYTE = 6
 """What a pod takes, and what was made of its parts, for each byte of its class's key."""
 
 
+GIVEN_UP = 64
+"""How many classes are given up at once where there are too many counters of placed pods."""
 LONG_COUNTS = 10_000
 """From how many counters times kinds of placed pods on these are counted before the first cycle of a pod class."""
 MOST_EARLIER = 4
@@ -135,6 +137,8 @@ class Engine:
         if times is not None:
             times.begin()
         self.cluster.strings.tidy()
+        if self.cluster.counters.crowded:
+            self._give_up_some()
         if key is None or pod.spec.resource_claims:  # what claims have in common is so for a moment only
             key = self.key(pod)
         self._last = key
@@ -307,6 +311,12 @@ class Engine:
         self._evaluations.pop(key, None)
         if LARGEST * evaluation.nbytes <= self._evaluations.maxsize:
             self._evaluations[key] = evaluation
+
+    def _give_up_some(self) -> None:
+        """Give up the classes asked for longest ago, because what they count of placed pods holds up placing each."""
+        self.cluster.counters.crowded = False
+        for _ in range(min(GIVEN_UP, len(self._evaluations))):
+            self._evaluations.popitem()
 
     def _refresh(self, key: Hashable, evaluation: Evaluation) -> None:
         try:

@@ -34,6 +34,8 @@ WIDEST = 2**50
 """The largest weight of whole sums: thousands of such pods on a row stay within 64 bits."""
 MOST_KINDS = 2**20
 """How many signatures are kept with their kinds, one for each set of values that tell kinds apart."""
+CROWD = 2048
+"""How many counters a placed pod may count in, or a new signature be weighed in, before there are too many."""
 BYTES_PER_COUNTER = 2048
 """What a counter takes beside its column and its signatures: who knows it, and by what. Units: bytes."""
 BYTES_PER_SIGNATURE = 256
@@ -196,6 +198,9 @@ class PodCounters:
     def __init__(
         self, columns: ColumnSet, pods: PodTable, signatures: PodSignatures, existing_terms: ExistingTerms
     ) -> None:
+        self.crowded = False
+        """Whether a pod came or went since this was last set that had to do with too many counters: each of its kind
+        takes the time of them all. Who holds counters that are asked rarely is to give some up."""
         self._columns = columns
         self._pods = pods
         self._signatures = signatures
@@ -244,6 +249,8 @@ class PodCounters:
         for facet in (None, *index_keys, *values, *self._existing_terms.of_signature(signature)):
             if facet in self._by_facet:
                 held_by |= self._by_facet[facet]
+        if len(held_by) > CROWD:
+            self.crowded = True
         try:
             for key, held in held_by.items():
                 counter = held()
@@ -267,7 +274,10 @@ class PodCounters:
 
         Cost: O(counters that the pod counts in).
         """
-        for held in tuple(self._by_signature.get(placed.signature, {}).values()):
+        counting = tuple(self._by_signature.get(placed.signature, {}).values())
+        if len(counting) > CROWD:
+            self.crowded = True
+        for held in counting:
             counter = held()
             if counter is not None:
                 counter.add(placed, sign, self._pods)

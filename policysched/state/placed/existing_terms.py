@@ -11,6 +11,7 @@ Source: pkg/scheduler/framework/types.go (NodeInfo.PodsWithAffinity, PodsWithReq
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from itertools import takewhile
 
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import ExistingTerm, PeerSelector, existing_terms
@@ -27,12 +28,10 @@ class ExistingTerms:
 
     __slots__ = (
         *("_by_index_key", "_by_signature", "_by_peers", "_signatures", "_next", "_numbers"),
-        *("ever", "read_namespaces", "version"),
+        *("ever", "read_namespaces"),
     )
 
     def __init__(self) -> None:
-        self.version = 0
-        """Moves when a distinct term appears. One that goes may stay with who knows it: nothing counts for it."""
         self.ever = False
         """Whether there ever was an existing term."""
         self.read_namespaces = False
@@ -70,19 +69,28 @@ class ExistingTerms:
         pod: Pod,
         namespace_labels: Mapping[str, str],
         counts: Callable[[ExistingTerm], bool] = lambda term: True,  # noqa: ARG005 - all count
+        since: int = 0,
     ) -> list[tuple[int, ExistingTerm]]:
         """List the existing terms that count and mean a pod, given the labels of its namespace, with their numbers.
 
-        Cost: O(labels of the pod + peers that one of them leads to + existing terms about the pod).
+        Only those are asked whose number is at least `since`.
+
+        Cost: O(labels of the pod + peers that one of them leads to + existing terms about the pod), or O(existing terms
+            from `since` on) where that is less.
         """
         metadata = pod.metadata
+        met = index_keys_met(metadata.namespace, metadata.labels, self._by_index_key)
+        if since and self._next - since <= sum(len(self._by_index_key[index_key]) for index_key in met):
+            newest = takewhile(lambda number: number >= since, reversed(self._signatures))
+            stated = [(number, self._signatures[number][0]) for number in newest]
+            return [one for one in stated if counts(one[1]) and one[1].term.peers.matches(pod, namespace_labels)]
         return [
             (number, existing)
-            for index_key in index_keys_met(metadata.namespace, metadata.labels, self._by_index_key)
-            for peers, stated in self._by_index_key[index_key].items()
-            if peers.matches(pod, namespace_labels)
-            for number, existing in stated.items()
-            if counts(existing)
+            for index_key in met
+            for peers, together in self._by_index_key[index_key].items()
+            if next(reversed(together)) >= since and peers.matches(pod, namespace_labels)
+            for number, existing in together.items()
+            if number >= since and counts(existing)
         ]
 
     def of_signature(self, signature: int) -> Mapping[int, int]:
@@ -93,11 +101,21 @@ class ExistingTerms:
         """Return the signatures whose pods state something."""
         return self._signatures[number][1] if number in self._signatures else ()
 
+    @property
+    def version(self) -> int:
+        """The number of the distinct term that appears next; all others are lower.
+
+        A term that goes may stay with who knows it: nothing counts for it.
+        """
+        return self._next
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._signatures
+
     def __len__(self) -> int:
         return len(self._numbers)
 
     def _file(self, existing: ExistingTerm) -> int:
-        self.version += 1
         self.ever = True
         number = self._numbers[existing] = self._next
         self._next += 1

@@ -1,0 +1,140 @@
+"""What affinity terms of many pods together, placed or pending, cost the decisions and placements of other pods."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from bench.workloads import HOST, ZONE, node, pod
+from policysched.app.configuration.profiles import default_profile
+from policysched.model.decode import decode_node
+from policysched.model.objects import Pod
+from policysched.plugins.inter_pod_affinity import states
+from policysched.schedule.cycle import engine as engines
+from policysched.schedule.cycle.engine import Engine
+from policysched.state.cluster import Cluster
+from policysched.state.placed import counters
+from tests.work import calls
+
+NODES = 12
+
+
+def engine() -> Engine:
+    cluster = Cluster()
+    for index in range(NODES):
+        cluster.set_node(decode_node(node(index, 3)))
+    return Engine(cluster, default_profile(), random.Random(0))
+
+
+def about_all(value: str, key: str = HOST) -> dict[str, Any]:
+    """A term that means the pods of all namespaces, and that no other value states."""
+    expression = {"key": "unused", "operator": "NotIn", "values": [value]}
+    return {"labelSelector": {"matchExpressions": [expression]}, "namespaceSelector": {}, "topologyKey": key}
+
+
+def stating(identity: int, count: int, required: str = "", keys: tuple[str, ...] = (HOST, ZONE), **spec: Any) -> Pod:
+    """A pod that prefers to be beside others by many terms of its own, or repels some."""
+    terms = [about_all(f"{identity}-{number}", keys[number % len(keys)]) for number in range(count)]
+    affinity: dict[str, Any] = {
+        "podAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 1 + identity % 3, "podAffinityTerm": one} for one in terms
+            ]
+        }
+    }
+    if required:
+        affinity["podAntiAffinity"] = {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchLabels": {"app": required}}, "namespaceSelector": {}, "topologyKey": HOST}
+            ]
+        }
+    return pod(identity, "others", {"app": "stating"}, affinity=affinity, **spec)
+
+
+def ordinary(identity: int, app: str = "plain") -> Pod:
+    return pod(identity, "default", {"app": app})
+
+
+def _calls_for_one_more(placed: int) -> int:
+    made = engine()
+    for identity in range(placed):
+        made.cluster.set_pod(stating(identity, 100, nodeName=f"node-{identity % NODES}"))
+    made.decide(ordinary(10_000))
+    made.cluster.set_pod(stating(20_000, 1, nodeName="node-0"))
+    return calls(lambda: made.decide(ordinary(10_001)))
+
+
+def test_one_more_term_has_a_class_look_at_no_others() -> None:
+    few, many = _calls_for_one_more(40), _calls_for_one_more(160)
+    assert many < 2 * few + 2_000
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_decisions_are_those_of_an_engine_that_knows_nothing_yet(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("LEAST_TOGETHER", 2), ("USUALLY_TOGETHER", 3), ("MOST_TOGETHER", 5), ("MOST_GONE", 4)):
+        monkeypatch.setattr(states, name, value)
+    rng, made = random.Random(seed), engine()
+    cluster, placed = made.cluster, dict[str, Pod]()
+    for identity in range(150):
+        if placed and rng.random() < 0.45:
+            cluster.remove_pod(placed.pop(rng.choice(sorted(placed))).metadata.uid)
+        else:
+            required = rng.choice(("", "", "plain", "rare"))
+            name = f"node-{rng.randrange(NODES)}"
+            one = stating(identity, rng.randrange(5), required, rng.choice(((HOST,), (HOST, ZONE))), nodeName=name)
+            placed[one.metadata.uid] = one
+            cluster.set_pod(one)
+        if identity == 75:
+            cluster.remove_node("node-3")
+        if rng.random() < 0.3:
+            continue
+        asked = ordinary(10_000, rng.choice(("plain", "rare", "free")))
+        live, anew = made.find(asked), Engine(cluster, default_profile(), random.Random(0)).find(asked)
+        assert live.first[: cluster.nodes.size].tolist() == anew.first[: cluster.nodes.size].tolist()
+        assert live.best().tolist() == anew.best().tolist()
+
+
+def test_terms_that_are_gone_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(states, "MOST_GONE", 8)
+    made = engine()
+    for identity in range(60):
+        one = stating(identity, 6, nodeName="node-0")
+        made.cluster.set_pod(one)
+        made.decide(ordinary(10_000))
+        made.cluster.remove_pod(one.metadata.uid)
+    assert len(made.cluster.counters) < 60
+
+
+def test_classes_that_count_what_all_placed_pods_are_counted_in_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters, "CROWD", 40)
+    monkeypatch.setattr(engines, "GIVEN_UP", 4)
+    made = engine()
+    for identity in range(60):
+        made.decide(stating(identity, 4))
+    assert len(made.cluster.counters) == 60 * 4
+    for identity in range(100, 120):
+        one = ordinary(identity)
+        made.cluster.assume(one, made.decide(one).row)
+    assert len(made.cluster.counters) <= 40
+    key = made.key(ordinary(1))
+    assert key in made._evaluations
+
+
+def test_classes_whose_counters_weigh_each_new_kind_of_pod_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters, "CROWD", 40)
+    monkeypatch.setattr(engines, "GIVEN_UP", 4)
+    made = engine()
+    expression = {"key": "unused", "operator": "Exists"}
+    for identity in range(60):
+        term = {"labelSelector": {"matchExpressions": [expression, {**expression, "key": f"k{identity}"}]}}
+        term |= {"namespaceSelector": {}, "topologyKey": HOST}
+        preferred = [{"weight": 1, "podAffinityTerm": term}]
+        affinity = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+        made.decide(pod(identity, "others", {"app": "stating"}, affinity=affinity))
+    assert len(made.cluster.counters) == 60
+    for identity in range(100, 120):
+        one = ordinary(identity, f"app-{identity}")
+        made.cluster.assume(one, made.decide(one).row)
+    assert len(made.cluster.counters) <= 40
