@@ -14,6 +14,7 @@ from policysched.language.ir.types import FIELDS, GROUPS, Names
 from policysched.language.messages.suggestions import did_you_mean, table
 
 NAMES_BEGIN: Final = "names begin with `node.`, `pod.`, `cluster.` or `metrics.`"
+NO_NODE: Final = "a pod that is to be placed has no node yet; the node at hand is `node.name`"
 LISTS: Final = 'lists are written ["a", "b"]'
 _ELSE: Final = frozenset({"otherwise", "default", "_"})
 # The parts of Kubernetes' objects that names here leave out.
@@ -134,6 +135,13 @@ def field(path: Names, size: int, tail: str = "") -> str:
     )
 
 
+def without_root(path: Names) -> str:
+    """Return what may have been meant by a path that begins inside an object, as `spec.node_name` does in a pod."""
+    if path[0] not in _LAYERS:
+        return ""
+    return next(filter(None, (_without_layers((root, *path)) for root in ("pod", "node"))), NAMES_BEGIN)
+
+
 def group(names: Names, key: str = "") -> str:
     """Return what to write in place of a name that only stands in front of others, perhaps with a key behind it."""
     if names == ("node", "pods"):
@@ -196,6 +204,8 @@ def _of_containers(path: Names) -> str:
 
 def _without_layers(path: Names) -> str:
     rest = tuple(table("renamed").get(one, one) for one in path if one not in _LAYERS)
+    if rest == ("pod", "node_name"):
+        return NO_NODE
     for size in range(len(rest), 1, -1):
         found = FIELDS.get(rest[:size])
         if found is not None:

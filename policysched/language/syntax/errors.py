@@ -62,6 +62,8 @@ def behind_value(text: str, tokens: Sequence[Token], index: int) -> str:
 
 def wrong_field(path: Names) -> str:
     """Return what was meant by a path that begins with names of which there is no field; nothing where there is one."""
+    if said := foreign_syntax.without_root(path):
+        return said
     for size in range(2, len(path) + 1):
         if path[:1] in GROUPS and not any(path[:size] in known for known in (FIELDS, GROUPS, POD_FUNCTIONS)):
             return foreign_syntax.field(path, size) if path[: size - 1] not in FIELDS else ""

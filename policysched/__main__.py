@@ -1,0 +1,5 @@
+"""`python -m policysched`: the command line."""
+
+from policysched.cli import main
+
+main()
