@@ -122,19 +122,43 @@ def test_classes_that_count_what_all_placed_pods_are_counted_in_are_given_up(mon
     assert key in made._evaluations
 
 
+def about_unused_labels(*keys: str) -> dict[str, Any]:
+    """Prefer pods that have a label which none has and another one, for each of these."""
+    unused = {"key": "unused", "operator": "Exists"}
+    terms = [
+        {
+            "labelSelector": {"matchExpressions": [unused, {**unused, "key": key}]},
+            "namespaceSelector": {},
+            "topologyKey": HOST,
+        }
+        for key in keys
+    ]
+    preferred = [{"weight": 1, "podAffinityTerm": term} for term in terms]
+    return {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+
+
 def test_classes_whose_counters_weigh_each_new_kind_of_pod_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counters, "CROWD", 40)
     monkeypatch.setattr(engines, "GIVEN_UP", 4)
     made = engine()
-    expression = {"key": "unused", "operator": "Exists"}
     for identity in range(60):
-        term = {"labelSelector": {"matchExpressions": [expression, {**expression, "key": f"k{identity}"}]}}
-        term |= {"namespaceSelector": {}, "topologyKey": HOST}
-        preferred = [{"weight": 1, "podAffinityTerm": term}]
-        affinity = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-        made.decide(pod(identity, "others", {"app": "stating"}, affinity=affinity))
+        made.decide(pod(identity, "others", {"app": "stating"}, affinity=about_unused_labels(f"k{identity}")))
     assert len(made.cluster.counters) == 60
     for identity in range(100, 120):
         one = ordinary(identity, f"app-{identity}")
         made.cluster.assume(one, made.decide(one).row)
     assert len(made.cluster.counters) <= 40
+
+
+def test_counters_of_many_terms_count_as_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters, "CROWD", 40)
+    monkeypatch.setattr(engines, "GIVEN_UP", 1)
+    made = engine()
+    for identity in range(10):
+        keys = (f"k{identity}-{number}" for number in range(40))
+        made.decide(pod(identity, "others", {"app": "stating"}, affinity=about_unused_labels(*keys)))
+    assert len(made.cluster.counters) == 10
+    for identity in range(100, 120):
+        one = ordinary(identity, f"app-{identity}")
+        made.cluster.assume(one, made.decide(one).row)
+    assert len(made.cluster.counters) == 40 // (40 // counters.TERMS)

@@ -137,7 +137,7 @@ def field(path: Names, size: int, tail: str = "") -> str:
 
 def without_root(path: Names) -> str:
     """Return what may have been meant by a path that begins inside an object, as `spec.node_name` does in a pod."""
-    if path[0] not in _LAYERS:
+    if not path or path[0] not in _LAYERS:
         return ""
     return next(filter(None, (_without_layers((root, *path)) for root in ("pod", "node"))), NAMES_BEGIN)
 

@@ -104,7 +104,7 @@ class SharedCounts:
 
         def many(terms: Sizes[ResolvedPeers]) -> PodCounter:
             weigh = WeighedByTerms(terms)
-            return self._counters.of(("affinity terms", terms), weigh, among=weigh.index_keys)
+            return self._counters.of(("affinity terms", terms), weigh, among=weigh.index_keys, terms=len(terms))
 
         return self._parts(stated, lambda meant: self.matching([meant]), many)
 

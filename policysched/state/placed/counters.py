@@ -35,7 +35,10 @@ WIDEST = 2**50
 MOST_KINDS = 2**20
 """How many signatures are kept with their kinds, one for each set of values that tell kinds apart."""
 CROWD = 2048
-"""How many counters a placed pod may count in, or a new signature be weighed in, before there are too many."""
+"""How many counters a placed pod may count in, or a new signature be weighed in, before there are too many; one that
+weighs by more terms than `TERMS` counts as more."""
+TERMS = 4
+"""By how many terms a pod is weighed in about the time that a counter of one takes beside that."""
 BYTES_PER_COUNTER = 2048
 """What a counter takes beside its column and its signatures: who knows it, and by what. Units: bytes."""
 BYTES_PER_SIGNATURE = 256
@@ -90,11 +93,13 @@ class PodKinds(list[PlacedPod]):
 class PodCounter:
     """One sum a row."""
 
-    __slots__ = ("__weakref__", "_weigh", "column", "version", "weights")
+    __slots__ = ("__weakref__", "_weigh", "column", "effort", "version", "weights")
 
-    def __init__(self, column: Column, weigh: Weigh) -> None:
+    def __init__(self, column: Column, weigh: Weigh, terms: int = 1) -> None:
         self.column = column
         self._weigh = weigh
+        self.effort = max(1, terms // TERMS)
+        """What weighing a signature takes beside a counter of one term."""
         self.weights: dict[int, float] = {}
         """What a pod weighs, by signature; signatures that weigh nothing are left out."""
         self.version = 0
@@ -212,7 +217,7 @@ class PodCounters:
         self._kinds: dict[Hashable, PodKinds] = {}
         self._kinds_of = -1
 
-    def of(
+    def of(  # noqa: PLR0913 - what is known of who counts
         self,
         key: Hashable,
         weigh: Weigh,
@@ -221,6 +226,7 @@ class PodCounters:
         among: Collection[Facet] | None = None,
         alike: Alike | None = None,
         demand: Demand | None = None,
+        terms: int = 1,
     ) -> PodCounter:
         """Return the counter of a key, made and filled if nobody holds it.
 
@@ -231,11 +237,12 @@ class PodCounters:
             among: What a pod that counts has one of, None where nothing can be said; others are not weighed at all.
             alike: What pods of one weight have in common, so that many are weighed once; None where that is not known.
             demand: What a pod that counts has, in place of `among`; None where nothing can be said.
+            terms: How many terms weigh a pod one after the other.
         """
         known = self._by_key.get(key)
         counter = known() if known is not None else None
         if counter is None:
-            counter = PodCounter(self._column(fractions), weigh)
+            counter = PodCounter(self._column(fractions), weigh, terms)
             self._make(key, counter, among if demand is None else (self._demanded(demand),), alike)
         return counter
 
@@ -249,14 +256,17 @@ class PodCounters:
         for facet in (None, *index_keys, *values, *self._existing_terms.of_signature(signature)):
             if facet in self._by_facet:
                 held_by |= self._by_facet[facet]
-        if len(held_by) > CROWD:
-            self.crowded = True
+        effort = 0
         try:
             for key, held in held_by.items():
                 counter = held()
-                if counter is not None and counter.weigh(signature, placed):
+                if counter is None:
+                    continue
+                effort += counter.effort
+                if counter.weigh(signature, placed):
                     counting[key] = held
         finally:  # so that all can be forgotten if a weight cannot be told
+            self.crowded = self.crowded or effort > CROWD
             if counting:
                 self._by_signature[signature] = counting
 
