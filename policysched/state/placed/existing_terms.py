@@ -84,14 +84,15 @@ class ExistingTerms:
             newest = takewhile(lambda number: number >= since, reversed(self._signatures))
             stated = [(number, self._signatures[number][0]) for number in newest]
             return [one for one in stated if counts(one[1]) and one[1].term.peers.matches(pod, namespace_labels)]
-        return [
-            (number, existing)
-            for index_key in met
-            for peers, together in self._by_index_key[index_key].items()
-            if next(reversed(together)) >= since and peers.matches(pod, namespace_labels)
-            for number, existing in together.items()
-            if number >= since and counts(existing)
-        ]
+        found: list[tuple[int, ExistingTerm]] = []
+        for index_key in met:
+            for peers, together in self._by_index_key[index_key].items():
+                if next(reversed(together)) < since:
+                    continue
+                counting = [one for one in together.items() if one[0] >= since and counts(one[1])]
+                if counting and peers.matches(pod, namespace_labels):
+                    found += counting
+        return found
 
     def of_signature(self, signature: int) -> Mapping[int, int]:
         """Return how often the pods of a signature state what, by number."""
