@@ -12,6 +12,15 @@ from bench.cluster.workloads import KUBE, NULL, OURS
 
 NOT_PLACING: Final = frozenset(("basic", "start-50000-placed", "gated", "preemption", "preemption-churn"))
 """Workloads whose share of the null scheduler is a target of its own, or none."""
+PEERS: Final = {
+    "pod-affinity": ("required affinity", 11.7),
+    "pod-anti-affinity": ("required anti-affinity", 9.7),
+    "topology-spreading": ("topology spread", 9.3),
+    "preferred-pod-affinity": ("preferred affinity", 6.8),
+}
+"""Workloads of pods that look at each other: their names, and how many times kube-scheduler's rate they aim at."""
+DEVICES: Final = ("claims", "extended-resources")
+"""What workloads with devices begin with."""
 Measure = Callable[[Report], float | None]
 
 
@@ -52,26 +61,49 @@ def _above_null(report: Report, one: Figures) -> float | None:
     return None if null is None or null.cpu_ms is None or one.cpu_ms is None else one.cpu_ms - null.cpu_ms
 
 
-def _lowest_of_null(report: Report) -> float | None:
-    """Return the lowest share of the null scheduler among workloads where that one places as the filters have it."""
-    found = []
-    for one in report.figures:
-        null = report.find(one.workload, NULL)
-        if one.scheduler == OURS and one.workload not in NOT_PLACING and null is not None and not null.wrong:
-            share = report.compared(one, NULL, "pods_per_second")
-            found += [] if share is None or one.p50 is not None else [share]
-    return min(found, default=None)
+def _lowest(other: str, *, devices: bool) -> Measure:
+    """Return the lowest ratio among workloads drained that have no target of their own, with devices or without.
+
+    Workloads without devices count only where the null scheduler places as the filters have it.
+    """
+
+    def measured(report: Report) -> float | None:
+        found = []
+        for one in report.figures:
+            if one.scheduler != OURS or one.p50 is not None or one.workload.startswith(DEVICES) is not devices:
+                continue
+            null = report.find(one.workload, NULL)
+            if devices or (one.workload not in {*NOT_PLACING, *PEERS} and null is not None and not null.wrong):
+                found.append(report.compared(one, other, "pods_per_second"))
+        return min((share for share in found if share is not None), default=None)
+
+    return measured
 
 
+def _of_peers() -> Iterator[Target]:
+    for workload, (name, times) in PEERS.items():
+        yield Target(f"{name}, pods/s, × kube-scheduler", times, _beside(workload, KUBE, RATE), at_least=True)
+        yield Target(f"{name}, pods/s, of the null scheduler", 0.9, _beside(workload, NULL, RATE), at_least=True)
+        yield Target(f"{name}, CPU a pod above it", 0.3, _ours(workload, _above_null), unit=" ms")
+
+
+RATE, TOLD_RATE = "pods_per_second", "told_per_second"
 TARGETS: Final = (
-    Target("basic, pods/s, × kube-scheduler", 3.2, _beside("basic", KUBE, "pods_per_second"), at_least=True),
-    Target("basic, pods/s, of the null scheduler", 0.95, _beside("basic", NULL, "pods_per_second"), at_least=True),
+    Target("basic, pods/s, × kube-scheduler", 3.2, _beside("basic", KUBE, RATE), at_least=True),
+    Target("basic, pods/s, of the null scheduler", 0.95, _beside("basic", NULL, RATE), at_least=True),
+    Target("basic, events/s, × kube-scheduler", 2.5, _beside("basic", KUBE, TOLD_RATE), at_least=True),
+    Target("basic, events/s, of the null scheduler", 0.95, _beside("basic", NULL, TOLD_RATE), at_least=True),
     Target("basic, CPU a pod above the null scheduler", 0.15, _ours("basic", _above_null), unit=" ms"),
-    Target("the other workloads, pods/s, of the null scheduler, lowest", 0.9, _lowest_of_null, at_least=True),
+    *_of_peers(),
+    Target(
+        "the other workloads, pods/s, of the null scheduler, lowest", 0.9, _lowest(NULL, devices=False), at_least=True
+    ),
+    Target("with devices, pods/s, × kube-scheduler, lowest", 3.0, _lowest(KUBE, devices=True), at_least=True),
+    Target("with devices, pods/s, of the null scheduler, lowest", 0.85, _lowest(NULL, devices=True), at_least=True),
     Target(
         "20 policies of five rules, pods/s, of none",
         0.85,
-        _without("apps-20-policies", "pods_per_second"),
+        _without("apps-20-policies", RATE),
         at_least=True,
     ),
     Target("steady 100 pods/s, p50, of kube-scheduler's", 0.7, _beside("steady", KUBE, "p50")),

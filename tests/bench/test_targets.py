@@ -28,6 +28,18 @@ def test_only_what_was_measured_is_told() -> None:
     assert "edited" not in told
 
 
+def test_the_lowest_of_others_leaves_out_what_has_a_target_of_its_own() -> None:
+    of_peers = [drained(one, rate, "pod-affinity") for one, rate in ((KUBE, 10), (NULL, 200), (OURS, 120))]
+    others = [drained(one, rate, "secrets") for one, rate in ((KUBE, 100), (NULL, 200), (OURS, 190))]
+    claims = [drained(one, rate, "claims-selector") for one, rate in ((KUBE, 100), (NULL, 200), (OURS, 160))]
+    told = "\n".join(table(report(*of_peers, *others, *claims)))
+    assert "| required affinity, pods/s, × kube-scheduler | ≥ 11.7 | 12.00 | – |" in told
+    assert "| required affinity, pods/s, of the null scheduler | ≥ 0.9 | 0.60 | 33 % |" in told
+    assert "| the other workloads, pods/s, of the null scheduler, lowest | ≥ 0.9 | 0.95 | – |" in told
+    assert "| with devices, pods/s, × kube-scheduler, lowest | ≥ 3 | 1.60 | 47 % |" in told
+    assert "| with devices, pods/s, of the null scheduler, lowest | ≥ 0.85 | 0.80 | 6 % |" in told
+
+
 def test_the_table_goes_into_the_page_again_and_again() -> None:
     page = with_targets(f"before\n{TARGETS_BEGIN}\nold\n{TARGETS_END}\nafter\n", run())
     assert page.startswith(f"before\n{TARGETS_BEGIN}\n| | target") and page.endswith(f"|\n{TARGETS_END}\nafter\n")
