@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import NoReturn
 
 import pytest
@@ -41,3 +43,9 @@ def test_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "make_app", lambda *_: fail)
     with pytest.raises(LookupError):
         cli.execute(["version"])
+
+
+def test_the_package_is_the_command() -> None:
+    command = [sys.executable, "-m", "policysched", "version", "--nope"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr.splitlines()[0]) == (2, "error: no such option: --nope")
