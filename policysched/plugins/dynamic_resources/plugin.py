@@ -10,6 +10,7 @@ v1.36.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
 from functools import cache
@@ -62,6 +63,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 BINDING_TIMEOUT = 600.0
 """Units: seconds."""
+WRITING_AT_ONCE = 32
+"""How many pods write claims at once: what one has begun goes before what the next begins, so that one after another
+is bound and not all of them at the end."""
 AFTER_REFUSAL = 1.0
 """How long a pod waits for its next attempt where a claim could not be taken back. Units: seconds."""
 NO_STATE = Status(Code.ERROR, ("not found",))
@@ -109,6 +113,7 @@ class DynamicResources(HintTable):
 
     def __init__(self, binding_timeout: float = BINDING_TIMEOUT) -> None:
         self._binding_timeout = binding_timeout
+        self._writing = asyncio.Semaphore(WRITING_AT_ONCE)
         self._last: tuple[Pod, ClaimRows, Hashable] | None = None
         """What was prepared last, and of what: the same pod's score, or what is to be given back, is asked for next."""
         self._found: tuple[Pod, Cluster, tuple[int, int, int], PodClaims | Status | None] | None = None
@@ -257,7 +262,7 @@ class DynamicResources(HintTable):
     async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
         """Write what was taken, and wait for devices that have to be made ready."""
         held: ClaimReservation = assumed.state.read(self.name)
-        problem = await held.pre_bind(handle)
+        problem = await held.pre_bind(handle, self._writing)
         return Status(Code.ERROR, (problem,)) if problem else None
 
     def _claims_of(self, pod: Pod, cluster: Cluster) -> PodClaims | Status | None:

@@ -11,6 +11,7 @@ extendeddynamicresources.go (createExtendedResourceClaimInAPI, deleteClaim, wait
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
@@ -138,12 +139,18 @@ class ClaimReservation:
         reserved = [claim for claim in allocated if is_reserved_for(claim, self._pod)]
         return UndoClaims(self._pod, reserved, special, freed)
 
-    async def pre_bind(self, handle: Handle) -> str:
-        """Write what the pod takes, and wait for its devices; return what went wrong, empty where nothing did."""
+    async def pre_bind(self, handle: Handle, writing: asyncio.Semaphore) -> str:
+        """Write what the pod takes, and wait for its devices; return what went wrong, empty where nothing did.
+
+        Args:
+            handle: What writes.
+            writing: Bounds how many pods write at once; nothing of it is held while devices are waited for.
+        """
         try:
-            for place, claim in enumerate(self._claims):
-                if not is_reserved_for(claim, self._pod):
-                    self._claims[place] = await self._bind(place, handle)
+            async with writing:
+                for place, claim in enumerate(self._claims):
+                    if not is_reserved_for(claim, self._pod):
+                        self._claims[place] = await self._bind(place, handle)
             if any(map(waits_for_binding, self._claims)):
                 await self._wait_for_devices(handle)
         except BindingError as error:
