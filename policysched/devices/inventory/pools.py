@@ -18,12 +18,13 @@ from policysched.devices.inventory.allocated import PoolId, Taken
 from policysched.devices.inventory.amounts import Number
 from policysched.devices.inventory.columns import NOBODY, Codes, DeviceColumns
 from policysched.devices.inventory.slices import KeptSlice, LabelValue
+from policysched.model.selection.node_selectors import NodeSelectorMatcher
 
 CounterName = tuple[str, str]
 """A counter set and one of its counters."""
 _UNSIGNED = -1
 _FEW = 16
-"""Up to how many devices one is looked for without an index of their names."""
+"""Up to how many devices, or pools, one is looked for without an index of their names."""
 
 
 class PoolView:
@@ -181,10 +182,11 @@ class SeenPool(NamedTuple):
 class NodeGroup:
     """Nodes that see the same pools, in the order of the search."""
 
-    __slots__ = ("alone", "pools", "rows")
+    __slots__ = ("_by_pool", "alone", "pools", "rows")
 
     def __init__(self, pools: tuple[SeenPool, ...]) -> None:
         self.pools = pools
+        self._by_pool: dict[PoolId, SeenPool] | None = None
         self.rows: set[int] = set()
         self.alone = NOBODY
         """The row of the only node, once its devices have it as their owner."""
@@ -196,13 +198,18 @@ class NodeGroup:
 
     def seen(self, pool: PoolId) -> SeenPool | None:
         """Return a pool as the nodes see it."""
-        return next((one for one in self.pools if one.view.pool == pool), None)
+        if len(self.pools) <= _FEW:
+            return next((one for one in self.pools if one.view.pool == pool), None)
+        if self._by_pool is None:
+            self._by_pool = {one.view.pool: one for one in self.pools}
+        return self._by_pool.get(pool)
 
-    def with_pool(self, pool: PoolId, seen: SeenPool | None) -> tuple[SeenPool, ...]:
-        """Return the pools that nodes see who see one pool otherwise."""
-        others = [one for one in self.pools if one.view.pool != pool]
-        if seen is not None:
-            others.append(seen)
+    def with_pools(self, changed: Mapping[PoolId, SeenPool | None]) -> tuple[SeenPool, ...]:
+        """Return the pools that nodes see who see some pools otherwise."""
+        others = [one for one in self.pools if one.view.pool not in changed]
+        added = [one for one in changed.values() if one is not None]
+        if added:
+            others += added
             others.sort(key=lambda one: one.view.order)
         return tuple(others)
 
@@ -287,9 +294,21 @@ class Pool:
 
     def seen_from(self, name: str, labels: Mapping[str, str], taken: Taken) -> SeenPool | None:
         """Return the pool as a node sees it, None where no search on the node would notice it."""
-        reached = [one for one in self._selective if one.is_reached_from(name, labels)]
-        reached += self._local.get(name, ())
-        reached += self._common
+        return self._seen([one for one in self._selective if one.is_reached_from(name, labels)], name, labels, taken)
+
+    @property
+    def selectors(self) -> list[NodeSelectorMatcher] | None:
+        """The selectors by which labels say who reaches slices; None where devices say so, each by itself."""
+        if any(one.device_nodes is not None for one in (*self._common, *self._selective)):
+            return None
+        return [one.selector for one in self._selective if one.selector is not None]
+
+    def seen_by_verdicts(self, verdicts: Sequence[bool], taken: Taken) -> SeenPool | None:
+        """Return the pool as nodes see it that no slice is tied to by name, by what its selectors say of them."""
+        return self._seen([one for one, is_so in zip(self._selective, verdicts, strict=True) if is_so], "", {}, taken)
+
+    def _seen(self, selected: list[KeptSlice], name: str, labels: Mapping[str, str], taken: Taken) -> SeenPool | None:
+        reached = [*selected, *self._local.get(name, ()), *self._common]
         if not reached:
             return None
         generation = max(one.generation for one in reached)

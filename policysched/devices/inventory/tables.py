@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,11 +15,18 @@ from policysched.devices.inventory.slices import KeptSlice, keep
 from policysched.devices.inventory.unusable_pools import UnusablePools
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import DeviceClass, ResourceSlice
+from policysched.model.selection.node_selectors import NodeSelectorMatcher
 
 _MOST_REMEMBERED: Final = 50_000
 """How many moves of nodes are remembered one by one."""
-_MOST_STALE: Final = 8
-"""How many pools that changed are left to the next question."""
+_MOST_CHANGED: Final = 8
+"""How many pools or nodes that changed are left to the next question, besides a part of the pools that many see."""
+_WIDE_A_CHANGE: Final = 8
+"""For so many pools that many nodes see one more change is left: nodes are put into groups by all that they see."""
+_FEW_ROWS: Final = 8
+"""Up to how many rows are looked at one by one."""
+_MOST_SELECTORS: Final = 256
+"""Of how many selectors of slices the rows are remembered that they select."""
 
 
 @dataclass(slots=True)
@@ -27,6 +34,44 @@ class _SeenNode:
     name: str
     labels: Mapping[str, str]
     group: NodeGroup
+
+
+_Seen = dict[PoolId, SeenPool | None]
+"""Pools, as some rows see them otherwise than before."""
+
+
+class _Changes:
+    """Which rows see pools otherwise than before: parts of groups, and rows that were looked at one by one."""
+
+    def __init__(self) -> None:
+        self.of_rows: dict[int, _Seen] = {}
+        self._parts: dict[NodeGroup, list[tuple[set[int], _Seen]]] = {}
+
+    def part(self, group: NodeGroup, identity: PoolId, seen: SeenPool | None, rows: set[int]) -> None:
+        """Part a group by which of its rows are among those that see a pool otherwise."""
+        after: list[tuple[set[int], _Seen]] = []
+        for part, changed in self._parts.get(group) or [(set(group.rows), {})]:
+            hit = part & rows
+            if len(hit) < len(part):
+                after.append((part - hit, changed))
+            if hit:
+                after.append((hit, {**changed, identity: seen}))
+        self._parts[group] = after
+
+    def taken_out(self, row: int, group: NodeGroup) -> _Seen:
+        """Take a row out of the parts of its group, and return what changed for its part."""
+        for rows, changed in self._parts.get(group, ()):
+            if row in rows:
+                rows.discard(row)
+                return changed
+        return {}
+
+    def of_parts(self) -> Iterator[tuple[NodeGroup, set[int], _Seen]]:
+        """Go through the parts of groups that see anything otherwise."""
+        for group, parts in self._parts.items():
+            for rows, changed in parts:
+                if rows and changed:
+                    yield group, rows, changed
 
 
 class DeviceTables:
@@ -60,11 +105,15 @@ class DeviceTables:
         self._local: dict[str, set[PoolId]] = {}
         self._rows_by_label: dict[str, dict[str, set[int]]] = {}
         """The rows by the values of labels that were asked about since nodes changed."""
+        self._rows_by_selector: dict[NodeSelectorMatcher, set[int]] = {}
+        """The rows that selectors of slices select that were asked about since nodes changed."""
         self._nodes: dict[int, _SeenNode] = {}
         self._rows: dict[str, int] = {}
         self._groups: dict[tuple[SeenPool, ...], NodeGroup] = {}
         self.shared: dict[NodeGroup, None] = {}
         self._stale: dict[PoolId, set[str] | None] = {}
+        self._fresh: set[int] = set()
+        """The rows whose nodes came, or got other labels, since it was worked out what nodes see."""
         self._joined: dict[NodeGroup, None] = {}
         """The groups that nodes have come into since devices were given owners."""
         self._moved: list[NodeGroup | PoolView] = []
@@ -110,8 +159,7 @@ class DeviceTables:
             self._index(before, pool)
         self._slices[kept.name] = kept
         self._index(kept, pool)
-        if len(self._stale) > _MOST_STALE:  # as long as slices are listed no claim waits for what they say
-            self._look_at_stale_pools()
+        self._look_where_much_changed()
 
     def remove_slice(self, name: str) -> None:
         """Take a slice away."""
@@ -140,27 +188,26 @@ class DeviceTables:
             if known.labels == labels:
                 return
             known.labels = labels
-            self._rows_by_label.clear()
+            self._forget_rows()
         else:
             if known is not None:
                 self.remove_node(row)
-            self._rows_by_label.clear()
+            self._forget_rows()
             self._rows[name] = row
-            self._nodes[row] = _SeenNode(name, labels, self._join(row, ()))
+            self._nodes[row] = _SeenNode(name, labels, self._join({row}, ()))
             if row >= self.row_count:
                 self.row_count = row + 1
-        for pool in self._wide | self._local.get(name, set()):
-            self._look_again(row, pool)
-        if len(self._joined) > _MOST_STALE:
-            self._look_at_stale_pools()
+        self._fresh.add(row)
+        self._look_where_much_changed()
 
     def remove_node(self, row: int) -> None:
         """Say that no node is at a row any more."""
         self._changes += 1
         known = self._nodes.pop(row, None)
+        self._fresh.discard(row)
         if known is not None:
-            self._rows_by_label.clear()
-            self._leave(row, known.group)
+            self._forget_rows()
+            self._leave({row}, known.group)
             if self._rows.get(known.name) == row:
                 del self._rows[known.name]
 
@@ -181,8 +228,8 @@ class DeviceTables:
 
     def refresh(self) -> None:
         """Work out what changed since the last time: which nodes see which pools, and what is taken of those."""
-        if self._stale or self._joined:
-            self._look_at_stale_pools()
+        if self._stale or self._fresh:
+            self._look_again()
         if self._seen != self.allocated.revision:
             self._take_over_allocations()
 
@@ -228,17 +275,74 @@ class DeviceTables:
 
     # Nodes
 
-    def _look_at_stale_pools(self) -> None:
+    def _look_where_much_changed(self) -> None:
+        """Work out what nodes see while they and slices are listed: no claim waits for it then."""
+        if max(len(self._stale), len(self._fresh)) > _MOST_CHANGED + len(self._wide) // _WIDE_A_CHANGE:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """Find out how nodes see the pools that changed, and how nodes that changed see all pools."""
         stale, self._stale = self._stale, {}
+        fresh, self._fresh = self._fresh, set()
+        changes = _Changes()
         for identity, nodes in stale.items():
+            self._note_sights(changes, identity, self._affected(identity, self._pools[identity], nodes))
+        for identity in self._wide if fresh else ():
+            self._note_sights(changes, identity, fresh)
+        for row in fresh:
+            for identity in self._local.get(self._nodes[row].name, ()):
+                self._note_sights(changes, identity, (row,))
+        for row, changed in changes.of_rows.items():
+            group = self._nodes[row].group
+            self._move({row}, group, {**changes.taken_out(row, group), **changed})
+        for group, rows, changed in changes.of_parts():
+            self._move(rows, group, changed)
+        self._forget_views(stale)
+        self._give_owners()
+
+    def _forget_views(self, stale: Iterable[PoolId]) -> None:
+        """Drop what no node sees any more of pools that changed."""
+        for identity in stale:
             pool = self._pools[identity]
-            for row in self._affected(identity, pool, nodes):
-                self._look_again(row, identity)
             for view in [one for one in pool.views.values() if not one.groups]:
                 pool.forget(view)
             if not pool:
                 del self._pools[identity]
-        self._give_owners()
+
+    def _note_sights(self, changes: _Changes, identity: PoolId, rows: Collection[int]) -> None:
+        """Note which of some rows see a pool otherwise than before."""
+        for seen, together in self._sights(identity, self._pools[identity], rows):
+            if isinstance(together, int):
+                if seen != self._nodes[together].group.seen(identity):
+                    changes.of_rows.setdefault(together, {})[identity] = seen
+                continue
+            for group in {self._nodes[row].group: None for row in together}:
+                if seen != group.seen(identity):
+                    changes.part(group, identity, seen, together)
+
+    def _sights(
+        self, identity: PoolId, pool: Pool, rows: Collection[int]
+    ) -> Iterator[tuple[SeenPool | None, set[int] | int]]:
+        """Go through what rows see of a pool: many rows by what selectors say of all nodes, few one by one."""
+        selectors = pool.selectors if len(rows) > _FEW_ROWS else None
+        if selectors is None:
+            for row in rows:
+                yield self._seen_by(self._nodes[row], identity), row
+            return
+        own = {self._rows[name] for name in pool.nodes if name in self._rows}.intersection(rows)
+        for row in own:
+            yield self._seen_by(self._nodes[row], identity), row
+        parts: list[tuple[set[int], list[bool]]] = [({*rows} - own, [])]
+        for selected in map(self._rows_selected, selectors):
+            parts = [
+                (each, [*verdicts, is_so])
+                for part, verdicts in parts
+                for each, is_so in ((part & selected, True), (part - selected, False))
+                if each
+            ]
+        taken = self.allocated.of(identity)
+        for part, verdicts in parts:
+            yield None if identity in self.unusable else pool.seen_by_verdicts(verdicts, taken), part
 
     def _give_owners(self) -> None:
         """Say of which nodes devices are that one node alone sees; all views are those of slices that are there."""
@@ -260,7 +364,7 @@ class DeviceTables:
             self.columns.order[rows[:1]] += 1
             place += len(rows)
 
-    def _affected(self, identity: PoolId, pool: Pool, nodes: set[str] | None) -> Iterable[int]:
+    def _affected(self, identity: PoolId, pool: Pool, nodes: set[str] | None) -> Collection[int]:
         if nodes is not None:
             return [self._rows[name] for name in nodes if name in self._rows]
         was_wide = identity in self._wide
@@ -272,7 +376,7 @@ class DeviceTables:
         if demands is not None and pool.seen_from_elsewhere(self.allocated.of(identity)) is not None:
             demands = None  # nodes see it whatever their labels are
         if demands is None and (was_wide or is_wide):
-            return list(self._nodes)
+            return self._nodes.keys()
         before = {row for view in pool.views.values() for group in view.groups for row in group.rows}
         before.update(self._rows[name] for name in pool.nodes if name in self._rows)
         return before.union(*(self._rows_with(label, value) for label, value in demands or ()))
@@ -287,34 +391,53 @@ class DeviceTables:
                     by_value.setdefault(node.labels[label], set()).add(row)
         return by_value.get(value, ())
 
-    def _look_again(self, row: int, identity: PoolId) -> None:
-        """Find out how a node sees a pool now."""
-        known, pool = self._nodes[row], self._pools[identity]
-        seen = None
-        if identity not in self.unusable or known.name in pool.nodes:
-            seen = pool.seen_from(known.name, known.labels, self.allocated.of(identity))
-            if seen is None and identity in self.unusable:
-                seen = pool.unnoticed(self.allocated.of(identity))
-        if seen != known.group.seen(identity):
-            before, known.group = known.group, self._join(row, known.group.with_pool(identity, seen))
-            self._leave(row, before)
+    def _rows_selected(self, selector: NodeSelectorMatcher) -> set[int]:
+        """Return the rows of the nodes that a selector selects."""
+        known = self._rows_by_selector.get(selector)
+        if known is None:
+            if len(self._rows_by_selector) > _MOST_SELECTORS:
+                self._rows_by_selector.clear()
+            known = {row for row, node in self._nodes.items() if selector.matches(node.name, node.labels)}
+            self._rows_by_selector[selector] = known
+        return known
 
-    def _join(self, row: int, pools: tuple[SeenPool, ...]) -> NodeGroup:
+    def _forget_rows(self) -> None:
+        """Forget which rows labels and selectors choose, because nodes changed."""
+        self._rows_by_label.clear()
+        self._rows_by_selector.clear()
+
+    def _seen_by(self, node: _SeenNode, identity: PoolId) -> SeenPool | None:
+        """Return a pool as a node sees it now."""
+        pool = self._pools[identity]
+        if identity in self.unusable and node.name not in pool.nodes:
+            return None
+        taken = self.allocated.of(identity)
+        seen = pool.seen_from(node.name, node.labels, taken)
+        return pool.unnoticed(taken) if seen is None and identity in self.unusable else seen
+
+    def _move(self, rows: set[int], group: NodeGroup, changed: Mapping[PoolId, SeenPool | None]) -> None:
+        """Put rows of a group into the one that sees some pools otherwise."""
+        joined = self._join(rows, group.with_pools(changed))
+        for row in rows:
+            self._nodes[row].group = joined
+        self._leave(rows, group)
+
+    def _join(self, rows: set[int], pools: tuple[SeenPool, ...]) -> NodeGroup:
         group = self._groups.get(pools)
         if group is None:
             group = self._groups[pools] = NodeGroup(pools)
             self.shared[group] = None
             for seen in pools:
                 seen.view.groups.add(group)
-        group.rows.add(row)
+        group.rows |= rows
         self._batch = None
         if pools:
             self._joined[group] = None
         self._note(group)
         return group
 
-    def _leave(self, row: int, group: NodeGroup) -> None:
-        group.rows.discard(row)
+    def _leave(self, rows: set[int], group: NodeGroup) -> None:
+        group.rows -= rows
         self._batch = None
         if not group.rows:
             if group.alone != NOBODY:

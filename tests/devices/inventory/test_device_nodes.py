@@ -107,8 +107,12 @@ def seen(tables: DeviceTables) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.parametrize("few", [0, 2, 8])
 @pytest.mark.parametrize("seed", range(30))
-def test_nodes_see_after_each_change_what_they_would_see_at_first(seed: int) -> None:
+def test_nodes_see_after_each_change_what_they_would_see_at_first(
+    seed: int, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("policysched.devices.inventory.tables._FEW_ROWS", few)  # up to so many are looked at one by one
     rng, made = random.Random(seed), DeviceTables()
     slices: dict[str, ResourceSlice] = {}
     labels: dict[str, dict[str, str]] = {}
@@ -139,6 +143,8 @@ def test_nodes_see_after_each_change_what_they_would_see_at_first(seed: int) -> 
                 anew.set_node(rows[node], node, said)
             anew.refresh()
             assert seen(made) == seen(anew)
+            assert all(group.rows for group in made.groups)
+            assert {row for group in made.groups for row in group.rows} == {rows[node] for node in labels}
 
 
 def test_a_pool_that_few_nodes_reach_by_their_labels_costs_a_look_at_those() -> None:
@@ -160,3 +166,40 @@ def test_a_pool_that_few_nodes_reach_by_their_labels_costs_a_look_at_those() -> 
         return calls(made.refresh)
 
     assert work(1000) == work(10)
+
+
+def for_all(number: int) -> ResourceSlice:
+    """A slice that is the only one of its pool, and that every node reaches by a label."""
+    spec = {
+        "driver": "x.io",
+        "pool": {"name": f"p{number}", "generation": 1, "resourceSliceCount": 1},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [{"key": HOST, "operator": "Exists"}]}]},
+        "devices": [{"name": "d"}],
+    }
+    return decode(ResourceSlice, "ResourceSlice", {"metadata": {"name": f"s{number}"}, "spec": spec})
+
+
+@pytest.mark.parametrize("nodes_first", [True, False])
+def test_nodes_that_see_many_pools_are_put_together_at_once(nodes_first: bool) -> None:
+    slices = [for_all(number) for number in range(200)]
+
+    def work(nodes: int) -> int:
+        made = DeviceTables()
+
+        def set_nodes() -> None:
+            for row in range(nodes):
+                made.set_node(row, f"n{row}", {HOST: f"n{row}"})
+
+        def set_slices() -> None:
+            for one in slices:
+                made.set_slice(one)
+
+        def take_over() -> None:
+            for step in (set_nodes, set_slices) if nodes_first else (set_slices, set_nodes):
+                step()
+            made.refresh()
+
+        return calls(take_over)
+
+    assert work(20) < 250 * len(slices)
+    assert work(220) < 700 * len(slices)
