@@ -25,11 +25,11 @@ from weakref import WeakSet
 import yaml
 from yarl import URL
 
+from policysched import bounded_yaml
 from policysched.errors import ConnectionProblemError, KubeconfigError
 from policysched.framework import Clock
 from policysched.http_library import NEEDS_CLEANUP_CLOSED, aiohttp
 from policysched.kube.client_library import ConfigException, Configuration, config
-from policysched.kube.exec_plugin import ExecPlugin
 from policysched.kube.short_requests import ShortRequests, is_address
 from policysched.late_dataclass import dataclass
 from policysched.proxies import proxy_for
@@ -261,7 +261,6 @@ def _routing(configuration: Any) -> Routing:
 
 _LOADERS: Any = config
 """The loaders carry no types."""
-_LOADERS.kube_config.ExecProvider = ExecPlugin
 EXEC_EXPIRY = "exec_plugin_expiry"
 RENEWABLE_PROVIDERS = frozenset(("oidc", "gcp"))
 SERVICE_HOST = "KUBERNETES_SERVICE_HOST"
@@ -396,6 +395,9 @@ def _in_cluster() -> Credentials:
 
 
 async def _from_files(paths: str, context: str | None) -> Credentials:
+    from policysched.kube.exec_plugin import ExecPlugin  # noqa: PLC0415 - a pod's own credentials need none
+
+    _LOADERS.kube_config.ExecProvider = ExecPlugin
     _check_files(paths, context)
     configuration = Configuration()
     try:
@@ -428,7 +430,7 @@ def _check_files(paths: str, context: str | None) -> None:
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        content = yaml.safe_load(file.read_text("utf-8"))
+        content = bounded_yaml.load(file.read_text("utf-8"))
     except OSError as error:
         raise KubeconfigError(f"kubeconfig {file} cannot be read: {error.strerror}") from error
     except yaml.MarkedYAMLError as error:

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
+from policysched import bounded_yaml
 from policysched.errors import UsageError
 from policysched.framework.client import Clock, MetricSink, Wanted, most_unknown
 from policysched.metric_sources.problems import ActiveProblems, QueryOutcome, SourceCounters
@@ -31,7 +32,6 @@ Table: TypeAlias = Mapping[str, Mapping[str, float]]
 """Numbers by metric and node."""
 LARGEST: Final = 32 << 20
 """The largest file that is read. Units: bytes."""
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOTHING: Final = frozenset(("", "~", "null", "Null", "NULL"))
 _SHAPE: Final = "write NAME: {NODE: NUMBER, …}"
 
@@ -150,11 +150,11 @@ def read_table(text: str, file: str) -> Table:
         UsageError: it is not of that shape; the text names file, line and column.
     """
     try:
-        root = yaml.compose(text, Loader=_LOADER)
+        root = bounded_yaml.compose(text)
     except yaml.MarkedYAMLError as error:
         place = _place(file, error.problem_mark or error.context_mark)
         raise UsageError(f"{place}: not valid YAML: {error.problem or error.context}") from error
-    except (yaml.YAMLError, RecursionError) as error:
+    except yaml.YAMLError as error:
         raise UsageError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from error
     if root is None:
         return {}

@@ -13,13 +13,13 @@ from datetime import datetime
 from importlib.resources import files
 from typing import Any
 
-import yaml
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestHandler
 
+from policysched import bounded_yaml
 from policysched.sandbox.api.reading import WatchStream
 from policysched.sandbox.api.server import Faults, Server
 from policysched.sandbox.controllers import ControllerLoop
@@ -205,4 +205,4 @@ def sandbox_nodes(count: int) -> list[Json]:
 
 
 def _data(name: str) -> Any:
-    return yaml.safe_load(files("policysched.sandbox").joinpath(name).read_text("utf-8"))
+    return bounded_yaml.load(files("policysched.sandbox").joinpath(name).read_text("utf-8"))

@@ -11,7 +11,7 @@ import pytest
 
 from policysched.app.files import objects as files
 from policysched.app.files.objects import load, read
-from policysched.app.files.yaml_nodes import MAX_DEPTH
+from policysched.bounded_yaml import MAX_DEPTH
 from policysched.errors import UsageError
 
 TRAP = '; a text that starts with ", [ or ! or contains ": " or " #" has to be quoted or be a block scalar'
@@ -104,6 +104,9 @@ BAD = [
     ("[" * 300, f"f.yaml:1:{MAX_DEPTH + 1}: nested deeper than {MAX_DEPTH} levels"),
     ("[" * 100_000, f"f.yaml:1:{MAX_DEPTH + 1}: nested deeper than {MAX_DEPTH} levels"),
     ("- " * 100_000, f"f.yaml:1:{2 * MAX_DEPTH + 1}: nested deeper than {MAX_DEPTH} levels"),
+    ("a: !!bool perhaps", "f.yaml: not valid YAML: a value is not what its tag says"),
+    ("a: !!int ''", "f.yaml: not valid YAML: a value is not what its tag says"),
+    ("a: !!timestamp x", "f.yaml: not valid YAML: a value is not what its tag says"),
     # what YAML makes of expressions that are not quoted
     ('require: "a" == node.name', f"f.yaml:1:14: not valid YAML: did not find expected key{TRAP}"),
     ('- "a" == node.name → 80', f"f.yaml:1:7: not valid YAML: did not find expected '-' indicator{TRAP}"),

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 import yaml
 
+from policysched import bounded_yaml
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.election import NO_ELECTION
 from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS
@@ -139,7 +140,7 @@ class ScheduledSandbox:
 
 def with_kubeconfig(config: str, kubeconfig: Path) -> str:
     """Return a configuration that names a kubeconfig."""
-    given = yaml.safe_load(config)
+    given = bounded_yaml.load(config)
     connection = {**given.get("clientConnection", {}), "kubeconfig": str(kubeconfig)}
     return yaml.safe_dump({**given, "clientConnection": connection}, sort_keys=False)
 

@@ -10,18 +10,17 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, ClassVar, Final
 
 import yaml
 from yaml import Mark
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from policysched.bounded_yaml import RAISED, BoundsError, Sizes, shallow_events
 from policysched.errors import UsageError
 
 LINE_END: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
-MAX_DEPTH: Final = 200
-MAX_REPEATED: Final = 500_000
-"""How many values aliases may add to those that are written: no small text takes long or fills the memory."""
 LONG_NUMBER: Final = "a number has more than 4300 digits"
 TRAP_HELP: Final = 'a text that starts with ", [ or ! or contains ": " or " #" has to be quoted or be a block scalar'
 FLOW_HELP: Final = "a text with brackets or commas inside { } has to be quoted"
@@ -68,6 +67,8 @@ def read_yaml(text: str, file: str) -> list[tuple[Any, Node]]:
     """
     try:
         return list(_documents(text, file))
+    except BoundsError as error:
+        raise UsageError(f"{_place(file, error.problem_mark)}: {error.problem}") from error
     except yaml.MarkedYAMLError as error:
         raise _located(error, text, file) from error
     except yaml.YAMLError as error:
@@ -76,6 +77,8 @@ def read_yaml(text: str, file: str) -> list[tuple[Any, Node]]:
     except ValueError as error:
         problem = LONG_NUMBER if "digits" in str(error) else error
         raise UsageError(f"{file}: not valid YAML: {problem}") from error
+    except RAISED as error:
+        raise UsageError(f"{file}: not valid YAML: a value is not what its tag says") from error
 
 
 def reads_as(written: str, *, flow: bool) -> str | None:
@@ -106,7 +109,7 @@ def _documents(text: str, file: str) -> Iterator[tuple[Any, Node]]:
         while loader.check_node():
             node = loader.get_node()
             assert node is not None  # noqa: S101 - check_node said so
-            _Inspection(file).size(node)
+            Sizes(partial(_values, file)).size(node)
             made = loader.construct_document(node)
             if made is not None:
                 yield made, node
@@ -117,61 +120,41 @@ def _documents(text: str, file: str) -> Iterator[tuple[Any, Node]]:
 def _check_events(text: str, file: str) -> None:
     """Refuse deep nesting before anything recursive, such as composing, meets it, and what only other readers take."""
     flows: list[bool] = []
-    for event in yaml.parse(text, Loader=PlainLoader):
+    for event in shallow_events(text, PlainLoader):
         if isinstance(event, yaml.CollectionStartEvent):
             flows.append(bool(event.flow_style))
         elif isinstance(event, yaml.CollectionEndEvent):
             flows.pop()
-        if len(flows) > MAX_DEPTH:
-            raise _refusal(event, file, f"nested deeper than {MAX_DEPTH} levels")
         if flows and flows[-1] and isinstance(event, yaml.ScalarEvent) and not event.style and "?" in event.value:
             raise _refusal(event, file, QUESTION)
 
 
 def _refusal(at: Node | yaml.Event, file: str, what: str) -> UsageError:
-    mark = at.start_mark
+    return UsageError(f"{_place(file, at.start_mark)}: {what}")
+
+
+def _place(file: str, mark: Any) -> str:
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-    return UsageError(f"{file}:{line}:{column}: {what}")
+    return f"{file}:{line}:{column}"
 
 
-class _Inspection:
-    """Looks through a document before it is constructed."""
+def _values(file: str, node: Node) -> Iterator[Node]:
+    """Give the values of a node; refuse keys that no object may have."""
+    if isinstance(node, SequenceNode):
+        yield from node.value
+    elif isinstance(node, MappingNode):
+        _check_keys(file, node)
+        yield from (value for _, value in node.value)
 
-    def __init__(self, file: str) -> None:
-        self._file = file
-        self._sizes: dict[int, int] = {}
-        self._above: set[int] = set()
 
-    def size(self, node: Node) -> int:
-        """Count the values of a node with aliases followed, and refuse what no object may hold."""
-        known = self._sizes.get(id(node))
-        if known is not None:
-            return known
-        if id(node) in self._above:
-            raise _refusal(node, self._file, "an anchor holds itself")
-        self._above.add(id(node))
-        size = 1 + sum(self.size(child) for child in self._children(node))
-        self._above.discard(id(node))
-        self._sizes[id(node)] = size
-        if size > len(self._sizes) + MAX_REPEATED:
-            raise _refusal(node, self._file, f"aliases add more than {MAX_REPEATED} values to it")
-        return size
-
-    def _children(self, node: Node) -> Iterator[Node]:
-        if isinstance(node, SequenceNode):
-            yield from node.value
-        elif isinstance(node, MappingNode):
-            self._check_keys(node)
-            yield from (value for _, value in node.value)
-
-    def _check_keys(self, node: MappingNode) -> None:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if not isinstance(key, ScalarNode):
-                raise _refusal(key, self._file, "a key has to be a text")
-            if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
-                raise _refusal(key, self._file, f'key "{key.value}" is there twice')
-            seen.add(key.value)
+def _check_keys(file: str, node: MappingNode) -> None:
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if not isinstance(key, ScalarNode):
+            raise _refusal(key, file, "a key has to be a text")
+        if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
+            raise _refusal(key, file, f'key "{key.value}" is there twice')
+        seen.add(key.value)
 
 
 def _located(error: yaml.MarkedYAMLError, text: str, file: str) -> UsageError:

@@ -17,7 +17,8 @@ from typing import Any, Final, TypeAlias
 import yaml
 from yaml.nodes import ScalarNode
 
-from policysched.app.files.yaml_nodes import MAX_DEPTH, TYPED, PlainLoader
+from policysched.app.files.yaml_nodes import TYPED, PlainLoader
+from policysched.bounded_yaml import MAX_DEPTH
 
 SPECIAL: Final = frozenset("yYnNtTfFoO~-+0123456789.<")
 """What plain scalars begin with that may be more than texts."""

@@ -168,9 +168,13 @@ def files_of(given: Path) -> list[Path]:
     Raises:
         UsageError: there is none.
     """
-    if not given.is_dir():
-        return [given]
-    found = sorted(given.glob(f"*{SUFFIX}"))
+    try:
+        if not given.is_dir():
+            return [given]
+        # Only files: a pipe of such a name would be waited for.
+        found = sorted(one for one in given.glob(f"*{SUFFIX}") if one.is_file())
+    except OSError as error:
+        raise UsageError(f"{given}: {why(error)}") from error
     if not found:
         raise UsageError(f"{given} has no files of a record (*{SUFFIX})")
     return found

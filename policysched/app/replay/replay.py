@@ -143,7 +143,9 @@ class _Comparing:
         found.decisions += 1
         engine = self._state.engines.get(told.profile)
         if engine is None:
-            raise msgspec.ValidationError(f"the record has no profile {told.profile}")
+            unknown = f"the record has no profile {told.profile}"
+            found.found([ReplayDifference(told.number, pod.key, "failed", told.outcome.node, unknown)])
+            return
         found.plugins |= engine.profile.out_of_tree_cycle
         self._state.rng.use(told.draws)
         try:

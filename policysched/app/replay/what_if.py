@@ -126,6 +126,7 @@ class _Day:
     def __init__(self, state: ReplayedState, side: _Side) -> None:
         self._found, self._state, self._side = Replayed(), state, side
         self._effects: dict[str, PodEffect | None] = {}
+        self._failed: list[str] = []
         self._decisions = self._extended = 0
 
     def run(self, files: Iterable[Path], progress: Progress) -> None:
@@ -140,8 +141,12 @@ class _Day:
         self._decisions += 1
         self._extended += told.extended
         engine = None if told.extended else self._side.engine(told.profile)
-        if engine is not None:
+        if engine is None:
+            return
+        try:
             self._effects[told.pod.key] = _effect(told, engine)
+        except Exception as error:
+            self._failed.append(f"{told.number:,} about {told.pod.key}: {error!r}")
 
     def check(self, without: Iterable[str]) -> None:
         """Make sure that there was something to change.
@@ -161,6 +166,8 @@ class _Day:
         changed = [one for one in self._effects.values() if one is not None]
         changed.sort(key=lambda one: (order.index(one.effect), one.pod))
         notes = [*self._found.remainder, *self._found.failed_changes]
+        if self._failed:
+            notes.append(f"decisions that fail with the change: {len(self._failed):,}, the first: {self._failed[0]}")
         if self._extended:
             notes.append(f"extenders took part in {self._extended:,} of {self._decisions:,} decisions: left out")
         return Plan(len(self._effects), tuple(changed), notes=tuple(notes), interrupted=interrupted)

@@ -75,10 +75,16 @@ class CertificateKeeper:
                 use(await self.look())
                 self._said = ""
             except (ApiError, ConnectionProblemError) as error:
-                if str(error) != self._said:
-                    log.warning("the webhook's certificates cannot be looked after: %s", error)
-                self._said = str(error)
+                self._say(error)
+            except Exception as error:  # objects of another shape than the API's: reviews are answered all the same
+                self._say(error, shown=True)
             await asyncio.sleep(EVERY)
+
+    def _say(self, error: Exception, *, shown: bool = False) -> None:
+        """Log what keeps certificates from being looked after, once in a row."""
+        if str(error) != self._said:
+            log.warning("the webhook's certificates cannot be looked after: %s", error, exc_info=shown)
+        self._said = str(error)
 
     async def look(self) -> Material:
         """Make anew what is due, and return what is to be served.

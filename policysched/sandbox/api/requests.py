@@ -14,6 +14,8 @@ from typing import Any
 import msgspec
 import yaml
 
+from policysched import bounded_yaml
+from policysched.bounded_yaml import BoundsError, TooDeepError
 from policysched.late_dataclass import dataclass
 from policysched.sandbox.objects import Json, decode, encode, protobuf
 from policysched.sandbox.objects.errors import NOT_ALLOWED, StatusError, invalid, success, unreadable_patch, wrong
@@ -117,18 +119,27 @@ def body_of(raw: bytes, content_type: str) -> Any:
         return None
     try:
         return _yaml(raw) if media.endswith("yaml") else decode(raw)
+    except (TooDeepError, RecursionError) as error:
+        raise StatusError(400, "error decoding the request's body: exceeded max depth") from error
     except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise StatusError(400, f"error decoding the request's body: {error}") from error
-    except RecursionError as error:
-        raise StatusError(400, "error decoding the request's body: exceeded max depth") from error
 
 
 def _yaml(raw: bytes) -> Any:
     """Decode YAML; no text holds more values than characters unless its aliases repeat them."""
-    value = yaml.safe_load(raw)
+    try:
+        value = bounded_yaml.load(raw)
+    except TooDeepError:
+        raise
+    except BoundsError as error:
+        raise _excessive() from error
     if _values(value, {}) > len(raw) + _FEW:
-        raise StatusError(400, "error decoding the request's body: yaml: document contains excessive aliasing")
+        raise _excessive()
     return value
+
+
+def _excessive() -> StatusError:
+    return StatusError(400, "error decoding the request's body: yaml: document contains excessive aliasing")
 
 
 def _values(value: Any, known: dict[int, int]) -> int:

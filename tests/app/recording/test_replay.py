@@ -242,6 +242,44 @@ async def test_other_policies_would_have_moved_pods(tmp_path: Path) -> None:
         what_if([tmp_path], without_policies=["never"], plugins=NO_PLUGINS)
 
 
+def rewritten(folder: Path, entries: list[list[Any]]) -> Path:
+    """Write a record of these entries."""
+    path = folder / "1.record"
+    with path.open("wb") as file:
+        BlockWriter(file).write([encoded(one) for one in entries])
+    return path
+
+
+def test_decision_of_no_profile_is_a_difference_and_others_are_compared(tmp_path: Path) -> None:
+    entries = list(read_entries(EXAMPLE))
+    decided = [one for one in entries if one[0] == "decided"]
+    decided[0][1][1] = "nobody"
+    found = replayed(rewritten(tmp_path, entries))
+    assert [one.replayed for one in found.differences] == ["the record has no profile nobody"]
+    assert (found.decisions, found.exit_code) == (len(decided), 1)
+
+
+def test_decision_that_fails_with_a_change_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise RuntimeError("ill")
+
+    monkeypatch.setattr("policysched.app.replay.what_if.landing_of", failing)
+    told = what_if([EXAMPLE], policies=[policy("off", **requiring("false"))], plugins=NO_PLUGINS)
+    assert any(
+        one.startswith("decisions that fail with the change: 12, the first: 1 about ") and one.endswith("('ill')")
+        for one in told.notes
+    )
+
+
+def test_folder_of_a_record_may_hold_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "0.record")
+    (tmp_path / "2.record").mkdir()
+    rewritten(tmp_path, list(read_entries(EXAMPLE)))
+    assert replayed(tmp_path).exit_code == 0
+    with pytest.raises(UsageError, match="name too long"):
+        replayed(tmp_path / ("x" * 5000))
+
+
 async def test_decision_that_cannot_be_recorded_is_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, outcome_of = [], recorder.outcome_of
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import random
@@ -17,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from policysched.app.webhook import keeper
 from policysched.app.webhook.authority import MOST_TRUSTED, SETTLED, Material, renewed
 from policysched.app.webhook.keeper import CONFIGURATIONS, EVERY, CertificateKeeper, CertificatePlace
 from policysched.app.webhook.serving import KeptCertificate
@@ -247,3 +249,23 @@ async def test_answer_that_is_no_object_is_a_problem_of_the_connection() -> None
 
     with pytest.raises(ConnectionProblemError, match="is no object"):
         await CertificateKeeper(Proxy(), PLACE, Clock()).look()
+
+
+@pytest.mark.parametrize("webhooks", ["x", 1, [None], [{"clientConfig": "x"}]])
+async def test_configuration_of_another_shape_does_not_end_the_webhook(
+    webhooks: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(keeper, "EVERY", 0.001)
+    api, used = Api(), asyncio.Event()
+    good = api.objects[CONFIGURATION]
+    api.objects[CONFIGURATION] = good | {"webhooks": webhooks}
+    running = asyncio.create_task(CertificateKeeper(api, PLACE, Clock()).run(lambda _: used.set()))
+    try:
+        await asyncio.sleep(0.1)
+        assert not running.done()
+        assert caplog.text.count("the webhook's certificates cannot be looked after") == 1
+        api.objects[CONFIGURATION] = good
+        await asyncio.wait_for(used.wait(), 5)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

@@ -21,6 +21,7 @@ from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
+from policysched import bounded_yaml
 from policysched.errors import UsageError
 from policysched.late_dataclass import dataclass
 
@@ -76,8 +77,8 @@ def _read(manifest: Path) -> dict[str, str]:
         UsageError: it is none.
     """
     try:
-        read = yaml.safe_load(manifest.read_text("utf-8"))
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        read = bounded_yaml.load(manifest.read_text("utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
         said = str(error).partition("\n")[0]
         raise UsageError(f"--allow-metric-labels-manifest {manifest} cannot be read: {said}") from error
     try:
