@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -250,7 +251,8 @@ class ChangedRows:
     def with_nominated(self, nominated: PodsByRow) -> ChangedRows:
         """Return the same rows with the pods nominated to them; it follows what becomes of this one."""
         if self._beside is None or self._beside[0] is not nominated:
-            self._beside = nominated, _WithNominated(self, nominated)
+            self._beside = None
+            self._beside = nominated, _WithNominated(copy(self), nominated)  # which shares all: nothing holds itself
         return self._beside[1]
 
 

@@ -56,8 +56,9 @@ class _WithNominatedPods(FilterResults):
     __slots__ = ("_statuses",)
 
     def __init__(self, found: dict[int, Status], capacity: int) -> None:
-        self._statuses = list(dict.fromkeys(found.values()))
-        numbers = {status: number for number, status in enumerate(self._statuses, 1)}
+        statuses = list(dict.fromkeys(found.values()))
+        self._statuses = statuses
+        numbers = {status: number for number, status in enumerate(statuses, 1)}
         self.place = -1
         self.plugin = cast("FilterPlugin", self)
         self.state = None
