@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.app.configuration.profiles import default_profile
-from policysched.framework import Cluster, Mask
+from policysched.framework import Cluster, Mask, PostFilterResult
 from policysched.model.objects import (
     LabelSelector,
     Metadata,
@@ -211,3 +212,112 @@ def test_labels_that_no_pod_has_any_more_are_forgotten_and_budgets_hold_on(
         assert [one.metadata.name for one in result.victims] == ["gone"]
         assert plugin._budgets is not None
         assert len(plugin._budgets._sets["default"].labels) <= (6 if spare == 0 else 18)
+
+
+def naively_violating(pods: list[Pod], budgets: list[PodDisruptionBudget]) -> set[str]:
+    """Count the pods of each node from the first on against every budget that selects them, one by one."""
+    found = set()
+    for given in budgets:
+        selector = compile_selector(given.spec.selector)
+        for name in {one.spec.node_name for one in pods}:
+            counted = [
+                one
+                for one in pods
+                if one.spec.node_name == name
+                and one.metadata.labels
+                and selector.matches(one.metadata.labels)
+                and one.metadata.name not in given.status.disrupted_pods
+            ]
+            found.update(one.metadata.name for one in counted[max(0, given.status.disruptions_allowed) :])
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_many_budgets_protect_what_each_of_them_protects(seed: int) -> None:
+    chance, known = random.Random(f"many/{seed}"), None
+    around = world(*(node(f"n{number}") for number in range(4)))
+    budgets: dict[str, PodDisruptionBudget] = {}
+    pods: list[Pod] = []
+    for _ in range(4):
+        for number in range(len(pods), len(pods) + 6):
+            labels = {key: chance.choice("xyz") for key in chance.sample(("app", "tier"), chance.randint(0, 2))}
+            pods.append(low(f"p{number}", f"n{number % 4}", cpu=0, labels=labels))
+            around.set_pod(pods[-1])
+        for _ in range(8):
+            operator = chance.choice(("In", "NotIn"))
+            selector = label(chance.choice(("app", "tier")), *chance.sample("xyz", 2), operator=operator)
+            disrupted = {f"p{chance.randrange(20)}": None} if chance.random() < 0.3 else None
+            one = budget(f"b{chance.randrange(20)}", selector, chance.choice((-1, 0, 0, 1, 2, 9)), disrupted)
+            budgets[one.metadata.name] = one
+            around.take(one)
+        if chance.random() < 0.5:
+            around.drop(budgets.pop(chance.choice(sorted(budgets))))
+        known = Budgets(around, known)
+        ordered = sorted(pods, key=lambda placed: placed.spec.node_name)
+        some = [placed for placed in ordered if chance.random() < 0.8]
+        slots = np.array([around.pods.by_id[placed.metadata.uid].slot for placed in some])
+        if chance.random() < 0.5:
+            for _ in known.preparing(around, slots):
+                pass
+        violating = known.violating(around, slots).tolist()
+        found = {placed.metadata.name for placed, is_so in zip(some, violating, strict=True) if is_so}
+        assert found == naively_violating(some, list(budgets.values()))
+
+
+class Pausing(FailedCycle):
+    """A decision whose pauses are counted."""
+
+    def __init__(self, around: Cluster, of: Pod) -> None:
+        self.pauses = 0
+        super().__init__(
+            Engine(around, default_profile(), random.Random(0)).decide(of), random.Random(0), turn=self._turn
+        )
+
+    async def _turn(self) -> None:
+        self.pauses += 1
+
+
+def budgets_in_the_way(nodes: int, budgets: int) -> Cluster:
+    """A node for each pod, of a kind of its own, and budgets that each select all but one."""
+    pods = [low(f"p{number}", f"n{number}", labels={"app": f"a{number}"}) for number in range(nodes)]
+    given = [budget(f"b{number}", label("app", f"a{number}", operator="NotIn")) for number in range(budgets)]
+    return world(*(node(f"n{number}") for number in range(nodes)), *pods, budgets=given)
+
+
+async def asked(plugin: DefaultPreemption, failed: FailedCycle) -> PostFilterResult:
+    result = plugin.post_filter(failed.pod, failed)
+    return result if result.ask is None else await result.ask()
+
+
+async def test_loop_has_its_turn_while_many_budgets_are_asked_for_the_first_time() -> None:
+    around, plugin = budgets_in_the_way(12, 40), DefaultPreemption()
+    first = Pausing(around, wanted())
+    assert (await asked(plugin, first)).nominated_node
+    assert first.pauses >= 40
+    few = Pausing(budgets_in_the_way(12, 8), wanted())
+    assert (await asked(DefaultPreemption(), few)).nominated_node
+    assert not few.pauses
+
+
+async def test_many_budgets_of_many_kinds_of_pods_cost_a_preemption_no_more_than_both_together() -> None:
+    def work(nodes: int, budgets: int) -> int:
+        around, plugin = budgets_in_the_way(nodes, budgets), DefaultPreemption()
+        asyncio.run(asked(plugin, Pausing(around, wanted())))
+        failed = Pausing(around, wanted())
+        return lines(lambda: asyncio.run(asked(plugin, failed)))
+
+    few, many = await asyncio.to_thread(work, 20, 20), await asyncio.to_thread(work, 80, 80)
+    assert many < 4.5 * few
+
+
+async def test_labels_that_come_are_asked_about_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    around, plugin, sizes = budgets_in_the_way(12, 40), DefaultPreemption(), list[int]()
+    selected = LabelSets.selected
+    monkeypatch.setattr(LabelSets, "selected", lambda sets, one: sizes.append(len(sets.labels)) or selected(sets, one))
+    await asked(plugin, Pausing(around, wanted()))
+    assert sizes == [12] * 40
+    around.set_pod(low("more", "n3", cpu=0, labels={"app": "other"}))
+    await asked(plugin, Pausing(around, wanted()))
+    assert sizes[40:] == [1] * 40
+    await asked(plugin, Pausing(around, wanted()))
+    assert len(sizes) == 80

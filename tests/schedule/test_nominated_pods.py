@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from policysched.app.configuration.profiles import default_profile
@@ -38,6 +40,25 @@ def test_node_without_room_beside_a_nominated_pod_says_what_is_short() -> None:
     decision = decide(around, pod(requests={"cpu": 2}))
     assert decision.fit_error() == "0/2 nodes are available: 2 Insufficient cpu."
     assert decision.rejectors() == {"NodeResourcesFit"}
+
+
+@pytest.mark.parametrize("cpu", [1, 4])
+def test_what_nodes_with_nominated_pods_are_judged_by_does_not_hold_itself(cpu: int) -> None:
+    around = cluster(node("a", allocatable={"cpu": 4}), node("b", allocatable={"cpu": 1}))
+    around.nominations.update(promised("a", requests={"cpu": 2}))
+    engine = Engine(around, default_profile(), random.Random(0))
+    engine.decide(pod(requests={"cpu": cpu})).fit_error()
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        engine.decide(pod(requests={"cpu": cpu})).fit_error()
+        gc.collect()
+        assert not gc.garbage
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
 
 
 def test_affinity_to_a_nominated_pod_alone_is_not_enough() -> None:

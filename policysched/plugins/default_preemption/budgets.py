@@ -5,8 +5,9 @@ Source: plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolat
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,15 @@ from policysched.framework import Cluster, Mask
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod, PodDisruptionBudget
 from policysched.model.selection.indexed_selector import IndexedSelector
+from policysched.pausing import Pausing, finished
 
 Places = NDArray[np.intp]
+FEW: Final = 16
+"""What more budgets than these select is found out with pauses."""
+PORTION: Final = 64
+"""How many budgets are put together between two pauses."""
 SPARE: Final = 1024
-"""How many sets of labels more than twice those at hand are remembered before all are forgotten."""
+"""How many sets of labels more than twice the kinds of pods there are are remembered before all are forgotten."""
 
 
 class LabelSets:
@@ -34,6 +40,7 @@ class LabelSets:
         """By label, then by its value."""
         self._with_key: dict[str, list[int]] = {}
         self._key_masks: dict[str, Mask] = {}
+        self._later: tuple[int, LabelSets] | None = None
 
     def number(self, labels: Mapping[str, str]) -> int:
         """Return the number of a set."""
@@ -45,6 +52,17 @@ class LabelSets:
                 self._with_value.setdefault(key, {}).setdefault(value, []).append(number)
                 self._with_key.setdefault(key, []).append(number)
         return number
+
+    def since(self, begin: int) -> LabelSets:
+        """Return the sets from a number on, numbered from 0."""
+        if not begin:
+            return self
+        if self._later is None or self._later[0] != begin or len(self._later[1].labels) != len(self.labels) - begin:
+            later = LabelSets()
+            for labels in self.labels[begin:]:
+                later.number(labels)
+            self._later = begin, later
+        return self._later[1]
 
     def selected(self, selector: IndexedSelector) -> Mask:
         """Say of each set whether a selector selects it.
@@ -88,7 +106,7 @@ class LabelSets:
 
 
 class SelectedLabels:
-    """What the selector of a budget selects; it is worked out when there are new sets of labels."""
+    """What the selector of a budget selects; of sets of labels that come later it is worked out for these alone."""
 
     __slots__ = ("_known", "_sets", "selector")
 
@@ -102,8 +120,10 @@ class SelectedLabels:
 
         Shapes: (sets,).
         """
-        if self._sets is not sets or self._known.size < len(sets.labels):
+        if self._sets is not sets:
             self._sets, self._known = sets, sets.selected(self.selector)
+        elif (size := self._known.size) < len(sets.labels):
+            self._known = np.concatenate((self._known, sets.since(size).selected(self.selector)))
         return self._known
 
 
@@ -119,6 +139,37 @@ class SelectingBudget:
     """The pods whose eviction it counts already."""
 
 
+class Alike(NamedTuple):
+    """Budgets that select the same, and what."""
+
+    budgets: list[SelectingBudget]
+    selected: Mask
+    """(sets,)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limits:
+    """What the budgets of a namespace say of the sets of labels that its pods have."""
+
+    sets: LabelSets
+    budgets: Sequence[SelectingBudget]
+    spent: Mask
+    """(sets,): those that a budget selects of which no pod may go."""
+    rest: Sequence[Alike]
+    """The other budgets."""
+
+    def is_of(self, budgets: Sequence[SelectingBudget]) -> bool:
+        """Return whether it tells of these budgets."""
+        return len(budgets) == len(self.budgets) and all(map(operator.is_, budgets, self.budgets))
+
+    def below(self, most: int) -> Iterator[Alike]:
+        """Give those of the rest that allow fewer pods to go than so many, each selection once."""
+        for budgets, selected in self.rest:
+            strict = [one for one in budgets if one.allowed < most]
+            if strict:
+                yield Alike(strict, selected)
+
+
 class Budgets:
     """The disruption budgets at one time.
 
@@ -130,8 +181,8 @@ class Budgets:
     def __init__(self, cluster: Cluster, before: Budgets | None = None) -> None:
         self._by_namespace: dict[str, list[SelectingBudget]] = {}
         self._compiled: dict[Hashable, Compiled] = {}
-        self._alike: dict[str, tuple[int, list[Alike]]] = {}
-        """The budgets of a namespace that select the same of so many sets."""
+        self._limits: dict[str, Limits] = {}
+        """What the budgets of a namespace say of its sets."""
         self._sets: dict[str, LabelSets] = {}
         """The labels of pods by namespace, those of namespaces with budgets."""
         for key, one in cluster.objects.of(PodDisruptionBudget).items():
@@ -143,6 +194,26 @@ class Budgets:
                 self._by_namespace.setdefault(one.metadata.namespace, []).append(known[1])
         if before is not None:
             self._sets = {name: known for name, known in before._sets.items() if name in self._by_namespace}
+            self._limits = {
+                name: known for name, known in before._limits.items() if known.is_of(self._by_namespace.get(name, ()))
+            }
+
+    @property
+    def are_many(self) -> bool:
+        """Whether it may take long to find out what they select."""
+        return sum(map(len, self._by_namespace.values())) > FEW
+
+    def preparing(self, cluster: Cluster, slots: Places) -> Pausing[None]:
+        """Find out what each budget selects of the labels of some pods, pausing after each.
+
+        Nothing of it is lost where the cluster changes: labels that come meanwhile are asked about alone.
+        """
+        for namespace in self._numbered(cluster, np.unique(cluster.pods.signatures[slots]).tolist()):
+            sets = self._sets[namespace]
+            for one in self._by_namespace[namespace]:
+                one.selection.of(sets)
+                yield
+            yield from self._finding_limits(namespace)
 
     def of(self, pod: Pod) -> list[SelectingBudget]:
         """Return the budgets that select a pod and do not count it already; a pod without labels has none."""
@@ -174,28 +245,38 @@ class Budgets:
         order = np.argsort(signatures, kind="stable")
         present, begins = np.unique(signatures[order], return_index=True)
         of_signature = np.split(order, begins[1:])
-        for budgets, selected in self._selections(cluster, present.tolist()):
-            pods = np.sort(np.concatenate([of_signature[place] for place in selected.tolist()]))
-            for places, allowed in _spent(budgets, pods, cluster, slots):
-                found[places[_counted_on_row(rows[places]) > allowed]] = True
+        most = int(np.unique(rows, return_counts=True)[1].max())
+        for namespace, (places, numbers) in self._numbered(cluster, present.tolist()).items():
+            limits = finished(self._finding_limits(namespace))
+            for place in places[limits.spent[numbers]].tolist():
+                found[of_signature[place]] = True
+            for budgets, selected in _joined((one.budgets, one.selected[numbers]) for one in limits.below(most)):
+                if not selected.any():
+                    continue
+                pods = np.sort(np.concatenate([of_signature[place] for place in places[selected].tolist()]))
+                for counted, allowed in _spent(budgets, pods, cluster, slots):
+                    found[counted[_counted_on_row(rows[counted]) > allowed]] = True
         return found
 
-    def _selections(
-        self, cluster: Cluster, signatures: Sequence[int]
-    ) -> Iterator[tuple[Sequence[SelectingBudget], Places]]:
-        """Give budgets that select the same, with the places of the signatures that they select."""
-        for namespace, (places, numbers) in self._numbered(cluster, signatures).items():
-            found = _joined((budgets, selected[numbers]) for budgets, selected in self._alike_in(namespace))
-            yield from ((budgets, places[selected]) for budgets, selected in found if selected.any())
-
-    def _alike_in(self, namespace: str) -> list[Alike]:
-        """Return the budgets of a namespace by what they select, of all sets of labels."""
-        sets = self._sets[namespace]
-        known = self._alike.get(namespace)
-        if known is None or known[0] != len(sets.labels):
-            found = _joined(([one], one.selection.of(sets)) for one in self._by_namespace[namespace])
-            known = self._alike[namespace] = len(sets.labels), found
-        return known[1]
+    def _finding_limits(self, namespace: str) -> Pausing[Limits]:
+        """Return what the budgets of a namespace say of all its sets of labels, pausing after some."""
+        sets, budgets = self._sets[namespace], self._by_namespace[namespace]
+        known = self._limits.get(namespace)
+        size = len(sets.labels)
+        if known is not None and known.sets is sets and known.spent.size == size:
+            return known
+        spent: Mask = np.zeros(size, np.bool_)
+        rest: dict[bytes, Alike] = {}
+        for number, one in enumerate(budgets, 1):
+            selected = one.selection.of(sets)[:size]
+            if one.disrupted or one.allowed > 0:
+                rest.setdefault(selected.tobytes(), Alike([], selected)).budgets.append(one)
+            else:
+                spent |= selected
+            if number % PORTION == 0:
+                yield
+        found = self._limits[namespace] = Limits(sets, budgets, spent, list(rest.values()))
+        return found
 
     def _numbered(self, cluster: Cluster, signatures: Sequence[int]) -> dict[str, tuple[Places, Places]]:
         """Return the places of signatures whose pods budgets may select, with the numbers of their labels."""
@@ -210,24 +291,22 @@ class Budgets:
         found: dict[str, tuple[Places, Places]] = {}
         for namespace, labelled in there.items():
             sets = self._sets.setdefault(namespace, LabelSets())
-            if len(sets.labels) > 2 * len(labelled) + SPARE:
+            if len(sets.labels) > 2 * len(cluster.signatures.of_namespace(namespace)) + SPARE:
                 sets = self._sets[namespace] = LabelSets()
-                self._alike.pop(namespace, None)
+                self._limits.pop(namespace, None)
             numbers = [sets.number(labels) for _, labels in labelled]
             found[namespace] = np.array([place for place, _ in labelled], np.intp), np.array(numbers, np.intp)
         return found
 
 
 Compiled = tuple[PodDisruptionBudget, SelectingBudget | None]
-Alike = tuple[list[SelectingBudget], Mask]
-"""Budgets that select the same, and what: (sets,)."""
 
 
-def _joined(selecting: Iterable[Alike]) -> list[Alike]:
+def _joined(selecting: Iterable[tuple[Sequence[SelectingBudget], Mask]]) -> list[Alike]:
     """Join those that select the same."""
     found: dict[bytes, Alike] = {}
     for budgets, selected in selecting:
-        found.setdefault(selected.tobytes(), ([], selected))[0].extend(budgets)
+        found.setdefault(selected.tobytes(), Alike([], selected)).budgets.extend(budgets)
     return list(found.values())
 
 

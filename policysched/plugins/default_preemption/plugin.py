@@ -50,7 +50,7 @@ from policysched.plugins.default_preemption.eviction import (
 from policysched.plugins.default_preemption.extenders import NONE_LEFT, ask_extenders, least_costly, without_guarded
 from policysched.plugins.default_preemption.guards import Guarded, ask_about
 from policysched.plugins.default_preemption.reprieve import Places
-from policysched.plugins.default_preemption.search import Search, answers_together, search_victims
+from policysched.plugins.default_preemption.search import Search, answers_together, lower_on, search_victims
 from policysched.plugins.default_preemption.slices import SearchInSlices, guards_take_long
 from policysched.plugins.default_preemption.steps import Pauses, search_in_steps, takes_steps
 
@@ -60,6 +60,8 @@ NEVER: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 HELD_BACK: Final = unresolvable("waiting for the preemption for this pod to be finished")
 CHANGED: Final = "the pod may fit by now: something changed while victims were looked for."
+MOST_ROUNDS: Final = 3
+"""How often it is found out with pauses what budgets select, where budgets or labels change meanwhile."""
 PERCENTAGE, ABSOLUTE = 10, 100
 """The defaults of the arguments; with them every node is looked at."""
 
@@ -164,6 +166,27 @@ class DefaultPreemption:
         why_not = _ineligible(pod, failed)
         if why_not:
             return _said(Code.UNSCHEDULABLE, why_not)
+        if self._renewed_budgets(failed.cluster).are_many:
+            return PostFilterResult(ask=partial(self._search_prepared, pod, failed))
+        return self._search(pod, failed)
+
+    async def _search_prepared(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
+        """Find out with pauses what budgets select, then search; budgets and labels that come meanwhile are few."""
+        cluster, changed = failed.cluster, True
+        for _ in range(MOST_ROUNDS):
+            if not changed:
+                break
+            changed = False
+            slots = lower_on(cluster, pod_priority(pod), failed.rows_with(Code.UNSCHEDULABLE))
+            for _ in self._renewed_budgets(cluster).preparing(cluster, slots):
+                changed |= await failed.pause()
+                if not failed.holds:
+                    return _said(Code.UNSCHEDULABLE, CHANGED)
+        result = self._search(pod, failed)
+        return result if result.ask is None else await result.ask()
+
+    def _search(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
+        """Look for victims on all nodes."""
         cluster = failed.cluster
         rows = failed.rows_with(Code.UNSCHEDULABLE)
         long = guards_take_long(failed)

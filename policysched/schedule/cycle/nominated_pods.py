@@ -50,6 +50,15 @@ def _rejections(made: Evaluation, rows: Sequence[int]) -> dict[int, Status]:
     return {row: status for row, status in told if status is not None}
 
 
+class _NoPlugin:
+    """Stands where the plugin of answers would that several plugins gave."""
+
+    name = ""
+
+
+_NO_PLUGIN = _NoPlugin()
+
+
 class _WithNominatedPods(FilterResults):
     """What filters say of nodes with the pods nominated to them: it comes before what they say without."""
 
@@ -60,7 +69,7 @@ class _WithNominatedPods(FilterResults):
         self._statuses = statuses
         numbers = {status: number for number, status in enumerate(statuses, 1)}
         self.place = -1
-        self.plugin = cast("FilterPlugin", self)
+        self.plugin = cast("FilterPlugin", _NO_PLUGIN)
         self.state = None
         self.rejects_any = True
         self.codes: Codes = np.zeros(capacity, np.int32)
