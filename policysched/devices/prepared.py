@@ -28,6 +28,7 @@ from policysched.devices.requests.requirements import DeviceKind, Suitability
 from policysched.devices.search import DeviceSearch
 from policysched.devices.search_space import SearchSpace, ViewShape, suitabilities
 from policysched.devices.steps import OutOfStepsError, Steps
+from policysched.devices.wide_spaces import WIDE, WideSpaces
 from policysched.model.objects import ResourceClaim
 
 _YES: Final = Outcome(AllocationAnswer.YES)
@@ -38,6 +39,8 @@ _MOST_REMEMBERED: Final = 20_000
 """How many answers and shapes are remembered."""
 _MOST_VIEWS: Final = 8_000
 """Of how many views, some of them perhaps gone, it is remembered which kinds of devices they have."""
+_MOST_WIDE_OUTCOMES: Final = 256
+"""How many answers are remembered of nodes that see many pools: what is left there is hardly ever the same again."""
 _WIDEST: Final = 64
 """Up to how many devices nodes have that are compared as a whole."""
 _MANY: Final = 32
@@ -93,6 +96,9 @@ class PreparedClaims:
         self._outcomes: dict[Hashable, Outcome] = {}
         self._begun: tuple[Hashable, DeviceSearch] | None = None
         """The search that ran out of steps: it goes on where one in pools that look alike is wanted next."""
+        self._wide = WideSpaces(self._known, self._state_of)
+        self._wide_outcomes: dict[bytes, Outcome] = {}
+        """What was found in search spaces that are kept."""
         self._waiting: dict[NodeGroup, None] = {}
         self._awaits_single_nodes = False
         """Whether all nodes that own their devices are to be asked again, too."""
@@ -158,7 +164,8 @@ class PreparedClaims:
     def _found_out(self) -> tuple[int, ...]:
         """Numbers of which some changes as long as there is progress."""
         verdicts = sum(map(len, self._known))
-        return self._waiting_count, len(self._kinds.kinds), verdicts, len(self._shapes), len(self._outcomes)
+        found = len(self._shapes), len(self._outcomes) + len(self._wide_outcomes), self._wide.looked_at
+        return self._waiting_count, len(self._kinds.kinds), verdicts, *found
 
     def refresh(self, steps: int) -> None:
         """Ask about the nodes that moved.
@@ -195,7 +202,8 @@ class PreparedClaims:
         nodes, devices, kinds = len(self.codes), self._tables.columns.size, len(self._kinds.kinds)
         of_kinds = kinds * (_BYTES_A_KIND + _BYTES_A_VERDICT * len(self._known))
         of_answers = (len(self._outcomes) + len(self._shapes) + len(self._details)) * _BYTES_AN_ANSWER
-        of_answers += len(self._by_view) * _BYTES_A_VIEW
+        of_answers += len(self._by_view) * _BYTES_A_VIEW + len(self._wide_outcomes) * _BYTES_AN_ANSWER
+        of_answers += self._wide.pool_count * _BYTES_A_VIEW
         of_texts = _BYTES_A_CHARACTER * self._characters + _BYTES_OF_PLANS * self._length
         return nodes + 4 * devices + of_kinds + of_answers + of_texts
 
@@ -212,7 +220,7 @@ class PreparedClaims:
     def search(self, group: NodeGroup, steps: int) -> Outcome:
         """Return what a search finds on the nodes of a group as they were caught up with, with its devices."""
         try:
-            return self._settled(group, self._searched(self.pools(group), steps))
+            return self._settled(group, self._searched(group, Steps(steps)))
         except OutOfStepsError:
             return _OUT_OF_STEPS
 
@@ -263,11 +271,15 @@ class PreparedClaims:
         moved = None if self._place < 0 or trouble != self._trouble else tables.moved_since(self._place)
         self._place, self._trouble = tables.end, trouble
         if moved is None:
+            self._wide.clear()
             self._waiting, self._awaits_single_nodes = dict.fromkeys(tables.shared), True
             return
         for one in moved:
-            for group in one.groups if isinstance(one, PoolView) else (one,):
-                self._waiting[group] = None
+            if isinstance(one, PoolView):
+                self._wide.note(one)
+                self._waiting.update(dict.fromkeys(one.groups))
+            else:
+                self._waiting[one] = None
         for group in [one for one in self._waiting if not one.rows]:
             del self._waiting[group]
 
@@ -302,17 +314,24 @@ class PreparedClaims:
     def _note(self, group: NodeGroup, outcome: Outcome) -> None:
         answer = int(outcome.answer)
         has_details = outcome is not _YES and outcome is not _NO and outcome.has_details
-        for row in group.rows:
+        for row in group.rows if len(group.rows) <= _MANY else self._otherwise(group, answer):
             before = int(self.codes[row])
             if before != answer:
                 self.codes[row] = answer
                 self._renew(row)
                 if before > _LAST_ANSWER or answer > _LAST_ANSWER:
                     self._failing = None
-            if has_details:
-                self._details[row] = outcome
-            elif self._details:
+        if has_details:
+            self._details.update(dict.fromkeys(group.rows, outcome))
+        elif self._details:
+            for row in group.rows:
                 self._details.pop(row, None)
+
+    def _otherwise(self, group: NodeGroup, answer: int) -> list[int]:
+        """Return the rows of a group that had another answer."""
+        rows = np.fromiter(group.rows, np.int64, len(group.rows))
+        found: list[int] = rows[self.codes[rows] != answer].tolist()
+        return found
 
     # Many nodes at once
 
@@ -550,7 +569,7 @@ class PreparedClaims:
         if self.plans.failure is not None:
             outcome = Outcome(AllocationAnswer.ERROR, self.plans.failure)
         else:
-            outcome = self._counted(group.pools, steps) or self._searched(self.pools(group), steps)
+            outcome = self._counted(group.pools, steps) or self._searched(group, steps)
         return self._settled(group, outcome)
 
     def _settled(self, group: NodeGroup, outcome: Outcome) -> Outcome:
@@ -558,12 +577,29 @@ class PreparedClaims:
         is_invalid = outcome.answer is AllocationAnswer.NO and self._tables.unusable.has_invalid(group)
         return _INVALID_POOLS if is_invalid else outcome
 
-    def _searched(self, pools: Sequence[SeenPool], steps: Steps | int) -> Outcome:
+    def _searched(self, group: NodeGroup, steps: Steps) -> Outcome:
         """Search, unless a search in pools that look alike has been made."""
+        if len(group.pools) >= WIDE and not self.plans.asks_for_all:
+            return self._searched_widely(group, steps)
+        pools = self.pools(group)
         key = tuple([self._state_of(seen) for seen in pools])
-        return self._outcomes.get(key) or self._search_once(
-            key, pools, Steps(steps) if isinstance(steps, int) else steps
-        )
+        return self._outcomes.get(key) or self._search_once(key, pools, steps)
+
+    def _searched_widely(self, group: NodeGroup, steps: Steps) -> Outcome:
+        """Search in many pools, of which those are looked at that moved since the last search."""
+        key, space = self._wide.space_of(group, lambda: self._shapes_of(group.pools, steps), steps)
+        outcome = self._wide_outcomes.get(key)
+        if outcome is None:
+            if len(self._wide_outcomes) > _MOST_WIDE_OUTCOMES:
+                self._wide_outcomes.clear()
+            begun, self._begun = self._begun, None
+            if begun is not None and begun[0] == key and begun[1].is_in(space):
+                search = begun[1]
+            else:
+                steps.take(_STEPS_A_SEARCH)
+                search = DeviceSearch(self.plans, space, self._known)
+            outcome = self._wide_outcomes[key] = self._run(key, search, steps)
+        return outcome
 
     def _state_of(self, seen: SeenPool) -> Hashable:
         """Return a value that is equal where a search finds the same in a pool as a node sees it."""
@@ -595,13 +631,15 @@ class PreparedClaims:
             steps.take(_STEPS_A_SEARCH + requirements * len(pools) + sum(len(one.view.rows) for one in pools) // 16)
             space = SearchSpace(pools, shapes, requirements)
             search = DeviceSearch(self.plans, space, self._known)
+        outcome = self._outcomes[key] = self._run(key, search, steps)
+        return outcome
+
+    def _run(self, key: Hashable, search: DeviceSearch, steps: Steps) -> Outcome:
         try:
-            outcome = search.run(steps)
+            return search.run(steps)
         except OutOfStepsError:
             self._begun = key, search
             raise
-        self._outcomes[key] = outcome
-        return outcome
 
     def _counted(self, pools: Sequence[SeenPool], steps: Steps) -> Outcome | None:
         """Answer by counting free devices; None where it takes a search."""

@@ -153,6 +153,10 @@ class DeviceSearch:
         """Whether nothing but a solution ends the search early, so that an ask that can never be met may do so."""
         self._has_begun = False
 
+    def is_in(self, space: SearchSpace) -> bool:
+        """Whether it looks into a space."""
+        return self._space is space
+
     def run(self, steps: Steps) -> Outcome:
         """Search, from where the last run ended.
 
@@ -286,8 +290,13 @@ class DeviceSearch:
     def _some(self, ask: DeviceAsk, done: int, start: int) -> _Level:
         """Return the level that looks for a device from a place on."""
         space = self._space
-        waiting = (space.fit[ask.requirement] & ~self._unusable.get(id(ask), 0)) | space.failing[ask.requirement]
+        waiting = self._usable(ask) | space.failing[ask.requirement]
         return _Level(ask, done, waiting >> start << start)
+
+    def _usable(self, ask: DeviceAsk) -> int:
+        """Return the devices that an ask may get, as far as that does not depend on what else is taken."""
+        space, requirement = self._space, ask.requirement
+        return space.fit[requirement] & ~space.lacking[requirement] & ~self._unusable.get(id(ask), 0)
 
     def _next_device(self, level: _Level | _Choice | _ClaimEnd) -> _Found | None:
         """Try the next device of a level."""
@@ -326,7 +335,7 @@ class DeviceSearch:
 
     def _can_never_be_met(self, ask: DeviceAsk) -> bool:
         """Whether there are too few devices, whatever else is taken."""
-        return (self._space.fit[ask.requirement] & ~self._unusable.get(id(ask), 0)).bit_count() < ask.count
+        return self._usable(ask).bit_count() < ask.count
 
     def _leave_out(self, level: _Level, device: int) -> None:
         """Have a level try no device up to one that led nowhere, nor those that are like it."""

@@ -68,16 +68,20 @@ class SearchSpace:
         able: For each requirement the devices that are selected, can be reached and have the capacities.
         fit: Those of them whose taints are tolerated.
         failing: For each requirement the devices of which a selector says an error.
+        lacking: For each requirement devices of which others left too little; not all of them need be there.
         consumed: By device, what allocated shares of it consume.
         shared: The devices of which anything is consumed.
         pools: The node's pools, usable or not, each with the place of its first device.
     """
 
-    __slots__ = ("_shapes", "_views", "able", "consumed", "failing", "fit", "kinds", "pools", "shared", "used")
+    __slots__ = (
+        "_shapes", "_views", "able", "consumed", "failing", "fit", "kinds", "lacking", "pools", "shared", "used",
+    )  # fmt: skip
 
     def __init__(self, pools: Sequence[SeenPool], shapes: Sequence[ViewShape | None], requirements: int) -> None:
         self.used = 0
         self.able, self.fit, self.failing = [0] * requirements, [0] * requirements, [0] * requirements
+        self.lacking = [0] * requirements
         self.consumed: dict[int, Mapping[str, Number]] = {}
         self.kinds: list[DeviceKind] = []
         self.pools: list[tuple[int, PoolView]] = []
@@ -100,6 +104,22 @@ class SearchSpace:
             self.kinds += shape.kinds
             self._views += [place] * len(shape.kinds)
         self.shared = bit_set(device in self.consumed for device in range(len(self.kinds))) if self.consumed else 0
+
+    def look_again(self, place: int, lacking: Sequence[int]) -> None:
+        """Take over what is allocated of a usable pool now.
+
+        Args:
+            place: the pool's place.
+            lacking: for each requirement the pool's devices of which others left too little.
+        """
+        at, view = self.pools[place]
+        others = ~(((1 << len(view.devices)) - 1) << at)
+        self.used = self.used & others | view.used << at
+        for device in range(at, at + len(view.devices)) if self.consumed else ():
+            self.consumed.pop(device, None)
+        self.consumed.update((at + device, amounts) for device, amounts in view.consumed.items())
+        self.shared = self.shared & others | sum(1 << device for device in view.consumed) << at
+        self.lacking = [before & others | now << at for before, now in zip(self.lacking, lacking, strict=True)]
 
     def pool_of(self, device: int) -> int:
         """Return the place of a device's pool."""

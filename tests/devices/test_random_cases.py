@@ -37,12 +37,15 @@ Ours = tuple[dict[str, Any], set[int]]
 
 
 def _ours(case: Case) -> list[Ours]:
-    """Our answers for each node; all nodes at once are asked in both of the ways that there are."""
+    """Our answers for each node; all nodes at once are asked in all of the ways that there are."""
     claims = claims_of(case)
     scalar = Allocator(tables_of(case), claims, steps=STEPS)
     codes = [Allocator(tables_of(case), claims, steps=STEPS).answers().codes]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("policysched.devices.prepared._MANY", -1)
+        codes.append(Allocator(tables_of(case), claims, steps=STEPS).answers().codes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("policysched.devices.prepared.WIDE", 0)
         codes.append(Allocator(tables_of(case), claims, steps=STEPS).answers().codes)
     return [(said(scalar, row), {int(one[row]) for one in codes}) for row in range(len(case["nodes"]))]
 
