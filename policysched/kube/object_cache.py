@@ -237,7 +237,9 @@ class Replacement(Generic[T]):
         """What was known and has not been in the list yet."""
         self._changed: list[T] = []
         self._replaced: list[Key] = []
-        """Those whose names others have now."""
+        """Those whose names or UIDs others have now."""
+        self._by_uid: dict[str, Key] | None = None
+        """What of these each UID belonged to, once one is found under another name."""
         self.is_told = False
         """Whether somebody has heard of its objects."""
         if cache._texts is not None:
@@ -258,17 +260,31 @@ class Replacement(Generic[T]):
             if key in found.known:
                 cache.skip(raw, "the list has another one of this name")
                 continue
+            if obj.metadata.uid in found.uids:
+                continue  # the version before of one that cannot be read: another one has its UID now
             old = self._gone.get(key)
             if old is not None and old.metadata.uid == obj.metadata.uid:
                 del self._gone[key]
-            elif old is not None:
-                self._replaced.append(key)
+            else:
+                if old is not None:
+                    self._replaced.append(key)
+                self._replace_by_uid(obj.metadata.uid)
             cache._keep(found, key, obj, raw)
             if old != obj:  # not versions alone: an event may have lied under the same one
                 self._changed.append(obj)
 
+    def _replace_by_uid(self, uid: str) -> None:
+        """Let what is known under another name be gone: who is told of it last would take the new one's place away."""
+        if uid not in self._before.uids:
+            return
+        if self._by_uid is None:
+            self._by_uid = {one.metadata.uid: key for key, one in self._gone.items()}
+        before = self._by_uid.get(uid)
+        if before in self._gone and before not in self._replaced:
+            self._replaced.append(before)
+
     def taken(self) -> tuple[list[T], list[T]]:
-        """Return what is new or changed since it was asked last, and what is gone because another has its name."""
+        """Return what is new or changed since it was asked last, and what is gone as another has its name or UID."""
         changed, gone = self._changed, [self._gone.pop(key) for key in self._replaced]
         self._changed, self._replaced, self.is_told = [], [], True
         self._cache._drop_texts(gone)
@@ -283,7 +299,7 @@ class Replacement(Generic[T]):
         cache, found = self._cache, self._found
         if _NOBODY in found.broken and not cache._watched.malformed_is_gone:
             # What does not say its name may be what the list does not have.
-            for key in self._gone.keys() - found.known.keys():
+            for key in self._gone.keys() - found.known.keys() - set(self._replaced):
                 cache._keep(found, key, self._gone.pop(key))
         cache._drop_texts(self._gone.values())
         cache._objects = found

@@ -9,7 +9,8 @@ from prometheus_client import CollectorRegistry
 
 from policysched.kube.object_cache import BURST, LeftOutObjects, ObjectCache
 from policysched.model.decode import ObjectError
-from policysched.model.kinds import NODES
+from policysched.model.kinds import NODES, RESOURCE_CLAIMS
+from policysched.model.objects import ResourceClaim
 from tests.build import node
 
 
@@ -61,3 +62,42 @@ def test_a_malformed_object_is_shown_in_one_line(caplog: pytest.LogCaptureFixtur
     [said] = caplog.records
     assert said.exc_info is None
     assert "Traceback" not in caplog.text
+
+
+def claim(name: str, version: int, uid: str, **more: Any) -> msgspec.Raw:
+    metadata = {"name": name, "namespace": "d", "uid": uid, "resourceVersion": str(version)}
+    return msgspec.Raw(msgspec.json.encode({"kind": "ResourceClaim", "metadata": metadata, "spec": {}} | more))
+
+
+def listed(cache: ObjectCache[ResourceClaim], *raws: msgspec.Raw) -> tuple[list[str], list[str]]:
+    """Take a list; name what came and what went."""
+    taking = cache.replacement()
+    taking.take(raws)
+    came, gone = taking.finish()
+    return [one.metadata.name for one in came], [one.metadata.name for one in gone]
+
+
+def test_a_claim_whose_uid_another_one_has_is_gone_even_if_the_list_hides_a_name() -> None:
+    cache = ObjectCache(RESOURCE_CLAIMS, LeftOutObjects(lambda: 0.0).malformed)
+    assert listed(cache, claim("a", 1, "u"), claim("c", 1, "v")) == (["a", "c"], [])
+    nameless = msgspec.Raw(b'{"metadata": {"name": 5}}')
+    assert listed(cache, claim("b", 2, "u"), nameless) == (["b"], ["a"])
+    assert [one.metadata.name for one in cache.objects()] == ["b", "c"]
+
+
+def test_a_claim_that_cannot_be_read_any_more_stays_unless_another_one_has_its_uid() -> None:
+    cache = ObjectCache(RESOURCE_CLAIMS, LeftOutObjects(lambda: 0.0).malformed)
+    listed(cache, claim("a", 1, "u"), claim("c", 1, "v"))
+    unreadable = (claim("a", 2, "u", spec=5), claim("c", 2, "v", spec=5))
+    assert listed(cache, claim("b", 2, "u"), *unreadable) == (["b"], ["a"])
+    assert sorted(one.metadata.name for one in cache.objects()) == ["b", "c"]
+
+
+def test_a_claim_is_told_as_gone_before_another_one_with_its_uid_comes() -> None:
+    cache = ObjectCache(RESOURCE_CLAIMS, LeftOutObjects(lambda: 0.0).malformed)
+    listed(cache, claim("a", 1, "u"))
+    taking = cache.replacement()
+    taking.take([claim("b", 2, "u")])
+    came, gone = taking.taken()
+    assert ([one.metadata.name for one in came], [one.metadata.name for one in gone]) == (["b"], ["a"])
+    assert taking.finish() == ([], [])
