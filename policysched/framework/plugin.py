@@ -221,6 +221,16 @@ def class_work(plugin: Plugin) -> tuple[ClassWork, int] | None:
     return (plugin.class_work, size) if size else None  # type: ignore[attr-defined]
 
 
+LongClassWork: TypeAlias = tuple[Callable[[Pod, Cluster], bool], ClassWork]
+"""Whether the first cycle of a pod's class would hold the loop, and what works that out before."""
+
+
+def long_class_work(plugin: Plugin) -> LongClassWork | None:
+    """Return a plugin's `class_work` with its `has_long_class_work`, None where it does not look at each pod."""
+    asked: Callable[[Pod, Cluster], bool] | None = getattr(plugin, "has_long_class_work", None)
+    return None if asked is None else (asked, plugin.class_work)  # type: ignore[attr-defined]
+
+
 SharedKey: TypeAlias = Callable[[Pod, Cluster], Hashable | None]
 """Says what pods have in common about whose own things a plugin answers alike."""
 

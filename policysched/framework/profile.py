@@ -5,7 +5,7 @@ Policies come after the configured plugins of a point. A profile is immutable; a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -21,7 +21,9 @@ from policysched.framework.plugin import (
     FilterOfChangedRow,
     FilterPlugin,
     Hint,
+    LongClassWork,
     PerPod,
+    Plugin,
     PreEnqueuePlugin,
     QueueSortPlugin,
     ScorePlugin,
@@ -32,6 +34,7 @@ from policysched.framework.plugin import (
     class_score,
     class_work,
     is_lasting,
+    long_class_work,
     per_pod,
     shared_key,
     working_ahead,
@@ -263,9 +266,20 @@ class Profile:
     @cached_property
     def class_works(self) -> tuple[tuple[ClassWork, ...], int]:
         """What is worked out before the first cycle of a pod class, and for how many counters of placed pods."""
-        plugins = {id(one): one for one in (*self.prepared, *(plugin for plugin, _ in self._prepared_scores))}
-        works = [work for plugin in plugins.values() if (work := class_work(plugin)) is not None]
+        works = [work for plugin in self._preparing() if (work := class_work(plugin)) is not None]
         return tuple(work for work, _ in works), sum(size for _, size in works)
+
+    def long_class_works(self, pod: Pod, cluster: Cluster) -> list[ClassWork]:
+        """Return what else is worked out before the first cycle of a pod's class, because it would hold the loop."""
+        return [work for asked, work in self._long_class_works if asked(pod, cluster)]
+
+    @cached_property
+    def _long_class_works(self) -> tuple[LongClassWork, ...]:
+        return tuple(work for plugin in self._preparing() if (work := long_class_work(plugin)) is not None)
+
+    def _preparing(self) -> Iterable[Plugin]:
+        """List the plugins that filter or score, each once."""
+        return {id(one): one for one in (*self.prepared, *(plugin for plugin, _ in self._prepared_scores))}.values()
 
     @cached_property
     def out_of_tree_cycle(self) -> frozenset[str]:

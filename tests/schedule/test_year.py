@@ -1,7 +1,8 @@
 """After a year in which everything came and went, nothing is kept but what is there.
 
-POLICYSCHED_YEAR sets how many pods come in the year, POLICYSCHED_YEAR_NODES how many nodes there are: 20000000 and 5000
-are a real one and take days. With POLICYSCHED_YEAR_CURVE the memory of every four weeks is printed.
+POLICYSCHED_YEAR sets how many pods come in the year, POLICYSCHED_YEAR_SHAPES of how many shapes, POLICYSCHED_YEAR_NODES
+how many nodes there are, each replaced weekly: 20000000, 50000 and 5000 are a real one and take days. With
+POLICYSCHED_YEAR_CURVE the memory of every four weeks is printed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tests.schedule.year import DAYS, PODS_PER_NODE, Year
 PODS = int(os.environ.get("POLICYSCHED_YEAR") or 2500)
 NODES = int(os.environ.get("POLICYSCHED_YEAR_NODES") or 16)
 CURVE = bool(os.environ.get("POLICYSCHED_YEAR_CURVE"))
-SHAPES = max(PODS // 400, 4 * DAYS)
+SHAPES = int(os.environ.get("POLICYSCHED_YEAR_SHAPES") or max(PODS // 400, 4 * DAYS))
 QUARTER = DAYS // 4
 ELEMENTS, SHARE = 64, 1.3
 """How much larger the greatest count of a container may be in the last quarter than in the first."""
@@ -114,6 +115,6 @@ def test_a_year_ends_with_no_more_than_it_began_with(monkeypatch: pytest.MonkeyP
 def _said(day: int, year: Year) -> str:
     traced = "" if LONG else f" traced={tracemalloc.get_traced_memory()[0]}"
     return (
-        f"day={day} placed={year.placed} rejected={year.waiting} living={year.living} "
+        f"day={day} placed={year.placed} rejected={year.waiting} replaced={year.replaced} living={year.living} "
         f"texts={year.cluster.strings.living} resident={_resident()}{traced}"
     )

@@ -33,6 +33,8 @@ DAYS = 364
 DAY = 86400.0
 PODS_PER_NODE = 4
 """How many pods are placed at a time."""
+WAITING = 50
+"""How many pods wait at a time, at most."""
 NAMESPACES = 12
 
 
@@ -49,13 +51,14 @@ class Year:
         self.queue = Queue(self.clock, sort, self.cluster, profiles=_interests(self._profiles))
         self.store = PolicyStore()
         self.day = 0
-        self.placed = self.waiting = 0
+        self.placed = self.waiting = self.replaced = 0
         self._per_day, self._new_shapes, self._size = pods // DAYS, max(1, shapes // DAYS), nodes
         self._serial = 0
         self._nodes: deque[Node] = deque()
         self._shapes: deque[Shape] = deque()
-        self._running: deque[Pod] = deque()
-        self._pending: deque[Pod] = deque()
+        self._running: dict[str, Pod] = {}
+        self._running_on: dict[str, dict[str, Pod]] = {}
+        self._pending: dict[str, Pod] = {}
         self._namespaces: deque[str] = deque()
         self._workloads: dict[int, list[Workload]] = {}
         self._hold(self.cluster.set_stored(storage_class("fast")))
@@ -126,6 +129,7 @@ class Year:
         for _ in range(max(1, self._size // 7) if self._nodes else self._size):
             if len(self._nodes) >= self._size:
                 self._drain(self._nodes.popleft())
+                self.replaced += 1
             name = self._name("node")
             node = some_node(self.random, name, self.day, self.clock.now())
             self._nodes.append(node)
@@ -134,13 +138,9 @@ class Year:
 
     def _drain(self, node: Node) -> None:
         name = node.metadata.name
-        kept: deque[Pod] = deque()
-        for one in self._running:
-            if one.spec.node_name == name:
-                self._remove(one)
-            else:
-                kept.append(one)
-        self._running = kept
+        for key, one in self._running_on.pop(name, {}).items():
+            del self._running[key]
+            self._remove(one)
         self._hold(self.cluster.remove_node(name))
         self._hold(self.cluster.set_stored(csi_node(name)))
         self._hold(self.cluster.remove_stored(csi_node(name)))
@@ -169,12 +169,12 @@ class Year:
         if shape.with_volume:
             self._claim(pod)
         self.queue.add(pod)
-        self._pending.append(pod)
+        self._pending[pod_id(pod)] = pod
         while (queued := self.queue.pop()) is not None:
             self._attempt(queued)
         if len(self._running) > PODS_PER_NODE * self._size:
-            self._finish(self._running.popleft())
-        if len(self._pending) > self._size:
+            self._finish(next(iter(self._running)))
+        if len(self._pending) > min(self._size, WAITING):
             self._give_up()
 
     def _attempt(self, queued: QueuedPod) -> None:
@@ -191,8 +191,9 @@ class Year:
         bound = replace(pod, spec=replace(pod.spec, node_name=decision.node))
         self._hold(self.cluster.set_pod(bound))
         self.queue.done(queued)
-        self._pending.remove(pod)
-        self._running.append(bound)
+        key = pod_id(pod)
+        del self._pending[key]
+        self._running[key] = self._running_on.setdefault(decision.node, {})[key] = bound
         self.placed += 1
 
     def _claim(self, pod: Pod) -> None:
@@ -205,15 +206,18 @@ class Year:
             )
         )
 
-    def _finish(self, pod: Pod) -> None:
+    def _finish(self, key: str) -> None:
         """Let a pod end by itself or be deleted."""
+        pod = self._running.pop(key)
+        del self._running_on[pod.spec.node_name][key]
         if self.random.random() < 0.5:
             self._hold(self.cluster.set_pod(replace(pod, status=PodStatus(phase="Succeeded"))))
         self._remove(pod)
 
     def _give_up(self) -> None:
-        pod = self._pending.popleft()
-        self.queue.delete(pod_id(pod))
+        key = next(iter(self._pending))
+        pod = self._pending.pop(key)
+        self.queue.delete(key)
         self._remove(pod)
 
     def _remove(self, pod: Pod) -> None:

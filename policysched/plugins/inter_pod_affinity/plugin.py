@@ -40,6 +40,7 @@ from policysched.framework import (
 )
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, TermKind, pod_terms
+from policysched.pausing import Pausing
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
 from policysched.plugins.bases import ScoresInRange
 from policysched.plugins.columns import levelled
@@ -48,7 +49,6 @@ from policysched.plugins.inter_pod_affinity.states import (
     AWAY,
     NEAR,
     REPELLED,
-    MatchingExistingTerms,
     PreferredState,
     RequiredState,
     SharedCounts,
@@ -62,6 +62,10 @@ STATUSES = {
 }
 READS = Aspect.PODS | Aspect.LABELS
 DEFAULT_HARD_WEIGHT = 1
+REPELLING = {TermKind.REPELS: 1}
+"""The kinds of existing terms that keep a pod away, with what each adds."""
+MANY_PEERS = 2000
+"""From how many peers on that may mean a pod existing terms are listed before the first cycle of its class."""
 WIDEST_SPREAD = 4096
 """Up to which difference of sums what they are stretched to is looked up."""
 
@@ -95,7 +99,7 @@ class InterPodAffinity(ScoresInRange):
         return RequiredState(
             near=near,
             away=self._meant(((1, term) for term in terms.anti_affinity), cluster),
-            concerning=MatchingExistingTerms(pod, cluster, around, {TermKind.REPELS: 1}),
+            concerning=around.existing_terms_about(pod, cluster, REPELLING),
             shared=around,
             may_be_first=bool(near) and all(one.said.matches(pod) for one in near),
         )
@@ -136,7 +140,7 @@ class InterPodAffinity(ScoresInRange):
             return Status(Code.ERROR, (f"failed to parse pod: {terms.fault}",))
         if not prefers and not around.existing_terms.ever:
             return SKIP
-        concerning = MatchingExistingTerms(pod, cluster, around, self._weights)
+        concerning = around.existing_terms_about(pod, cluster, self._weights)
         weighted = (*terms.preferred, *((-one.weight, one.term) for one in terms.preferred_anti))
         return PreferredState(self._meant(weighted, cluster), concerning, around)
 
@@ -157,6 +161,16 @@ class InterPodAffinity(ScoresInRange):
             return None if by_domain is None else by_domain.take(sums.of_row)
         chosen = scores if np.count_nonzero(feasible) == feasible.size else levelled(scores, feasible)
         return _normalized(scores, chosen)
+
+    def has_long_class_work(self, pod: Pod, cluster: Cluster) -> bool:
+        """Return whether so many existing terms may be about a pod that listing them would hold the loop."""
+        return self._surroundings(cluster).existing_terms.led_to(pod) >= MANY_PEERS
+
+    def class_work(self, pod: Pod, cluster: Cluster) -> Pausing[object]:
+        """List and count the existing terms about a pod class in pieces; return them."""
+        around = self._surroundings(cluster)
+        repelling = yield from around.listing_ahead(pod, cluster, REPELLING)
+        return repelling, (yield from around.listing_ahead(pod, cluster, self._weights))
 
     def leaves_out(self, state: PreferredState) -> bool:
         """Return whether no placed pod has anything to do with the class."""

@@ -8,7 +8,8 @@ Source: plugins/interpodaffinity/filtering.go and scoring.go, v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Codes, Mask, RowNumbers, Rows, Scores
 from policysched.model.objects import Metadata, Pod
 from policysched.model.selection.pod_affinity import ExistingTerm, TermKind, existing_terms
+from policysched.pausing import Pausing
 from policysched.plugins.columns import row_count
 from policysched.plugins.inter_pod_affinity.sums import WeightedCounter, WeightedSums, renewed
 from policysched.plugins.inter_pod_affinity.terms import (
@@ -32,6 +34,7 @@ from policysched.plugins.inter_pod_affinity.terms import (
 )
 from policysched.state.cluster import Cluster
 from policysched.state.placed.counters import PodCounter
+from policysched.state.placed.existing_terms import TERMS_PER_PIECE
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.selector_index import narrowest
 from policysched.state.tables.interner import MISSING
@@ -55,7 +58,7 @@ class SharedCounts:
     """The pod counters and sums that all states over one cluster share."""
 
     __slots__ = (
-        *("_counters", "_domains", "_namespaces", "_seen", "_sums"),
+        *("__weakref__", "_counters", "_domains", "_listed_ahead", "_namespaces", "_seen", "_sums"),
         *("existing_terms", "journal", "nodes", "reads_namespaces"),
     )
 
@@ -69,6 +72,25 @@ class SharedCounts:
         self._counters = cluster.counters
         self._namespaces = Namespaces({})
         self._seen = 0
+        self._listed_ahead: weakref.WeakValueDictionary[Hashable, MatchingExistingTerms] = weakref.WeakValueDictionary()
+
+    def listing_ahead(
+        self, pod: Pod, cluster: Cluster, weights: Mapping[TermKind, int]
+    ) -> Pausing[MatchingExistingTerms]:
+        """List and count the existing terms about a pod in pieces, for the state that is made next for its class."""
+        made = MatchingExistingTerms(pod, cluster, self, weights)
+        yield from made.listing()
+        self._listed_ahead[_what_terms_are_about(pod, weights)] = made
+        return made
+
+    def existing_terms_about(
+        self, pod: Pod, cluster: Cluster, weights: Mapping[TermKind, int]
+    ) -> MatchingExistingTerms:
+        """Return the existing terms about a pod: what was listed ahead, or what lists them when it is renewed."""
+        ahead = self._listed_ahead.pop(_what_terms_are_about(pod, weights), None) if self._listed_ahead else None
+        if ahead is not None and ahead.knows_namespace(cluster):
+            return ahead
+        return MatchingExistingTerms(pod, cluster, self, weights)
 
     def namespaces(self, cluster: Cluster) -> Namespaces:
         """Return the namespaces as they are now."""
@@ -175,7 +197,10 @@ class TermBlock:
 class MatchingExistingTerms:
     """The affinity terms of placed pods that match one pod class, of the kinds that have a weight."""
 
-    __slots__ = ("_blocks", "_generation", "_known", "_labels", "_pod", "_seen", "_shared", "_weights")
+    __slots__ = (
+        *("__weakref__", "_blocks", "_generation", "_is_news", "_known", "_labels", "_pod", "_seen", "_shared"),
+        "_weights",
+    )
 
     def __init__(self, pod: Pod, cluster: Cluster, shared: SharedCounts, weights: Mapping[TermKind, int]) -> None:
         # of the pod no more is kept than what existing terms are about
@@ -189,6 +214,8 @@ class MatchingExistingTerms:
         """The number of the first term that was not looked at."""
         self._known = 0
         """How many terms are listed."""
+        self._is_news = False
+        """Whether they were listed ahead of the first question."""
         self._blocks: list[TermBlock] = []
 
     @property
@@ -196,11 +223,37 @@ class MatchingExistingTerms:
         """The memory that it takes, what counts the existing terms included. Units: bytes."""
         return BYTES_PER_EXISTING_TERM * self._known + 128 * len(self._pod.metadata.labels)
 
+    def knows_namespace(self, cluster: Cluster) -> bool:
+        """Return whether the labels of the pod's namespace are those by which terms were asked."""
+        return self._labels == cluster.namespaces.get(self._pod.metadata.namespace, {})
+
+    def listing(self) -> Pausing[None]:
+        """List and count the terms that there are, pausing after so many; `renew` catches up with what changed."""
+        terms = self._shared.existing_terms
+        self._generation, self._seen = self._shared.nodes.label_keys_generation, terms.version
+        found = yield from terms.listing(self._pod, self._labels, self._counts)
+        found.sort(key=itemgetter(0))
+        for start in range(0, len(found), TERMS_PER_PIECE):
+            self._append(self._weighted(found[start : start + TERMS_PER_PIECE]))
+            yield
+        looked = 0
+        for block in self._blocks:
+            block.parts(self._shared)
+            looked += len(block.stated)
+            if looked >= TERMS_PER_PIECE:
+                looked = 0
+                yield
+        self._is_news = bool(self._blocks)
+
     def renew(self) -> bool:
         """Look for new existing terms, and for new topology keys of nodes; tell whether the list is another.
 
         Cost: O(new existing terms), but all of them when nodes have other topology keys.
         """
+        is_news, self._is_news = self._is_news, False
+        return self._renewed() or is_news
+
+    def _renewed(self) -> bool:
         terms, generation = self._shared.existing_terms, self._shared.nodes.label_keys_generation
         if self._generation != generation:
             self._generation, self._seen = generation, terms.version
@@ -225,9 +278,12 @@ class MatchingExistingTerms:
 
     def _listed(self, since: int) -> list[Weighted[int]]:
         """List the terms from a number on, in their order."""
-        weights = self._weights
         found = self._shared.existing_terms.about(self._pod, self._labels, self._counts, since)
         found.sort(key=itemgetter(0))
+        return self._weighted(found)
+
+    def _weighted(self, found: Iterable[tuple[int, ExistingTerm]]) -> list[Weighted[int]]:
+        weights = self._weights
         return [Weighted(one.term.topology_key, weights[one.sort] + one.weight, number) for number, one in found]
 
     def _append(self, stated: Iterable[Weighted[int]]) -> None:
@@ -264,6 +320,10 @@ class MatchingExistingTerms:
     def parts(self) -> list[KeyedCounter]:
         """Return what the existing terms add, by topology key; a preference adds its own weight besides."""
         return [part for block in self._blocks for part in block.parts(self._shared)]
+
+
+def _what_terms_are_about(pod: Pod, weights: Mapping[TermKind, int]) -> Hashable:
+    return pod.metadata.namespace, frozenset(pod.metadata.labels.items()), frozenset(weights.items())
 
 
 class RequiredState:

@@ -221,8 +221,11 @@ class Engine:
         The next decision lets go of what they found; what changed by then it finds out itself.
         """
         yield from self.profile.working_ahead(pod, self.cluster)
-        works, size = self.profile.class_works
-        if size * len(self.cluster.signatures.present) < LONG_COUNTS:
+        counting, size = self.profile.class_works
+        works = self.profile.long_class_works(pod, self.cluster)
+        if size * len(self.cluster.signatures.present) >= LONG_COUNTS:
+            works += counting
+        if not works:
             return
         known = self._evaluations.get(self.key(pod))
         if known is None or known.profile is not self.profile or known.generations != self._generations():

@@ -15,9 +15,12 @@ from itertools import takewhile
 
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import ExistingTerm, PeerSelector, existing_terms
+from policysched.pausing import Pausing
 from policysched.state.placed.selector_index import IndexKey, index_keys_met, index_keys_of_peers
 
 ByNumber = dict[int, ExistingTerm]
+TERMS_PER_PIECE = 1000
+"""How many existing terms are looked at between two pauses: that takes a few milliseconds."""
 
 
 class ExistingTerms:
@@ -93,6 +96,35 @@ class ExistingTerms:
                 if counting and peers.matches(pod, namespace_labels):
                     found += counting
         return found
+
+    def listing(
+        self, pod: Pod, namespace_labels: Mapping[str, str], counts: Callable[[ExistingTerm], bool]
+    ) -> Pausing[list[tuple[int, ExistingTerm]]]:
+        """List what `about` lists, pausing after so many peers; terms that appear meanwhile are left out."""
+        end, looked = self._next, 0
+        found: list[tuple[int, ExistingTerm]] = []
+        metadata = pod.metadata
+        for index_key in index_keys_met(metadata.namespace, metadata.labels, self._by_index_key):
+            filed = self._by_index_key.get(index_key, {})
+            for peers in list(filed):
+                together = filed.get(peers, {})
+                looked += len(together)
+                if looked >= TERMS_PER_PIECE:
+                    looked = 0
+                    yield
+                counting = [one for one in together.items() if one[0] < end and counts(one[1])]
+                if counting and peers.matches(pod, namespace_labels):
+                    found += counting
+        return found
+
+    def led_to(self, pod: Pod) -> int:
+        """Count the peers of existing terms that have to be asked whether they mean a pod.
+
+        Cost: O(labels of the pod).
+        """
+        metadata = pod.metadata
+        met = index_keys_met(metadata.namespace, metadata.labels, self._by_index_key)
+        return sum(len(self._by_index_key[index_key]) for index_key in met)
 
     def of_signature(self, signature: int) -> Mapping[int, int]:
         """Return how often the pods of a signature state what, by number."""

@@ -1,0 +1,118 @@
+"""Existing terms that may be about a pod are listed and counted before the first cycle of its class, in pieces."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from policysched.app.configuration.profiles import default_profile
+from policysched.model.objects import Metadata, Namespace
+from policysched.model.selection import pod_affinity
+from policysched.plugins.inter_pod_affinity import plugin as plugin_module
+from policysched.plugins.inter_pod_affinity import states
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.scheduler import Scheduler
+from policysched.state.placed import existing_terms
+from tests.schedule.parts import FakeClient
+from tests.schedule.queue_parts import StandingClock
+from tests.schedule.test_many_terms import NODES, engine, ordinary, stating
+
+PIECE = 50
+
+
+@pytest.fixture(autouse=True)
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugin_module, "MANY_PEERS", 100)
+    for module in (existing_terms, states):
+        monkeypatch.setattr(module, "TERMS_PER_PIECE", PIECE)
+    for name, value in (("LEAST_TOGETHER", 4), ("USUALLY_TOGETHER", 8), ("MOST_TOGETHER", 16)):
+        monkeypatch.setattr(states, name, value)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
+    """The peers of terms that were asked whether they mean a pod."""
+    found: list[object] = []
+    matches = pod_affinity.PeerSelector.matches
+
+    def noted(self: pod_affinity.PeerSelector, *given: object) -> bool:
+        found.append(self)
+        return matches(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pod_affinity.PeerSelector, "matches", noted)
+    yield found
+
+
+def crowded(pods: int = 60, terms: int = 20) -> Engine:
+    made = engine()
+    for identity in range(pods):
+        made.cluster.set_pod(stating(identity, terms, nodeName=f"node-{identity % NODES}"))
+    return made
+
+
+def test_a_cycle_finds_the_terms_about_its_class_listed(asked: list[object]) -> None:
+    made = crowded()
+    pieces, before = [], 0
+    for _ in made.working_ahead(ordinary(10_000)):
+        pieces.append(len(asked) - before)
+        before = len(asked)
+    assert before == 60 * 20
+    assert max(pieces) <= PIECE
+    asked.clear()
+    counters = len(made.cluster.counters)
+    first = made.find(ordinary(10_000))
+    assert not asked
+    assert len(made.cluster.counters) == counters
+    anew = Engine(made.cluster, default_profile(), random.Random(0)).find(ordinary(10_000))
+    assert first.first.tolist() == anew.first.tolist()
+    assert first.best().tolist() == anew.best().tolist()
+    made.decide(ordinary(10_000))
+    assert not list(made.working_ahead(ordinary(10_000)))  # the class is known
+
+
+def test_few_terms_are_listed_in_the_cycle(asked: list[object]) -> None:
+    made = crowded(pods=4)
+    assert not list(made.working_ahead(ordinary(10_000)))
+    made.decide(ordinary(10_000))
+    assert asked
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_changes_meanwhile_counts(seed: int) -> None:
+    rng, made = random.Random(seed), crowded()
+    cluster = made.cluster
+    asking = ordinary(10_000, rng.choice(("plain", "rare")))
+    for number, _ in enumerate(made.working_ahead(asking)):
+        if rng.random() < 0.3:
+            one = stating(1000 + number, 3, rng.choice(("", "plain")), nodeName=f"node-{rng.randrange(NODES)}")
+            cluster.set_pod(one)
+        if rng.random() < 0.3:
+            cluster.remove_pod(stating(rng.randrange(60), 0).metadata.uid)
+        if number == 20 and seed % 2:
+            cluster.remove_node("node-3")
+        if number == 30 and seed % 3 == 0:
+            cluster.set_namespace(Namespace(metadata=Metadata(name="default", labels={"new": str(seed)})))
+    live = made.find(asking)
+    anew = Engine(cluster, default_profile(), random.Random(0)).find(asking)
+    assert live.first[: cluster.nodes.size].tolist() == anew.first[: cluster.nodes.size].tolist()
+    assert live.best().tolist() == anew.best().tolist()
+    assert live.ranked.tolist() == anew.ranked.tolist()
+
+
+async def test_the_loop_has_its_turn_between_pieces(asked: list[object]) -> None:
+    cluster = crowded().cluster
+    profile = default_profile("policysched")
+    scheduler = Scheduler({"policysched": profile}, FakeClient(), StandingClock(), random.Random(0), cluster=cluster)
+    scheduler.take(ordinary(10_000))
+    queued = scheduler.queue.pop()
+    assert queued is not None
+    attempt = asyncio.create_task(scheduler._attempt(queued))
+    turns = [0]
+    while not attempt.done():
+        await asyncio.sleep(0)
+        turns.append(len(asked))
+    assert max(after - before for before, after in pairwise(turns)) <= PIECE
