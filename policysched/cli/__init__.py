@@ -19,7 +19,7 @@ import typer
 
 from policysched.cli.flags.sections import RunCommand
 from policysched.cli.options import CommandGroup, OnceCommand
-from policysched.cli.output import INTERRUPTED, say_error, say_version, show_every_record
+from policysched.cli.output import INTERRUPTED, NO_READER, say_error, say_version, show_every_record
 from policysched.errors import ConnectionProblemError, PolicyschedError, UsageError
 
 
@@ -106,7 +106,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         _leave_stdout()
-        return 1
+        return NO_READER
     except OSError as error:
         if error.errno not in _FULL:
             raise
@@ -127,6 +127,11 @@ def _call(arguments: list[str]) -> int:
         code = make_app(*named)(arguments, prog_name="policysched", standalone_mode=False)
     except typer.Exit as end:
         return end.exit_code
+    except SystemExit as end:
+        # Typer and Rich end the process themselves where nobody reads their output.
+        if isinstance(end.__context__, BrokenPipeError):
+            raise end.__context__ from None
+        raise
     except Exception as error:
         # Typer's own errors about flags and arguments; their class has had several homes, their shape has not.
         message = getattr(error, "format_message", None)

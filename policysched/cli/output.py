@@ -27,6 +27,8 @@ WIDTH: Final = 200
 """The width where nobody looks at a terminal, so that no table is cut."""
 INTERRUPTED: Final = 130
 """The exit code after Ctrl-C, as shells have it."""
+NO_READER: Final = 141
+"""The exit code where nobody reads the output any more, as of a program that SIGPIPE ends."""
 _FINDING: Final[Mapping[str, str]] = {
     r"\Aerror\[\w+\](?=:)": "bold red",
     r"\Awarning\[\w+\](?=:)": "bold yellow",

@@ -176,6 +176,16 @@ def test_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> None:
     assert done.stdout.startswith("error[E0201]")
 
 
+@pytest.mark.parametrize("arguments", ["version", "explain", "explain E0301 -o json", "--help", "dry-run --help"])
+def test_command_that_nobody_reads_ends_as_one_that_a_signal_ends(arguments: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    program = [sys.executable, "-c", "from policysched.cli import main; main()", *arguments.split()]
+    done = subprocess.run(program, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def test_disk_that_is_full_ends_the_command_with_one_line() -> None:
     for arguments in ("version", "explain -o json"):
         script = f"{sys.executable} -c 'from policysched.cli import main; main()' {arguments} > /dev/full"

@@ -47,7 +47,7 @@ INPUTS = {"in", "nodes", "pods", "now"}
 KEYS = {"name", "expr", "cases", "place", "type", "value", "values", "missing", "unknown", "error", "at", "column",
         "case", "text", "inputs", "warning", *INPUTS}  # fmt: skip
 # These are about a whole policy, or a text too long for a table.
-ELSEWHERE = {"E0107", "E0207", "E0208", "E0313", "E0601", "W0705", "W0706", "W0709", "W0710", "W0711", "W0712"}
+ELSEWHERE = {"E0107", "E0207", "E0208", "E0313", "E0601", "W0705", "W0706", "W0709", "W0710", "W0711", "W0712", "W0713"}
 
 
 def _load() -> list[Any]:

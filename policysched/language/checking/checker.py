@@ -17,7 +17,7 @@ from policysched.language.evaluation.scalar import constant_value
 from policysched.language.functions import FUNCTIONS
 from policysched.language.functions.signatures import MAX_DIAGNOSTICS, Checker, all_of
 from policysched.language.functions.times import DAYS
-from policysched.language.ir.graph import Constant, Op, Typed, constant, make
+from policysched.language.ir.graph import Constant, Input, Op, Typed, constant, make
 from policysched.language.ir.tree import (
     Call,
     Chain,
@@ -129,6 +129,8 @@ def choose_common(operands: Iterable[Expr], wanted: Unit | None) -> Unit | None:
     return None if common is None else choose(common, wanted)
 
 
+QOS_CLASSES: Final = ("Guaranteed", "Burstable", "BestEffort")
+"""All that `pod.qos`, `peer.qos` and `victim.qos` can be."""
 MANY_CORES = 500
 """More cores than a node is compared with. Units: cores."""
 
@@ -292,7 +294,10 @@ class ExpressionChecker(Checker):
 def _comparison(checker: Checker, comparison: Comparison, _: Unit | None) -> Typed | None:
     member = comparison.operator in {"in", "not in"}
     node = _membership(checker, comparison) if member else _compared(checker, comparison)
-    return node if node is None or _days_exist(checker, comparison, node) else None
+    if node is None or not _days_exist(checker, comparison, node):
+        return None
+    _warn_of_classes(checker, comparison, node)
+    return node
 
 
 def _compared(checker: Checker, comparison: Comparison) -> Typed | None:
@@ -365,6 +370,17 @@ def _days_exist(checker: Checker, comparison: Comparison, node: Typed) -> bool:
             checker.report("E0312", expr.span, "weekday", found=shown(wrong[0]))
             return False
     return True
+
+
+def _warn_of_classes(checker: Checker, comparison: Comparison, node: Typed) -> None:
+    """Report a text beside `pod.qos` that is no class of pods: a comparison with it has one result for all of them."""
+    for one, other, expr in zip(node.args, reversed(node.args), (comparison.right, comparison.left), strict=True):
+        if not isinstance(one.data, Input) or one.data.path != ("qos",) or other.op != Op.CONSTANT:
+            continue
+        for item in expr.items if isinstance(expr, Listing) else (expr,):
+            if isinstance(item, Literal) and item.text not in QOS_CLASSES:
+                hint = suggestions.one_of(item.text, QOS_CLASSES)
+                checker.report("W0714", item.span, input=one.data.text, value=shown(item.text), hint=hint)
 
 
 # Each method takes the class it is filed under; a table cannot say so.

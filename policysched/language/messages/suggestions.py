@@ -13,7 +13,7 @@ import heapq
 import importlib.resources
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from policysched.language.ir.graph import Op, Typed
 from policysched.language.ir.tree import Comparison, Expr, Literal, LiteralKind, Path, walk
@@ -51,6 +51,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         return ""
     close = difflib.get_close_matches(name, sorted(_nearest(name, known)), n=1, cutoff=0.65)
     return f"did you mean `{close[0]}`?" if close else ""
+
+
+def one_of(text: str, known: Sequence[str]) -> str:
+    """Return which of all the texts that there are was meant, or all of them."""
+    same = [one for one in known if one.lower() == text.lower()]
+    return did_you_mean(text, same or known).replace("`", '"') or "it is one of " + ", ".join(
+        f'"{one}"' for one in known
+    )
 
 
 def _nearest(name: str, known: Iterable[str]) -> list[str]:

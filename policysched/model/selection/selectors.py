@@ -45,6 +45,32 @@ FEW: Final = 8
 """How many values, or requirements, are looked through one behind the other."""
 
 
+def contradicted(selector: LabelSelector) -> str | None:
+    """Return a label of which a valid selector asks what cannot hold together, None where there is none."""
+    stated: dict[str, list[Requirement]] = {}
+    for key, value in selector.match_labels.items():
+        stated[key] = [Requirement(key, Operator.IN, (value,))]
+    for one in selector.match_expressions:
+        stated.setdefault(one.key, []).append(one)
+    return next((key for key, found in stated.items() if _exclude_each_other(found)), None)
+
+
+def _exclude_each_other(requirements: Iterable[Requirement]) -> bool:
+    """Whether no label, and no absent one, meets all of these requirements of label selectors."""
+    allowed: set[str] | None = None
+    refused: set[str] = set()
+    operators = set()
+    for one in requirements:
+        operators.add(one.operator)
+        if one.operator == Operator.IN:
+            allowed = set(one.values) if allowed is None else allowed.intersection(one.values)
+        elif one.operator == Operator.NOT_IN:
+            refused.update(one.values)
+    if Operator.DOES_NOT_EXIST in operators:
+        return not operators.isdisjoint((Operator.IN, Operator.EXISTS))
+    return allowed is not None and allowed <= refused
+
+
 class LabelRequirement(NamedTuple):
     """What one label must be; the values of In and NotIn are sorted, `bound` is the number of Gt and Lt."""
 

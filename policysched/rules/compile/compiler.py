@@ -32,7 +32,7 @@ from policysched.late_dataclass import dataclass
 from policysched.model.objects import LabelSelector
 from policysched.model.policy import FilterRule, Policy, PolicySpec, ScoreRule
 from policysched.model.selection.name_validation import is_label_name
-from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector
+from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector, contradicted
 from policysched.pausing import Pausing, finished
 from policysched.rules.compile.policy import (
     CompiledFilter,
@@ -178,15 +178,21 @@ class _Compilation:
         return CompilationResult(policy, tuple(self._found), cost, CompiledTexts(self._around, self._texts))
 
     def _warn_of_idleness(self) -> None:
-        """Report what does nothing: names that no text uses, a policy without rules."""
+        """Report what does nothing: names that no text uses, a policy without rules, selectors that select nothing."""
         if any(one.severity == "error" for one in self._found):
             return
-        for index, let in enumerate(self._spec.let):
+        spec = self._spec
+        for index, let in enumerate(spec.let):
             if let.name not in self._lets.used:
                 found = diagnose("W0709", let.name, Span(0, len(let.name)), name=let.name)
                 self._report(f"spec.let[{index}].name", found)
-        if not self._spec.filters and not self._spec.scores and self._spec.preemption is None:
+        if not spec.filters and not spec.scores and spec.preemption is None:
             self._report("spec", diagnose("W0710", "", Span(0, 0)))
+        for name, selector in (("podSelector", spec.pod_selector), ("namespaceSelector", spec.namespace_selector)):
+            key = None if selector is None else contradicted(selector)
+            if key is not None:
+                found = diagnose("W0713", "", Span(0, 0), name="pod" if name == "podSelector" else "namespace", key=key)
+                self._report(f"spec.{name}", found)
         self._warn_of_weights()
 
     def _warn_of_weights(self) -> None:

@@ -57,6 +57,7 @@ VARIANTS = [
     ("E0100", "filter", "node.free.cpu > 1,5"),
     ("E0100", "filter", "node.free.memory > 1_000k"),
     ("E0101", "filter", "node.ready;"),
+    ("W0714", "filter", 'node.ready and pod.qos in ["gold", "Guaranteed"]'),
     ("E0209", "preemption", "node.pods.any(peer.name == victim.name)"),
     ("E0101", "filter", "node.ready // yes"),
     ("E0101", "filter", "$node.ready"),
@@ -331,6 +332,8 @@ def test_messages_are_these(code: str) -> None:
         values = {"input": "node.zone", "value": "a", "node": "n1"}
         texts = [diagnose(code, "node.zone", Span(0, 9), variant, **values) for variant in ("", "value", "number")]
         shown = [render(one, "node.zone", "policy") for one in texts]
+    if code == "W0713":
+        shown = [render(diagnose(code, "", Span(0, 0), name="pod", key="team"), "", "policy")]
     if code == "W0711":
         shown = [render(diagnose(code, "0", Span(0, 1), variant), "0", "policy") for variant in ("", "policy")]
     if code in {"W0706", "W0709", "W0710", "W0712"}:

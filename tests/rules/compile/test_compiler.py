@@ -274,6 +274,12 @@ USED = {"name": "a", "value": "node.free.cpu"}
 WEIGHTLESS = [{"name": "none", "weight": 0, "value": "node.allocatable.pods"}]
 
 
+def selecting(*requirements: tuple[str, ...], **labels: str) -> Spec:
+    """Return a selector that speaks of the label `a` alone."""
+    stated = [{"key": "a", "operator": one, "values": list(values)} for one, *values in requirements]
+    return {"matchLabels": labels, "matchExpressions": stated}
+
+
 @pytest.mark.parametrize(
     ("spec", "wanted"),
     [
@@ -285,6 +291,21 @@ WEIGHTLESS = [{"name": "none", "weight": 0, "value": "node.allocatable.pods"}]
         ({"let": [{"name": "a", "value": "pod.priority"}], "appliesTo": "a > 1", "filters": CHEAP}, []),
         ({"let": [USED], "filters": filtering("nod")}, [("E0201", "spec.filters[0].require")]),
         ({"weight": 0, "filters": CHEAP}, []),
+        ({"filters": CHEAP, "podSelector": selecting(("In", "b"), a="c")}, [("W0713", "spec.podSelector")]),
+        ({"filters": CHEAP, "podSelector": selecting(("NotIn", "b"), a="b")}, [("W0713", "spec.podSelector")]),
+        ({"filters": CHEAP, "podSelector": selecting(("DoesNotExist",), a="b")}, [("W0713", "spec.podSelector")]),
+        (
+            {"filters": CHEAP, "namespaceSelector": selecting(("Exists",), ("DoesNotExist",))},
+            [("W0713", "spec.namespaceSelector")],
+        ),
+        (
+            {"filters": CHEAP, "podSelector": selecting(("In", "b", "c"), ("NotIn", "c", "b"))},
+            [("W0713", "spec.podSelector")],
+        ),
+        ({"filters": CHEAP, "podSelector": selecting(("In", "b"), ("In", "c"))}, [("W0713", "spec.podSelector")]),
+        ({"filters": CHEAP, "podSelector": selecting(("In", "b", "c"), ("NotIn", "c"), ("Exists",), a="b")}, []),
+        ({"filters": CHEAP, "podSelector": selecting(("NotIn", "b"), ("DoesNotExist",))}, []),
+        ({"filters": CHEAP, "podSelector": {}}, []),
         ({"tier": 1, "filters": CHEAP}, [("W0712", "spec.tier")]),
         ({"tier": 1, "scores": scoring(["node.ready → 5"])}, []),
         ({"weight": 0, "scores": WEIGHTLESS}, [("W0711", "spec.weight")]),
