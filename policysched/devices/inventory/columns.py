@@ -93,6 +93,24 @@ class _Interner(Generic[V]):
         return self._entries[code].value
 
 
+class _Codes:
+    """Codes of values, from 1 on; equal codes are of equal values, and no code is given twice."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, int] = {}
+        self._next = 1
+
+    def of(self, value: Hashable, devices: int) -> int:
+        """Return the code of a value; where there are many more values than devices most of them are gone."""
+        found = self._known.get(value)
+        if found is None:
+            if len(self._known) > 4 * devices + 4096:
+                self._known.clear()
+            found = self._known[value] = self._next
+            self._next += 1
+        return found
+
+
 @dataclass(slots=True)
 class FreedRows:
     """Which rows were given back, in order: what is known of them is no longer true."""
@@ -127,8 +145,7 @@ class DeviceColumns:
         self.freed = FreedRows()
         self._traits: _Interner[DeviceTraits] = _Interner()
         self._values: _Interner[DeviceAttribute] = _Interner()
-        self._contents: dict[tuple[tuple[str, int], ...], int] = {}
-        self._next_content = 1
+        self._contents = _Codes()
         self._attributes: list[dict[str, int]] = []
         self._traits_of: Codes = np.zeros(64, np.int32)
         self.used: NDArray[np.bool_] = np.zeros(64, np.bool_)
@@ -143,8 +160,7 @@ class DeviceColumns:
         One more where it is the first one of its pool."""
         self.signed: Codes = np.zeros(64, np.int32)
         """A code of what is left in a device's pool, of those that some node sees; equal codes, equal signatures."""
-        self._signatures: dict[Hashable, int] = {}
-        self._next_signature = 1
+        self._signatures = _Codes()
         self._by_name: dict[str, Codes] = {}
         self._everything: Codes | None = None
         self._devices_with: Counter[str] = Counter()
@@ -216,15 +232,7 @@ class DeviceColumns:
 
     def signature(self, value: Hashable) -> int:
         """Return a code of what is left in a pool; equal codes are of equal values."""
-        if value is None:
-            return NO_SIGNATURE
-        found = self._signatures.get(value)
-        if found is None:
-            if len(self._signatures) > 4 * self.size + 4096:  # most of them are gone; no code is given twice
-                self._signatures.clear()
-            found = self._signatures[value] = self._next_signature
-            self._next_signature += 1
-        return found
+        return NO_SIGNATURE if value is None else self._signatures.of(value, self.size)
 
     def _uncount(self, names: Iterable[str]) -> None:
         for name in names:
@@ -283,14 +291,7 @@ class DeviceColumns:
         return self._everything
 
     def _content(self, codes: Mapping[str, int]) -> int:
-        key = tuple(sorted(codes.items()))
-        found = self._contents.get(key)
-        if found is None:
-            if len(self._contents) > 4 * self.size + 4096:  # most of them are gone; no code is given twice
-                self._contents.clear()
-            found = self._contents[key] = self._next_content
-            self._next_content += 1
-        return found
+        return self._contents.of(tuple(sorted(codes.items())), self.size)
 
 
 def _room_for(count: int) -> int:
