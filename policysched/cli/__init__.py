@@ -13,6 +13,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import typer
@@ -82,6 +83,7 @@ _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and end the process."""
+    _open_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A locale that cannot say → and a file's name that is no text are no reason to fail.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -89,6 +91,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     show_every_record()
     sys.exit(execute(arguments))
+
+
+def _open_streams() -> None:
+    """Have the three streams, of which a caller may have closed some: else the next file would take its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
 
 
 def execute(arguments: Sequence[str] | None = None) -> int:

@@ -368,7 +368,8 @@ def _error(raw: msgspec.Raw) -> ApiError:
         status = _STATUS.decode(raw)
     except UNREADABLE:
         return ApiError(GONE, "Malformed", "the watch ended with an error that cannot be read")
-    return ApiError(status.code, status.reason, status.message, status.retry_after)
+    message = status.message or f"the watch ended with an error of code {status.code} that says nothing"
+    return ApiError(status.code, status.reason, message, status.retry_after)
 
 
 def _log_broken(error: ObjectError, _: bytes) -> None:

@@ -269,17 +269,19 @@ async def _split(content: aiohttp.StreamReader, silence: float | None) -> AsyncI
     rest, clock = bytearray(), asyncio.get_running_loop().time
     spoke = clock()
     async for chunk in content.iter_any():
-        if b"\n" not in chunk:
+        lines: list[bytes] = []
+        if b"\n" in chunk:
+            *lines, last = (bytes(rest) + chunk).split(b"\n")
+            rest = bytearray(last)
+        else:
             rest += chunk
-            if silence is not None and clock() - spoke > silence:
-                raise aiohttp.SocketTimeoutError("a line of the stream takes too long")
-            if len(rest) > MAX_LINE:
-                raise aiohttp.ClientPayloadError("a line of the stream is too long")
-            continue
-        spoke = clock()
-        *lines, last = (bytes(rest) + chunk).split(b"\n")
-        rest = bytearray(last)
-        yield lines
+        if any(lines):  # empty ones say nothing, however many there are
+            spoke = clock()
+            yield lines
+        elif silence is not None and clock() - spoke > silence:
+            raise aiohttp.SocketTimeoutError("a line of the stream takes too long")
+        if len(rest) > MAX_LINE:
+            raise aiohttp.ClientPayloadError("a line of the stream is too long")
 
 
 def _keep_alive(response: aiohttp.ClientResponse) -> None:

@@ -242,6 +242,12 @@ def test_one_object_in_place_of_a_list_is_refused_and_says_what_to_write(given: 
     assert str(caught.value).startswith(f"{given} are a list: write `{given}=[{given[0]}]`")
 
 
+@pytest.mark.parametrize("given", ["objects", "policies"])
+def test_what_is_no_list_is_told(given: str) -> None:
+    with pytest.raises(UsageError, match=f"{given} are a list of objects, got NoneType"):
+        dry_run(**{"objects": [], "pod": {}, given: None})
+
+
 def test_a_policy_without_a_name_is_no_crash() -> None:
     unnamed = {"kind": "SchedulingPolicy", "spec": requiring("node.cordoned")}
     assert record([node()], pod(), unnamed)["result"] == "Unschedulable"

@@ -49,3 +49,10 @@ def test_the_package_is_the_command() -> None:
     command = [sys.executable, "-m", "policysched", "version", "--nope"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr.splitlines()[0]) == (2, "error: no such option: --nope")
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&-", ">&- 2>&- <&-"])
+def test_streams_may_be_closed(closed: str) -> None:
+    command = f"{sys.executable} -m policysched plugins {closed}"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")

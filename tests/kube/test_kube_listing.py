@@ -154,7 +154,10 @@ async def test_list_after_an_older_event_tells_what_the_event_said(kube: Kube, k
 DRIP = stream(*[b"x"] * 400, then="hang")
 
 
-@pytest.mark.parametrize("silent", [HANG, hang, DRIP], ids=["no line", "no answer", "half a line"])
+BLANKS = stream(*[b"\n"] * 400, then="hang")
+
+
+@pytest.mark.parametrize("silent", [HANG, hang, DRIP, BLANKS], ids=["none", "no answer", "half a line", "blanks"])
 async def test_silent_watch_leads_to_a_new_list(kube: Kube, silent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reflector, "SILENCE", 0.2)
     kube.server.on("GET", NODE_PATH, answer(page(version=5)), answer(page(node("a", 6), version=6)))

@@ -206,6 +206,8 @@ def _refuse_one_object(**lists: Iterable[Object]) -> None:
     for name, several in lists.items():
         if isinstance(several, Mapping | str):
             raise UsageError(f"{name} are a list: write `{name}=[{name[0]}]` where there is one object `{name[0]}`")
+        if not isinstance(several, Iterable):
+            raise UsageError(f"{name} are a list of objects, got {type(several).__name__}")
 
 
 def seconds_at(now: datetime | str) -> float:
