@@ -177,7 +177,11 @@ def _key_in(given: str) -> str:
 def _as_pattern(given: str) -> str:
     """Return a regular expression as a pattern of * and ?, as far as that is the same."""
     found = _STRING.fullmatch(given)
-    plain = "" if not found else found[1].removeprefix("^").removesuffix("$").replace(".*", "*").replace(".", "?")
+    text = found[1] if found else ""
+    begins, ends = text.startswith("^"), text.endswith("$")
+    plain = text.removeprefix("^").removesuffix("$").replace(".*", "*").replace(".", "?")
+    if plain and begins != ends:  # with one anchor alone, anything may stand at the other end
+        plain = plain.rstrip("*") + "*" if begins else "*" + plain.lstrip("*")
     return f'"{plain}"' if plain and not set("[](){}+|\\^$") & set(plain) else '"a*"'
 
 
