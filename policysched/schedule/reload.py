@@ -132,6 +132,7 @@ class Reloader:
                         log.exception("taking policy=%s out of force failed", work)
                     else:
                         self._failed(work, error)
+                await asyncio.sleep(0)  # each alone may take too little to pause: together they are no piece of work
 
     async def _write_for_ever(self, acting: asyncio.Event | None) -> None:
         """Write statuses as they become due: a slow server never delays a change of policies."""

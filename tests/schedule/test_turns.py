@@ -27,6 +27,8 @@ from tests.build import node, pod
 from tests.rules.build import filtering, policy, policy_set, scoring
 from tests.schedule.parts import FakeClient
 from tests.schedule.queue_parts import StandingClock
+from tests.schedule.reloading import running
+from tests.work import turns_of_the_loop
 
 pytestmark = pytest.mark.usefixtures("others_apart")
 load_grammar()
@@ -231,3 +233,13 @@ def test_pods_whose_backoff_is_over_become_ready_in_portions() -> None:
     queue.flush()
     assert queue.counts().active <= ready + PORTION
     assert len(popped(queue)) == 10 * PORTION
+
+
+async def test_loop_has_its_turn_between_policies_that_go_together() -> None:
+    listed = [policy(f"p{number}", filters=filtering("node.ready")) for number in range(40)]
+    async with running(*listed) as stand, turns_of_the_loop() as turns:
+        for one in listed:
+            stand.reloader.delete(one.key)
+        while stand.in_force:
+            await asyncio.sleep(0)
+        assert turns.count >= 40
