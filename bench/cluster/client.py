@@ -18,6 +18,7 @@ import yaml
 
 Json = dict[str, Any]
 MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 AT_ONCE = 48
 """How many objects are made at once."""
 _encode = msgspec.json.Encoder().encode

@@ -1,8 +1,9 @@
 """What the null scheduler knows of devices and claims, and the requests that giving a pod its devices takes.
 
 It gives any device that nobody has, of the pod's node or of those that are for all nodes: no selector, constraint or
-counter is looked at. The requests are those of any scheduler: a claim gets its finalizer and then its allocation with
-the pod it is reserved for; for extended resources a claim is made first, and the pod's status names it in the end.
+counter is looked at. The requests are those that kube-scheduler makes: the pod is nominated to its node, a claim gets
+its finalizer and then its allocation with the pod it is reserved for; for extended resources a claim is made first, and
+the pod's status names it in the end.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from bench.cluster.client import MERGE_PATCH, Client
+from bench.cluster.client import MERGE_PATCH, STRATEGIC_PATCH, Client
 
 Json = dict[str, Any]
 Device = tuple[str, str, bool]
@@ -93,6 +94,11 @@ class Devices:
         del free[:count]
         return taken
 
+    async def nominate(self, pod: Named, node: str) -> None:
+        """Write on which node a pod will be, as kube-scheduler does before its claims are written."""
+        body = _encode({"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}})
+        await self._client.send("PATCH", _status_path(pod), body, STRATEGIC_PATCH)
+
     async def allocate(self, key: Key, pod: Named, node: str, taken: list[Device]) -> None:
         """Write what a claim has, or that another pod uses it, too."""
         path = f"{GROUP}/namespaces/{key[0]}/resourceclaims/{key[1]}"
@@ -132,8 +138,11 @@ class Devices:
         await self.allocate(key, pod, node, taken)
         mapping = {"containerName": "pause", "resourceName": resource, "requestName": "container-0-request-0"}
         status = {"extendedResourceClaimStatus": {"resourceClaimName": key[1], "requestMappings": [mapping]}}
-        pod_path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
-        await self._client.send("PATCH", pod_path, _encode({"status": status}), MERGE_PATCH)
+        await self._client.send("PATCH", _status_path(pod), _encode({"status": status}), MERGE_PATCH)
+
+
+def _status_path(pod: Named) -> str:
+    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
 
 
 def _results(claim: Json) -> list[Json]:

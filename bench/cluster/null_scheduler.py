@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from bench.cluster.client import Client, RequestError
+from bench.cluster.client import STRATEGIC_PATCH, Client, RequestError
 from bench.cluster.null_claims import EXTENDED, Device, Devices, Key
 
 NAME = "default-scheduler"
@@ -31,7 +31,6 @@ BINDINGS, EVENTS = 64, 16
 """How many are under way at once."""
 TRIES = 50
 """How many nodes are drawn before all are looked through."""
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 
 class _Metadata(msgspec.Struct):
@@ -294,6 +293,8 @@ class NullScheduler:
     async def _bind(self, pod: _Pod, name: str) -> None:
         of = pod.metadata
         claims, extended = self._given.pop(of.uid, ((), ()))
+        if claims or extended:
+            await self._devices.nominate(of, name)
         for key, taken in claims:
             await self._devices.allocate(key, of, name, taken)
         for resource, taken in extended:

@@ -24,6 +24,7 @@ from policysched.framework.binding import (
     WaitingPod,
 )
 from policysched.framework.client import (
+    BINDING_CYCLE,
     NO_STATUS,
     ApiError,
     Client,
@@ -93,6 +94,7 @@ from policysched.state.what_if import ChangedRow, ChangedRows
 __all__ = [
     "ABOUT_PODS",
     "ANY_CHANGE",
+    "BINDING_CYCLE",
     "MAX_NODE_SCORE",
     "NO_ROWS",
     "NO_STATUS",

@@ -10,6 +10,7 @@ Which metrics it follows is told to it whenever the policies in force change.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextvars import ContextVar
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeAlias
@@ -30,6 +31,9 @@ NO_STATUS: Final = "NoStatus"
 """The reason of an answer that is no Kubernetes Status: a gateway's page, a redirect."""
 LEAST_UNKNOWN: Final = 1000
 """Of so many names that are no nodes' an answer has values however few nodes there are."""
+BINDING_CYCLE: Final[ContextVar[int]] = ContextVar("binding cycle", default=0)
+"""The number of the binding cycle that runs, from 1 on in the order in which they began, 0 outside of one: a client
+serves those first that began first."""
 Wanted: TypeAlias = Mapping[MetricKey, frozenset[str]]
 """The metrics that policies in force read, each with the names that they give it: `load` and `cool-gpu-nodes/load`."""
 MetricSink: TypeAlias = Callable[[MetricAnswer], None]

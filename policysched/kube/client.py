@@ -19,6 +19,7 @@ from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Event, PodStatusChange, PolicyEvent
 from policysched.kube.claim_client import KubeClaimClient
 from policysched.kube.events.writer import EventWriter
+from policysched.kube.request_turns import RequestTurns
 from policysched.kube.transport import (
     JSON,
     JSON_PATCH,
@@ -96,7 +97,7 @@ class KubeClient:
         self._transport = transport
         self._events = events
         self._pacing = pacing
-        self._turns, self._conditions = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(CONDITIONS_AT_ONCE)
+        self._turns, self._conditions = RequestTurns(AT_ONCE), asyncio.Semaphore(CONDITIONS_AT_ONCE)
         self.claims = KubeClaimClient(self._request)
 
     async def bind(self, pod: Pod, node: str) -> None:

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from policysched.framework import (
+    BINDING_CYCLE,
     Action,
     AssumedPod,
     Change,
@@ -133,6 +134,8 @@ class Binder:
         self._observers = observers
         self.under_way = 0
         """How many binding cycles run."""
+        self._begun = 0
+        """How many have begun."""
         self._waiting: dict[str, WaitingPod] = {}
         self._in_pre_bind: dict[str, PodInPreBind] = {}
         waiting, in_pre_bind = MappingProxyType(self._waiting), MappingProxyType(self._in_pre_bind)
@@ -221,6 +224,8 @@ class Binder:
     async def bind(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> None:
         """Run the binding cycle and finish the attempt, whatever happens."""
         self.under_way += 1
+        self._begun += 1
+        BINDING_CYCLE.set(self._begun)
         try:
             await self._run(queued, assumed, profile)
         finally:

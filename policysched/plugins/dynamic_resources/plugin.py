@@ -10,7 +10,6 @@ v1.36.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
 from functools import cache
@@ -43,6 +42,7 @@ from policysched.model.objects import AllocationResult, Pod, ResourceClaim
 from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import SECOND, Duration, Fault, PluginArguments, go_duration, nanoseconds
 from policysched.plugins.bases import HintTable
+from policysched.plugins.dynamic_resources.claim_turns import ClaimTurns
 from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY, ExtendedRows, extended_requests
 from policysched.plugins.dynamic_resources.hints import HINTS
 from policysched.plugins.dynamic_resources.pod_claims import (
@@ -63,9 +63,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 BINDING_TIMEOUT = 600.0
 """Units: seconds."""
-WRITING_AT_ONCE = 32
-"""How many pods write claims at once: what one has begun goes before what the next begins, so that one after another
-is bound and not all of them at the end."""
 AFTER_REFUSAL = 1.0
 """How long a pod waits for its next attempt where a claim could not be taken back. Units: seconds."""
 NO_STATE = Status(Code.ERROR, ("not found",))
@@ -113,7 +110,7 @@ class DynamicResources(HintTable):
 
     def __init__(self, binding_timeout: float = BINDING_TIMEOUT) -> None:
         self._binding_timeout = binding_timeout
-        self._writing = asyncio.Semaphore(WRITING_AT_ONCE)
+        self._turns = ClaimTurns()
         self._last: tuple[Pod, ClaimRows, Hashable] | None = None
         """What was prepared last, and of what: the same pod's score, or what is to be given back, is asked for next."""
         self._found: tuple[Pod, Cluster, tuple[int, int, int], PodClaims | Status | None] | None = None
@@ -262,7 +259,7 @@ class DynamicResources(HintTable):
     async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
         """Write what was taken, and wait for devices that have to be made ready."""
         held: ClaimReservation = assumed.state.read(self.name)
-        problem = await held.pre_bind(handle, self._writing)
+        problem = await held.pre_bind(handle, self._turns)
         return Status(Code.ERROR, (problem,)) if problem else None
 
     def _claims_of(self, pod: Pod, cluster: Cluster) -> PodClaims | Status | None:

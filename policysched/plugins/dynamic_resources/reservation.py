@@ -11,7 +11,6 @@ extendeddynamicresources.go (createExtendedResourceClaimInAPI, deleteClaim, wait
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
@@ -40,6 +39,7 @@ from policysched.model.objects import (
     PodExtendedClaimStatus,
     ResourceClaim,
 )
+from policysched.plugins.dynamic_resources.claim_turns import ClaimTurns
 from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY, Mappings
 from policysched.plugins.dynamic_resources.pod_claims import (
     binding_failure,
@@ -139,23 +139,29 @@ class ClaimReservation:
         reserved = [claim for claim in allocated if is_reserved_for(claim, self._pod)]
         return UndoClaims(self._pod, reserved, special, freed)
 
-    async def pre_bind(self, handle: Handle, writing: asyncio.Semaphore) -> str:
+    async def pre_bind(self, handle: Handle, turns: ClaimTurns) -> str:
         """Write what the pod takes, and wait for its devices; return what went wrong, empty where nothing did.
 
         Args:
             handle: What writes.
-            writing: Bounds how many pods write at once; nothing of it is held while devices are waited for.
+            turns: Who writes to which claim, so that pods that share one do not write over each other's versions.
         """
         try:
-            async with writing:
-                for place, claim in enumerate(self._claims):
-                    if not is_reserved_for(claim, self._pod):
+            for place, claim in enumerate(self._claims):
+                if not is_reserved_for(claim, self._pod):
+                    async with turns.turn(claim.metadata.uid):
+                        self._claims[place] = self._latest(claim)
                         self._claims[place] = await self._bind(place, handle)
             if any(map(waits_for_binding, self._claims)):
                 await self._wait_for_devices(handle)
         except BindingError as error:
             return str(error)
         return ""
+
+    def _latest(self, claim: ResourceClaim) -> ResourceClaim:
+        """Return the version of a claim that is known now, which others may have written meanwhile."""
+        known = self._known.get(claim.key)
+        return known if known is not None and known.metadata.uid == claim.metadata.uid else claim
 
     async def _bind(self, place: int, handle: Handle) -> ResourceClaim:
         """Write one claim; it is not in flight any more then, whatever came of it."""
