@@ -52,7 +52,7 @@ class RunningScheduler:
         line = command(name, plane.kubeconfig(), plane.folder)
         log = plane.logs / f"{name.replace(', ', '-').replace(' ', '-')}.log"
         self._program = Program(name, line, log, plane.warden)
-        self._program.environment["PYTHONPATH"] = "/tmp/pipe/prof:" + str(ROOT)
+        self._program.environment["PYTHONPATH"] = str(ROOT)
         self.started = 0.0
         """When it was started. Units: seconds since 1970."""
 

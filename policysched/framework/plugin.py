@@ -356,6 +356,20 @@ class LeavingOut(Protocol):
 
 
 @runtime_checkable
+class PuttingOff(Protocol):
+    """A plugin that turns pods away as long as another pod's binding has not written what both use.
+
+    Such a pod is not tried, and nobody is told of it, until a change that the plugin's `events` name. That has to come
+    once the binding has ended, however it ends. Where the pod is popped and is still to be put off, it is tried.
+    """
+
+    name: str
+
+    def puts_off(self, pod: Pod, cluster: Cluster) -> bool:
+        """Return whether the pod has to wait for a binding that is under way; it costs next to nothing."""
+
+
+@runtime_checkable
 class Continuing(Protocol):
     """A state of a plugin that may follow another one of the same pod class, made before the plugin was exchanged."""
 

@@ -25,6 +25,7 @@ from policysched.framework.plugin import (
     PerPod,
     Plugin,
     PreEnqueuePlugin,
+    PuttingOff,
     QueueSortPlugin,
     ScorePlugin,
     SharedKey,
@@ -257,6 +258,14 @@ class Profile:
         for asked, work in self._working_ahead:
             if asked(pod, cluster):
                 yield from work(pod, cluster)
+
+    def put_off_by(self, pod: Pod, cluster: Cluster) -> str:
+        """Return the name of a plugin for which the pod is to be tried later, empty for none: see `PuttingOff`."""
+        return next((plugin.name for plugin in self._putting_off if plugin.puts_off(pod, cluster)), "")
+
+    @cached_property
+    def _putting_off(self) -> tuple[PuttingOff, ...]:
+        return tuple(plugin for plugin in self.prepared if isinstance(plugin, PuttingOff))
 
     @cached_property
     def _working_ahead(self) -> tuple[tuple[PerPod, WorkingAhead], ...]:

@@ -12,7 +12,7 @@ from types import TracebackType
 
 from policysched.framework import BINDING_CYCLE
 
-_Line = list[tuple[int, int, "asyncio.Future[None]"]]
+_Line = list[tuple[int, bool, int, "asyncio.Future[None]"]]
 
 
 class RequestTurns:
@@ -27,19 +27,20 @@ class RequestTurns:
     def __init__(self, at_once: int) -> None:
         self._free = at_once
         self._line: _Line = []
-        """Who waits: the number of the binding cycle, when it came, and what it waits for."""
+        """Who waits: behind which binding cycle, whether outside of it, when it came, and what it waits for."""
         self._count = 0
         self._latest = 0
         """The highest number of a binding cycle that has asked."""
 
     async def __aenter__(self) -> None:
-        self._latest = max(self._latest, BINDING_CYCLE.get())
+        cycle = BINDING_CYCLE.get()
+        self._latest = max(self._latest, cycle)
         if self._free:
             self._free -= 1
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._count += 1
-        heappush(self._line, (BINDING_CYCLE.get() or self._latest, self._count, turn))
+        heappush(self._line, (cycle or self._latest, not cycle, self._count, turn))
         try:
             await turn
         except asyncio.CancelledError:
@@ -54,7 +55,7 @@ class RequestTurns:
 
     def _pass_on(self) -> None:
         while self._line:
-            turn = heappop(self._line)[2]
+            turn = heappop(self._line)[3]
             if not turn.done():
                 turn.set_result(None)
                 return

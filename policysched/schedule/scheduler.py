@@ -408,8 +408,7 @@ class Scheduler:
     async def _attempt(self, queued: QueuedPod) -> None:
         pod = queued.pod
         try:
-            if self._skips(queued):
-                self.queue.done(queued)
+            if not self._is_tried_now(queued):
                 return
             self._tell_time()
             self._went_on_at = self._processor()
@@ -499,6 +498,17 @@ class Scheduler:
         self.queue.release(queued)
         await self._room.acquire()
         self._start(pod, self._bind(queued, assumed, profile))
+
+    def _is_tried_now(self, queued: QueuedPod) -> bool:
+        """Return whether an attempt goes on: that of a pod that need not be tried ends, and one may be put off."""
+        if self._skips(queued):
+            self.queue.done(queued)
+            return False
+        if not queued.is_put_off and (plugin := self._profiles[queued.profile].put_off_by(queued.pod, self.cluster)):
+            self.queue.put_off(queued, plugin)
+            return False
+        queued.is_put_off = False
+        return True
 
     def _skips(self, queued: QueuedPod) -> bool:
         """Return whether a pod need not be tried: it is being deleted, or counted on a node already."""

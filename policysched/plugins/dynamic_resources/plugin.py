@@ -160,6 +160,16 @@ class DynamicResources(HintTable):
         compile_claims([one for one in claims if one.status.allocation is None], cluster.devices)
         return None
 
+    def puts_off(self, pod: Pod, cluster: Cluster) -> bool:
+        """Return whether a claim of the pod is being allocated for another one."""
+        known = cluster.resource_claims
+        if not pod.spec.resource_claims or not known.in_flight:
+            return False
+        claims = stated_claims(pod, known)
+        return not isinstance(claims, Status) and any(
+            known.pending_allocation(claim.metadata.uid) is not None for claim in claims
+        )
+
     def working_ahead(self, pod: Pod, cluster: Cluster) -> Iterator[None]:
         """Find out in pieces where the claims of a pod can be had, which takes long for the first ones of a sort."""
         found = self._claims_of(pod, cluster)

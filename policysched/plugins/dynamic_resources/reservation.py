@@ -166,7 +166,7 @@ class ClaimReservation:
     async def _bind(self, place: int, handle: Handle) -> ResourceClaim:
         """Write one claim; it is not in flight any more then, whatever came of it."""
         written: ResourceClaim | None = None
-        claim = self._claims[place]
+        claim = before = self._claims[place]
         try:
             if claim.metadata.name == IN_MEMORY:
                 claim = written = self._claims[place] = await self._create(claim, handle)
@@ -175,10 +175,11 @@ class ClaimReservation:
                 await self._tell_pod(claim, handle)
             return claim
         finally:
-            if written is not None:
-                await self._assume(written, handle, waits=place == self._special)
+            change = None if written is None else await self._assume(written, handle, waits=place == self._special)
             if place in self._uids:
                 self._known.end(self._uids[place])
+            if written is not None:
+                handle.changed(_settled(before, self._latest(written)) if change is None or change.nothing else change)
 
     async def _create(self, claim: ResourceClaim, handle: Handle) -> ResourceClaim:
         try:
@@ -260,18 +261,22 @@ class ClaimReservation:
             why = f"update pod {self._pod.key} ExtendedResourceClaimStatus: {error.message}"
             raise BindingError(why) from error
 
-    async def _assume(self, claim: ResourceClaim, handle: Handle, *, waits: bool) -> None:
-        """Let what was written count before the watch brings it; a new claim has to be brought first."""
+    async def _assume(self, claim: ResourceClaim, handle: Handle, *, waits: bool) -> Change | None:
+        """Let what was written count before the watch brings it; a new claim has to be brought first.
+
+        Returns:
+            What changed by it; None where the watch was faster, or the claim is gone.
+        """
         polls = _Polls(handle, LONGEST_WATCH)
         while True:
             try:
-                handle.changed(self._known.assume(claim))
+                return self._known.assume(claim)
             except UnknownClaimError:
                 if waits and await polls.another():
                     continue
             except ClaimOutOfStepError:
                 pass
-            return
+            return None
 
     async def _wait_for_devices(self, handle: Handle) -> None:
         """Wait until the drivers have met the conditions of all devices, and say how long that took."""
@@ -413,6 +418,11 @@ def _with_finalizer(metadata: ClaimMetadata) -> ClaimMetadata:
     if FINALIZER in metadata.finalizers:
         return metadata
     return replace(metadata, finalizers=(*metadata.finalizers, FINALIZER))
+
+
+def _settled(before: ResourceClaim, now: ResourceClaim) -> Change:
+    """Return the change that lets pods go on that were told, or found out, too early that a claim was written."""
+    return Change(Resource.RESOURCE_CLAIM, Action.UPDATE_OTHER, before, now)
 
 
 def _consumer(pod: Pod) -> ConsumerReference:

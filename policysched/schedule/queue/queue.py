@@ -169,6 +169,16 @@ class Queue:
         self._timers.set(queued, self._listeners(queued))
         return True
 
+    def put_off(self, queued: QueuedPod, plugin: str) -> None:
+        """Let a pod that was popped wait for a change that this plugin's hints name, as if it had not been tried.
+
+        It keeps its place in the queue, and has no backoff then.
+        """
+        self._in_flight.end(queued.identity)
+        queued.attempts -= 1
+        queued.rejectors, queued.pending, queued.is_put_off = NO_PLUGINS, frozenset((plugin,)), True
+        self._queues.wait(queued, "ScheduleAttemptFailure")
+
     def fail(self, queued: QueuedPod) -> bool:
         """Take back a pod whose attempt ended in an error: it is tried again after a backoff, without any event.
 

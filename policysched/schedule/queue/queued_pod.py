@@ -53,6 +53,8 @@ class QueuedPod(msgspec.Struct, eq=False):
     """The plugins that answered Pending: their hints skip the backoff."""
     gated_by: str = ""
     """The PreEnqueue plugin that keeps it out."""
+    is_put_off: bool = False
+    """True from when it was put off without an attempt until it is tried."""
     flushed: bool = False
     """True where it is tried again only because it had waited for so long."""
     yields_until: float = -math.inf

@@ -24,7 +24,6 @@ from policysched.framework import (
     Status,
 )
 from policysched.model.objects import DeviceCondition, Pod, PodExtendedClaimStatus, ResourceClaim
-from policysched.plugins.dynamic_resources import plugin
 from policysched.plugins.dynamic_resources.plugin import DynamicResources
 from policysched.plugins.dynamic_resources.reservation import ATTEMPTS, FINALIZER, share_ids
 from tests.build import node, pod
@@ -212,36 +211,7 @@ async def test_a_claim_is_in_flight_and_then_written_and_assumed() -> None:
     assert [change.resource for change in one.changes] == [Resource.RESOURCE_CLAIM]
 
 
-async def test_what_a_pod_has_begun_to_write_goes_before_what_others_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugin, "WRITING_AT_ONCE", 2)
-    wrote: list[tuple[int, str]] = []
-    bindings = [Binding(two_nodes(claim("c", exactly())), claiming("c"), "n1") for _ in range(6)]
-    shared = DynamicResources()
-
-    def writes(number: int, request: str) -> Callable[[ResourceClaim], Awaitable[ResourceClaim]]:
-        write = getattr(bindings[number].server, request)
-
-        async def written(of: ResourceClaim) -> ResourceClaim:
-            wrote.append((number, request))
-            await asyncio.sleep(0)
-            done: ResourceClaim = await write(of)
-            return done
-
-        return written
-
-    for number, one in enumerate(bindings):
-        one.plugin = shared
-        assert one.reserve() is None
-        for request in ("set_finalizers", "allocate"):
-            monkeypatch.setattr(one.server, request, writes(number, request))
-    assert await asyncio.gather(*(one.pre_bind() for one in bindings)) == [""] * 6
-    assert [number for number, request in wrote if request == "allocate"] == [0, 1, 2, 3, 4, 5]
-    assert wrote.index((0, "allocate")) < wrote.index((2, "set_finalizers"))
-    assert wrote.index((2, "allocate")) < wrote.index((4, "set_finalizers"))
-
-
-async def test_devices_are_awaited_without_keeping_others_from_writing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugin, "WRITING_AT_ONCE", 1)
+async def test_devices_are_awaited_without_keeping_others_from_writing() -> None:
     waiting = Binding(waiting_world(), claiming("c"), "n1")
     other = Binding(two_nodes(claim("c", exactly())), claiming("c"), "n1")
     other.plugin = waiting.plugin
