@@ -43,7 +43,6 @@ async def test_the_loop_gets_turns_while_a_later_list_is_taken(kube: Kube) -> No
     kube.server.on("GET", NODE_PATH, answer(page()), answer(page(*many("a", 2), version=2)))
     kube.server.on("WATCH", NODE_PATH, stream(gone()), HANG)
     async with watching(kube) as run:
-        await eventually(run.reflector.synced.is_set)
         sizes = await sizes_until(run, lambda: len(run.ledger.held) == COUNT)
     assert sizes == {0, *range(PORTION, COUNT, PORTION), COUNT}
 
