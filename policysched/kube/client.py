@@ -19,7 +19,7 @@ from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Event, PodStatusChange, PolicyEvent
 from policysched.kube.claim_client import KubeClaimClient
 from policysched.kube.events.writer import EventWriter
-from policysched.kube.request_turns import RequestTurns
+from policysched.kube.request_limits import RequestTurns
 from policysched.kube.transport import (
     JSON,
     JSON_PATCH,

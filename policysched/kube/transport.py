@@ -20,7 +20,7 @@ from policysched.errors import ConnectionProblemError
 from policysched.framework import NO_STATUS, ApiError
 from policysched.http_library import aiohttp
 from policysched.kube.connection import Authentication, Connection
-from policysched.kube.rate_limit import UNLIMITED, RateLimit
+from policysched.kube.request_limits import UNLIMITED, RateLimit
 from policysched.kube.short_requests import Answer
 from policysched.late_dataclass import dataclass
 

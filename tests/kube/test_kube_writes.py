@@ -11,7 +11,7 @@ from policysched.kube.client import AT_ONCE, CONDITIONS_AT_ONCE, KubeClient
 from policysched.kube.connection import CONNECTIONS
 from policysched.kube.events.bodies import EventContent, event_name
 from policysched.kube.listing import read_list
-from policysched.kube.rate_limit import RateLimit
+from policysched.kube.request_limits import RateLimit
 from policysched.kube.transport import Transport
 from policysched.model.objects import Metadata, PersistentVolume, PersistentVolumeClaim
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, ObjectReference, PersistentVolumeSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from policysched.framework import BINDING_CYCLE
-from policysched.kube.request_turns import RequestTurns
+from policysched.kube.request_limits import RequestTurns
 
 
 class Requests:

@@ -48,8 +48,8 @@ from policysched.kube.connection import Connection
 from policysched.kube.events.writer import EventWriter
 from policysched.kube.object_cache import LeftOutObjects
 from policysched.kube.object_texts import KeptTexts
-from policysched.kube.rate_limit import RateLimit
 from policysched.kube.reflector import Reflector
+from policysched.kube.request_limits import RateLimit
 from policysched.kube.transport import Pacing, Retry, Transport
 from policysched.language import load_grammar
 from policysched.model.custom_objects import custom_kind

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,7 +42,6 @@ from policysched.model.objects import AllocationResult, Pod, ResourceClaim
 from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import SECOND, Duration, Fault, PluginArguments, go_duration, nanoseconds
 from policysched.plugins.bases import HintTable
-from policysched.plugins.dynamic_resources.claim_turns import ClaimTurns
 from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY, ExtendedRows, extended_requests
 from policysched.plugins.dynamic_resources.hints import HINTS
 from policysched.plugins.dynamic_resources.pod_claims import (
@@ -58,6 +57,7 @@ from policysched.state.placed.pods import pod_id
 if TYPE_CHECKING:
     from policysched.devices import Allocator, Refusals
     from policysched.plugins.dynamic_resources.claim_rows import ClaimRows
+    from policysched.plugins.dynamic_resources.claim_turns import ClaimTurns
     from policysched.plugins.dynamic_resources.reservation import ClaimReservation, UndoClaims
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,6 @@ class DynamicResources(HintTable):
 
     def __init__(self, binding_timeout: float = BINDING_TIMEOUT) -> None:
         self._binding_timeout = binding_timeout
-        self._turns = ClaimTurns()
         self._last: tuple[Pod, ClaimRows, Hashable] | None = None
         """What was prepared last, and of what: the same pod's score, or what is to be given back, is asked for next."""
         self._found: tuple[Pod, Cluster, tuple[int, int, int], PodClaims | Status | None] | None = None
@@ -253,6 +252,12 @@ class DynamicResources(HintTable):
             return made
         assumed.state.write(self.name, made)
         return None
+
+    @cached_property
+    def _turns(self) -> ClaimTurns:
+        from policysched.plugins.dynamic_resources.claim_turns import ClaimTurns  # noqa: PLC0415 - a start needs none
+
+        return ClaimTurns()
 
     def unreserve(self, assumed: AssumedPod) -> UndoClaims | None:
         """Give back what was taken."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from policysched.kube.rate_limit import UNLIMITED, RateLimit
+from policysched.kube.request_limits import UNLIMITED, RateLimit
 from policysched.kube.transport import Transport
 from tests.kube.fake_server import Kube, answer
 
