@@ -139,7 +139,7 @@ class SelectingBudget:
     """The pods whose eviction it counts already."""
 
 
-class Alike(NamedTuple):
+class EqualBudgets(NamedTuple):
     """Budgets that select the same, and what."""
 
     budgets: list[SelectingBudget]
@@ -155,19 +155,19 @@ class Limits:
     budgets: Sequence[SelectingBudget]
     spent: Mask
     """(sets,): those that a budget selects of which no pod may go."""
-    rest: Sequence[Alike]
+    rest: Sequence[EqualBudgets]
     """The other budgets."""
 
     def is_of(self, budgets: Sequence[SelectingBudget]) -> bool:
         """Return whether it tells of these budgets."""
         return len(budgets) == len(self.budgets) and all(map(operator.is_, budgets, self.budgets))
 
-    def below(self, most: int) -> Iterator[Alike]:
+    def below(self, most: int) -> Iterator[EqualBudgets]:
         """Give those of the rest that allow fewer pods to go than so many, each selection once."""
         for budgets, selected in self.rest:
             strict = [one for one in budgets if one.allowed < most]
             if strict:
-                yield Alike(strict, selected)
+                yield EqualBudgets(strict, selected)
 
 
 class Budgets:
@@ -266,11 +266,11 @@ class Budgets:
         if known is not None and known.sets is sets and known.spent.size == size:
             return known
         spent: Mask = np.zeros(size, np.bool_)
-        rest: dict[bytes, Alike] = {}
+        rest: dict[bytes, EqualBudgets] = {}
         for number, one in enumerate(budgets, 1):
             selected = one.selection.of(sets)[:size]
             if one.disrupted or one.allowed > 0:
-                rest.setdefault(selected.tobytes(), Alike([], selected)).budgets.append(one)
+                rest.setdefault(selected.tobytes(), EqualBudgets([], selected)).budgets.append(one)
             else:
                 spent |= selected
             if number % PORTION == 0:
@@ -302,11 +302,11 @@ class Budgets:
 Compiled = tuple[PodDisruptionBudget, SelectingBudget | None]
 
 
-def _joined(selecting: Iterable[tuple[Sequence[SelectingBudget], Mask]]) -> list[Alike]:
+def _joined(selecting: Iterable[tuple[Sequence[SelectingBudget], Mask]]) -> list[EqualBudgets]:
     """Join those that select the same."""
-    found: dict[bytes, Alike] = {}
+    found: dict[bytes, EqualBudgets] = {}
     for budgets, selected in selecting:
-        found.setdefault(selected.tobytes(), Alike([], selected)).budgets.extend(budgets)
+        found.setdefault(selected.tobytes(), EqualBudgets([], selected)).budgets.extend(budgets)
     return list(found.values())
 
 
