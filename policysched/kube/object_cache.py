@@ -265,16 +265,19 @@ class Replacement(Generic[T]):
             old = self._gone.get(key)
             if old is not None and old.metadata.uid == obj.metadata.uid:
                 del self._gone[key]
-            else:
-                if old is not None:
-                    self._replaced.append(key)
-                self._replace_by_uid(obj.metadata.uid)
+            elif old is not None or obj.metadata.uid in self._before.uids:
+                self._replace(None if old is None else key, obj.metadata.uid)
             cache._keep(found, key, obj, raw)
             if old != obj:  # not versions alone: an event may have lied under the same one
                 self._changed.append(obj)
 
-    def _replace_by_uid(self, uid: str) -> None:
-        """Let what is known under another name be gone: who is told of it last would take the new one's place away."""
+    def _replace(self, key: Key | None, uid: str) -> None:
+        """Let what is known of a name be gone, where another one has it now, and what has a UID under another name.
+
+        Who is told of it last would take the new one's place away.
+        """
+        if key is not None:
+            self._replaced.append(key)
         if uid not in self._before.uids:
             return
         if self._by_uid is None:

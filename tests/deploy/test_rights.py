@@ -122,14 +122,23 @@ async def binds_volumes(server: RealServer) -> None:
     await server.delete("Pod", "with-new-volume")
 
 
-async def gives_devices(server: RealServer) -> None:
-    """Have claims allocated, shared by pods that are bound at once, and made for an extended resource."""
+async def gives_devices(server: RealServer, audited: Audited) -> None:
+    """Have claims allocated, shared, changed while pods are bound with them, and made for an extended resource."""
     await server.load(device_class(extendedResourceName=GPU), resource_slice("n1", 8))
     await server.load(device_claim("shared"), claiming_devices("first", "shared"))
     await server.placed("first")
     others = [f"other-{number}" for number in range(8)]
     await server.load(*(claiming_devices(name, "shared") for name in others), pod("extended", requests={GPU: "1"}))
     await server.placed("extended", *others)
+
+    async def has_moved_on() -> bool:
+        turn = len(calls(audited.events(ACCOUNT)))
+        changes = [{"metadata": {"annotations": {"turn": f"{turn}-{number}"}}} for number in range(30)]
+        await server.load(claiming_devices(f"late-{turn}", "shared"))
+        await asyncio.gather(*(server.patch("ResourceClaim", "shared", change) for change in changes))
+        return any((call.verb, call.resource) == ("get", "resourceclaims") for call in calls(audited.events(ACCOUNT)))
+
+    await until(has_moved_on, bool)
 
 
 async def reads_what_became_of_a_binding(server: RealServer, scheduler: Installed) -> None:
@@ -189,7 +198,7 @@ async def test_no_right_is_missing_and_none_too_many(audited: Audited, cluster: 
         await places_and_explains(cluster, audited)
         await preempts(cluster)
         await binds_volumes(cluster)
-        await gives_devices(cluster)
+        await gives_devices(cluster, audited)
         await reads_what_became_of_a_binding(cluster, scheduler)
         await takes_a_changed_configuration(scheduler)
         await shows_its_metrics(cluster, scheduler)

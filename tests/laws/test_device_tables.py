@@ -95,7 +95,7 @@ def test_tables_after_many_changes_answer_as_fresh_ones(seed: int, monkeypatch: 
     if seed % 2:  # ask about nodes as a whole, however few they are
         monkeypatch.setattr("policysched.devices.prepared._MANY", -1)
     if seed % 3:  # look at pools as their slices come, not at the next question
-        monkeypatch.setattr("policysched.devices.inventory.tables._MOST_STALE", 0)
+        monkeypatch.setattr("policysched.devices.inventory.tables._MOST_CHANGED", 0)
     random = Random(seed)
     cases = Cases(random)
     drawn = [cases.case() for _ in range(4)]
