@@ -145,10 +145,10 @@ class DeviceLife(Live):
         if held is None or reservation is None:
             return
         known = self._cluster.resource_claims
-        for claim in reservation.claims:
+        for place in reservation._uids:  # what others have in flight of its claims is theirs
+            claim = reservation.claims[place]
             got = known.pending_allocation(claim.metadata.uid)
-            if got is None:
-                continue
+            assert got is not None
             self._version += 1
             known.put(_written(claim, got, held[1].pod, self._version))
             known.end(claim.metadata.uid)
