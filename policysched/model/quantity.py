@@ -81,6 +81,16 @@ class Quantity:
         fits = all(MIN <= part <= MAX for part in (left, right, left + right))
         return Quantity(left + right, low, wide=self.wide or other.wide or not fits)
 
+    def minus(self, other: Quantity) -> Quantity:
+        """Subtract exactly, but for the lowest int64: less it is more it, because Go turns its sign and wraps around.
+
+        Where that sum does not fit, Go subtracts exactly in the wide form.
+        """
+        is_lowest = other.mantissa == MIN and not (self.wide or other.wide)
+        if is_lowest and not (wrapped := self.plus(other)).wide:
+            return wrapped
+        return self.plus(Quantity(-other.mantissa, other.exponent, wide=other.wide or is_lowest))
+
     @property
     def number(self) -> int | Fraction:
         """The number itself, a fraction only where it is written with one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policysched.model.quantity import ZERO, Quantity, QuantityError, parse, value
+from policysched.model.quantity import MIN, ZERO, Quantity, QuantityError, parse, value
 
 LARGEST = (1 << 63) - 1
 
@@ -200,3 +200,23 @@ def test_the_larger_number_is_as_wide_as_what_it_was_compared_with() -> None:
     assert narrow.largest(wide) is narrow
     assert (narrow.scaled(0), wide.largest(narrow).scaled(0)) == (0, -(2**63))
     assert narrow.largest(parse("1e31")) == Quantity(1, 31)
+
+
+@pytest.mark.parametrize(
+    ("left", "difference"),
+    [
+        (Quantity(1), Quantity(1 + MIN)),
+        (Quantity(0, 3), Quantity(MIN)),
+        (Quantity(1, 3), Quantity(1000 + MIN)),
+        (Quantity(-1), Quantity(-1 - MIN, wide=True)),
+        (Quantity(MIN), Quantity(0, wide=True)),
+        (Quantity(1, wide=True), Quantity(1 - MIN, wide=True)),
+    ],
+)
+def test_the_lowest_number_is_taken_away_as_go_does(left: Quantity, difference: Quantity) -> None:
+    assert left.minus(Quantity(MIN)) == difference
+
+
+def test_other_numbers_are_taken_away_exactly() -> None:
+    assert Quantity(5).minus(Quantity(7)) == Quantity(-2)
+    assert Quantity(5).minus(Quantity(5, -1)) == Quantity(45, -1)

@@ -65,10 +65,8 @@ def _approximate(one: CelQuantity) -> float:
 
 def _sum(sign: int) -> Callable[[CelQuantity, Any], CelQuantity]:
     def total(one: CelQuantity, other: Any) -> CelQuantity:
-        added = amounts.Quantity(other) if isinstance(other, int) else other.amount
-        if sign < 0:
-            added = amounts.Quantity(-added.mantissa, added.exponent, added.wide)
-        return CelQuantity(one.amount.plus(added), summed=True)
+        amount = amounts.Quantity(other) if isinstance(other, int) else other.amount
+        return CelQuantity(one.amount.minus(amount) if sign < 0 else one.amount.plus(amount), summed=True)
 
     return total
 
