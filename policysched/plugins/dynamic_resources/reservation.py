@@ -178,8 +178,10 @@ class ClaimReservation:
             change = None if written is None else await self._assume(written, handle, waits=place == self._special)
             if place in self._uids:
                 self._known.end(self._uids[place])
-            if written is not None:
-                handle.changed(_settled(before, self._latest(written)) if change is None or change.nothing else change)
+                if written is not None and (change is None or change.nothing):
+                    change = _settled(before, self._latest(written))
+            if change is not None and not change.nothing:
+                handle.changed(change)
 
     async def _create(self, claim: ResourceClaim, handle: Handle) -> ResourceClaim:
         try:
@@ -421,7 +423,7 @@ def _with_finalizer(metadata: ClaimMetadata) -> ClaimMetadata:
 
 
 def _settled(before: ResourceClaim, now: ResourceClaim) -> Change:
-    """Return the change that lets pods go on that were told, or found out, too early that a claim was written."""
+    """Return the change that lets pods go on that heard from the watch of an allocation that was still in flight."""
     return Change(Resource.RESOURCE_CLAIM, Action.UPDATE_OTHER, before, now)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -241,6 +242,26 @@ async def test_a_claim_that_is_allocated_is_only_reserved() -> None:
     assert await one.pre_bind() == ""
     assert one.server.wrote == ["reserve"]
     assert one.held().status.reserved_for == (user(other), user(one.assumed.pod))
+
+
+@pytest.mark.parametrize("watched", [True, False])
+async def test_a_reservation_alone_is_told_once(watched: bool) -> None:
+    around = two_nodes(allocated(claim(), "n1", "d1"))
+    one = Binding(around, claiming("c"), "n1", watched=watched)
+    assert one.reserve() is None
+    assert await one.pre_bind() == ""
+    assert len(one.changes) == (0 if watched else 1)  # the watch tells it where it is faster
+
+
+@pytest.mark.parametrize("watched", [True, False])
+async def test_an_allocation_is_told_once_it_is_not_in_flight(watched: bool) -> None:
+    one = Binding(two_nodes(claim()), claiming("c"), "n1", watched=watched)
+    in_flight: list[int] = []
+    told_of = one.around.resource_claims
+    one.handle = dataclasses.replace(one.handle, changed=lambda _: in_flight.append(told_of.in_flight))
+    assert one.reserve() is None
+    assert await one.pre_bind() == ""
+    assert in_flight == [0]
 
 
 async def test_a_claim_that_is_reserved_already_is_left_alone() -> None:
