@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.devices.allocation_results import ResultMaker
+from policysched.devices.answers.prepared import PreparedClaims
 from policysched.devices.errors import AllocationError, AllocationTimeoutError, NodeAllocationError
 from policysched.devices.inventory.pools import SeenPool
 from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.outcomes import AllocationAnswer, Outcome
-from policysched.devices.prepared import PreparedClaims
 from policysched.devices.refusals import Refusals
 from policysched.devices.requests.failures import AllocationFailure
 from policysched.devices.requests.plans import selectors_of
@@ -64,9 +64,9 @@ class AllocationAnswers:
 
     def __init__(self, allocator: Allocator, prepared: PreparedClaims) -> None:
         self._allocator = allocator
-        self._prepared = prepared
-        self.codes: NDArray[np.int8] = prepared.codes
-        self.revision = prepared.revision
+        self._rows = prepared.rows
+        self.codes: NDArray[np.int8] = self._rows.codes
+        self.revision = self._rows.revision
 
     def on_rows(self, size: int) -> NDArray[np.int8]:
         """Return the codes of the first rows; NO for those that never had a node. Shapes: (N,)."""
@@ -77,18 +77,18 @@ class AllocationAnswers:
 
     def rows_since(self, revision: int) -> Sequence[int] | None:
         """Return the rows of which codes changed since an earlier revision, None where all may have."""
-        return self._prepared.rows_since(revision)
+        return self._rows.rows_since(revision)
 
     def error(self, row: int) -> AllocationError | None:
         """Return the error of a row that has one."""
-        return self._allocator.error_of(row, self._prepared.outcome(row))
+        return self._allocator.error_of(row, self._rows.outcome(row))
 
     def alternatives(self, row: int) -> Sequence[Mapping[int, int]]:
         """Return for each claim which alternative, counted from 0, each request with alternatives would get on a row.
 
         Requests are named by their place in the claim; where no claim has alternatives there may be nothing at all.
         """
-        return self._prepared.outcome(row).chosen
+        return self._rows.outcome(row).chosen
 
 
 class Allocator:
@@ -159,7 +159,7 @@ class Allocator:
         if prepared.plans.has_alternatives:
             return None
         prepared.refresh(self._steps)
-        if not prepared.has_failures:
+        if not prepared.rows.has_failures:
             return self._key
         self._spent_at = self._tables.revision
         return None
@@ -180,7 +180,7 @@ class Allocator:
         prepared = self._prepared()
         prepared.catch_up()
         name, group = self._tables.node(row)
-        outcome = prepared.search(group, self._steps)
+        outcome = prepared.groups.search(group, self._steps)
         if outcome.answer is not AllocationAnswer.YES:
             error = self.error_of(row, outcome)
             if error is not None:
@@ -200,7 +200,7 @@ class Allocator:
         prepared = self._prepared()
         prepared.catch_up()
         try:
-            return prepared.refusals(self._tables.node(row)[1], self._steps)
+            return prepared.groups.refusals(self._tables.node(row)[1], self._steps)
         except OutOfStepsError:
             raise AllocationTimeoutError(TIMED_OUT) from None
 
@@ -212,7 +212,7 @@ class Allocator:
             return NodeAllocationError("invalid resource pools were encountered")
         if outcome.failure is None:
             return None
-        return AllocationError(self._text(outcome.failure, self._prepared().pools(self._tables.node(row)[1])))
+        return AllocationError(self._text(outcome.failure, self._prepared().groups.pools(self._tables.node(row)[1])))
 
     def _text(self, failure: AllocationFailure, pools: Sequence[SeenPool]) -> str:
         text = failure.text

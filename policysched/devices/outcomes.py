@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from policysched.devices.requests.capacities import Consumption
 from policysched.devices.requests.failures import AllocationFailure
@@ -59,3 +59,11 @@ class Outcome(NamedTuple):
     def has_details(self) -> bool:
         """Whether it says more of a node than its answer."""
         return self.failure is not None or any(self.chosen)
+
+
+YES: Final = Outcome(AllocationAnswer.YES)
+NO: Final = Outcome(AllocationAnswer.NO)
+INVALID_POOLS: Final = Outcome(AllocationAnswer.INVALID_POOLS)
+OUT_OF_STEPS: Final = Outcome(AllocationAnswer.TIMEOUT)
+BYTES_AN_OUTCOME: Final = 1500
+"""What it takes to remember an outcome. Units: bytes."""

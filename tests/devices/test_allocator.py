@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from policysched.devices import AllocationAnswer, Allocator, DeviceTables
-from policysched.devices.prepared import PreparedClaims
+from policysched.devices.answers.group_outcomes import GroupOutcomes
 from tests.devices.build import allocate, claim, class_of, device, devices, names, request, slice_of, tables
 
 NODES = [f"n{one}" for one in range(50)]
@@ -15,13 +15,13 @@ NODES = [f"n{one}" for one in range(50)]
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The rows that are asked about, in order."""
     rows: list[int] = []
-    answer = PreparedClaims._answer
+    answer = GroupOutcomes.outcome
 
-    def noting(self: PreparedClaims, group: object, steps: object) -> object:
+    def noting(self: GroupOutcomes, group: object, steps: object) -> object:
         rows.extend(sorted(group.rows))  # type: ignore[attr-defined]
         return answer(self, group, steps)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(PreparedClaims, "_answer", noting)
+    monkeypatch.setattr(GroupOutcomes, "outcome", noting)
     return rows
 
 

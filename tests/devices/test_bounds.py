@@ -8,11 +8,12 @@ from itertools import pairwise
 import pytest
 
 from policysched.devices import AllocationTimeoutError, Allocator, DeviceTables
+from policysched.devices.answers.prepared import PreparedClaims
+from policysched.devices.answers.wanted_kinds import WantedKinds
 from policysched.devices.inventory.amounts import Number
 from policysched.devices.inventory.columns import AttributeValue, DeviceTraits
 from policysched.devices.inventory.pools import CounterName, PoolView
 from policysched.devices.outcomes import AllocationAnswer, Outcome
-from policysched.devices.prepared import PreparedClaims
 from policysched.devices.requests import requirements
 from policysched.devices.requests.constraints import EqualAttribute, NamedRequest
 from policysched.devices.requests.failures import AllocationFailure
@@ -70,8 +71,8 @@ def test_values_that_selectors_read_are_not_kept() -> None:
     made = told_apart()
     Allocator(made, [claim(request(1, f'{SERIAL} != "x"'), request(1, f'{SERIAL} != "y"', name="q"))]).answers()
     [one] = kept(made)
-    assert len(one._kinds.kinds) == 4 * len(NODES)
-    assert not any(kind._variables for kind in one._kinds.kinds)
+    assert len(one.groups.kinds.kinds) == 4 * len(NODES)
+    assert not any(kind._variables for kind in one.groups.kinds.kinds)
 
 
 def test_kinds_of_devices_are_told_apart_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,14 +91,14 @@ def test_each_kind_of_device_is_asked_about_once_however_many_attempts_it_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[int] = []
-    ask_about = PreparedClaims._ask_about
+    ask_about = WantedKinds._ask_about
 
-    def counted(self: PreparedClaims, kind: requirements.DeviceKind, steps: Steps) -> None:
+    def counted(self: WantedKinds, kind: requirements.DeviceKind, steps: Steps) -> None:
         asked.append(kind.number)
         ask_about(self, kind, steps)
 
-    monkeypatch.setattr(PreparedClaims, "_ask_about", counted)
-    monkeypatch.setattr("policysched.devices.prepared._STEPS_A_GROUP", 0)
+    monkeypatch.setattr(WantedKinds, "_ask_about", counted)
+    monkeypatch.setattr("policysched.devices.answers.prepared._STEPS_A_GROUP", 0)
     made, wanting, attempts = told_apart(), asking(f'{SERIAL} != "x"'), 1
     while AllocationAnswer.TIMEOUT in Allocator(made, [wanting], steps=500).answers().codes[: len(NODES)].tolist():
         attempts += 1
@@ -107,15 +108,15 @@ def test_each_kind_of_device_is_asked_about_once_however_many_attempts_it_takes(
 
 def test_all_kinds_are_asked_about_in_pieces_before_a_decision(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = 0
-    ask_about = PreparedClaims._ask_about
+    ask_about = WantedKinds._ask_about
 
-    def counted(self: PreparedClaims, kind: requirements.DeviceKind, steps: Steps) -> None:
+    def counted(self: WantedKinds, kind: requirements.DeviceKind, steps: Steps) -> None:
         nonlocal asked
         asked += 1
         ask_about(self, kind, steps)
 
-    monkeypatch.setattr(PreparedClaims, "_ask_about", counted)
-    monkeypatch.setattr("policysched.devices.prepared._STEPS_A_GROUP", 0)
+    monkeypatch.setattr(WantedKinds, "_ask_about", counted)
+    monkeypatch.setattr("policysched.devices.answers.prepared._STEPS_A_GROUP", 0)
     monkeypatch.setattr("policysched.devices.allocator._STEPS_A_PIECE", 500)
     allocator = Allocator(told_apart(), [asking(f'{SERIAL} != "x"')], steps=500)
     pieces = [0, *(asked for _ in allocator.working_ahead())]
@@ -152,7 +153,7 @@ def test_groups_of_nodes_that_have_answers_are_not_searched_again(monkeypatch: p
         return run(self, steps)
 
     monkeypatch.setattr(DeviceSearch, "run", counted)
-    monkeypatch.setattr("policysched.devices.prepared._STEPS_A_GROUP", 0)
+    monkeypatch.setattr("policysched.devices.answers.prepared._STEPS_A_GROUP", 0)
     made = told_apart()
     wanting = claim(request(), request(name="s"), constraints=[{"distinctAttribute": f"{DRIVER}/serial"}])
     open_before, attempts = len(NODES), 0
@@ -204,7 +205,7 @@ def test_of_many_capacities_each_takes_steps() -> None:
     made = tables(slice_of("n0", parts))
     assert Allocator(made, [claim(request())], steps=2_000).answers().codes[0] == AllocationAnswer.TIMEOUT
     [one] = kept(made)
-    assert 10 < len(one._known[0]) < 40
+    assert 10 < len(one.groups.known[0]) < 40
 
 
 def _long(place: int) -> str:
@@ -270,7 +271,7 @@ def test_a_selector_that_is_stopped_takes_the_steps_of_the_question(text: str) -
     wanting = [asking(f"{text} && {SERIAL} != ''")]
     Allocator(made, wanting).answers()
     [one] = kept(made)
-    assert len(one._known[0]) <= 2
+    assert len(one.groups.known[0]) <= 2
     assert names(allocate(made, claim(request(4)), row=3)) == [["d0", "d1", "d2", "d3"]]
 
 

@@ -42,10 +42,11 @@ def _ours(case: Case) -> list[Ours]:
     scalar = Allocator(tables_of(case), claims, steps=STEPS)
     codes = [Allocator(tables_of(case), claims, steps=STEPS).answers().codes]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("policysched.devices.prepared._MANY", -1)
+        patch.setattr("policysched.devices.answers.prepared._MANY", -1)
+        patch.setattr("policysched.devices.answers.row_outcomes._FEW_ROWS", -1)
         codes.append(Allocator(tables_of(case), claims, steps=STEPS).answers().codes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("policysched.devices.prepared.WIDE", 0)
+        patch.setattr("policysched.devices.answers.group_outcomes.WIDE", 0)
         codes.append(Allocator(tables_of(case), claims, steps=STEPS).answers().codes)
     return [(said(scalar, row), {int(one[row]) for one in codes}) for row in range(len(case["nodes"]))]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policysched.devices import AllocationAnswer, Allocator, DeviceTables
-from policysched.devices.prepared import PreparedClaims
+from policysched.devices.answers.prepared import PreparedClaims
 from policysched.devices.search import DeviceSearch
 from tests.devices.build import allocate, claim, device, devices, request, slice_of, tables
 
@@ -104,7 +104,7 @@ def test_where_a_pool_begins_tells_nodes_apart() -> None:
 
 
 def test_nodes_that_are_not_answered_in_their_steps_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policysched.devices.prepared._STEPS_A_GROUP", 0)
+    monkeypatch.setattr("policysched.devices.answers.prepared._STEPS_A_GROUP", 0)
     differing = [[at(place, 4 * number + place) for place in range(4)] for number in range(len(NODES))]
     made = tables(*(slice_of(name, some) for name, some in zip(NODES, differing, strict=True)), nodes=NODES)
     wanting = claim(request(2), constraints=PAIR)
@@ -129,6 +129,6 @@ def test_rows_that_changed_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert answers.rows_since(before) == [7]
     assert answers.rows_since(answers.revision) == []
     assert answers.rows_since(before - 1) is None
-    monkeypatch.setattr("policysched.devices.prepared._MOST_LOGGED", 1)
+    monkeypatch.setattr("policysched.devices.answers.row_outcomes._MOST_LOGGED", 1)
     made.allocated.forget("taken")
     assert allocator.answers().rows_since(answers.revision) is None

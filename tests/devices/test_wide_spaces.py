@@ -19,7 +19,7 @@ from tests.devices.playing import Case, claims_of, said, tables_of
 
 STEPS = 300_000
 Taken = dict[str, AllocationResult]
-WIDE = "policysched.devices.prepared.WIDE"
+WIDE = "policysched.devices.answers.group_outcomes.WIDE"
 
 
 def _searched_anew(case: Case, taken: Taken) -> list[Any]:

@@ -93,7 +93,8 @@ class World:
 @pytest.mark.parametrize("seed", range(25))
 def test_tables_after_many_changes_answer_as_fresh_ones(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 2:  # ask about nodes as a whole, however few they are
-        monkeypatch.setattr("policysched.devices.prepared._MANY", -1)
+        monkeypatch.setattr("policysched.devices.answers.prepared._MANY", -1)
+        monkeypatch.setattr("policysched.devices.answers.row_outcomes._FEW_ROWS", -1)
     if seed % 3:  # look at pools as their slices come, not at the next question
         monkeypatch.setattr("policysched.devices.inventory.tables._MOST_CHANGED", 0)
     random = Random(seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from policysched.devices import AllocationAnswer, Allocator, DeviceTables
-from policysched.devices.prepared import PreparedClaims
+from policysched.devices.answers.row_outcomes import RowOutcomes
 from policysched.model.objects import ResourceSlice
 from tests.devices.build import DRIVER, claim, devices, request, slice_of, tables
 
@@ -45,9 +45,9 @@ def test_pool_that_is_written_anew_makes_other_claims_ask_its_own_node_alone(mon
     asked = Allocator(made, [claim(request(1))])
     asked.answers()
     rows: list[int] = []
-    note = PreparedClaims._note
+    note = RowOutcomes.note
     monkeypatch.setattr(
-        PreparedClaims, "_note", lambda self, group, *more: (rows.extend(group.rows), note(self, group, *more))
+        RowOutcomes, "note", lambda self, group, *more: (rows.extend(group.rows), note(self, group, *more))
     )
     made.set_slice(_sets(generation=2))
     assert (asked.answers().codes[:40] == AllocationAnswer.YES).all()

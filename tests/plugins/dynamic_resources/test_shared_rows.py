@@ -234,7 +234,7 @@ def test_work_of_a_decision_with_reserve_does_not_grow_with_the_nodes() -> None:
 
 def test_a_cycle_in_which_steps_run_out_is_told_the_same_all_along(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left is asked in the next cycle: nothing is let pass in between."""
-    monkeypatch.setattr("policysched.devices.prepared._STEPS_A_GROUP", 0)
+    monkeypatch.setattr("policysched.devices.answers.prepared._STEPS_A_GROUP", 0)
     names = [f"n{one}" for one in range(40)]
     around = world(*map(node, names), *(resource_slice(one, device("d1", f"model-{one}")) for one in names))
     around.take(claim("c", exactly(selectors=(selector('device.attributes["gpu.example.com"].model == "model-n3"'),))))
