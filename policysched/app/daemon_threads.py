@@ -25,15 +25,18 @@ class DaemonThreads(ThreadPoolExecutor):
         """Call a function in a thread."""
         made: Future[T] = Future()
 
-        def work() -> None:
-            if not made.set_running_or_notify_cancel():
+        def work(given: list[Future[T]]) -> None:
+            told = given.pop()
+            if not told.set_running_or_notify_cancel():
                 return
             try:
-                made.set_result(fn(*args, **kwargs))
+                told.set_result(fn(*args, **kwargs))
             except BaseException as error:  # whoever waits gets it
-                made.set_exception(error)
+                told.set_exception(error)
+            finally:
+                del told  # an error holds this frame: both would be left to a garbage collection, and those are rare
 
-        threading.Thread(target=work, name="waiting", daemon=True).start()
+        threading.Thread(target=work, args=([made],), name="waiting", daemon=True).start()
         return made
 
 
@@ -59,8 +62,11 @@ class Threads:
             self._turns.release()
             raise
         made.add_done_callback(self._ended)
-        await asyncio.wait((made,))
-        return made.result()
+        try:
+            await asyncio.wait((made,))
+            return made.result()
+        finally:
+            del made  # whose error holds this frame, see above
 
     def _ended(self, made: asyncio.Future[T]) -> None:
         self._turns.release()

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from http import HTTPStatus
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -83,9 +83,14 @@ class _Line(msgspec.Struct):
     object: msgspec.Raw
 
 
+class _OfKind(msgspec.Struct):
+    kind: str = ""
+
+
 CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
 UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 _LINE = msgspec.json.Decoder(_Line)
+_OF_KIND = msgspec.json.Decoder(_OfKind)
 _STATUS = msgspec.json.Decoder(ApiStatus)
 _TEXT = msgspec.json.Decoder(str)
 
@@ -119,6 +124,7 @@ class Reflector(Generic[T]):
         self._pacing, self._retry = pacing, Retry(pacing)
         self._relisting = Retry(pacing)
         """The pauses before lists that watches ask for; over as soon as a watch lasts."""
+        self._beginnings = _beginnings(watched)
         self._version: str | None = None
         """Where the next watch starts; None where a list has to come first."""
         self._newest = ""
@@ -259,6 +265,10 @@ class Reflector(Generic[T]):
             raise ApiError(0, "Malformed", text) from error
         if event.type == "ERROR":
             raise _error(event.object)
+        if not self._is_ours(event.object):
+            self._version = None
+            text = f"the watch of {self.watched.plural} sent an event about an object of another kind"
+            raise ApiError(0, "Malformed", text)
         if event.type in CHANGES:
             self._change(event)
             return
@@ -266,6 +276,18 @@ class Reflector(Generic[T]):
         if event.type != "BOOKMARK" or not version:
             self._cache.skip(event.object, f"an event of type {event.type!r} that says nothing")
         self._move(version)
+
+    def _is_ours(self, raw: msgspec.Raw) -> bool:
+        """Return whether an object says the watched kind, or none that can be read.
+
+        Another one's may have the name of one of ours: taken for it, it would change or end what is in force.
+        """
+        if not self._beginnings or bytes(raw).startswith(self._beginnings):
+            return True
+        try:
+            return _OF_KIND.decode(raw).kind in ("", self.watched.kind)
+        except UNREADABLE:
+            return True
 
     def _change(self, event: _Line) -> None:
         before, after = self._cache.take(event.object, deleted=event.type == "DELETED", reach=self._move)
@@ -346,6 +368,14 @@ def _portions(changed: Sequence[T], gone: Sequence[T]) -> Iterator[tuple[Sequenc
         yield (), gone[start : start + PORTION]
     for start in range(0, len(changed), PORTION):
         yield changed[start : start + PORTION], ()
+
+
+def _beginnings(watched: ApiKind[Any]) -> tuple[bytes, ...]:
+    """Give what objects begin with as API servers write them; nothing where nobody knows the kind."""
+    if not watched.stated_kind:
+        return ()
+    kind, version = f'"kind":"{watched.kind}"', f'"apiVersion":"{watched.api_version}"'
+    return f"{{{kind},{version}".encode(), f"{{{version},{kind}".encode()
 
 
 def _read_line(line: bytes) -> _Line:

@@ -6,6 +6,7 @@ Of what is left to threads nothing waits there that nobody waits for.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import weakref
 
 import pytest
 
-from policysched.app.daemon_threads import Threads
+from policysched.app.daemon_threads import DaemonThreads, Threads
 
 HANGING = """
 import asyncio, random, threading
@@ -94,3 +95,29 @@ async def test_what_a_call_raises_is_told_to_who_waits() -> None:
         with pytest.raises(ValueError, match="invalid literal"):
             await threads.call(int, "x")
     assert await threads.call(int, "7") == 7
+
+
+async def test_what_a_failed_call_worked_on_is_no_work_for_the_garbage_collector() -> None:
+    asyncio.get_running_loop().set_default_executor(DaemonThreads())
+    threads, kept = Threads(1), []
+
+    def work() -> None:
+        given = Given()
+        kept.append(weakref.ref(given))
+        raise ValueError(str(given))
+
+    async def fail() -> None:
+        with contextlib.suppress(ValueError):
+            await threads.call(work)
+
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            await asyncio.create_task(fail())
+        async with asyncio.timeout(60):
+            while any(one() is not None for one in kept):
+                await asyncio.sleep(0.01)
+    finally:
+        gc.enable()
+    assert len(kept) == 5

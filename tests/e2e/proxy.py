@@ -227,6 +227,30 @@ async def quiet(proxy: Proxy, request: web.Request) -> web.StreamResponse:
     return response
 
 
+async def mixed_up(proxy: Proxy, request: web.Request) -> web.StreamResponse:
+    """Answer watches with events about objects of another kind that have the names of those listed, lists with 502."""
+    if not is_watch(request):
+        return await status(502)(proxy, request)
+    lines = []
+    for number, one in enumerate(json.loads(proxy.first[request.path])["items"]):
+        metadata = {name: one["metadata"][name] for name in ("name", "namespace") if name in one["metadata"]}
+        metadata |= {"uid": f"other-{number}", "resourceVersion": str(10**12 + number)}
+        obj = {"kind": "Secret", "apiVersion": "v1", "metadata": metadata}
+        lines += [{"type": event, "object": obj} for event in ("MODIFIED", "DELETED")]
+    return await text("".join(f"{json.dumps(line)}\n" for line in lines).encode())(proxy, request)
+
+
+def passing(fault: Answer, times: int) -> Answer:
+    """Make a fault that strikes so many reads of each collection and then passes everything on."""
+    seen: Counter[str] = Counter()
+
+    async def answer(proxy: Proxy, request: web.Request) -> web.StreamResponse:
+        seen[request.path] += 1
+        return await (fault(proxy, request) if seen[request.path] <= times else proxy.forward(request))
+
+    return answer
+
+
 FAULTS: dict[str, Answer] = {
     "404": status(404),
     "404, and the kind is not served": not_served,
@@ -243,6 +267,7 @@ FAULTS: dict[str, Answer] = {
     "web page of status 200": text(b"<html></html>\n", "text/html"),
     "list or line cut short": cut,
     "object of another kind": text(b'{"kind":"Status","status":"Success","metadata":{}}\n'),
+    "events about another kind": mixed_up,
     "410, by status and by ERROR event": expired,
     "list older than what was seen": older,
 }

@@ -19,7 +19,7 @@ from policysched.kube.transport import Transport
 from policysched.sandbox import Sandbox
 from tests.e2e.holding import Watched, watched
 from tests.e2e.objects import Json, node, only, pod
-from tests.e2e.proxy import FAULTS, Answer, Proxy, older, proxied, quiet, refused
+from tests.e2e.proxy import FAULTS, Answer, Proxy, older, passing, proxied, quiet, refused, status
 from tests.e2e.server import Server, scheduled_condition
 from tests.e2e.waiting import until, until_true
 
@@ -200,7 +200,18 @@ async def said(server: Server, space: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "fault", ["404", "404, and the kind is not served", "500", "no answer", "list or line cut short"]
+    "fault",
+    [
+        "404",
+        "404, and the kind is not served",
+        "403",
+        "500",
+        "no answer",
+        "list or line cut short",
+        "object of another kind",
+        "events about another kind",
+        "list older than what was seen",
+    ],
 )
 async def test_filter_in_force_is_enforced_on_every_pod(
     server: Server, proxy: tuple[Proxy, Path], fault: str, monkeypatch: pytest.MonkeyPatch
@@ -228,6 +239,25 @@ async def test_filter_in_force_is_enforced_on_every_pod(
         await between.heal()
         assert await until(lambda: places(server, "late"), all) == ["n1"] * 5
         await until(lambda: places(server, "later"), all)
+
+
+@pytest.mark.parametrize(("code", "times"), [(500, 1), (404, 2), (403, 3)])
+async def test_fault_that_passes_lets_no_pod_past_a_filter(
+    server: Server, proxy: tuple[Proxy, Path], code: int, times: int
+) -> None:
+    between, kubeconfig = proxy
+    await server.load(node("n1"), node("n2"), namespace("vault", tier="gold"), only("pin", "n1", **GOLD))
+    async with watched(kubeconfig) as scheduler:
+        await until_true(lambda: "late" not in scheduler.cluster.namespaces)
+        await between.strike(passing(status(code), times), NAMESPACES, POLICIES)
+        await server.load(namespace("late", tier="gold"))
+        await server.load(
+            *(pod(f"p{number:02}", namespace=space) for number in range(25) for space in ("vault", "late"))
+        )
+        for space in ("vault", "late"):
+            assert await until(partial(places, server, space), all) == ["n1"] * 25
+        assert min(between.struck[NAMESPACES], between.struck[POLICIES]) > times
+        assert scheduler.policies() == ["pin"]
 
 
 async def test_watches_that_say_nothing_are_listed_again(server: Server, proxy: tuple[Proxy, Path]) -> None:

@@ -299,3 +299,24 @@ async def test_error_without_words_is_told_in_words(kube: Kube) -> None:
     kube.server.on("WATCH", NODE_PATH, stream(event("ERROR", {"code": 0})))
     async with watching(kube) as run:
         await eventually(lambda: "the watch ended with an error of code 0 that says nothing" in run.reflector.problem)
+
+
+@pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED", "BOOKMARK"])
+async def test_event_about_another_kind_changes_nothing_and_everything_is_listed_again(kube: Kube, kind: str) -> None:
+    kube.server.on("GET", NODE_PATH, answer(page(node("a", 1))), answer(page(node("a", 1), version=2)))
+    of_node, of_pod = ({"kind": one, "apiVersion": "v1"} | node("a", 90) for one in ("Node", "Pod"))
+    kube.server.on("WATCH", NODE_PATH, stream(event(kind, of_pod), event("MODIFIED", of_node)), HANG)
+    async with watching(kube) as run:
+        await eventually(lambda: watch_versions(kube) == ["1", "2"])
+        assert run.ledger.heard == ["list", "+a@1", "list"]
+    assert len(kube.pauses.lengths) == 1
+
+
+@pytest.mark.parametrize(
+    "head", ['{"kind":"Node","apiVersion":"v1",', '{"apiVersion":"v1","kind":"Node",', '{ "kind": "Node", ', "{"]
+)
+async def test_kind_of_an_event_is_read_however_it_is_written(kube: Kube, head: str) -> None:
+    kube.server.on("GET", NODE_PATH, answer(page()))
+    obj = head + json.dumps(node("a", 9))[1:]
+    kube.server.on("WATCH", NODE_PATH, stream(f'{{"type":"ADDED","object":{obj}}}\n'.encode(), then="hang"))
+    await heard(kube, "list", "+a@9")

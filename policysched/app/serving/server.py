@@ -167,8 +167,10 @@ class SecureServer:
             _let_go(error)
         finally:
             del self._http.ends[handler]
-            if transport is not None:
-                transport.abort()
+            # Who is ended as TLS begins has a transport that nobody was given; it watches the socket until it ends.
+            made = transport or handler.transport
+            if made is not None:
+                made.abort()
             else:
                 handler.connection_lost(None)  # it holds its parser, which holds it
                 client.close()

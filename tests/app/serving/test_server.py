@@ -111,6 +111,26 @@ def open_tls() -> int:
     return sum(type(one) is ssl.SSLObject for one in gc.get_objects())
 
 
+async def test_connection_ended_as_tls_begins_takes_no_later_one_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Its socket's number is the next one's: what still watches it would have that one hear nothing.
+    ended: list[bool] = []
+
+    def end_at_once(made: web.RequestHandler, transport: asyncio.BaseTransport) -> None:
+        web.RequestHandler.connection_made(made, transport)
+        if not ended:
+            serving = [one for one in asyncio.all_tasks() if "SecureServer._serve" in repr(one.get_coro())]
+            ended.extend(one.cancel() for one in serving)
+
+    monkeypatch.setattr(server._Connection, "connection_made", end_at_once, raising=False)
+    async with open_port() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.port, ssl=unverified())
+        assert await closed(reader) == b""
+        async with asyncio.timeout(server.HANDSHAKE):
+            said = await asyncio.gather(*(port.get(f"/{number}") for number in range(8)))
+        writer.close()
+    assert ended == [True] and said == [(200, f"/{number}") for number in range(8)]
+
+
 @pytest.mark.parametrize("sent", [b"", b"hello", b"\x16\x03\x01\x00\x05hello", b"\x16\x03\x01\x02\x00\x01"])
 async def test_connections_without_tls_are_no_work_for_the_garbage_collector(
     sent: bytes, monkeypatch: pytest.MonkeyPatch
