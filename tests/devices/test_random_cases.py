@@ -17,8 +17,9 @@ import pytest
 
 from policysched.devices import AllocationAnswer, Allocator
 from policysched.devices.inventory.pools import PoolView
+from policysched.devices.partial_solution import FailedSearchError
 from policysched.devices.requests.plans import DeviceAsk
-from policysched.devices.search import DeviceSearch, _FailedError
+from policysched.devices.search import DeviceSearch
 from tests.devices.generate import Cases
 from tests.devices.judge import Judge
 from tests.devices.playing import Case, claims_of, code_of, judged, said, tables_of
@@ -86,7 +87,7 @@ def _eager(self: DeviceSearch, ask: DeviceAsk, done: int, start: int) -> Any:
     """Search as ever, but let every error of a selector count."""
     failing = self._space.failing[ask.requirement]
     if failing:
-        raise _FailedError(self._failure(ask, failing.bit_length() - 1))
+        raise FailedSearchError(self._failure(ask, failing.bit_length() - 1))
     return _SOME(self, ask, done, start)
 
 
@@ -100,8 +101,8 @@ _SOME = DeviceSearch._some
 _FILL = PoolView.fill
 BROKEN: dict[str, tuple[str, Callable[..., Any]]] = {
     "allocated devices": ("policysched.devices.inventory.pools.PoolView.place", lambda *_: None),
-    "backtracking": ("policysched.devices.search.DeviceSearch._equal", lambda *_: -1),
-    "counters": ("policysched.devices.search.DeviceSearch._count", lambda *_: True),
+    "backtracking": ("policysched.devices.partial_solution.PartialSolution.equal", lambda *_: -1),
+    "counters": ("policysched.devices.partial_solution.PartialSolution._count", lambda *_: True),
     "distinct values": ("policysched.devices.requests.constraints.DistinctAttribute.remove", lambda *_: None),
     "laziness": ("policysched.devices.search.DeviceSearch._some", _eager),
     "order": ("policysched.devices.inventory.pools.PoolView.fill", _turned),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.devices import search
 from policysched.devices.inventory import pools
+from policysched.devices.partial_solution import FailedSearchError, PartialSolution
 from policysched.devices.requests import capacities, constraints
 from policysched.devices.search import DeviceSearch
 from policysched.plugins.dynamic_resources import extended_resources
@@ -39,7 +39,7 @@ def _unsorted(patch: Patch) -> None:
 
 
 def _without_backtracking(patch: Patch) -> None:
-    patch.setattr(DeviceSearch, "_take_back", lambda _self, _undo: None)
+    patch.setattr(PartialSolution, "take_back", lambda _self, _undo: None)
 
 
 def _eager(patch: Patch) -> None:
@@ -48,15 +48,15 @@ def _eager(patch: Patch) -> None:
     def some(self: DeviceSearch, ask: Any, done: int, start: int) -> Any:
         failing = self._space.failing[ask.requirement]
         if failing:
-            raise search._FailedError(self._failure(ask, (failing & -failing).bit_length() - 1))
+            raise FailedSearchError(self._failure(ask, (failing & -failing).bit_length() - 1))
         return lazy(self, ask, done, start)
 
     patch.setattr(DeviceSearch, "_some", some)
 
 
 def _uncounted(patch: Patch) -> None:
-    patch.setattr(DeviceSearch, "_count", lambda _self, _device: True)
-    patch.setattr(DeviceSearch, "_count_back", lambda _self, _device: None)
+    patch.setattr(PartialSolution, "_count", lambda _self, _device: True)
+    patch.setattr(PartialSolution, "_count_back", lambda _self, _device: None)
 
 
 def _unrounded(patch: Patch) -> None:

@@ -1,0 +1,295 @@
+"""`PartialSolution`: the devices that a search has taken so far for the claims of a node, and takes back.
+
+Whether a device can be taken depends on what is taken already: devices that are in use, shares of their capacities,
+counters of their pools, and the constraints of the claim.
+
+Source: k8s.io/dynamic-resource-allocation v0.36.4 structured/internal/incubating/allocator_incubating.go
+(allocateDevice).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from policysched.devices.inventory.amounts import Number
+from policysched.devices.inventory.columns import AttributeValue
+from policysched.devices.inventory.pools import CounterName
+from policysched.devices.outcomes import TakenDevice
+from policysched.devices.requests.capacities import Consumption
+from policysched.devices.requests.constraints import AttributeConstraint, fresh, value_of
+from policysched.devices.requests.failures import AllocationFailure
+from policysched.devices.requests.plans import DeviceAsk, Plans
+from policysched.devices.requests.requirements import DeviceKind, Suitability
+from policysched.devices.search_space import SearchSpace, bit_set
+from policysched.devices.steps import Steps
+
+_NO_AMOUNTS: Final[Mapping[str, Number]] = {}
+_DEVICES_A_STEP: Final = 16_384
+"""How many devices of a node make the sets of a search take another step for each device that is tried."""
+_POOLS_A_STEP: Final = 4
+"""How many pools are looked into in a step for devices that are equal to one."""
+_CONSTRAINTS_A_STEP: Final = 2
+"""How many constraints are looked at in a step."""
+_STEPS_A_COUNTER: Final = 1
+_COUNTERS_A_STEP: Final = 2
+"""How many counters that a device does not take are compared in a step."""
+_CAPACITIES_A_STEP: Final = 4
+
+
+class FailedSearchError(Exception):
+    """A search ends with an error."""
+
+    def __init__(self, failure: AllocationFailure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+class DeviceUndo(NamedTuple):
+    """What to take back when a device does not lead to a solution."""
+
+    ask: DeviceAsk
+    device: int
+    is_counted: bool
+    share: Mapping[str, Number] | None
+    has_share: bool
+
+
+class DeviceTrial(NamedTuple):
+    """What it is to try a device of a kind for a claim.
+
+    Attributes:
+        effort: What has to be compared for it. Units: steps.
+        values: The claim's constraints, each with the device's value of its attribute.
+    """
+
+    effort: int
+    values: Sequence[tuple[AttributeConstraint, AttributeValue | None]]
+
+
+class PartialSolution:
+    """The devices that are taken so far.
+
+    Args:
+        plans: the claims.
+        space: the node's devices.
+        known: for each requirement what is known of kinds of devices.
+
+    Attributes:
+        steps: What looking may still take.
+        devices: The devices that each claim has, in the order in which they were taken.
+    """
+
+    def __init__(self, plans: Plans, space: SearchSpace, known: Sequence[Mapping[int, Suitability]]) -> None:
+        self.steps = Steps(0)
+        self._plans = plans
+        self._space = space
+        self._known = known
+        self._constraints: list[list[tuple[AttributeConstraint, str]]] = [
+            [(fresh(one), name) for one, name in claim.constraints] for claim in plans.claims
+        ]
+        self.devices: list[list[tuple[DeviceAsk, int]]] = [[] for _ in plans.claims]
+        self._taking = [0] * len(plans.claims)
+        """The devices that each claim takes as a whole."""
+        self._taken = 0
+        self._shares: dict[int, Mapping[str, Number]] = {}
+        self._counted: dict[int, dict[CounterName, Number]] = {}
+        self._lacking: dict[int, bool] = {}
+        """Of each pool whose counters were asked about, whether devices in use take more of some than there is."""
+        self._trials: list[dict[int, DeviceTrial]] = [{} for _ in plans.claims]
+        self._unusable: dict[int, int] = {}
+        """Of asks, by their identity, the devices without the attribute of the first constraint, once one was tried."""
+        self._beside = len(space.kinds) // _DEVICES_A_STEP
+        """How many steps a device takes because there are so many others."""
+
+    def results(self) -> list[list[TakenDevice]]:
+        """Return the devices of each claim, in the order in which they were taken."""
+        return [list(map(self._result, each)) for each in self.devices]
+
+    def _result(self, taken: tuple[DeviceAsk, int]) -> TakenDevice:
+        ask, device = taken
+        space, kind = self._space, self._space.kinds[device]
+        consumption = self._known[ask.requirement][kind.number].consumption if kind.traits.shareable else None
+        return TakenDevice(ask, space.pool_of(device), space.place_in_pool(device), consumption)
+
+    def trial(self, claim: int, kind: DeviceKind) -> DeviceTrial:
+        """Return what it is to try a device of a kind for a claim."""
+        known = self._trials[claim].get(kind.number)
+        if known is not None:
+            return known
+        traits = kind.traits
+        constraints = self._constraints[claim]
+        effort = (
+            1 + self._beside + -(-len(constraints) // _CONSTRAINTS_A_STEP) + _STEPS_A_COUNTER * len(traits.counters)
+        )
+        if traits.shareable:
+            effort += -(-len(traits.capacity) // _CAPACITIES_A_STEP)
+        values = [(one, value_of(kind.attributes, traits.driver, name)) for one, name in constraints]
+        made = self._trials[claim][kind.number] = DeviceTrial(effort, values)
+        return made
+
+    def forget_trials(self) -> None:
+        """Forget what it is to try devices: another run may be far off."""
+        for one in self._trials:
+            one.clear()
+
+    def usable(self, ask: DeviceAsk) -> int:
+        """Return the devices that an ask may get, as far as that does not depend on what else is taken."""
+        space, requirement = self._space, ask.requirement
+        return space.fit[requirement] & ~space.lacking[requirement] & ~self._unusable.get(id(ask), 0)
+
+    def equal(self, device: int) -> int:
+        """Return devices that lead to what one leads to; of shared ones only those of which nothing is consumed."""
+        if device in self._space.consumed or device in self._shares:
+            return 1 << device
+        self.steps.left -= len(self._space.pools) // _POOLS_A_STEP + len(self._shares)
+        bits = self._space.equal(device) & ~self._space.shared
+        for other in self._shares:
+            bits &= ~(1 << other)
+        return bits
+
+    def blocked(self, ask: DeviceAsk) -> int:
+        """Return the devices that are in use for an ask: with admin access only what its own claim takes is."""
+        return self._taking[ask.claim] if ask.is_admin else self._space.used | self._taken
+
+    # One device
+
+    def take(self, ask: DeviceAsk, device: int, trial: DeviceTrial) -> DeviceUndo | None:
+        """Take a device, None where it cannot be taken.
+
+        The device is able; whether it is in use and its taints are asked again for those of which all are wanted.
+        """
+        if self.blocked(ask) >> device & 1:
+            return None
+        traits = self._space.kinds[device].traits
+        has_share = traits.shareable and (device in self._space.consumed or device in self._shares)
+        counts = bool(traits.counter_sets) and not has_share
+        if counts and not self._count(device):
+            return None
+        if not self._is_fit(ask, device) or not self._constrain(ask, device, trial):
+            if counts:
+                self._count_back(device)
+            return None
+        share = self._shares.get(device)
+        undo = DeviceUndo(ask, device, counts, share, device in self._shares)
+        if not traits.shareable:
+            self._taking[ask.claim] |= 1 << device
+            self._taken |= 1 << device
+        elif not self._share(ask, device):
+            self._unconstrain(ask, len(self._constraints[ask.claim]))
+            if counts:
+                self._count_back(device)
+            return None
+        self.devices[ask.claim].append((ask, device))
+        return undo
+
+    def take_back(self, undo: DeviceUndo) -> None:
+        """Take back the device that was taken last."""
+        ask, device = undo.ask, undo.device
+        self.devices[ask.claim].pop()
+        if undo.has_share:
+            self._shares[device] = undo.share or _NO_AMOUNTS
+        else:
+            self._shares.pop(device, None)
+        self._taking[ask.claim] &= ~(1 << device)
+        self._taken &= ~(1 << device)
+        if self._plans.asks_for_admin:  # another claim may have it, too
+            for bits in self._taking:
+                self._taken |= bits
+        self._unconstrain(ask, len(self._constraints[ask.claim]))
+        if undo.is_counted:
+            self._count_back(device)
+
+    def _is_fit(self, ask: DeviceAsk, device: int) -> bool:
+        return bool(self._space.fit[ask.requirement] >> device & 1)
+
+    # Capacities
+
+    def has_capacity(self, ask: DeviceAsk, device: int) -> bool:
+        """Whether what others consume leaves enough; that it is enough where nobody does is known."""
+        consumed, shared = self._space.consumed.get(device), self._shares.get(device)
+        if consumed is None and shared is None:
+            return True
+        takes = self._consumption(ask, device)
+        return takes is not None and takes.fits(consumed, shared)
+
+    def _consumption(self, ask: DeviceAsk, device: int) -> Consumption | None:
+        return self._known[ask.requirement][self._space.kinds[device].number].consumption
+
+    def _share(self, ask: DeviceAsk, device: int) -> bool:
+        """Take a share of a device."""
+        if not self.has_capacity(ask, device):
+            return False
+        takes = self._consumption(ask, device)
+        amounts = dict(self._shares.get(device, _NO_AMOUNTS))
+        for name, amount in (takes.amounts if takes is not None else {}).items():
+            amounts[name] = amounts.get(name, 0) + amount.number
+        self._shares[device] = amounts
+        return True
+
+    # Counters
+
+    def _count(self, device: int) -> bool:
+        """Charge a device's counters to its pool, unless some counter of the pool does not suffice.
+
+        Where all suffice before, they do so after it if those that the device takes of do.
+        """
+        pool, available = self._space.pool_of(device), self._space.view_of(device).available
+        counted = self._counted.setdefault(pool, {})
+        taken = self._space.kinds[device].traits.counters
+        for name, each, amount in taken:
+            counted[name, each] = counted.get((name, each), 0) + amount
+        if pool not in self._lacking:
+            self.steps.left -= len(available) // _COUNTERS_A_STEP
+            self._lacking[pool] = any(amount < 0 for amount in available.values())
+        if self._lacking[pool]:
+            self.steps.left -= len(available) // _COUNTERS_A_STEP
+            suffices = all(amount >= counted.get(name, 0) for name, amount in available.items())
+        else:
+            suffices = all(
+                counted[one] <= available.get(one, counted[one]) for one in ((name, each) for name, each, _ in taken)
+            )
+        if suffices:
+            return True
+        self._count_back(device)
+        return False
+
+    def _count_back(self, device: int) -> None:
+        counted = self._counted[self._space.pool_of(device)]
+        for name, each, amount in self._space.kinds[device].traits.counters:
+            counted[name, each] -= amount
+
+    # Constraints
+
+    def _constrain(self, ask: DeviceAsk, device: int, trial: DeviceTrial) -> bool:
+        """Add a device to all constraints of the claim.
+
+        Raises:
+            FailedSearchError: one is broken, and all devices are wanted.
+        """
+        for added, (constraint, value) in enumerate(trial.values):
+            if constraint.add(ask, value):
+                continue
+            self._unconstrain(ask, added)
+            if ask.is_all:
+                raise FailedSearchError(self._broken_constraint(ask, device))
+            if value is None and not added:  # after another one a trial changes what that one remembers
+                self._unusable[id(ask)] = self._without_first_attribute(ask)
+            return False
+        return True
+
+    def _without_first_attribute(self, ask: DeviceAsk) -> int:
+        kinds, name = self._space.kinds, self._constraints[ask.claim][0][1]
+        self.steps.left -= len(kinds)
+        return bit_set(value_of(one.attributes, one.traits.driver, name) is None for one in kinds)
+
+    def _unconstrain(self, ask: DeviceAsk, added: int) -> None:
+        for constraint, _ in reversed(self._constraints[ask.claim][:added]):
+            constraint.remove(ask)
+
+    def _broken_constraint(self, ask: DeviceAsk, device: int) -> AllocationFailure:
+        text = f", request {ask.own_name}: cannot add device "
+        failure = AllocationFailure.of_claim(text, ask.claim)
+        space = self._space
+        rest = " because a claim constraint would not be satisfied"
+        return failure.about(space.pool_of(device), rest, space.place_in_pool(device))
