@@ -2,9 +2,10 @@
 
 A real API server with real nodes; for each object kube-scheduler and policysched take turns, each in a fresh process.
 The object is created, then five ordinary pods, one after another: how long the slowest waits until it is bound. Then
-the object is deleted, and the process's resident memory is read once more.
+the object is deleted, and the process's resident memory is read once more. With several rounds each figure is the
+median of its rounds. The first row has no object at all: what an ordinary pod waits without one.
 
-    python -m bench.hostile [--nodes 1000] [--only NAME …] [-o json]
+    python -m bench.hostile [--nodes 1000] [--only NAME …] [--rounds N] [-o json]
 
 It needs the Kubernetes programs that `make test` builds. Units: milliseconds, MiB.
 """
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 
 import yaml
 
@@ -112,20 +114,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--only", action="append", choices=[one.name for one in HOSTILE], help="just these objects")
     parser.add_argument("--scheduler", choices=SCHEDULERS, help="just this one")
+    parser.add_argument("--rounds", type=int, default=1, help="how often each object meets each scheduler")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     given = parser.parse_args(arguments)
     chosen = [one for one in HOSTILE if not given.only or one.name in given.only]
     schedulers = [given.scheduler] if given.scheduler else SCHEDULERS
-    outcomes = list(measure(chosen, schedulers, given.nodes))
+    if given.rounds < 1:
+        parser.error("--rounds: at least 1")
+    outcomes = list(measure(chosen, schedulers, given.nodes, given.rounds))
     if given.output == "json":
         print(json.dumps([asdict(one) for one in outcomes], indent=2))
     else:
-        report(outcomes, given.nodes)
+        report(outcomes, given.nodes, given.rounds)
     return int(any(one.scheduler == "policysched" and one.wait_ms is None for one in outcomes))
 
 
-def measure(chosen: Sequence[Hostile], schedulers: Sequence[str], nodes: int) -> Iterator[Outcome]:
-    """Try each object with each scheduler on one control plane."""
+def measure(chosen: Sequence[Hostile], schedulers: Sequence[str], nodes: int, rounds: int) -> Iterator[Outcome]:
+    """Try each object with each scheduler on one control plane; in each round the schedulers take turns."""
     with ControlPlane(controllers=CONTROLLERS, kubelets=False) as plane:
         api = plane.api
         plane.load([yaml.safe_load((ROOT / "crds" / "schedulingpolicies.yaml").read_text("utf-8"))])
@@ -134,12 +139,28 @@ def measure(chosen: Sequence[Hostile], schedulers: Sequence[str], nodes: int) ->
         until(lambda: all(not one["spec"].get("taints") for one in api.objects("Node")), "nodes without taints", 300)
         warden = Warden(plane.logs)
         for hostile in chosen:
-            for name in schedulers:
-                if hostile.kind == "SchedulingPolicy" and name == "kube-scheduler":
-                    continue
-                print(f"{hostile.name}: {name}", file=sys.stderr, flush=True)
-                yield one_outcome(hostile, name, plane, warden)
+            able = [one for one in schedulers if (hostile.kind, one) != ("SchedulingPolicy", "kube-scheduler")]
+            found: dict[str, list[Outcome]] = {name: [] for name in able}
+            for number in range(rounds):
+                for name in able:
+                    print(f"{hostile.name}: {name}, round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+                    found[name].append(one_outcome(hostile, name, plane, warden))
+            yield from (median_outcome(outcomes) for outcomes in found.values() if outcomes)
         warden.dismiss()
+
+
+def median_outcome(rounds: Sequence[Outcome]) -> Outcome:
+    """Return the median of each figure; where one round has a pod that was not bound, or an end, so has the result."""
+    waits = [one.wait_ms for one in rounds if one.wait_ms is not None]
+    return Outcome(
+        rounds[0].hostile,
+        rounds[0].scheduler,
+        median(waits) if len(waits) == len(rounds) else None,
+        median(one.cpu_ms for one in rounds),
+        median(one.grown_mib for one in rounds),
+        median(one.kept_mib for one in rounds),
+        any(one.ended for one in rounds),
+    )
 
 
 def one_outcome(hostile: Hostile, name: str, plane: ControlPlane, warden: Warden) -> Outcome:
@@ -194,7 +215,7 @@ def clear(api: Api) -> None:
     until(lambda: not api.objects("Pod", "default"), "no pods")
 
 
-def report(outcomes: Sequence[Outcome], nodes: int) -> None:
+def report(outcomes: Sequence[Outcome], nodes: int, rounds: int) -> None:
     """Print one line an object."""
     found = {(one.hostile, one.scheduler): one for one in outcomes}
     rows: list[list[str]] = []
@@ -206,7 +227,8 @@ def report(outcomes: Sequence[Outcome], nodes: int) -> None:
     heads = [f"{what} {who}" for what in ("wait ms", "CPU ms", "MiB") for who in ("kube-scheduler", "policysched")]
     table = plain_table(None, ["object", *heads], rows, range(1, 7))
     print_parts([table])
-    print(f"{nodes} nodes; the slowest of {PODS} ordinary pods; memory with the object and after its deletion")
+    print(f"{nodes} nodes; the slowest of {PODS} ordinary pods; memory with the object and after its deletion", end="")
+    print(f"; medians of {rounds} rounds" if rounds > 1 else "")
 
 
 def cell(outcome: Outcome | None, show: Callable[[Outcome], str]) -> str:

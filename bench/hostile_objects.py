@@ -163,6 +163,7 @@ WRAPPING = [{"memory": "5Ei"}, {"memory": "5Ei"}]
 BIG = [{"memory": "4Ei"}, {"memory": "4Ei"}]
 MOST = [{"memory": str(INT64_MAX)}, {"memory": "1Gi", "cpu": "1"}]
 HOSTILE = (
+    Hostile("none", list),
     Hostile("two containers of 4Ei", lambda: [placed(pod("big-0", requests=BIG)), pod("big-1", requests=BIG)]),
     Hostile("int64 max and more", lambda: [placed(pod("most-0", requests=MOST)), pod("most-1", requests=MOST)]),
     Hostile(
