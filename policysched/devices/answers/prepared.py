@@ -135,11 +135,11 @@ class PreparedClaims:
         self.groups.kinds.refresh()
         self.rows.grow(tables.row_count)
         trouble = self._trouble_now()
-        moved = None if self._place < 0 or trouble != self._trouble else tables.moved_since(self._place)
-        self._place, self._trouble = tables.end, trouble
+        moved = None if self._place < 0 or trouble != self._trouble else tables.moved.since(self._place)
+        self._place, self._trouble = tables.moved.end, trouble
         if moved is None:
             self.groups.note_all()
-            self._waiting, self._awaits_single_nodes = dict.fromkeys(tables.shared), True
+            self._waiting, self._awaits_single_nodes = dict.fromkeys(tables.groups.shared), True
             return
         for one in moved:
             if isinstance(one, PoolView):
@@ -158,13 +158,13 @@ class PreparedClaims:
     @property
     def _waiting_count(self) -> int:
         """How many groups are to be asked again."""
-        return len(self._tables.groups) if self._awaits_single_nodes else len(self._waiting)
+        return len(self._tables.groups.all) if self._awaits_single_nodes else len(self._waiting)
 
     def _await_groups(self, is_answered: Callable[[int], bool] = lambda _row: False) -> None:
         """Have the nodes that own their devices wait as groups, unless they are answered."""
         if self._awaits_single_nodes:
             self._awaits_single_nodes = False
-            single = (one for one in self._tables.groups if one.alone != NOBODY and not is_answered(one.alone))
+            single = (one for one in self._tables.groups.all if one.alone != NOBODY and not is_answered(one.alone))
             self._waiting.update(dict.fromkeys(single))
 
     # Many nodes at once
@@ -197,7 +197,7 @@ class PreparedClaims:
         if not self._awaits_single_nodes:
             answered = is_answered.tolist()
             self._waiting = {one: None for one in self._waiting if one.alone == NOBODY or not answered[one.alone]}
-        elif rows.size == len(self._tables.groups) - len(self._tables.shared):
+        elif rows.size == len(self._tables.groups.all) - len(self._tables.groups.shared):
             self._awaits_single_nodes = False
         else:
             self._await_groups(is_answered.tolist().__getitem__)
@@ -208,7 +208,7 @@ class PreparedClaims:
         Raises:
             OutOfStepsError: the groups that are not answered are waiting.
         """
-        batch = self._tables.batch()
+        batch = self._tables.groups.batch()
         if not batch.groups:
             return
         found = GroupAnswers(batch)

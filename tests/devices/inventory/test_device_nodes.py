@@ -98,7 +98,7 @@ def published(rng: random.Random, number: int) -> ResourceSlice:
 def seen(tables: DeviceTables) -> dict[str, Any]:
     """What each node sees, and what no node can use."""
     found: dict[str, Any] = {}
-    for row in tables._nodes:
+    for row in tables._nodes.by_row:
         name, group = tables.node(row)
         found[name] = {
             one.view.pool: (sorted(each.name for each in one.view.slices), one.view.is_usable, one.reached)
@@ -143,8 +143,8 @@ def test_nodes_see_after_each_change_what_they_would_see_at_first(
                 anew.set_node(rows[node], node, said)
             anew.refresh()
             assert seen(made) == seen(anew)
-            assert all(group.rows for group in made.groups)
-            assert {row for group in made.groups for row in group.rows} == {rows[node] for node in labels}
+            assert all(group.rows for group in made.groups.all)
+            assert {row for group in made.groups.all for row in group.rows} == {rows[node] for node in labels}
 
 
 def test_a_pool_that_few_nodes_reach_by_their_labels_costs_a_look_at_those() -> None:

@@ -1,0 +1,176 @@
+"""`NodeGroups`: nodes that see the same pools are one group, so that claims are asked about once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
+from typing import Final
+
+import numpy as np
+
+from policysched.devices.inventory.allocated import PoolId
+from policysched.devices.inventory.batch import GroupBatch, batch_of
+from policysched.devices.inventory.columns import NOBODY, DeviceColumns
+from policysched.devices.inventory.pools import NodeGroup, PoolView, SeenPool
+
+_MOST_REMEMBERED: Final = 50_000
+"""How many moves of nodes are remembered one by one."""
+SeenPools = Mapping[PoolId, SeenPool | None]
+"""Pools as some rows see them; None where they do not."""
+
+
+class MovedLog:
+    """Which groups of nodes have to be asked again: each by itself, or all that see a pool in one way.
+
+    Args:
+        readers: Who reads it; nothing is remembered where there are none.
+    """
+
+    def __init__(self, readers: Sized) -> None:
+        self._readers = readers
+        self._moved: list[NodeGroup | PoolView] = []
+        self._dropped = 0
+
+    @property
+    def end(self) -> int:
+        """A number that grows with each group of nodes that has to be asked again."""
+        return self._dropped + len(self._moved)
+
+    def since(self, place: int) -> Sequence[NodeGroup | PoolView] | None:
+        """Return what has to be asked again since `end` was so: groups, and all groups of views.
+
+        Returns:
+            None where that is too long ago.
+        """
+        return None if place < self._dropped else self._moved[place - self._dropped :]
+
+    def note(self, moved: NodeGroup | PoolView) -> None:
+        """Note that a group, or all groups of a view, have to be asked again."""
+        if not self._readers:
+            self._dropped += len(self._moved) + 1
+            self._moved.clear()
+            return
+        self._moved.append(moved)
+        if len(self._moved) > _MOST_REMEMBERED:
+            dropped = _MOST_REMEMBERED // 2
+            del self._moved[:dropped]
+            self._dropped += dropped
+
+
+class NodeGroups:
+    """The groups of nodes, and which devices single nodes own.
+
+    Args:
+        columns: The devices.
+        moved: What is told of groups that nodes come into.
+
+    Attributes:
+        shared: The groups but those of single nodes that own their devices.
+    """
+
+    def __init__(self, columns: DeviceColumns, moved: MovedLog) -> None:
+        self._columns, self._moved = columns, moved
+        self._by_pools: dict[tuple[SeenPool, ...], NodeGroup] = {}
+        self.shared: dict[NodeGroup, None] = {}
+        self._joined: dict[NodeGroup, None] = {}
+        """The groups that nodes have come into since devices were given owners."""
+        self._batch: GroupBatch | None = None
+
+    @property
+    def all(self) -> Collection[NodeGroup]:
+        """All groups: every node is in one."""
+        return self._by_pools.values()
+
+    def batch(self) -> GroupBatch:
+        """Return the nodes that do not own the devices that they see, as arrays."""
+        if self._batch is None:
+            self._batch = batch_of(self.shared)
+        return self._batch
+
+    def join(self, rows: set[int], pools: tuple[SeenPool, ...]) -> NodeGroup:
+        """Put rows into the group that sees some pools, and return it."""
+        group = self._by_pools.get(pools)
+        if group is None:
+            group = self._by_pools[pools] = NodeGroup(pools)
+            self.shared[group] = None
+            for seen in pools:
+                seen.view.groups.add(group)
+        group.rows |= rows
+        self._batch = None
+        if pools:
+            self._joined[group] = None
+        self._moved.note(group)
+        return group
+
+    def leave(self, rows: set[int], group: NodeGroup) -> None:
+        """Take rows out of a group, which goes with the last one."""
+        group.rows -= rows
+        self._batch = None
+        if not group.rows:
+            if group.alone != NOBODY:
+                for view, _ in group.pools:
+                    self._columns.owner[view.rows[self._columns.owner[view.rows] == group.alone]] = NOBODY
+            self._joined.pop(group, None)
+            self.shared.pop(group, None)
+            del self._by_pools[group.pools]
+            for seen in group.pools:
+                seen.view.groups.discard(group)
+
+    def give_owners(self) -> None:
+        """Say of which nodes devices are that one node alone sees; all views are those of slices that are there."""
+        for group in self._joined:
+            if group.rows and group.is_of_one_node:
+                [group.alone] = group.rows
+                self._own(group)
+        self._joined.clear()
+
+    def _own(self, group: NodeGroup) -> None:
+        """Give the devices of a single node their owner, and their places there."""
+        self.shared.pop(group, None)
+        self._batch = None
+        place = 0
+        for view, _ in group.pools:
+            rows = view.rows
+            self._columns.owner[rows] = group.alone
+            self._columns.order[rows] = np.arange(2 * place, 2 * (place + len(rows)), 2)
+            self._columns.order[rows[:1]] += 1
+            place += len(rows)
+
+
+class SightChanges:
+    """Which rows see pools otherwise than before: parts of groups, and rows that were looked at one by one."""
+
+    def __init__(self) -> None:
+        self._of_rows: dict[int, tuple[NodeGroup, dict[PoolId, SeenPool | None]]] = {}
+        self._parts: dict[NodeGroup, list[tuple[set[int], SeenPools]]] = {}
+
+    def row(self, row: int, group: NodeGroup, identity: PoolId, seen: SeenPool | None) -> None:
+        """Note that a row of a group sees a pool otherwise."""
+        self._of_rows.setdefault(row, (group, {}))[1][identity] = seen
+
+    def part(self, rows: set[int], group: NodeGroup, identity: PoolId, seen: SeenPool | None) -> None:
+        """Note that those rows of a group see a pool otherwise that are among some: part it by them."""
+        after: list[tuple[set[int], SeenPools]] = []
+        for part, changed in self._parts.get(group) or [(set(group.rows), {})]:
+            hit = part & rows
+            if len(hit) < len(part):
+                after.append((part - hit, changed))
+            if hit:
+                after.append((hit, {**changed, identity: seen}))
+        self._parts[group] = after
+
+    def __iter__(self) -> Iterator[tuple[set[int], NodeGroup, SeenPools]]:
+        """Go once through the rows of groups that see anything otherwise, each with all that it sees so."""
+        for row, (group, own) in self._of_rows.items():
+            yield {row}, group, {**self._taken_out(row, group), **own}
+        for group, parts in self._parts.items():
+            for rows, changed in parts:
+                if rows and changed:
+                    yield rows, group, changed
+
+    def _taken_out(self, row: int, group: NodeGroup) -> SeenPools:
+        """Take a row out of the parts of its group, and return what changed for its part."""
+        for rows, changed in self._parts.get(group, ()):
+            if row in rows:
+                rows.discard(row)
+                return changed
+        return {}
