@@ -39,7 +39,7 @@ from policysched.state.cluster_events import (
 )
 from policysched.state.domain_sums import SharedSums
 from policysched.state.nominations import Nominations
-from policysched.state.object_tables import ObjectTables, Workloads
+from policysched.state.object_tables import NamespaceChanges, ObjectTables, Workloads
 from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod, PodSignatures, PodTable, has_another_signature, pod_id
@@ -90,6 +90,7 @@ class Cluster:
         self.workloads = Workloads()
         self.attachments = Attachments(columns, self.nodes, self.pods, self.storage)
         self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.namespace_changes = NamespaceChanges()
         self._has_devices = False
         """Whether anybody asked for `devices`."""
         self.mapped_resources: dict[str, str] = {}
@@ -236,7 +237,9 @@ class Cluster:
         changed = before != labels
         self.namespaces[name] = labels
         self.unknown_namespaces.discard(name)
-        self.namespaces_generation += changed
+        if changed:
+            self.namespaces_generation += 1
+            self.namespace_changes.note(name)
         old = None if before is None else replace(namespace, metadata=replace(namespace.metadata, labels=before))
         return Change(Resource.NAMESPACE, Action.UPDATE_OTHER if changed else Action.NONE, old, namespace)
 
@@ -244,6 +247,7 @@ class Cluster:
         """Forget a namespace, which helps no pod."""
         if self.namespaces.pop(name, None) is not None:
             self.namespaces_generation += 1
+            self.namespace_changes.note(name)
             if self.signatures.of_namespace(name):
                 self.unknown_namespaces.add(name)
         return Change(Resource.NAMESPACE, Action.NONE)

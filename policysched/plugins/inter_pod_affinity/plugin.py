@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ from policysched.framework import (
     unschedulable,
 )
 from policysched.model.objects import Pod
-from policysched.model.selection.pod_affinity import AffinityTerm, TermKind, pod_terms
+from policysched.model.selection.pod_affinity import TermKind, pod_terms
 from policysched.pausing import Pausing
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
 from policysched.plugins.bases import ScoresInRange
@@ -53,7 +53,6 @@ from policysched.plugins.inter_pod_affinity.states import (
     RequiredState,
     SharedCounts,
 )
-from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, Weighted
 
 STATUSES = {
     NEAR: unresolvable("node(s) didn't match pod affinity rules"),
@@ -95,13 +94,13 @@ class InterPodAffinity(ScoresInRange):
             return unresolvable(f"parsing pod: {terms.fault}")
         if not around.existing_terms.ever and not terms.affinity and not terms.anti_affinity:
             return SKIP
-        near = self._meant(((1, term) for term in terms.affinity), cluster)
+        near = around.resolved((1, term) for term in terms.affinity)
         return RequiredState(
             near=near,
-            away=self._meant(((1, term) for term in terms.anti_affinity), cluster),
-            concerning=around.existing_terms_about(pod, cluster, REPELLING),
+            away=around.resolved((1, term) for term in terms.anti_affinity),
+            concerning=around.existing_terms_about(pod, REPELLING),
             shared=around,
-            may_be_first=bool(near) and all(one.said.matches(pod) for one in near),
+            may_be_first=bool(near.terms) and all(one.said.matches(pod) for one in near.terms),
         )
 
     def filter_affected(self, state: RequiredState, rows: RowNumbers) -> Rows:
@@ -140,9 +139,9 @@ class InterPodAffinity(ScoresInRange):
             return Status(Code.ERROR, (f"failed to parse pod: {terms.fault}",))
         if not prefers and not around.existing_terms.ever:
             return SKIP
-        concerning = around.existing_terms_about(pod, cluster, self._weights)
+        concerning = around.existing_terms_about(pod, self._weights)
         weighted = (*terms.preferred, *((-one.weight, one.term) for one in terms.preferred_anti))
-        return PreferredState(self._meant(weighted, cluster), concerning, around)
+        return PreferredState(around.resolved(weighted), concerning, around)
 
     def score_affected(self, state: PreferredState, rows: RowNumbers) -> Rows:
         """Name the rows near the changed ones."""
@@ -169,18 +168,20 @@ class InterPodAffinity(ScoresInRange):
     def class_work(self, pod: Pod, cluster: Cluster) -> Pausing[object]:
         """List and count the existing terms about a pod class in pieces; return them."""
         around = self._surroundings(cluster)
-        repelling = yield from around.listing_ahead(pod, cluster, REPELLING)
-        return repelling, (yield from around.listing_ahead(pod, cluster, self._weights))
+        repelling = yield from around.listing_ahead(pod, REPELLING)
+        return repelling, (yield from around.listing_ahead(pod, self._weights))
 
     def leaves_out(self, state: PreferredState) -> bool:
         """Return whether no placed pod has anything to do with the class."""
         return state.idle
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Return what moves when pods begin to state anything, or when labels of namespaces that terms read change."""
-        around = self._surroundings(cluster)
-        reads = around.reads_namespaces or around.existing_terms.read_namespaces
-        return around.existing_terms.ever, cluster.namespaces_generation if reads else None
+        """Return what moves when pods begin to state anything."""
+        return cluster.existing_terms.ever
+
+    def is_outdated(self, state: RequiredState | PreferredState) -> bool:
+        """Return whether labels of namespaces changed so that other pods, or other terms, may matter to the class."""
+        return state.is_outdated()
 
     def events(self) -> Sequence[Hint]:
         """Pods and nodes help that make what is required so, and namespaces where terms read their labels."""
@@ -197,13 +198,6 @@ class InterPodAffinity(ScoresInRange):
         if around is None:
             around = self._around[cluster] = SharedCounts(cluster)
         return around
-
-    def _meant(self, terms: Iterable[tuple[int, AffinityTerm]], cluster: Cluster) -> list[Weighted[ResolvedPeers]]:
-        """Resolve the namespaces of terms of the pod to place, each with its weight."""
-        found, around = list(terms), self._surroundings(cluster)
-        around.reads_namespaces |= any(term.peers.reads_namespaces for _, term in found)
-        namespaces = around.namespaces(cluster)
-        return [Weighted(term.topology_key, weight, namespaces.meant_by(term.peers)) for weight, term in found]
 
 
 def _normalized(scores: Scores, chosen: Scores) -> Scores | None:

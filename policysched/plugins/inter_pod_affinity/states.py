@@ -9,14 +9,14 @@ Source: plugins/interpodaffinity/filtering.go and scoring.go, v1.36.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from operator import itemgetter
 
 import numpy as np
 
 from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Codes, Mask, RowNumbers, Rows, Scores
 from policysched.model.objects import Metadata, Pod
-from policysched.model.selection.pod_affinity import ExistingTerm, TermKind, existing_terms
+from policysched.model.selection.pod_affinity import AffinityTerm, ExistingTerm, TermKind, existing_terms
 from policysched.pausing import Pausing
 from policysched.plugins.columns import row_count
 from policysched.plugins.inter_pod_affinity.sums import WeightedCounter, WeightedSums, renewed
@@ -24,6 +24,7 @@ from policysched.plugins.inter_pod_affinity.terms import (
     FEW,
     Namespaces,
     ResolvedPeers,
+    ResolvedTerms,
     T,
     WeighedByExistingTerms,
     WeighedByTerms,
@@ -58,45 +59,37 @@ class SharedCounts:
     """The pod counters and sums that all states over one cluster share."""
 
     __slots__ = (
-        *("__weakref__", "_counters", "_domains", "_listed_ahead", "_namespaces", "_seen", "_sums"),
-        *("existing_terms", "journal", "nodes", "reads_namespaces"),
+        *("__weakref__", "_counters", "_domains", "_listed_ahead", "_namespaces", "_sums"),
+        *("existing_terms", "journal", "namespace_changes", "namespace_labels", "nodes"),
     )
 
     def __init__(self, cluster: Cluster) -> None:
         self.existing_terms = cluster.existing_terms
-        self.reads_namespaces = False
-        """Whether a term of a pod to place ever depended on the labels of namespaces."""
         self.nodes = cluster.nodes
         self.journal = cluster.journal
         self._domains, self._sums = cluster.domains, cluster.sums
         self._counters = cluster.counters
-        self._namespaces = Namespaces({})
-        self._seen = 0
+        self.namespace_labels, self.namespace_changes = cluster.namespaces, cluster.namespace_changes
+        self._namespaces = Namespaces(self.namespace_labels, self.namespace_changes)
         self._listed_ahead: weakref.WeakValueDictionary[Hashable, MatchingExistingTerms] = weakref.WeakValueDictionary()
 
-    def listing_ahead(
-        self, pod: Pod, cluster: Cluster, weights: Mapping[TermKind, int]
-    ) -> Pausing[MatchingExistingTerms]:
+    def listing_ahead(self, pod: Pod, weights: Mapping[TermKind, int]) -> Pausing[MatchingExistingTerms]:
         """List and count the existing terms about a pod in pieces, for the state that is made next for its class."""
-        made = MatchingExistingTerms(pod, cluster, self, weights)
+        made = MatchingExistingTerms(pod, self, weights)
         yield from made.listing()
         self._listed_ahead[_what_terms_are_about(pod, weights)] = made
         return made
 
-    def existing_terms_about(
-        self, pod: Pod, cluster: Cluster, weights: Mapping[TermKind, int]
-    ) -> MatchingExistingTerms:
+    def existing_terms_about(self, pod: Pod, weights: Mapping[TermKind, int]) -> MatchingExistingTerms:
         """Return the existing terms about a pod: what was listed ahead, or what lists them when it is renewed."""
         ahead = self._listed_ahead.pop(_what_terms_are_about(pod, weights), None) if self._listed_ahead else None
-        if ahead is not None and ahead.knows_namespace(cluster):
+        if ahead is not None and not ahead.are_outdated():
             return ahead
-        return MatchingExistingTerms(pod, cluster, self, weights)
+        return MatchingExistingTerms(pod, self, weights)
 
-    def namespaces(self, cluster: Cluster) -> Namespaces:
-        """Return the namespaces as they are now."""
-        if self._seen != cluster.namespaces_generation:
-            self._namespaces, self._seen = Namespaces(cluster.namespaces), cluster.namespaces_generation
-        return self._namespaces
+    def resolved(self, terms: Iterable[tuple[int, AffinityTerm]]) -> ResolvedTerms:
+        """Resolve the namespaces of terms of a pod to place, each with its weight."""
+        return ResolvedTerms(terms, self._namespaces, self.namespace_labels, self.namespace_changes)
 
     def count(self, rows: Rows) -> int:
         """Count the rows selected."""
@@ -198,14 +191,15 @@ class MatchingExistingTerms:
     """The affinity terms of placed pods that match one pod class, of the kinds that have a weight."""
 
     __slots__ = (
-        *("__weakref__", "_blocks", "_generation", "_is_news", "_known", "_labels", "_pod", "_seen", "_shared"),
-        "_weights",
+        *("__weakref__", "_blocks", "_generation", "_is_news", "_known", "_labels", "_labels_seen", "_pod"),
+        *("_seen", "_shared", "_weights"),
     )
 
-    def __init__(self, pod: Pod, cluster: Cluster, shared: SharedCounts, weights: Mapping[TermKind, int]) -> None:
+    def __init__(self, pod: Pod, shared: SharedCounts, weights: Mapping[TermKind, int]) -> None:
         # of the pod no more is kept than what existing terms are about
         self._pod = Pod(metadata=Metadata(namespace=pod.metadata.namespace, labels=pod.metadata.labels))
-        self._labels = cluster.namespaces.get(pod.metadata.namespace, {})
+        self._labels = shared.namespace_labels.get(pod.metadata.namespace, {})
+        self._labels_seen = shared.namespace_changes.position
         self._shared = shared
         self._weights = weights
         self._generation = -1
@@ -223,9 +217,20 @@ class MatchingExistingTerms:
         """The memory that it takes, what counts the existing terms included. Units: bytes."""
         return BYTES_PER_EXISTING_TERM * self._known + 128 * len(self._pod.metadata.labels)
 
-    def knows_namespace(self, cluster: Cluster) -> bool:
-        """Return whether the labels of the pod's namespace are those by which terms were asked."""
-        return self._labels == cluster.namespaces.get(self._pod.metadata.namespace, {})
+    def are_outdated(self) -> bool:
+        """Return whether terms that were looked at may be about the class otherwise, by its own namespace's labels.
+
+        Namespaces of other pods do not matter, nor do labels that no term reads.
+        """
+        shared = self._shared
+        if self._labels_seen == shared.namespace_changes.position:
+            return False
+        labels = shared.namespace_labels.get(self._pod.metadata.namespace, {})
+        if labels != self._labels and shared.existing_terms.may_tell_apart(self._labels, labels):
+            return True
+        # those that appear are asked by the labels there are
+        self._labels, self._labels_seen = labels, shared.namespace_changes.position
+        return False
 
     def listing(self) -> Pausing[None]:
         """List and count the terms that there are, pausing after so many; `renew` catches up with what changed."""
@@ -339,21 +344,22 @@ class RequiredState:
 
     __slots__ = (
         *("_away", "_away_terms", "_concerning", "_generation", "_first", "_judged", "_may_be_first", "_near"),
-        *("_near_terms", "_nowhere", "_own_nbytes", "_position", "_repelling", "_shared"),
+        *("_near_terms", "_nowhere", "_own_nbytes", "_position", "_repelling", "_resolved", "_shared"),
     )
 
     def __init__(
         self,
-        near: Sequence[Weighted[ResolvedPeers]],
-        away: Sequence[Weighted[ResolvedPeers]],
+        near: ResolvedTerms,
+        away: ResolvedTerms,
         concerning: MatchingExistingTerms,
         shared: SharedCounts,
         *,
         may_be_first: bool,
     ) -> None:
         self._shared = shared
-        self._near_terms, self._away_terms = near, away
-        self._own_nbytes = terms_nbytes((*near, *away))
+        self._resolved = near, away
+        self._near_terms, self._away_terms = near.terms, away.terms
+        self._own_nbytes = terms_nbytes((*near.terms, *away.terms))
         self._near: list[WeightedSums] = []
         self._away: list[WeightedSums] = []
         self._nowhere = False
@@ -384,6 +390,10 @@ class RequiredState:
         other |= first is not self._first or self._judged != everything
         self._first, self._judged = first, everything
         return self._judged if other else reached
+
+    def is_outdated(self) -> bool:
+        """Return whether labels of namespaces changed so that other pods, or other terms, may matter to the class."""
+        return self._concerning.are_outdated() or any(one.are_outdated() for one in self._resolved)
 
     def _renew_terms(self) -> None:
         """Look which terms are about topology keys that nodes have."""
@@ -464,18 +474,17 @@ class PreferredState:
         "_own",
         "_own_nbytes",
         "_position",
+        "_resolved",
         "_shared",
         "_sums",
         "_terms",
         "shared_sums",
     )
 
-    def __init__(
-        self, terms: Sequence[Weighted[ResolvedPeers]], concerning: MatchingExistingTerms, shared: SharedCounts
-    ) -> None:
+    def __init__(self, terms: ResolvedTerms, concerning: MatchingExistingTerms, shared: SharedCounts) -> None:
         self._shared = shared
-        self._terms = terms
-        self._own_nbytes = terms_nbytes(terms)
+        self._resolved, self._terms = terms, terms.terms
+        self._own_nbytes = terms_nbytes(terms.terms)
         self._own: list[KeyedCounter] = []
         self._concerning = concerning
         self._sums: list[WeightedSums] = []
@@ -500,6 +509,10 @@ class PreferredState:
         if other or self.shared_sums is not before:
             return slice(0, self._shared.nodes.size)
         return reached if before is None else NO_ROWS
+
+    def is_outdated(self) -> bool:
+        """Return whether labels of namespaces changed so that other pods, or other terms, may matter to the class."""
+        return self._concerning.are_outdated() or self._resolved.are_outdated()
 
     def score(self, rows: Rows) -> Scores:
         """Add up what the pods around each row add; where scores are known by domain, mark that there are any."""

@@ -12,8 +12,9 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
-from policysched.model.selection.pod_affinity import PeerSelector
+from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector
 from policysched.model.selection.selectors import LabelMatcher
+from policysched.state.object_tables import NamespaceChanges
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.selector_index import IndexKey, demanded_labels, index_keys_met, index_keys_of_selector
@@ -21,6 +22,8 @@ from policysched.state.placed.selector_index import IndexKey, demanded_labels, i
 T = TypeVar("T")
 FEW: Final = 8
 """Up to how many terms of one topology key are counted each by itself."""
+MOST_ASKED: Final = 10_000
+"""Up to how often selectors are asked about namespaces that changed before all of them are resolved anew."""
 BYTES_PER_TERM, BYTES_PER_LABEL, BYTES_PER_NAME = 1 << 10, 256, 96
 """The memory that a compiled term takes, each label in it and each name of a namespace or value. Units: bytes."""
 
@@ -68,14 +71,46 @@ class Weighted(NamedTuple, Generic[T]):
 
 
 class Namespaces:
-    """The namespaces that selectors select, found by their labels."""
+    """The namespaces that selectors select, found by their labels.
 
-    def __init__(self, labels: Mapping[str, Mapping[str, str]]) -> None:
-        self._labels = labels
-        self._by_label: dict[tuple[str, str], list[str]] = {}
-        for name, own in labels.items():
-            for label in own.items():
-                self._by_label.setdefault(label, []).append(name)
+    Args:
+        labels: The labels of the namespaces there are, at any time.
+        changes: Which of them changed.
+    """
+
+    def __init__(self, labels: Mapping[str, Mapping[str, str]], changes: NamespaceChanges) -> None:
+        self._current, self._changes = labels, changes
+        self._labels: dict[str, Mapping[str, str]] = {}
+        self._by_label: dict[tuple[str, str], dict[str, None]] = {}
+        self._seen = -1
+        """The position of the changes that are known."""
+
+    def refresh(self) -> None:
+        """Take the labels as they are now.
+
+        Cost: O(labels of the namespaces that changed), of all where it is not known which did.
+        """
+        if self._seen == self._changes.position:
+            return
+        changed = None if self._seen < 0 else self._changes.since(self._seen)
+        if changed is None:
+            self._labels, self._by_label = {}, {}
+            changed = self._current
+        self._seen = self._changes.position
+        for name in changed:
+            self._take(name)
+
+    def _take(self, name: str) -> None:
+        for label in self._labels.pop(name, {}).items():
+            names = self._by_label[label]
+            del names[name]
+            if not names:
+                del self._by_label[label]
+        labels = self._current.get(name)
+        if labels is not None:
+            self._labels[name] = labels
+            for label in labels.items():
+                self._by_label.setdefault(label, {})[name] = None
 
     def selected(self, selector: LabelMatcher) -> list[str]:
         """List the namespaces that a selector selects.
@@ -100,6 +135,63 @@ class Namespaces:
         if selector.matches({}):
             return ResolvedPeers(peers.pods, None)
         return ResolvedPeers(peers.pods, peers.namespaces.union(self.selected(selector)))
+
+
+class ResolvedTerms:
+    """Terms of a pod to place with the namespaces that their namespaceSelectors select, and whether these are others.
+
+    Args:
+        terms: The terms, each with its weight.
+        namespaces: The namespaces as they are now.
+        labels: Their labels at any time.
+        changes: Which of them changed.
+    """
+
+    __slots__ = ("_changes", "_labels", "_seen", "_selecting", "terms")
+
+    def __init__(
+        self,
+        terms: Iterable[tuple[int, AffinityTerm]],
+        namespaces: Namespaces,
+        labels: Mapping[str, Mapping[str, str]],
+        changes: NamespaceChanges,
+    ) -> None:
+        self._labels, self._changes = labels, changes
+        self._seen = changes.position
+        namespaces.refresh()
+        resolved: dict[PeerSelector, ResolvedPeers] = {}
+        self.terms: list[Weighted[ResolvedPeers]] = []
+        for weight, term in terms:
+            peers = resolved.get(term.peers)
+            if peers is None:
+                peers = resolved[term.peers] = namespaces.meant_by(term.peers)
+            self.terms.append(Weighted(term.topology_key, weight, peers))
+        self._selecting = [
+            (peers, found.namespaces)
+            for peers, found in resolved.items()
+            if peers.reads_namespaces and found.namespaces is not None
+        ]
+        """The peers whose namespaces depend on labels, with the names that were found."""
+
+    def are_outdated(self) -> bool:
+        """Return whether the selectors may select other namespaces now.
+
+        Cost: O(selectors times namespaces that changed since they were asked last), where these are not very many.
+        """
+        if self._seen == self._changes.position:
+            return False
+        if self._selecting:
+            changed = self._changes.since(self._seen)
+            if changed is None or len(changed) * len(self._selecting) > MOST_ASKED:
+                return True
+            for name in changed:
+                labels = self._labels.get(name)
+                for peers, names in self._selecting:
+                    is_in = labels is not None and peers.namespace_selector.matches(labels)
+                    if (is_in or name in peers.namespaces) != (name in names):
+                        return True
+        self._seen = self._changes.position
+        return False
 
 
 class WeighedByTerms:

@@ -146,7 +146,12 @@ class Engine:
         evaluation = self._evaluations.get(key)
         if evaluation is not None and evaluation.profile is not self.profile:
             evaluation.reweigh(self.profile)
-        if evaluation is None or evaluation.profile is not self.profile or evaluation.generations != generations:
+        if (
+            evaluation is None
+            or evaluation.profile is not self.profile
+            or evaluation.generations != generations
+            or evaluation.is_outdated
+        ):
             earlier = self._earlier_results(pod, key)
             evaluation = Evaluation(self.cluster, self.profile, pod, generations, times, earlier)
             self._keep(key, evaluation)
@@ -165,7 +170,7 @@ class Engine:
         evaluation = self._evaluations.get(key)
         if evaluation is None or evaluation.profile is not self.profile:
             return
-        if evaluation.generations != self._generations():
+        if evaluation.generations != self._generations() or evaluation.is_outdated:
             return
         times, evaluation.times = evaluation.times, None
         try:
@@ -228,7 +233,12 @@ class Engine:
         if not works:
             return
         known = self._evaluations.get(self.key(pod))
-        if known is None or known.profile is not self.profile or known.generations != self._generations():
+        if (
+            known is None
+            or known.profile is not self.profile
+            or known.generations != self._generations()
+            or known.is_outdated
+        ):
             for work in works:
                 self._held.append((yield from work(pod, self.cluster)))
 

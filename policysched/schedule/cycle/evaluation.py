@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, NO_ROWS, Code, Mask, RowNumbers, Rows, Scores, Status
 from policysched.framework.out_of_tree.adapter import PodCycle
+from policysched.framework.plugin import outdated_check
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing, finished
@@ -173,6 +174,14 @@ class Evaluation:
             # what plugins noted while they prepared is in what is asked now, unless some of it was asked before
             seen = self._seen if pauses or earlier is not None else cluster.journal.position
             yield from self._recomputing(seen, earlier)
+        asking = [(outdated_check(one.plugin), one.state) for one in self.filters]
+        asking += [(outdated_check(one.plugin), one.state) for one in self.scores]
+        self._outdated_checks = [(asked, state) for asked, state in asking if asked is not None]
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a plugin says that what it prepared for the class is stale, so that all is to be made anew."""
+        return any(asked(state) for asked, state in self._outdated_checks)
 
     def measure(self) -> None:
         """Count the memory anew: its arrays, what plugins prepared, and their parts of what several classes share."""
@@ -209,7 +218,7 @@ class Evaluation:
 
         Missing: None where a plugin turned the pod away or failed, and where bringing it up to date is not possible.
         """
-        if self.rejection is not None or self.score_failure is not None:
+        if self.rejection is not None or self.score_failure is not None or self.is_outdated:
             return None
         if self.cluster.journal.since(self._seen) is None:
             return None

@@ -15,12 +15,15 @@ from itertools import takewhile
 
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import ExistingTerm, PeerSelector, existing_terms
+from policysched.model.selection.selectors import LabelMatcher
 from policysched.pausing import Pausing
 from policysched.state.placed.selector_index import IndexKey, index_keys_met, index_keys_of_peers
 
 ByNumber = dict[int, ExistingTerm]
 TERMS_PER_PIECE = 1000
 """How many existing terms are looked at between two pauses: that takes a few milliseconds."""
+MOST_COMPARED = 1000
+"""Up to how many namespaceSelectors are asked whether they tell an old version of a namespace from its new one."""
 
 
 class ExistingTerms:
@@ -30,7 +33,7 @@ class ExistingTerms:
     """
 
     __slots__ = (
-        *("_by_index_key", "_by_signature", "_by_peers", "_signatures", "_next", "_numbers"),
+        *("_by_index_key", "_by_signature", "_by_peers", "_namespace_selectors", "_signatures", "_next", "_numbers"),
         *("ever", "read_namespaces"),
     )
 
@@ -45,6 +48,8 @@ class ExistingTerms:
         self._signatures: dict[int, tuple[ExistingTerm, set[int]]] = {}
         self._by_peers: dict[PeerSelector, ByNumber] = {}
         self._by_index_key: dict[IndexKey, dict[PeerSelector, ByNumber]] = {}
+        self._namespace_selectors: dict[str, dict[LabelMatcher, int]] = {}
+        """By the label of namespaces that they read, namespaceSelectors with the number of peers that have each."""
 
     def appear(self, signature: int, pod: Pod) -> None:
         """Take in what the pods of a new signature state."""
@@ -126,6 +131,22 @@ class ExistingTerms:
         met = index_keys_met(metadata.namespace, metadata.labels, self._by_index_key)
         return sum(len(self._by_index_key[index_key]) for index_key in met)
 
+    def may_tell_apart(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+        """Return whether terms may mean other pods of a namespace that had some labels and has others now.
+
+        Where very many namespaceSelectors read a label that changed, that is not asked of each.
+
+        Cost: O(namespaceSelectors that read a label which changed), up to `MOST_COMPARED` for a label.
+        """
+        asked: dict[LabelMatcher, None] = {}
+        for key in before.keys() | after.keys():
+            if before.get(key) != after.get(key):
+                reading = self._namespace_selectors.get(key, {})
+                if len(reading) + len(asked) > MOST_COMPARED:
+                    return True
+                asked |= dict.fromkeys(reading)
+        return any(one.matches(before) != one.matches(after) for one in asked)
+
     def of_signature(self, signature: int) -> Mapping[int, int]:
         """Return how often the pods of a signature state what, by number."""
         return self._by_signature.get(signature, {})
@@ -164,6 +185,10 @@ class ExistingTerms:
         self.read_namespaces |= peers.reads_namespaces
         together: ByNumber = {}
         self._by_peers[peers] = together
+        selector = peers.namespace_selector
+        for key in selector.keys:
+            reading = self._namespace_selectors.setdefault(key, {})
+            reading[selector] = reading.get(selector, 0) + 1
         for index_key in index_keys_of_peers(peers):
             self._by_index_key.setdefault(index_key, {})[peers] = together
         return together
@@ -177,6 +202,14 @@ class ExistingTerms:
         if together:
             return
         del self._by_peers[peers]
+        selector = peers.namespace_selector
+        for key in selector.keys:
+            reading = self._namespace_selectors[key]
+            reading[selector] -= 1
+            if not reading[selector]:
+                del reading[selector]
+                if not reading:
+                    del self._namespace_selectors[key]
         for index_key in index_keys_of_peers(peers):
             filed = self._by_index_key[index_key]
             del filed[peers]

@@ -215,13 +215,16 @@ def test_match_label_keys_mean_nothing_but_what_the_api_server_made_of_them() ->
     assert verdicts(pod(labels={"hash": "1"} | SCAN, affinity=away(keyed)), [ONE, scan()]) == {"n1": AWAY}
 
 
-def test_the_generation_follows_labels_of_namespaces_only_where_a_term_reads_them() -> None:
+def test_a_class_is_outdated_by_labels_of_namespaces_only_where_a_term_reads_them() -> None:
     plugin, around = InterPodAffinity(), scene(ONE)
-    plugin.prepare_filter(pod(affinity=near(term(SERVICE, of=both()))), around)
+    every = plugin.prepare_filter(pod(affinity=near(term(SERVICE, of=both()))), around)
     before = plugin.generation(around)
     around.remove_namespace("one-a")
-    assert plugin.generation(around) == before
-    plugin.prepare_filter(pod(affinity=near(term(SERVICE, of=team("one")))), around)
-    before = plugin.generation(around)
+    assert not plugin.is_outdated(every)
+    of_one = plugin.prepare_filter(pod(affinity=near(term(SERVICE, of=team("one")))), around)
+    assert not plugin.is_outdated(of_one)
     around.remove_namespace("one-b")
-    assert plugin.generation(around) != before
+    assert plugin.is_outdated(of_one)
+    assert plugin.is_outdated(of_one)
+    assert not plugin.is_outdated(every)
+    assert plugin.generation(around) == before
