@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
+from policysched.app.plugins.discovery import find_plugins
+from policysched.app.running.configuration_file import ConfigurationFile
 from policysched.app.running.node_metrics import make_source
 from policysched.app.running.process import Process
 from policysched.app.running.run_options import RunOptions
@@ -61,6 +63,10 @@ class Watched(Lines):
         """Name the policies in force."""
         return list(self._process.reloader.store.listed())
 
+    def binding(self) -> int:
+        """Count the binding cycles under way."""
+        return self._process.scheduler.binding_count
+
     def confirmed(self) -> int:
         """Count the pods that it knows to be bound."""
         return sum(not one.assumed for one in self.cluster.pods.by_id.values())
@@ -82,14 +88,25 @@ class Watched(Lines):
 
 
 @contextlib.asynccontextmanager
-async def watched(kubeconfig: Path, *, wait: bool = True) -> AsyncIterator[Watched]:
-    """Run a scheduler from its first list to its end; it must not end by itself. Who does not wait begins it."""
+async def watched(
+    kubeconfig: Path, *, wait: bool = True, config: Path | None = None, plugins: Iterable[str] = ()
+) -> AsyncIterator[Watched]:
+    """Run a scheduler from its first list to its end; it must not end by itself. Who does not wait begins it.
+
+    Args:
+        kubeconfig: How it reaches the server.
+        wait: Whether it has to begin to try pods.
+        config: Its configuration.
+        plugins: What `--plugin` is given.
+    """
     log = logging.getLogger("policysched")
     log.setLevel(logging.DEBUG)
     connection = await Connection.open(SystemClock(), kubeconfig=str(kubeconfig))
-    options, registry = RunOptions(kubeconfig=kubeconfig, scheduler_names=(NAME,)), CollectorRegistry()
+    found, registry = find_plugins(plugins).registry, CollectorRegistry()
+    options = RunOptions(kubeconfig=kubeconfig, scheduler_names=(NAME,), config=config, plugins=found)
     source = make_source(options.metrics, SystemClock(), SourceCounters(registry))
-    process = Process(options, connection, source, registry)
+    file = ConfigurationFile(config, found, registry) if config is not None else None
+    process = Process(options, connection, source, registry, file)
     made = Watched(process)
     log.addHandler(made)
     try:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import yaml
 from aiohttp import web
@@ -273,10 +274,17 @@ FAULTS: dict[str, Answer] = {
 }
 
 
+P = TypeVar("P", bound=Proxy)
+
+
 @asynccontextmanager
-async def proxied(server: Server, folder: Path) -> AsyncIterator[tuple[Proxy, Path]]:
+async def proxied(
+    server: Server,
+    folder: Path,
+    make: Callable[[Server], P] = Proxy,  # type: ignore[assignment]
+) -> AsyncIterator[tuple[P, Path]]:
     """Give a proxy before a server, and the kubeconfig that leads there."""
-    proxy = Proxy(server)
+    proxy = make(server)
     await proxy.listen()
     config = {
         "current-context": "c",
