@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from policysched.model.objects import Pod
 from policysched.model.quantity import wrap
+from policysched.model.selection.pod_affinity import PeerSelector
 from policysched.state.cluster import Cluster
-from policysched.state.nominations import PodsByRow
+from policysched.state.nominations import PodsByRow, YieldedPods
 from policysched.state.placed.counters import WIDEST, PodCounter
 from policysched.state.placed.pods import Measured, PlacedPod, measure, pod_id
 from policysched.state.tables.columns import RowNumbers
+from policysched.state.tables.interner import MISSING
 
 
 class ChangedRow:
@@ -221,13 +223,19 @@ class ChangedRows:
             known = self._known[key] = work_out()
         return known
 
-    def new_pods(self) -> Sequence[PlacedPod]:
-        """List the pods that come and are of a kind that no placed pod is of."""
-        return ()
+    def repelled(self, matches: Callable[[PeerSelector], bool]) -> NDArray[np.bool_]:  # noqa: ARG002 - none come here
+        """Return on which rows pods come that no placed pod is like, and whose anti-affinity means a pod.
+
+        Args:
+            matches: Whether the peers of a term mean the pod.
+
+        Shapes: (R,), a new array.
+        """
+        return np.zeros(self.rows.size, np.bool_)
 
     def counts(self, counter: PodCounter) -> bool:
         """Return whether `count` can tell what a counter would be: its sums are whole numbers then."""
-        return not counter.fractions and all(abs(counter.weight_of(one)) <= WIDEST for one in self.new_pods())
+        return not counter.fractions
 
     def count(self, counter: PodCounter) -> NDArray[np.int64]:
         """Return what a counter would be on each row.
@@ -257,49 +265,84 @@ class ChangedRows:
 
 
 class _WithNominated(ChangedRows):
-    __slots__ = ("_added", "_added_pods", "_added_weights", "_base", "_nominated", "_placed")
+    __slots__ = ("_added", "_at", "_base", "_columns", "_kinds", "_places")
 
     def __init__(self, base: ChangedRows, nominated: PodsByRow) -> None:
         self.cluster, self.rows, self._base = base.cluster, base.rows, base
         self._known = base._known
-        places = {row: place for place, row in enumerate(base.rows.tolist()) if row in nominated}
-        measured = base.cluster.nominations.measured
-        self._nominated = [
-            (places[row], one, measured(one) or measure(one)) for row in places for one in nominated[row]
-        ]
-        self._placed: list[PlacedPod] | None = None
-        self._added: dict[str, NDArray[np.int64]] = {}
-        self._added_weights: dict[Hashable, NDArray[np.int64]] = {}
-        self._added_pods = np.bincount([place for place, _, _ in self._nominated], minlength=base.rows.size)
+        pods = YieldedPods.of(nominated)
+        self._columns = pods.columns
+        self._columns.refresh(base.cluster.signatures)
+        of_row: NDArray[np.intp] = np.full(base.cluster.nodes.columns.capacity, -1, np.intp)
+        of_row[base.rows] = np.arange(base.rows.size)
+        at = of_row[pods.rows]
+        self._at, self._places = at[at >= 0], pods.places[at >= 0]
+        """Of each nominated pod on the rows, where its row stands among them, and its place in the columns."""
+        self._kinds = self._columns.kind_of[self._places]
+        self._added: dict[Hashable, NDArray[np.int64]] = {}
 
     def more_pods(self) -> NDArray[np.int64]:
-        return self._base.more_pods() + self._added_pods
+        return self._base.more_pods() + np.bincount(self._at, minlength=self.rows.size)
 
     def more(self, resource: str) -> NDArray[np.int64]:
         added = self._added.get(resource)
         if added is None:
-            added = self._added[resource] = np.zeros(self.rows.size, np.int64)
-            for place, _, known in self._nominated:
-                added[place] += dict(known.resources.amounts).get(resource, 0)
+            added = self._added[resource] = self._summed(self._columns.amounts(resource)[self._kinds])
         return self._base.more(resource) + added
 
     def weighed(self, key: Hashable, weigh: Callable[[PlacedPod], int], *, alike: bool = True) -> NDArray[np.int64]:
-        added = self._added_weights.get(key)
+        added = self._added.get((key, alike))
         if added is None:
-            added = self._added_weights[key] = np.zeros(self.rows.size, np.int64)
-            for (place, _, _), placed in zip(self._nominated, self._as_placed(), strict=True):
-                added[place] += weigh(placed)
+            if alike:
+                kinds, of_pod = np.unique(self._kinds, return_inverse=True)
+                weights = [weigh(self._columns.samples[kind]) for kind in kinds.tolist()]
+                added = self._summed(np.array(weights, np.int64)[of_pod])
+            else:
+                added = self._summed(np.array([weigh(one) for one in self._as_placed()], np.int64))
+            self._added[key, alike] = added
         return self._base.weighed(key, weigh, alike=alike) + added
 
-    def new_pods(self) -> Sequence[PlacedPod]:
-        return [placed for placed in self._as_placed() if placed.signature < 0]
+    def counts(self, counter: PodCounter) -> bool:
+        if counter.fractions:
+            return False
+        weights = self._columns.weights(counter)[self._kinds]
+        return bool((np.abs(weights[self._are_new()]) <= WIDEST).all())
+
+    def count(self, counter: PodCounter) -> NDArray[np.int64]:
+        added = self._added.get(counter)
+        if added is None:
+            added = self._added[counter] = self._summed(self._columns.weights(counter).astype(np.int64)[self._kinds])
+        return self._base.count(counter) + added
+
+    def repelled(self, matches: Callable[[PeerSelector], bool]) -> NDArray[np.bool_]:
+        found = self._base.repelled(matches)
+        nodes, are_new = self.cluster.nodes, self._are_new()
+        if not are_new.any():
+            return found
+        for key, kinds in self._columns.repelling(matches).items():
+            if nodes.has_label(key):
+                at = self._at[kinds[self._kinds] & are_new]
+                found[at[nodes.labels(key)[self.rows[at]] != MISSING]] = True
+        return found
+
+    def _summed(self, weights: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Add up by row what the nominated pods weigh."""
+        sums: NDArray[np.int64] = np.zeros(self.rows.size, np.int64)
+        np.add.at(sums, self._at, weights)
+        return sums
+
+    def _are_new(self) -> NDArray[np.bool_]:
+        """Return which of the nominated pods are of a kind that no placed pod is of."""
+        are_new: NDArray[np.bool_] = self._columns.numbers[self._kinds] < 0
+        return are_new
 
     def _as_placed(self) -> list[PlacedPod]:
         """Return the nominated pods as they would be if they were placed."""
-        if self._placed is None:
-            rows = self.rows.tolist()
-            self._placed = [_as_placed(self.cluster, pod, rows[place], known) for place, pod, known in self._nominated]
-        return self._placed
+        columns, rows = self._columns, self.rows[self._at].tolist()
+        return [
+            _as_placed(self.cluster, columns.pods[place], row, columns.measured[place])
+            for place, row in zip(self._places.tolist(), rows, strict=True)
+        ]
 
 
 def _as_placed(cluster: Cluster, pod: Pod, row: int, known: Measured) -> PlacedPod:

@@ -310,8 +310,7 @@ class MatchingExistingTerms:
 
         Shapes: (R,).
         """
-        repelled: Mask = changed.weighed(self, lambda one: int(one.signature < 0 and self._is_repelled_by(one))) > 0
-        return repelled
+        return changed.repelled(lambda peers: peers.matches(self._pod, self._labels))
 
     def _is_repelled_by(self, placed: PlacedPod) -> bool:
         nodes = self._shared.nodes

@@ -10,12 +10,11 @@ Source: pkg/scheduler/framework/runtime/framework.go (RunFilterPluginsWithNomina
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 
-from policysched.framework import NO_ROWS, ChangedRows, Codes, FilterPlugin, Status
+from policysched.framework import NO_ROWS, ChangedRows, Codes, FilterPlugin, RowNumbers, Status
 from policysched.schedule.cycle.evaluation import NARROWED, Evaluation
 from policysched.schedule.cycle.per_pod_results import laid_over
 from policysched.schedule.cycle.results.plugin_results import FilterResults
@@ -32,21 +31,24 @@ def with_nominated_pods(evaluation: Evaluation) -> Evaluation:
     """
     present, first = evaluation.cluster.nodes.present.data, evaluation.first
     is_narrowed = bool(evaluation.narrowing)
-    rows = [row for row in evaluation.nominated if present[row] and not (is_narrowed and first[row] == NARROWED)]
+    rows = np.fromiter(evaluation.nominated, np.intp, len(evaluation.nominated))
+    rows = rows[present[rows]]
+    if is_narrowed:
+        rows = rows[first[rows] != NARROWED]
     found = _rejections(evaluation, rows)
     capacity = evaluation.cluster.nodes.columns.capacity
     return laid_over(evaluation, [_WithNominatedPods(found, capacity)]) if found else evaluation
 
 
-def _rejections(made: Evaluation, rows: Sequence[int]) -> dict[int, Status]:
+def _rejections(made: Evaluation, rows: RowNumbers) -> dict[int, Status]:
     """Find the rows where the pod does not fit beside the nominated pods, and why."""
     filters, nominated = made.plugin_filters(), made.nominated
-    changed = ChangedRows(made.cluster, np.array(rows, np.intp), NO_ROWS, NO_ROWS)
+    changed = ChangedRows(made.cluster, rows, NO_ROWS, NO_ROWS)
     together = verdicts_on(changed.with_nominated(nominated), filters, {}, made.pod_cycle)
     if together is not None:
-        told = ((rows[place], together.status_of(place)) for place in np.flatnonzero(~together.fits).tolist())
+        told = ((int(rows[place]), together.status_of(place)) for place in np.flatnonzero(~together.fits).tolist())
     else:
-        told = ((row, made.trial(row).verdict_with_nominated()) for row in rows)
+        told = ((row, made.trial(row).verdict_with_nominated()) for row in rows.tolist())
     return {row: status for row, status in told if status is not None}
 
 
