@@ -159,7 +159,7 @@ async def test_a_scheduler_measures_its_work() -> None:
     scheduler.take(pod("small", requests={"cpu": 0.1}))
     scheduler.take(pod("huge", requests={"cpu": 10000}))
     while (queued := scheduler.queue.pop()) is not None:
-        await scheduler._attempt(queued)
+        await scheduler.attempts.make(queued)
     scheduler.take(node("n1", labels={"a": "b"}))
     scheduler.take(node("n2"))
     lines = shown(timing, metrics, StateMetrics(scheduler))
@@ -177,4 +177,4 @@ async def test_a_scheduler_measures_its_work() -> None:
     of = f'{{extension_point="Filter",plugin="NodeResourcesFit",profile="{ME}"}}'
     assert f"scheduler_plugin_evaluation_total{of} 2.0" in evaluated
     assert 'scheduler_inflight_events{event="PodPopped"} 0.0' in lines
-    await scheduler._finish()
+    await scheduler.attempts.finish(1)

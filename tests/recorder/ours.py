@@ -25,12 +25,16 @@ CYCLE_SECONDS: Final = 0.001
 """What passes between a pod's turn and its cycle: in it everything settles that came of the cycle before."""
 
 
-class SlowScheduler(Scheduler):
-    """A scheduler that pauses before each cycle."""
+def slow(scheduler: Scheduler) -> Scheduler:
+    """Have a scheduler pause before each cycle."""
+    make = scheduler.attempts.make
 
-    async def _attempt(self, queued: QueuedPod) -> None:
+    async def later(queued: QueuedPod) -> None:
         await asyncio.sleep(CYCLE_SECONDS)
-        await super()._attempt(queued)
+        await make(queued)
+
+    scheduler.attempts.make = later  # type: ignore[method-assign]
+    return scheduler
 
 
 class BackoffAlone(Backoff):
@@ -64,7 +68,7 @@ async def _play(script: Script, loop: VirtualLoop) -> Outcome:
     for one in script["plugins"]:
         registry.register(one["name"], partial(registered, one))
     profiles = configured_profiles(script["config"], registry)
-    scheduler = SlowScheduler(profiles, cluster, VirtualClock(loop), random.Random(0))
+    scheduler = slow(Scheduler(profiles, cluster, VirtualClock(loop), random.Random(0)))
     scheduler.queue.use_backoff(BackoffAlone())
     cluster.take, cluster.drop = scheduler.take, scheduler.drop
     running = asyncio.create_task(scheduler.run())

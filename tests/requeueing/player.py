@@ -78,7 +78,7 @@ class Player:
         if meanwhile:
             self.play()
         for queued, failure in attempts:
-            self.scheduler._fail(queued, failure)
+            self.scheduler.attempts.fail(queued, failure)
         await asyncio.sleep(0)
         if not meanwhile:
             self.clock.at += 20  # no backoff stands in the way

@@ -358,7 +358,7 @@ class Soak:
             "nominated": len(cluster.nominations),
             "placed": len(cluster.pods),
             "waiting at Permit": len(self.scheduler._binder.handle.waiting),
-            "tasks": len(self.scheduler._tasks),
+            "tasks": len(self.scheduler.attempts.tasks),
             "writes": len(self.scheduler._binder._conditions._unsent) + len(self.scheduler._binder._conditions._sent),
         }
         return {name: count for name, count in held.items() if count}

@@ -133,7 +133,7 @@ class Running:
         self.scheduler.take(full_pod(name, **details))  # type: ignore[arg-type]
         queued = self.scheduler.queue.pop()
         assert queued is not None
-        await self.scheduler._attempt(queued)
+        await self.scheduler.attempts.make(queued)
         return queued
 
 
@@ -169,7 +169,7 @@ async def test_a_pod_that_makes_room_for_itself_does_not_rest() -> None:
     running.scheduler.take(replace(high, spec=replace(high.spec, priority=10)))
     queued = running.scheduler.queue.pop()
     assert queued is not None
-    await running.scheduler._attempt(queued)
+    await running.scheduler.attempts.make(queued)
     assert running.scheduler.cluster.nominations
     assert queued.rests_until == float("-inf")
 

@@ -101,7 +101,7 @@ async def test_the_loop_has_its_turn_between_counters(made: list[object]) -> Non
     scheduler.take(newcomer())
     queued = scheduler.queue.pop()
     assert queued is not None
-    attempt = asyncio.create_task(scheduler._attempt(queued))
+    attempt = asyncio.create_task(scheduler.attempts.make(queued))
     turns = []
     while not attempt.done():
         await asyncio.sleep(0)

@@ -52,7 +52,7 @@ async def outcome(*plugins: Any, of: Profile | None = None) -> tuple[dict[str, s
     async with running(node("n1"), of=of or profile_with(*plugins)) as stand:
         stand.scheduler.set_pod(POD)
         await settled(stand, lambda: bool(stand.bound or stand.notes))
-        await settled(stand, lambda: not stand.scheduler._tasks)
+        await settled(stand, lambda: not stand.scheduler.attempts.tasks)
         counts = stand.scheduler.queue.counts()
         if not stand.bound:
             assert not stand.scheduler.cluster.pods.by_id

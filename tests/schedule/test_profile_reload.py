@@ -30,7 +30,7 @@ async def attempt(stand: Stand) -> None:
     """Try the next pod."""
     queued = stand.scheduler.queue.pop()
     assert queued is not None
-    await stand.scheduler._attempt(queued)
+    await stand.scheduler.attempts.make(queued)
     await stand.settled()
 
 

@@ -35,7 +35,7 @@ def nothing_left(stand: Stand) -> bool:
     """Whether no pod is anywhere in the scheduler."""
     queue = stand.scheduler.queue
     held = len(queue._pods), sum(queue.counts()), *queue.in_flight, len(stand.scheduler.cluster.pods)
-    return not any(held) and not stand.scheduler._binder.handle.waiting and not stand.scheduler._tasks
+    return not any(held) and not stand.scheduler._binder.handle.waiting and not stand.scheduler.attempts.tasks
 
 
 async def test_pod_whose_scheduler_changes_while_it_waits_for_a_node_is_left_alone() -> None:
@@ -89,7 +89,7 @@ async def test_pod_that_comes_again_under_its_identity_while_the_first_waits_at_
         second.allow("A")
         await stand.settle()
         assert stand.bound == {"again": "n1"}
-        assert not stand.scheduler._tasks
+        assert not stand.scheduler.attempts.tasks
 
 
 @pytest.mark.parametrize("confirmed", [True, False])

@@ -124,7 +124,7 @@ async def test_failures_that_belong_to_no_plugin_end_neither_the_scheduler_nor_l
             monkeypatch.setattr(of, name, once)
 
         failing(tested.queue, "pop")
-        failing(tested, "_skips")
+        failing(tested.attempts, "_skips")
         failing(tested._binder, "will_wait")
         await stand.settled(pod())
         for _ in range(3):

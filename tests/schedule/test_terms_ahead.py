@@ -110,7 +110,7 @@ async def test_the_loop_has_its_turn_between_pieces(asked: list[object]) -> None
     scheduler.take(ordinary(10_000))
     queued = scheduler.queue.pop()
     assert queued is not None
-    attempt = asyncio.create_task(scheduler._attempt(queued))
+    attempt = asyncio.create_task(scheduler.attempts.make(queued))
     turns = [0]
     while not attempt.done():
         await asyncio.sleep(0)
