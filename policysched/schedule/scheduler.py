@@ -14,7 +14,7 @@ import logging
 import random
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from policysched.framework import (
     Action,
@@ -36,8 +36,6 @@ from policysched.schedule.attempts import TURN, Attempts
 from policysched.schedule.binding import Binder
 from policysched.schedule.cluster_changes import NOTHING, ClusterChanges
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.record import Record
-from policysched.schedule.live_dry_run import LiveState, dry_run
 from policysched.schedule.observer import LOG_LINES, Observers, tell
 from policysched.schedule.queue.hints import Interests, label
 from policysched.schedule.queue.queue import Queue, Waiter
@@ -48,6 +46,9 @@ from policysched.state.cluster import Cluster
 from policysched.state.cluster_events import departure
 from policysched.state.nominations import Nomination
 from policysched.state.placed.pods import pod_id
+
+if TYPE_CHECKING:
+    from policysched.schedule.cycle.record import Record
 
 log = logging.getLogger(__name__)
 AFTER_FAILURE = 1.0
@@ -214,8 +215,9 @@ class Scheduler:
         Raises:
             UsageError: a pod of its name is on a node.
         """
-        engine = self._engines[pod.spec.scheduler_name].beside(rng)
-        attempts = self.attempts
+        from policysched.schedule.live_dry_run import LiveState, dry_run  # noqa: PLC0415 - a start needs none
+
+        engine, attempts = self._engines[pod.spec.scheduler_name].beside(rng), self.attempts
         live = LiveState(
             self._clock.monotonic,
             self._changes.tell_time,

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from policysched.framework import SKIP, Aspect, Code, Narrow, Status, unresolvable, unschedulable
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.record import make_record
+from policysched.schedule.cycle.results.rejections import histogram
 from policysched.state.tables.columns import FIRST_CAPACITY
 from tests.build import cluster, node, pod
 from tests.schedule.parts import FakeFilter, FakeScore, engine
@@ -151,7 +152,7 @@ def test_the_first_filter_that_rejects_a_node_gives_its_status() -> None:
     decision = decided({"a"}, {"a", "b"}, {"b", "c"})
     assert {name: plugin for name, (plugin, _, _) in rejections(decision).items()} == {"a": "A", "b": "B", "c": "C"}
     assert decision.rejectors() == {"A", "B", "C"}
-    assert decision.evaluation.histogram() == [
+    assert histogram(decision.evaluation.first[: decision.cluster.nodes.size], decision.evaluation.filters) == [
         (unschedulable(f"{name} says no").by(name), 1) for name in "ABC"
     ]  # fmt: skip
 

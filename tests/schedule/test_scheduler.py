@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from policysched.framework import Cluster, Code, Codes, Rows, Status, unresolvable
 from policysched.klog import V2
 from policysched.model.objects import Pod, PodCondition, PodStatus
-from policysched.schedule import observer, scheduler
+from policysched.schedule import attempts, observer, scheduler
 from policysched.schedule.cycle.engine import Engine
 from tests.build import node, pod
 from tests.schedule.parts import FakeFilter, profile, refused
@@ -293,7 +293,7 @@ async def test_what_takes_too_long_at_the_end_is_dropped(monkeypatch: pytest.Mon
 
 
 async def test_no_more_bindings_are_under_way_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "MAX_BINDINGS", 2)
+    monkeypatch.setattr(attempts, "MAX_BINDINGS", 2)
     async with running(node("n1")) as stand:
         holding = Holding(stand)
         await stand.settled(*(pod(f"p{number}") for number in range(4)))

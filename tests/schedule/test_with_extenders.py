@@ -8,8 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import process_time
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,8 +19,9 @@ from policysched.framework import Code, Status
 from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims, NodeVictims
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod, PodStatus
-from policysched.schedule.cycle.evaluation import BEHIND_ALL, Evaluation
+from policysched.schedule.cycle.evaluation import BEHIND_ALL
 from policysched.schedule.cycle.results.plugin_results import FilterResults
+from policysched.schedule.cycle.results.rejections import histogram, rejected_with
 from policysched.schedule.cycle.with_extenders import ExtenderFilter
 from tests.build import node, pod
 from tests.schedule.parts import FakeScore, profile
@@ -277,16 +277,15 @@ def test_reason_for_each_node_is_looked_at_once() -> None:
     statuses = [Status((Code.UNSCHEDULABLE, Code.ERROR)[number % 2], (str(number),)) for number in range(count)]
     results = FilterResults(ExtenderFilter(statuses), np.arange(1, count + 1, dtype=np.int32), BEHIND_ALL)
     results.recompute(count, count)
-    nodes = SimpleNamespace(nodes=SimpleNamespace(size=count))
-    found = cast("Evaluation", SimpleNamespace(first=np.ones(count, np.int16), cluster=nodes, filters=[results]))
+    found = np.ones(count, np.int16), [results]
 
     def seconds(action: Callable[[], object]) -> float:
         began = process_time()
         action()
         return process_time() - began
 
-    once = min(seconds(lambda: Evaluation.histogram(found)) for _ in range(3))
-    assert min(seconds(lambda: Evaluation.rejected_with(found, Code.ERROR)) for _ in range(3)) < 3 * once
-    assert Evaluation.rejected_with(found, Code.ERROR).nonzero()[0].tolist() == list(range(1, count, 2))
+    once = min(seconds(lambda: histogram(*found)) for _ in range(3))
+    assert min(seconds(lambda: rejected_with(Code.ERROR, *found)) for _ in range(3)) < 3 * once
+    assert rejected_with(Code.ERROR, *found).nonzero()[0].tolist() == list(range(1, count, 2))
     status = Status(Code.UNSCHEDULABLE, ("no",), "Extender")
     assert status.by("Extender") is status

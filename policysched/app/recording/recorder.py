@@ -25,7 +25,8 @@ from policysched.framework.profile import Profile
 from policysched.model.objects import Node, Pod
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision
-from policysched.schedule.cycle.evaluation import ABSENT, FEASIBLE, Evaluation
+from policysched.schedule.cycle.evaluation import Evaluation
+from policysched.schedule.cycle.results.rejections import ABSENT, FEASIBLE
 from policysched.schedule.observer import Observer
 from policysched.schedule.queue.queued_pod import QueuedPod
 

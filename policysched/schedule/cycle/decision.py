@@ -8,9 +8,11 @@ Source: pkg/scheduler/framework/types.go (FitError.Error), pkg/scheduler/schedul
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Code, RowNumbers, Status
 from policysched.framework.cycle_state import CycleState
@@ -18,7 +20,8 @@ from policysched.framework.status import filter_error
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.evaluation import NARROWED, Evaluation
-from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT
+from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT, FilterResults
+from policysched.schedule.cycle.results.rejections import histogram, rejected_with
 from policysched.schedule.timing import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 from policysched.state.cluster import Cluster
 
@@ -109,7 +112,7 @@ class Decision:
 
     def rows_with(self, code: Code) -> RowNumbers:
         """Return the rows whose status has a code."""
-        mask = self.evaluation.rejected_with(code)
+        mask = rejected_with(code, *self._rejections())
         nominated = self.rejected_nomination()
         if nominated is not None:
             mask[nominated[0]] = nominated[1].code is code
@@ -141,10 +144,14 @@ class Decision:
             return ""
         return f'running PreFilter plugin "{self.rejection.plugin}": {self.rejection.message}'
 
+    def _rejections(self) -> tuple[NDArray[np.int16], Sequence[FilterResults]]:
+        """Return each row's first rejecting filter, and the filters. Shapes: (N,)."""
+        return self.evaluation.first[: self.cluster.nodes.size], self.evaluation.filters
+
     def _histogram(self) -> Counter[Status]:
         """Count the rows by the status that keeps them out."""
         counts: Counter[Status] = Counter()
-        for status, count in self.evaluation.histogram():
+        for status, count in histogram(*self._rejections()):
             counts[status] += count
         nominated = self.rejected_nomination()
         if nominated is not None:

@@ -11,7 +11,7 @@ Source: pkg/scheduler/framework/runtime/framework.go (RunFilterPlugins, RunScore
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -35,20 +35,16 @@ from policysched.schedule.cycle.results.joint_results import (
 )
 from policysched.schedule.cycle.results.out_of_tree_results import KnownAnswers, OutOfTreePart
 from policysched.schedule.cycle.results.plugin_results import PRESENCE, FilterResults, RowChanges, ScoreResults
+from policysched.schedule.cycle.results.rejections import ABSENT, FEASIBLE, failure_of, judge
 from policysched.schedule.cycle.what_if import Trial
 from policysched.schedule.timing import FILTER, FILTERED, NORMALIZE, PRE_SCORED, PREPARED, SCORE, CycleTimes, asked
 from policysched.state.cluster import Cluster
 from policysched.state.nominations import PodsByRow
 from policysched.state.tables.amounts import PodResources, pod_resources
-from policysched.state.tables.columns import distinct, distinct_places
 
 Results = FilterResults | ScoreResults | JointFilters | JointScores
-FEASIBLE = 0
-ABSENT = -1
 MANY = 8
 """One in how many rows are so many that it is quicker to go through all rows, without picking any."""
-FEW = 8
-"""Up to how many rows are looked at one by one."""
 NARROWED = 1
 """The first rejecting filter of rows that narrowing leaves out, where anything narrows."""
 _OUT_OF_RANGE = (
@@ -420,30 +416,6 @@ class Evaluation:
         results = self.filters[int(self.first[row]) - 1]
         return results.reason(int(results.codes[row]))
 
-    def rejected_with(self, wanted: Code) -> Mask:
-        """Return which rows are kept out by a status with a code.
-
-        Shapes: (N,).
-        """
-        first = self.first[: self.cluster.nodes.size]
-        mask: Mask = np.zeros(first.size, np.bool_)
-        for position in distinct(first[first > 0]).tolist():
-            results, rows = self.filters[position - 1], first == position
-            codes, places = distinct_places(results.codes[: first.size][rows])
-            mask[rows] = np.array([results.reason(code).code is wanted for code in codes.tolist()], np.bool_)[places]
-        return mask
-
-    def histogram(self) -> list[tuple[Status, int]]:
-        """Count the rows by the status that keeps them out."""
-        first = self.first[: self.cluster.nodes.size]
-        counted = []
-        for position in distinct(first[first > 0]).tolist():
-            results = self.filters[position - 1]
-            codes, places = distinct_places(results.codes[: first.size][first == position])
-            counts = np.bincount(places).tolist()
-            counted += [(results.reason(code), count) for code, count in zip(codes.tolist(), counts, strict=True)]
-        return counted
-
     def _recomputing(self, seen: int, earlier: EarlierResults | None = None) -> Pausing[None]:
         """Ask about all rows; what is after a position of the journal is caught up with later, again or not."""
         nodes = self.cluster.nodes
@@ -462,29 +434,10 @@ class Evaluation:
 
     def _judge(self, rows: Rows) -> None:
         """Find rows' first rejecting filters."""
-        if not isinstance(rows, slice) and rows.size <= FEW:
-            self._judge_few(rows.tolist())
-        else:
-            self._judge_many(rows)
+        judge(self.first, self.filters, self.cluster.nodes.present.data, rows)
         self.feasible_count = self.first.size - int(np.count_nonzero(self.first))
         if self._failing:
-            self.filter_failure = self.failure_of(self._failing)
-
-    def _judge_few(self, rows: Sequence[int]) -> None:
-        present, first = self.cluster.nodes.present.data, self.first
-        rejecting = [(place, one.codes) for place, one in enumerate(self.filters, 1) if one.rejects_any]
-        for row in rows:
-            first[row] = next((place for place, codes in rejecting if codes[row]), FEASIBLE) if present[row] else ABSENT
-
-    def _judge_many(self, rows: Rows) -> None:
-        present = self.cluster.nodes.present.data[rows]
-        first = np.zeros(present.size, np.int16)
-        for position in range(len(self.filters), 0, -1):
-            results = self.filters[position - 1]
-            if results.rejects_any:
-                np.putmask(first, results.codes[rows] != 0, position)
-        np.putmask(first, ~present, ABSENT)
-        self.first[rows] = first
+            self.filter_failure = failure_of(self._failing, self.first[: self.cluster.nodes.size], self.filters)
 
     def _rank(self, rows: Rows) -> None:
         """Add up rows' scores that need no normalising, tier by tier."""
@@ -496,20 +449,6 @@ class Evaluation:
                     ranked += score.values[rows]
             np.putmask(ranked, left_out, self.infeasible)
             (self.higher[tier] if tier else self.ranked)[rows] = ranked
-
-    def failure_of(self, filters: Iterable[FilterResults]) -> Status | None:
-        """Return the status of one of these filters that failed on a node where it was the first to object."""
-        size = self.cluster.nodes.size
-        for one in filters:
-            if not one.rejects_any:
-                continue
-            codes = one.codes[:size]
-            for code in np.bincount(codes).nonzero()[0].tolist():
-                if code and (status := one.reason(code)).code is Code.ERROR:
-                    place = self.filters.index(one) + 1
-                    if ((codes == code) & (self.first[:size] == place)).any():
-                        return status
-        return None
 
 
 def _width(profile: Profile) -> type[np.signedinteger]:

@@ -21,7 +21,7 @@ from policysched.framework import SKIP, FilterPlugin, Status
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin, PodCycle
 from policysched.framework.profile import PerPodPlugins, Profile
 from policysched.model.objects import Pod
-from policysched.schedule.cycle.evaluation import BEHIND_ALL, FEASIBLE, Evaluation
+from policysched.schedule.cycle.evaluation import BEHIND_ALL, Evaluation
 from policysched.schedule.cycle.preparing import PreFilter, prepare_scores
 from policysched.schedule.cycle.results.out_of_tree_results import (
     GivenScores,
@@ -31,6 +31,7 @@ from policysched.schedule.cycle.results.out_of_tree_results import (
     ask_scores,
 )
 from policysched.schedule.cycle.results.plugin_results import FilterResults, NarrowedNodes, ScoreResults
+from policysched.schedule.cycle.results.rejections import FEASIBLE, failure_of
 from policysched.schedule.timing import FILTER, PRE_FILTER, SCORE, asked
 
 
@@ -167,7 +168,7 @@ def with_out_of_tree_filters(evaluation: Evaluation, part: OutOfTreePart) -> Eva
             np.putmask(first, one.codes[:size] != 0, place)
     _count(made, size)
     if failure is not None or made.filter_failure is not None:
-        made.filter_failure = failure or made.failure_of(made.filters)
+        made.filter_failure = failure or failure_of(made.filters, made.first[:size], made.filters)
     return made
 
 
@@ -225,7 +226,8 @@ def _lay_filters(made: Evaluation, filters: Sequence[FilterResults], again: Sequ
     if not rejecting:
         return
     _count(made, size)
-    made.filter_failure = made.failure_of([one for one in made.filters if one.fails or one in rejecting])
+    suspects = [one for one in made.filters if one.fails or one in rejecting]
+    made.filter_failure = failure_of(suspects, made.first[:size], made.filters)
 
 
 def _count(made: Evaluation, size: int) -> None:

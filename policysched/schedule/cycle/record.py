@@ -22,8 +22,8 @@ from policysched.plugins.dynamic_resources.pod_claims import NO_DEVICES
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.plugin.record import describing
 from policysched.schedule.cycle.decision import Decision
-from policysched.schedule.cycle.evaluation import FEASIBLE
 from policysched.schedule.cycle.per_pod_results import with_out_of_tree_scores
+from policysched.schedule.cycle.results.rejections import FEASIBLE
 
 if TYPE_CHECKING:
     from policysched.devices import Refusals

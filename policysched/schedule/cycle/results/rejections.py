@@ -1,0 +1,89 @@
+"""Verdicts: which filter was the first to reject each row, and what the statuses of those are.
+
+Shapes: C the capacity of the columns, N ≤ C the rows in use. `first` is each row's first rejecting filter, counted from
+1; FEASIBLE or ABSENT where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import Code, Mask, Rows, Status
+from policysched.schedule.cycle.results.plugin_results import FilterResults
+from policysched.state.tables.columns import distinct, distinct_places
+
+FEASIBLE: Final = 0
+ABSENT: Final = -1
+_FEW: Final = 8
+"""Up to how many rows are looked at one by one."""
+
+
+def judge(first: NDArray[np.int16], filters: Sequence[FilterResults], present: Mask, rows: Rows) -> None:
+    """Find the first rejecting filter of some rows anew.
+
+    Shapes: first (C,), present (C,).
+    """
+    if isinstance(rows, slice) or rows.size > _FEW:
+        _judge_many(first, filters, present, rows)
+        return
+    rejecting = [(place, one.codes) for place, one in enumerate(filters, 1) if one.rejects_any]
+    for row in rows.tolist():
+        first[row] = next((place for place, codes in rejecting if codes[row]), FEASIBLE) if present[row] else ABSENT
+
+
+def _judge_many(first: NDArray[np.int16], filters: Sequence[FilterResults], present: Mask, rows: Rows) -> None:
+    is_there = present[rows]
+    found = np.zeros(is_there.size, np.int16)
+    for place in range(len(filters), 0, -1):
+        results = filters[place - 1]
+        if results.rejects_any:
+            np.putmask(found, results.codes[rows] != 0, place)
+    np.putmask(found, ~is_there, ABSENT)
+    first[rows] = found
+
+
+def rejected_with(code: Code, first: NDArray[np.int16], filters: Sequence[FilterResults]) -> Mask:
+    """Return which rows are kept out by a status with a code.
+
+    Shapes: first (N,) -> (N,).
+    """
+    mask: Mask = np.zeros(first.size, np.bool_)
+    for place in distinct(first[first > 0]).tolist():
+        results, rows = filters[place - 1], first == place
+        codes, places = distinct_places(results.codes[: first.size][rows])
+        mask[rows] = np.array([results.reason(one).code is code for one in codes.tolist()], np.bool_)[places]
+    return mask
+
+
+def histogram(first: NDArray[np.int16], filters: Sequence[FilterResults]) -> list[tuple[Status, int]]:
+    """Count the rows by the status that keeps them out. Shapes: first (N,)."""
+    counted = []
+    for place in distinct(first[first > 0]).tolist():
+        results = filters[place - 1]
+        codes, places = distinct_places(results.codes[: first.size][first == place])
+        counts = np.bincount(places).tolist()
+        counted += [(results.reason(code), count) for code, count in zip(codes.tolist(), counts, strict=True)]
+    return counted
+
+
+def failure_of(
+    asked: Iterable[FilterResults], first: NDArray[np.int16], filters: Sequence[FilterResults]
+) -> Status | None:
+    """Return the status of one of some filters that failed on a node where it was the first to object.
+
+    Shapes: first (N,).
+    """
+    for one in asked:
+        if not one.rejects_any:
+            continue
+        codes = one.codes[: first.size]
+        for code in np.bincount(codes).nonzero()[0].tolist():
+            if code and (status := one.reason(code)).code is Code.ERROR:
+                place = filters.index(one) + 1
+                if ((codes == code) & (first == place)).any():
+                    return status
+    return None
