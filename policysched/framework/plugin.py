@@ -4,8 +4,8 @@ A prepared state belongs to one pod class (pods equal in everything scheduling r
 `filter` and `score` may read nothing of the pod but what `prepare_*` kept, and nothing of the cluster but the aspects
 they declare: rows that changed in those are asked again, all others keep their answer. Where an answer depends on
 other rows too, `filter_affected` and `score_affected` name the rows to ask again; where it depends on more than
-rows, `generation` says so: another generation makes all classes anew; a plugin that knows of which class its state has
-become stale has `is_outdated`.
+rows, `generation` says so: another generation makes all classes anew; a plugin that knows which classes the labels of
+namespaces concern has `is_outdated`.
 
 Shapes: N rows in use; `rows` selects R of them, as a slice for all or as an array of row numbers.
 """
@@ -263,8 +263,9 @@ def is_lasting(plugin: Plugin) -> bool:
 def outdated_check(plugin: Plugin) -> Callable[[Any], bool] | None:
     """Return a plugin's `is_outdated`, None where it has none.
 
-    It returns whether a prepared state of one class has become stale, where `generation` would make those of all
-    classes anew. It is asked at every cycle of the class, and has to say so again until the class is made anew.
+    It returns whether labels of namespaces made a prepared state of one class stale, where `generation` would make
+    those of all classes anew. It is asked at cycles of the class after namespaces changed, and has to say so again
+    until the class is made anew.
     """
     asked: Callable[[Any], bool] | None = getattr(plugin, "is_outdated", None)
     return asked

@@ -136,6 +136,8 @@ class Evaluation:
         self._names: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         self.nbytes = self._refreshes = 0
         self._seen = cluster.journal.position
+        self._namespaces_seen = cluster.namespaces_generation
+        """The namespaces that the answers of plugins are about; others may make them stale."""
         self.pod_resources: PodResources = pod_resources(pod)
         prepared = yield from PreFilter.asking(cluster, profile, pod, times, earlier)
         self._lap(PREPARED)
@@ -177,7 +179,12 @@ class Evaluation:
     @property
     def is_outdated(self) -> bool:
         """Whether a plugin says that what it prepared for the class is stale, so that all is to be made anew."""
-        return any(asked(state) for asked, state in self._outdated_checks)
+        generation = self.cluster.namespaces_generation
+        if self._namespaces_seen != generation:
+            if any(asked(state) for asked, state in self._outdated_checks):
+                return True
+            self._namespaces_seen = generation
+        return False
 
     def measure(self) -> None:
         """Count the memory anew: its arrays, what plugins prepared, and their parts of what several classes share."""
