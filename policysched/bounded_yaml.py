@@ -15,6 +15,8 @@ from yaml.nodes import MappingNode, Node, SequenceNode
 MAX_DEPTH: Final = 200
 MAX_REPEATED: Final = 500_000
 """How many values aliases may add to those that are written: no small text takes long or fills the memory."""
+DEPTH_OF_LIBYAML: Final = "exceeded maximum nesting depth"
+"""What libyaml says from 0.2.6 on of more than a thousand levels, which it meets in brackets before it tells of any."""
 RAISED: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What PyYAML's constructors raise of scalars that are not what their tags or shapes say, besides its own errors."""
 
@@ -22,8 +24,8 @@ RAISED: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueE
 class BoundsError(yaml.MarkedYAMLError):
     """A document is nested too deeply, or larger than what is written."""
 
-    def __init__(self, problem: str, at: Any) -> None:
-        super().__init__(problem=problem, problem_mark=at.start_mark)
+    def __init__(self, problem: str, mark: Any) -> None:
+        super().__init__(problem=problem, problem_mark=mark)
 
 
 class TooDeepError(BoundsError):
@@ -39,7 +41,7 @@ class _Loader(yaml.SafeLoader):
         """Make the nodes of a value, and refuse one inside of too many others."""
         event = self.peek_event()  # type: ignore[no-untyped-call]  # the stubs do not say
         if self._depth >= MAX_DEPTH and isinstance(event, yaml.CollectionStartEvent):
-            raise _too_deep(event)
+            raise _too_deep(event.start_mark)
         self._depth += 1
         node: Node | None = super().compose_node(parent, index)
         self._depth -= 1
@@ -87,18 +89,23 @@ def shallow_events(text: str | bytes, loader: Any) -> Iterator[yaml.Event]:
         yaml.YAMLError: it cannot be read.
     """
     depth = 0
-    for event in yaml.parse(text, Loader=loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > MAX_DEPTH:
-            raise _too_deep(event)
-        yield event
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth > MAX_DEPTH:
+                raise _too_deep(event.start_mark)
+            yield event
+    except yaml.MarkedYAMLError as error:
+        if error.problem == DEPTH_OF_LIBYAML:
+            raise _too_deep(error.problem_mark) from error
+        raise
 
 
-def _too_deep(at: Any) -> TooDeepError:
-    return TooDeepError(f"nested deeper than {MAX_DEPTH} levels", at)
+def _too_deep(mark: Any) -> TooDeepError:
+    return TooDeepError(f"nested deeper than {MAX_DEPTH} levels", mark)
 
 
 def _children(node: Node) -> Iterator[Node]:
@@ -132,11 +139,11 @@ class Sizes:
         if known is not None:
             return known
         if id(node) in self._above:
-            raise TooDeepError("an anchor holds itself", node)
+            raise TooDeepError("an anchor holds itself", node.start_mark)
         self._above.add(id(node))
         size = 1 + sum(self.size(child) for child in self._children(node))
         self._above.discard(id(node))
         self._sizes[id(node)] = size
         if size > len(self._sizes) + MAX_REPEATED:
-            raise BoundsError(f"aliases add more than {MAX_REPEATED} values to it", node)
+            raise BoundsError(f"aliases add more than {MAX_REPEATED} values to it", node.start_mark)
         return size

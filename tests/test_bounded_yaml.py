@@ -61,7 +61,7 @@ def test_other_documents_are_read_as_yaml_reads_them(text: str) -> None:
 
 
 def test_metrics_file_of_brackets_does_not_end_the_process() -> None:
-    with pytest.raises(UsageError, match=r"file:1:201: not valid YAML: nested deeper than 200 levels"):
+    with pytest.raises(UsageError, match=r"file:1:\d+: not valid YAML: nested deeper than 200 levels"):
         read_table("[" * 100_000, "file")
 
 

@@ -3,7 +3,7 @@
 Comes in: the metrics that policies read, each with its query. Goes out: for each metric and refresh one answer, a value
 for each node and perhaps a problem. `prometheus` polls a server: `prometheus_http` sends a query, `vector` makes values
 of its answer. `file` reads a file instead; `problems` logs and counts what goes wrong. What becomes of answers is said
-in `policysched.app.running.node_metrics`.
+in `policysched.app.running.metric_options`.
 """
 
 from typing import Final

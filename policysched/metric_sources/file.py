@@ -15,15 +15,18 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import yaml
 
 from policysched import bounded_yaml
 from policysched.errors import UsageError
 from policysched.framework.client import Clock, MetricSink, Wanted, most_unknown
-from policysched.metric_sources.problems import ActiveProblems, QueryOutcome, SourceCounters
+from policysched.metric_sources.problems import ActiveProblems, QueryOutcome
 from policysched.model.policy import MetricAnswer, Sample
+
+if TYPE_CHECKING:
+    from policysched.metric_sources.counters import SourceCounters
 
 POLL: Final = 1.0
 """How often the file is looked at. Units: seconds."""

@@ -10,8 +10,6 @@ import logging
 from enum import StrEnum
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
-
 from policysched.errors import PolicyschedError
 from policysched.visible import visible
 
@@ -53,43 +51,6 @@ class QueryError(PolicyschedError):
     def __init__(self, outcome: QueryOutcome, message: str) -> None:
         super().__init__(message)
         self.outcome = outcome
-
-
-class SourceCounters:
-    """What metric sources count, for the process's own /metrics."""
-
-    def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        self._refreshes = Counter(
-            "policysched_metric_refreshes",
-            "Refreshes of metrics that policies read, by how they ended.",
-            ["outcome"],
-            registry=registry,
-        )
-        self._dropped = Counter(
-            "policysched_metric_series_dropped",
-            "Series of answers that gave no node a value, by reason.",
-            ["reason"],
-            registry=registry,
-        )
-        self._seconds = Histogram(
-            "policysched_metric_refresh_duration_seconds",
-            "How long refreshes of metrics took, answered or not.",
-            registry=registry,
-        )
-        for outcome in QueryOutcome:
-            self._refreshes.labels(outcome.value)
-        for reason in DropReason:
-            self._dropped.labels(reason.value)
-
-    def refreshed(self, outcome: QueryOutcome, seconds: float) -> None:
-        """Count a refresh."""
-        self._refreshes.labels(outcome.value).inc()
-        self._seconds.observe(seconds)
-
-    def dropped(self, reason: DropReason, count: int) -> None:
-        """Count series that gave no value."""
-        if count:
-            self._dropped.labels(reason.value).inc(count)
 
 
 class ActiveProblems:

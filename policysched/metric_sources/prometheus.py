@@ -14,7 +14,8 @@ from typing import Final
 
 from policysched.framework.client import Clock, MetricSink, Wanted
 from policysched.metric_sources import INTERVAL
-from policysched.metric_sources.problems import ActiveProblems, QueryError, QueryOutcome, SourceCounters
+from policysched.metric_sources.counters import SourceCounters
+from policysched.metric_sources.problems import ActiveProblems, QueryError, QueryOutcome
 from policysched.metric_sources.prometheus_http import PrometheusClient
 from policysched.metric_sources.vector import Join, first_warning, read_series
 from policysched.model.policy import MetricAnswer, MetricKey

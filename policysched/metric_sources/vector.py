@@ -17,7 +17,8 @@ from typing import Final
 import msgspec
 
 from policysched.framework.client import most_unknown
-from policysched.metric_sources.problems import DropReason, QueryError, QueryOutcome, SourceCounters, one_line
+from policysched.metric_sources.counters import SourceCounters
+from policysched.metric_sources.problems import DropReason, QueryError, QueryOutcome, one_line
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
 
 SLICE: Final = 1 << 17

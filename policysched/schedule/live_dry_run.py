@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeVar
 
@@ -16,15 +16,14 @@ from msgspec.structs import replace
 
 from policysched.errors import UsageError
 from policysched.framework import PostFilterResult
-from policysched.framework.extender import Extender
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle import with_extenders
-from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.decision import Decision, drawn
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.post_filter import FailedCycle, Turn, run_post_filters
+from policysched.schedule.cycle.post_filter import Turn, post_filtered
 from policysched.schedule.cycle.record import Record, making_record
 from policysched.state.cluster import Cluster
 
@@ -105,24 +104,6 @@ async def _decided(
         live.tell_time()
         decision = anew()
     return decision, None if decision.row >= 0 or decision.failed else outcome
-
-
-async def post_filtered(
-    engine: Engine, decision: Decision, rng: random.Random, extenders: Sequence[Extender] = (), turn: Turn | None = None
-) -> PostFilterResult | None:
-    """Look for a way by PostFilter where no node fits; nothing of it is done."""
-    if decision.row >= 0 or decision.failed:
-        return None
-    failed = FailedCycle(decision, rng, extenders, lambda: engine.profile.victim_guards, turn)
-    return await run_post_filters(engine.profile.post_filters, decision.pod, failed)
-
-
-def drawn(decision: Decision, rng: random.Random) -> Decision:
-    """Draw among the best nodes by name: the same seed gives the same node however objects are ordered."""
-    if len(decision.best) > 1:
-        names = decision.cluster.nodes.names
-        decision.row = rng.choice(sorted(decision.best, key=lambda row: names[row]))
-    return decision
 
 
 def _node_of(pod: Pod, cluster: Cluster) -> Pausing[str]:

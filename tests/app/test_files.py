@@ -102,7 +102,7 @@ BAD = [
     ("a:\n- b\n c: d", "f.yaml:3:3: not valid YAML: mapping values are not allowed in this context"),
     ("a: \x07", "f.yaml: not a text file: control characters are not allowed"),
     ("[" * 300, f"f.yaml:1:{MAX_DEPTH + 1}: nested deeper than {MAX_DEPTH} levels"),
-    ("[" * 100_000, f"f.yaml:1:{MAX_DEPTH + 1}: nested deeper than {MAX_DEPTH} levels"),
+    ("[" * 900, f"f.yaml:1:{MAX_DEPTH + 1}: nested deeper than {MAX_DEPTH} levels"),
     ("- " * 100_000, f"f.yaml:1:{2 * MAX_DEPTH + 1}: nested deeper than {MAX_DEPTH} levels"),
     ("a: !!bool perhaps", "f.yaml: not valid YAML: a value is not what its tag says"),
     ("a: !!int ''", "f.yaml: not valid YAML: a value is not what its tag says"),
@@ -123,6 +123,11 @@ BAD = [
         f"f.yaml:1:25: not valid YAML: mapping values are not allowed in this context{TRAP}",
     ),
 ]
+
+
+def test_read_refuses_brackets_that_libyaml_ends_at_by_itself() -> None:
+    with pytest.raises(UsageError, match=rf"^f.yaml:1:\d+: nested deeper than {MAX_DEPTH} levels$"):
+        read("[" * 100_000, "f.yaml")
 
 
 @pytest.mark.parametrize(("text", "message"), BAD)

@@ -10,7 +10,7 @@ import pytest
 
 from policysched import dry_run
 from policysched.app.dry_run.dry_run import NOT_GIVEN, measuring
-from policysched.app.running.node_metrics import MetricOptions
+from policysched.app.running.metric_options import MetricOptions
 from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, MetricKey, Sample
 from tests.metric_sources.fake_prometheus import fake_prometheus, nodes

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from policysched.app.clock import SystemClock
-from policysched.app.running.node_metrics import MetricFeed, MetricOptions, make_source, read_interval, wanted_by
+from policysched.app.running.metric_options import MetricOptions, make_source, read_interval, wanted_by
+from policysched.app.running.node_metrics import MetricFeed
 from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, MetricKey, MetricSink, Sample, Wanted
 from policysched.metric_sources import INTERVAL
+from policysched.metric_sources.counters import SourceCounters
 from policysched.metric_sources.file import NO_SOURCE, FileSource, NoSource
-from policysched.metric_sources.problems import SourceCounters
 from policysched.metric_sources.prometheus import PrometheusSource
 from policysched.rules.policy_set.policy_set import PolicySet
 from tests.build import node

@@ -43,7 +43,17 @@ def imported(*arguments: str) -> set[str]:
         (("--help",), SERVERS | ENGINE | LANGUAGE),
         (("dry-run", "--help"), SERVERS | ENGINE | LANGUAGE),
         (("version",), SERVERS | ENGINE | LANGUAGE),
-        (("dry-run", "--cluster", CLUSTER, "--pod", POD), {"aiohttp", "kubernetes"}),
+        (
+            ("dry-run", "--cluster", CLUSTER, "--pod", POD, "--policy", POLICY),
+            {
+                "aiohttp",
+                "kubernetes",
+                "prometheus_client",
+                "numpy.ma",
+                "policysched.kube",
+                "policysched.devices.search",
+            },
+        ),
         (("check", POLICY), SERVERS | ENGINE | ARRAYS),
         (("fmt", "--check", POLICY), SERVERS | ENGINE | ARRAYS),
         (("explain",), SERVERS | ENGINE | ARRAYS),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from policysched.app.running.node_metrics import NO_METRICS, read_interval
+from policysched.app.running.metric_options import NO_METRICS, read_interval
 from policysched.cli.flags.sections import FLAGS
 from policysched.metric_sources import INTERVAL
 from tests.cli.conftest import Command, Write

@@ -17,7 +17,7 @@ from typing import Protocol
 import pytest
 import yaml
 
-from policysched.app.running.node_metrics import NO_METRICS, MetricOptions
+from policysched.app.running.metric_options import NO_METRICS, MetricOptions
 from policysched.sandbox import Sandbox
 from tests.controlplane.build import binary
 from tests.controlplane.plane import ControlPlane

@@ -18,12 +18,12 @@ from prometheus_client import CollectorRegistry
 from policysched.app.clock import SystemClock
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.running.configuration_file import ConfigurationFile
-from policysched.app.running.node_metrics import make_source
+from policysched.app.running.metric_options import make_source
 from policysched.app.running.process import Process
 from policysched.app.running.run_options import RunOptions
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
-from policysched.metric_sources.problems import SourceCounters
+from policysched.metric_sources.counters import SourceCounters
 from policysched.model.decode import decode_node, decode_pod
 from policysched.model.kinds import PODS
 from policysched.state.tables.amounts import CPU, MEMORY

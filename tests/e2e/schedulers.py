@@ -13,7 +13,7 @@ from pathlib import Path
 
 from policysched.app.configuration.election import NO_ELECTION
 from policysched.app.plugins.discovery import find_plugins
-from policysched.app.running.node_metrics import NO_METRICS, MetricOptions
+from policysched.app.running.metric_options import NO_METRICS, MetricOptions
 from policysched.app.running.run import run_scheduler
 from policysched.app.running.run_options import RunOptions
 from policysched.klog import body

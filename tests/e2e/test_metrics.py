@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from policysched.app.running.node_metrics import MetricOptions
+from policysched.app.running.metric_options import MetricOptions
 from policysched.sandbox import Sandbox
 from tests.e2e.conftest import Running, Spawning
 from tests.e2e.objects import Json, node, pod, policy, unfit

@@ -9,7 +9,7 @@ from typing import Any
 
 from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
 from policysched.app.files.objects import load
-from policysched.app.running.node_metrics import NO_METRICS, MetricOptions
+from policysched.app.running.metric_options import NO_METRICS, MetricOptions
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 Object = dict[str, Any]

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from policysched import dry_run
-from policysched.app.running.node_metrics import MetricOptions
+from policysched.app.running.metric_options import MetricOptions
 from tests.examples.playing import EXAMPLES, failure, objects, playing, running
 
 EXAMPLE = "05-load-aware"

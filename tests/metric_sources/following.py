@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
 from policysched.framework import Clock, MetricAnswer, MetricKey, MetricSource, Wanted
-from policysched.metric_sources.problems import SourceCounters
+from policysched.metric_sources.counters import SourceCounters
 from policysched.metric_sources.prometheus import PrometheusSource
 from policysched.metric_sources.prometheus_http import PrometheusClient, ServerSettings
 from tests.metric_sources.fake_prometheus import FakePrometheus

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from policysched.errors import UsageError
 from policysched.model.objects import Pod
 from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.schedule.cycle.decision import drawn
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record, making_record
-from policysched.schedule.live_dry_run import drawn
 from tests.build import node, pod
 from tests.rules.build import compiled
 from tests.schedule.life_pods import wanted

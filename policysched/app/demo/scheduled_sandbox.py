@@ -20,7 +20,7 @@ from policysched.app.configuration.election import NO_ELECTION
 from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS
 from policysched.app.demo.sandbox_setup import new_sandbox, start, written_kubeconfig
 from policysched.app.dry_run.dry_run import dry_run
-from policysched.app.running.node_metrics import NO_METRICS, MetricOptions
+from policysched.app.running.metric_options import NO_METRICS, MetricOptions
 from policysched.app.running.run import run_scheduler
 from policysched.app.running.run_options import RunOptions
 from policysched.errors import PolicyschedError

@@ -24,11 +24,10 @@ from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
 from policysched.app.dry_run.template_claims import with_template_claims
-from policysched.app.dry_run.with_extenders import GivenTexts, decide
 from policysched.app.files.new_pods import as_new
 from policysched.app.files.saved_clusters import SavedObject
 from policysched.app.plugins.discovery import find_plugins
-from policysched.app.running.node_metrics import MetricOptions, make_prometheus_client, metrics_read, wanted_by
+from policysched.app.running.metric_options import MetricOptions, make_prometheus_client, metrics_read, wanted_by
 from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, MetricKey, PostFilterResult, Wanted
 from policysched.framework.profile import Profile
@@ -36,7 +35,6 @@ from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.late_dataclass import dataclass
 from policysched.metric_sources.file import answers, as_table, load_table
-from policysched.metric_sources.problems import SourceCounters
 from policysched.model.decode import ObjectError, decode_pod
 from policysched.model.defaults import PriorityClasses, fill_pod, priority_classes
 from policysched.model.kinds import FINISHED, PODS, POLICIES, fill, kind_of
@@ -49,10 +47,10 @@ from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.policy_set.not_applied import not_applied, not_compiled
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.store import PolicyStore
-from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.decision import Decision, drawn
 from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.post_filter import at_once, post_filtered
 from policysched.schedule.cycle.record import Record, make_record
-from policysched.schedule.live_dry_run import drawn
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources, pod_resources
 
@@ -129,7 +127,7 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
         objects, pod, policies, config=config, now=now, metrics=metrics, plugins=plugins
     )  # fmt: skip
     engine, rng = made.engine(seed)
-    decision, outcome = decide(engine, made.pod, made.configuration, GivenTexts(made.raw, made.objects), rng)
+    decision, outcome = made.decide(engine, rng)
     acting = made.policies.acting(made.profile)
     record = make_record(drawn(decision, rng), acting, outcome)
     if observe is not None:
@@ -163,6 +161,20 @@ class Simulation:
         """Return an engine of the profile with its policies, and what it draws with."""
         rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
         return Engine(self.cluster, self.policies.join(self.profile), rng), rng
+
+    def decide(self, engine: Engine, rng: random.Random) -> tuple[Decision, PostFilterResult | None]:
+        """Decide, with the extenders of the configuration too, and look for a way by PostFilter where no node fits.
+
+        Raises:
+            UsageError: an extender's URL or certificate cannot be used.
+        """
+        engine.work_ahead(self.pod)
+        if self.configuration is None or not self.configuration.extenders:
+            decision = engine.decide(self.pod)
+            return decision, at_once(post_filtered(engine, decision, rng))
+        from policysched.app.dry_run.with_extenders import GivenTexts, decide  # noqa: PLC0415 - few have extenders
+
+        return asyncio.run(decide(engine, self.pod, self.configuration, GivenTexts(self.raw, self.objects), rng))
 
 
 def simulate(  # noqa: PLR0913 - what a decision depends on
@@ -409,7 +421,8 @@ def measuring(options: MetricOptions) -> Measure | None:
         table, name = load_table(options.file), str(options.file)
         return lambda wanted, at: answers(table, wanted, at, name)
     if options.url is not None:
-        from policysched.metric_sources.prometheus import PrometheusSource  # noqa: PLC0415 - few have a server of metrics
+        from policysched.metric_sources.counters import SourceCounters  # noqa: PLC0415 - few have a server of metrics
+        from policysched.metric_sources.prometheus import PrometheusSource  # noqa: PLC0415 - as above
 
         source = PrometheusSource(make_prometheus_client(options, options.url), SystemClock(), SourceCounters())
         return lambda wanted, _: asyncio.run(source.ask(wanted))

@@ -6,7 +6,6 @@ dry-run as they were given.
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -23,8 +22,7 @@ from policysched.model.objects import Pod
 from policysched.schedule.cycle import with_extenders
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.post_filter import at_once
-from policysched.schedule.live_dry_run import post_filtered
+from policysched.schedule.cycle.post_filter import post_filtered
 
 Object = Mapping[str, Any]
 
@@ -63,24 +61,14 @@ def _text(obj: Object) -> bytes:
     return msgspec.json.encode(dict(obj))
 
 
-def decide(
-    engine: Engine, pod: Pod, configuration: Configuration | None, texts: GivenTexts, rng: random.Random
+async def decide(
+    engine: Engine, pod: Pod, configuration: Configuration, texts: GivenTexts, rng: random.Random
 ) -> tuple[Decision, PostFilterResult | None]:
-    """Decide with the extenders of a configuration, if it has any, and look for a way by PostFilter where none fits.
+    """Decide with the extenders of a configuration, and look for a way by PostFilter where no node fits.
 
     Raises:
         UsageError: an extender's URL or certificate cannot be used.
     """
-    engine.work_ahead(pod)
-    if configuration is None or not configuration.extenders:
-        decision = engine.decide(pod)
-        return decision, at_once(post_filtered(engine, decision, rng))
-    return asyncio.run(_decide(engine, pod, configuration, texts, rng))
-
-
-async def _decide(
-    engine: Engine, pod: Pod, configuration: Configuration, texts: GivenTexts, rng: random.Random
-) -> tuple[Decision, PostFilterResult | None]:
     extenders = make_extenders(configuration, texts)
     try:
         interested = [one for one in extenders if one.is_interested(pod)]

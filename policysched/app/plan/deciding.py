@@ -30,8 +30,7 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import Evaluation
-from policysched.schedule.cycle.post_filter import at_once
-from policysched.schedule.live_dry_run import post_filtered
+from policysched.schedule.cycle.post_filter import at_once, post_filtered
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import pod_id
 

@@ -23,7 +23,7 @@ from policysched.app.configuration.model import LeaderElection
 from policysched.app.configuration.printing import to_yaml
 from policysched.app.running.configuration_file import ConfigurationFile, without_secrets
 from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leadership, new_identity
-from policysched.app.running.node_metrics import make_source
+from policysched.app.running.metric_options import make_source
 from policysched.app.running.process import Process
 from policysched.app.running.run_options import RunOptions, completed_configuration
 from policysched.app.running.thread_turns import short_turns
@@ -34,7 +34,7 @@ from policysched.klog import V2, Block
 from policysched.kube.connection import Connection
 from policysched.kube.election.presence import LeasePlaces, Place, PresenceWatch
 from policysched.kube.transport import Pacing, Transport
-from policysched.metric_sources.problems import SourceCounters
+from policysched.metric_sources.counters import SourceCounters
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from policysched.app.configuration.election import ElectionFlags
 from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS
 from policysched.app.running.configuration_file import ConfigurationFile
-from policysched.app.running.node_metrics import NO_METRICS, MetricOptions
+from policysched.app.running.metric_options import NO_METRICS, MetricOptions
 from policysched.app.serving.options import ServingOptions
 from policysched.framework.registry import PluginRegistry
 from policysched.klog import Verbosity

@@ -14,7 +14,6 @@ from typing import Any, Final
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles
 from policysched.app.configuration.reading import ConfigurationInput
 from policysched.app.dry_run.dry_run import Measure, Numbers, simulate, unlisted
-from policysched.app.dry_run.with_extenders import GivenTexts, decide
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.why.asking import Asking
 from policysched.app.why.comparison import compare, runner_up
@@ -27,10 +26,9 @@ from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.suggestions import did_you_mean
 from policysched.late_dataclass import dataclass
 from policysched.model.kinds import FINISHED
-from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.decision import Decision, drawn
 from policysched.schedule.cycle.ranking import sums_by_tier
 from policysched.schedule.cycle.record import make_record
-from policysched.schedule.live_dry_run import drawn
 
 Object = Mapping[str, Any]
 MOST_SAID: Final = 3
@@ -192,9 +190,7 @@ class _Explaining:
 
     def _decided(self) -> _Answer:
         made, asking = self._made, self._asking
-        decision, outcome = decide(
-            asking.engine, made.pod, made.configuration, GivenTexts(made.raw, made.objects), asking.rng
-        )
+        decision, outcome = made.decide(asking.engine, asking.rng)
         record = make_record(drawn(decision, asking.rng), made.policies.acting(made.profile), outcome)
         return _Answer(decision, outcome, record)
 

@@ -335,17 +335,21 @@ class DynamicResources(HintTable):
 
     def devices_on(self, pod: Pod, node: str, cluster: Cluster) -> list[tuple[ResourceClaim, AllocationResult]]:
         """Return the claims of a pod that fits on a node, each with what it has or would get there."""
-        from policysched.plugins.dynamic_resources.taking import devices_on  # noqa: PLC0415 - a start needs none
-
         found = self._claims_of(pod, cluster)
-        return devices_on(found, node, cluster) if isinstance(found, PodClaims) else []
+        if not isinstance(found, PodClaims):
+            return []
+        from policysched.plugins.dynamic_resources.taking import devices_on  # noqa: PLC0415 - pods without claims need none
+
+        return devices_on(found, node, cluster)
 
     def refusals_on(self, pod: Pod, node: str, cluster: Cluster) -> list[tuple[ResourceClaim, Refusals]]:
         """Say for each request of a pod's claims what stands against the devices of a node."""
+        found = self._claims_of(pod, cluster)
+        if not isinstance(found, PodClaims):
+            return []
         from policysched.plugins.dynamic_resources.taking import refusals_on  # noqa: PLC0415 - as above
 
-        found = self._claims_of(pod, cluster)
-        return refusals_on(found, node, cluster) if isinstance(found, PodClaims) else []
+        return refusals_on(found, node, cluster)
 
 
 def _state_of(cluster: Cluster) -> Hashable:

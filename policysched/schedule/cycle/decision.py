@@ -7,6 +7,7 @@ Source: pkg/scheduler/framework/types.go (FitError.Error), pkg/scheduler/schedul
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import field
@@ -171,3 +172,11 @@ class Decision:
         part = evaluation.out_of_tree
         status = evaluation.trial(row).verdict() if part is None else part.nominated_status
         return None if status is None else (row, status)
+
+
+def drawn(decision: Decision, rng: random.Random) -> Decision:
+    """Draw among the best nodes by name: the same seed gives the same node however objects are ordered."""
+    if len(decision.best) > 1:
+        names = decision.cluster.nodes.names
+        decision.row = rng.choice(sorted(decision.best, key=lambda row: names[row]))
+    return decision

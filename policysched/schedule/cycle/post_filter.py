@@ -35,6 +35,7 @@ from policysched.framework.extender import Extender
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing, finished
 from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT, FilterResults
 from policysched.schedule.cycle.what_if import POD_ASPECTS, Trial, asking_on
 from policysched.schedule.timing import POST_FILTER, Timing, awaited
@@ -239,3 +240,13 @@ def at_once(work: Coroutine[Any, Any, T]) -> T:
         return made
     work.close()
     raise RuntimeError("it waits for something")
+
+
+async def post_filtered(
+    engine: Engine, decision: Decision, rng: random.Random, extenders: Sequence[Extender] = (), turn: Turn | None = None
+) -> PostFilterResult | None:
+    """Look for a way by PostFilter where no node fits; nothing of it is done."""
+    if decision.row >= 0 or decision.failed:
+        return None
+    failed = FailedCycle(decision, rng, extenders, lambda: engine.profile.victim_guards, turn)
+    return await run_post_filters(engine.profile.post_filters, decision.pod, failed)

@@ -166,9 +166,9 @@ def _rejected(decision: Decision) -> dict[str, Any]:
     nodes, evaluation = decision.cluster.nodes, decision.evaluation
     first = evaluation.first[: nodes.size]
     told = np.empty(first.size, np.object_)
-    for position in np.unique(first[first > FEASIBLE]).tolist():
+    for position in sorted(set(first[first > FEASIBLE].tolist())):
         codes, rows = evaluation.filters[position - 1].codes, np.flatnonzero(first == position)
-        for code in np.unique(codes[rows]).tolist():
+        for code in sorted(set(codes[rows].tolist())):
             alike = rows[codes[rows] == code]
             status = _status(evaluation.status(int(alike[0])))
             for row in alike.tolist():

@@ -76,7 +76,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.app.plan.plan import plan as planned  # noqa: PLC0415
     from policysched.app.plan.tables import plan_parts  # noqa: PLC0415
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415
-    from policysched.app.running.node_metrics import MetricOptions  # noqa: PLC0415
+    from policysched.app.running.metric_options import MetricOptions  # noqa: PLC0415
     from policysched.cli.event_loop import uncollected, wait_for  # noqa: PLC0415
     from policysched.cli.reports import say_report  # noqa: PLC0415
 

@@ -54,7 +54,7 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415
-    from policysched.app.running.node_metrics import MetricOptions  # noqa: PLC0415
+    from policysched.app.running.metric_options import MetricOptions  # noqa: PLC0415
     from policysched.app.why.inputs import explain  # noqa: PLC0415
     from policysched.cli.event_loop import uncollected, wait_for  # noqa: PLC0415
 

@@ -24,7 +24,7 @@ from policysched.errors import UsageError
 
 if TYPE_CHECKING:
     from policysched.app.configuration.election import ElectionFlags
-    from policysched.app.running.node_metrics import MetricOptions
+    from policysched.app.running.metric_options import MetricOptions
     from policysched.app.running.run_options import RunOptions
     from policysched.app.serving.options import ServingOptions
     from policysched.app.serving.users import FrontProxy
@@ -110,7 +110,7 @@ def _election(flags: LeaderElectionFlags) -> ElectionFlags:
 
 
 def _metrics(flags: RunFlags) -> MetricOptions:
-    from policysched.app.running.node_metrics import NO_METRICS, MetricOptions, read_interval  # noqa: PLC0415
+    from policysched.app.running.metric_options import NO_METRICS, MetricOptions, read_interval  # noqa: PLC0415
 
     own = flags.own
     interval = NO_METRICS.interval if own.metrics_interval is None else read_interval(own.metrics_interval)

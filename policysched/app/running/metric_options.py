@@ -1,0 +1,116 @@
+"""Where node metrics come from, as the flags say, and which ones policies read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from policysched.errors import UsageError
+from policysched.framework import Clock, MetricKey, MetricSource, Wanted
+from policysched.language.checking.compile import Want, compile_expression
+from policysched.language.functions.signatures import Environment
+from policysched.language.ir.types import DURATION
+from policysched.late_dataclass import dataclass
+from policysched.metric_sources import INTERVAL
+from policysched.metric_sources.file import FileSource, NoSource
+from policysched.rules.compile.policy import CompiledPolicy, MetricInput
+
+if TYPE_CHECKING:
+    from policysched.metric_sources.counters import SourceCounters
+    from policysched.metric_sources.prometheus_http import PrometheusClient
+
+log = logging.getLogger(__name__)
+SHORTEST: Final = 1.0
+"""The shortest interval. Units: seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricOptions:
+    """Where metrics come from; at most one of the URL and the file."""
+
+    url: str | None = None
+    token_file: Path | None = None
+    ca_file: Path | None = None
+    file: Path | None = None
+    interval: float = INTERVAL
+    """Units: seconds."""
+
+    def check(self) -> None:
+        """Make sure that the flags go together.
+
+        Raises:
+            UsageError: they do not.
+        """
+        if self.url is not None and self.file is not None:
+            raise UsageError("--prometheus-url and --metrics-file exclude each other: give one of them")
+        for name, given in (("--prometheus-token-file", self.token_file), ("--prometheus-ca-file", self.ca_file)):
+            if given is not None and self.url is None:
+                raise UsageError(f"{name} is of no use without --prometheus-url")
+
+
+NO_METRICS: Final = MetricOptions()
+
+
+def read_interval(text: str) -> float:
+    """Read a `--metrics-interval`, written as durations are in policies. Units: seconds.
+
+    Raises:
+        UsageError: it is none, or too short.
+    """
+    program = compile_expression(text, Environment(), Want.ANY).program
+    value = program.constant if program is not None and program.type.like(DURATION) else None
+    if not isinstance(value, int | float):
+        raise UsageError(f'--metrics-interval "{text}" is no duration: write it as 15s or 1min')
+    if value < SHORTEST:
+        raise UsageError(f'--metrics-interval "{text}" is too short: at least {SHORTEST:g}s')
+    return float(value)
+
+
+def make_source(options: MetricOptions, clock: Clock, counters: SourceCounters) -> MetricSource:
+    """Make the source that the flags ask for.
+
+    Raises:
+        UsageError: a flag or a file cannot be used.
+    """
+    options.check()
+    if options.file is not None:
+        return FileSource(options.file, clock, counters, interval=options.interval)
+    if options.url is not None:
+        from policysched.metric_sources.prometheus import PrometheusSource  # noqa: PLC0415 - few have a server of metrics
+
+        client = make_prometheus_client(options, options.url)
+        return PrometheusSource(client, clock, counters, interval=options.interval)
+    return NoSource()
+
+
+def make_prometheus_client(options: MetricOptions, url: str) -> PrometheusClient:
+    """Make the client of a Prometheus server.
+
+    Raises:
+        UsageError: a flag or a file cannot be used.
+    """
+    from policysched.metric_sources.prometheus_http import PrometheusClient, ServerSettings  # noqa: PLC0415
+
+    client = PrometheusClient(ServerSettings(url, options.token_file, options.ca_file))
+    if options.token_file is not None and client.url.startswith("http:"):
+        log.warning("metrics: the token of --prometheus-token-file goes to %s without encryption", client.url)
+    return client
+
+
+def metrics_read(policies: Iterable[CompiledPolicy]) -> Iterator[tuple[CompiledPolicy, MetricInput]]:
+    """Give each metric that a policy reads; what is declared only is not asked for."""
+    for policy in policies:
+        for item in policy.inputs:
+            if isinstance(item, MetricInput):
+                yield policy, item
+
+
+def wanted_by(policies: Iterable[CompiledPolicy]) -> Wanted:
+    """Gather the metrics that policies read, with the names that they give them."""
+    wanted: dict[MetricKey, frozenset[str]] = {}
+    for policy, item in metrics_read(policies):
+        name = item.path[0]
+        wanted[item.metric] = wanted.get(item.metric, frozenset()) | {name, f"{policy.key}/{name}"}
+    return wanted

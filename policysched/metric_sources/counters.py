@@ -1,0 +1,44 @@
+"""What metric sources count, as Prometheus metrics of the process."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from policysched.metric_sources.problems import DropReason, QueryOutcome
+
+
+class SourceCounters:
+    """What metric sources count, for the process's own /metrics."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self._refreshes = Counter(
+            "policysched_metric_refreshes",
+            "Refreshes of metrics that policies read, by how they ended.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._dropped = Counter(
+            "policysched_metric_series_dropped",
+            "Series of answers that gave no node a value, by reason.",
+            ["reason"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "policysched_metric_refresh_duration_seconds",
+            "How long refreshes of metrics took, answered or not.",
+            registry=registry,
+        )
+        for outcome in QueryOutcome:
+            self._refreshes.labels(outcome.value)
+        for reason in DropReason:
+            self._dropped.labels(reason.value)
+
+    def refreshed(self, outcome: QueryOutcome, seconds: float) -> None:
+        """Count a refresh."""
+        self._refreshes.labels(outcome.value).inc()
+        self._seconds.observe(seconds)
+
+    def dropped(self, reason: DropReason, count: int) -> None:
+        """Count series that gave no value."""
+        if count:
+            self._dropped.labels(reason.value).inc(count)
