@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Final, TypeAlias
 from weakref import ref
 
@@ -34,6 +35,8 @@ Amounts = dict[str, Quantity]
 """Exact amounts by resource name; rounding happens once, at the end."""
 
 CPU, MEMORY, EPHEMERAL, PODS = "cpu", "memory", "ephemeral-storage", "pods"
+MOST_EXTENDED: Final = 1024
+"""How many extended resources of a node count, by name: a pod that names them has a row made of each."""
 FEW_STATED: Final = 16
 """How many resources a node may state of which the outcome is remembered."""
 LONGEST_STATED: Final = 100
@@ -147,6 +150,9 @@ def _allocatable_of(stated: tuple[tuple[str, Amount], ...]) -> Allocatable:
 
 
 def _allocatable(stated: ResourceList) -> Allocatable:
+    if len(stated) > MOST_EXTENDED:
+        scalars = islice((name for name in sorted(stated) if is_scalar_resource_name(name)), MOST_EXTENDED)
+        stated = {name: stated[name] for name in (CPU, MEMORY, EPHEMERAL, PODS, *scalars) if name in stated}
     amounts = parsed(stated)
     counted = _requests(amounts)
     return Allocatable(

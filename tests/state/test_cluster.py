@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,10 +23,11 @@ from policysched.model.objects import (
     Toleration,
 )
 from policysched.model.objects import Node as NodeObject
+from policysched.model.requests import MOST_EXTENDED
 from policysched.state.cluster_events import pod_difference
 from policysched.state.tables.amounts import MEMORY, PodResources, WantedPorts, pod_resources
-from policysched.state.tables.nodes import MOST_EXTENDED
 from tests.build import cluster, node, pod
+from tests.work import calls
 
 CPU = {"cpu": "1", "memory": "1Gi"}
 
@@ -313,3 +316,14 @@ def test_of_a_nodes_extended_resources_so_many_count() -> None:
     names = [f"x.io/{number:04}" for number in range(MOST_EXTENDED + 5)]
     nodes = cluster(node("n", allocatable=dict.fromkeys(names, "1") | {"cpu": "2"})).nodes
     assert [int(nodes.allocatable(name)[0]) for name in ("cpu", *names)] == [2000, *[1] * MOST_EXTENDED, *[0] * 5]
+
+
+def test_a_node_that_writes_very_many_resources_costs_no_look_at_each() -> None:
+    made = cluster(node("n"))
+
+    def written(count: int, amount: str) -> Callable[[], object]:
+        stated = {f"x.io/{number:05}": amount for number in range(count)}
+        return partial(made.set_node, node("n", allocatable=stated))
+
+    few, many = ([calls(written(count, str(number))) for number in range(3)][-1] for count in (2000, 8000))
+    assert many < 1.1 * few

@@ -35,8 +35,6 @@ SPARE_SETS = 64
 NOTHING = 0
 """The code of the empty set of taints, and of features: the first one that each interner gives."""
 EVERY: Final = slice(None)
-MOST_EXTENDED: Final = 1024
-"""How many extended resources of a node count, by name: a pod that names them has a row made of each."""
 MOST_SPARE: Final = 4
 """Rows are given back when no more than one of so many is in use."""
 KEPT = 64
@@ -212,7 +210,7 @@ class NodeTable:
             "cpu": amounts.cpu_millis,
             "memory": amounts.memory_bytes,
             "ephemeral-storage": amounts.ephemeral_bytes,
-            **dict(amounts.scalars[:MOST_EXTENDED]),
+            **dict(amounts.scalars),
         }
         self.amounts.store(row, named)
         self.pods_allowed.data[row] = amounts.pods
