@@ -49,6 +49,8 @@ Units: bytes."""
 
 SLICE = 1 << 20
 """How much of an answer is unpacked before the loop gets its turn: some milliseconds. Units: bytes."""
+LINES_SLICE = 1 << 17
+"""How much of a stream is split into lines before the loop gets its turn: some milliseconds. Units: bytes."""
 
 
 class _Details(msgspec.Struct):
@@ -267,21 +269,27 @@ async def _answer_of(response: aiohttp.ClientResponse, most: int) -> Answer:
 
 async def _split(content: aiohttp.StreamReader, silence: float | None) -> AsyncIterator[list[bytes]]:
     rest, clock = bytearray(), asyncio.get_running_loop().time
-    spoke = clock()
-    async for chunk in content.iter_any():
-        lines: list[bytes] = []
-        if b"\n" in chunk:
-            *lines, last = (bytes(rest) + chunk).split(b"\n")
-            rest = bytearray(last)
-        else:
-            rest += chunk
-        if any(lines):  # empty ones say nothing, however many there are
-            spoke = clock()
-            yield lines
-        elif silence is not None and clock() - spoke > silence:
-            raise aiohttp.SocketTimeoutError("a line of the stream takes too long")
-        if len(rest) > MAX_LINE:
-            raise aiohttp.ClientPayloadError("a line of the stream is too long")
+    spoke, since_turn = clock(), 0
+    async for packet in content.iter_any():
+        for begin in range(0, len(packet), LINES_SLICE):  # a packet may be unpacked from one of a thousandth
+            chunk = packet[begin : begin + LINES_SLICE]
+            lines: list[bytes] = []
+            if b"\n" in chunk:
+                *lines, last = (bytes(rest) + chunk).split(b"\n")
+                rest = bytearray(last)
+            else:
+                rest += chunk
+            if any(lines):  # empty ones say nothing, however many there are
+                spoke = clock()
+                yield lines
+            elif silence is not None and clock() - spoke > silence:
+                raise aiohttp.SocketTimeoutError("a line of the stream takes too long")
+            if len(rest) > MAX_LINE:
+                raise aiohttp.ClientPayloadError("a line of the stream is too long")
+            since_turn += len(chunk)
+            if since_turn >= LINES_SLICE:
+                since_turn = 0
+                await asyncio.sleep(0)
 
 
 def _keep_alive(response: aiohttp.ClientResponse) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
-from policysched.kube.transport import SLICE, Transport
+from policysched.kube.transport import LINES_SLICE, SLICE, Transport
 from tests.kube.fake_server import Answer, Kube, Ticking, answer, hang, refuse, reset, status, stream
 from tests.work import turns_of_the_loop
 
@@ -191,6 +191,15 @@ async def test_answer_is_read_only_as_far_as_an_api_server_writes(kube: Kube, mo
     kube.server.on("WATCH", "/a", answer(packed(SLICE + 1), 500, Content_Encoding="gzip"))
     with pytest.raises(ApiError, match="more than 1 MiB"):
         _ = [lines async for lines in kube.transport.lines("/a?watch=1", 10)]
+
+
+async def test_empty_lines_packed_into_a_thousandth_give_the_loop_its_turn(kube: Kube) -> None:
+    count = 64
+    kube.server.on("WATCH", "/a", answer(gzip.compress(b"\n" * (count * LINES_SLICE)), Content_Encoding="gzip"))
+    async with turns_of_the_loop() as turns:
+        heard = [line async for lines in kube.transport.lines("/a?watch=1", 10) for line in lines if line]
+    assert not heard
+    assert turns.count > count
 
 
 async def test_answer_in_an_encoding_that_was_not_asked_for_is_none(kube: Kube) -> None:
