@@ -15,7 +15,7 @@ from typing import Final, cast
 from policysched.language.checking.names import check_call, check_path
 from policysched.language.evaluation.scalar import constant_value
 from policysched.language.functions import FUNCTIONS
-from policysched.language.functions.signatures import MAX_DIAGNOSTICS, Checker, all_of
+from policysched.language.functions.signatures import LONGEST_QUOTE, MAX_DIAGNOSTICS, Checker, all_of
 from policysched.language.functions.times import DAYS
 from policysched.language.ir.graph import Constant, Input, Op, Typed, constant, make
 from policysched.language.ir.tree import (
@@ -35,6 +35,7 @@ from policysched.language.ir.tree import (
 from policysched.language.ir.types import BOOL, FACTORS, SECONDS, STRING, Gap, Kind, Type, Unit, list_of, quantity
 from policysched.language.messages import foreign_syntax, suggestions
 from policysched.language.messages.suggestions import shown
+from policysched.language.syntax.formatting import format_tree
 
 EXACT: Final = 2**53
 _ALL: Final = frozenset(Unit)
@@ -144,6 +145,11 @@ class ExpressionChecker(Checker):
             return None
         return _CHECKS[type(expr)](self, expr, unit)
 
+    def source(self, expr: Expr) -> str:
+        """Return an expression in its canonical form, so that brackets stand wherever the meaning needs them."""
+        text = format_tree(expr)
+        return text if len(text) <= LONGEST_QUOTE else ""
+
     def alike(self, operands: Sequence[Expr], unit: Unit | None = None) -> list[Typed | None]:
         """Return the graphs of operands that should have one unit: the literals take that of the others."""
         common = choose_common(operands, unit)
@@ -213,8 +219,8 @@ class ExpressionChecker(Checker):
             if default and found[-1] is None:  # it has been told as the default of the operand before it
                 found.append(None)
                 continue
-            default = suggestions.default_of(logic.operator, operand, behind, self.source)
-            meant = default or suggestions.member_of(logic.operator, before, operand, self.source)
+            default = suggestions.default_of(logic, operand, behind, self.source)
+            meant = default or suggestions.member_of(logic, before, operand, self.source)
             found.append(self.condition(operand, meant=meant))
             before = operand
         nodes = all_of(found)
@@ -226,24 +232,26 @@ class ExpressionChecker(Checker):
         operands = (chain.first, *(step.operand for step in chain.steps))
         nodes = self.alike(operands, unit)
         result = nodes[0]
-        for step, right in zip(chain.steps, nodes[1:], strict=True):
+        for index, (step, right) in enumerate(zip(chain.steps, nodes[1:], strict=True)):
             if result is None or right is None:
                 return None
-            span = Span(chain.span.start, step.end)
             combine = self._default if step.operator == "??" else self._sum
-            result = combine(step.operator, result, right, span)
+            result = combine(chain, index, result, right)
         return result
 
-    def _default(self, _: str, left: Typed, right: Typed, span: Span) -> Typed | None:
+    def _default(self, chain: Chain, index: int, left: Typed, right: Typed) -> Typed | None:
+        span = Span(chain.span.start, chain.steps[index].end)
         if not left.type.like(right.type):
             hint = suggestions.default(left, right)
             return self.report("E0301", span, "default", left=left.type, right=right.type, hint=hint)
         return make(Op.DEFAULT, (left, right), left.type.over(right.type).filled(right.type.gap))
 
-    def _sum(self, operator: str, left: Typed, right: Typed, span: Span) -> Typed | None:
+    def _sum(self, chain: Chain, index: int, left: Typed, right: Typed) -> Typed | None:
+        operator, span = chain.steps[index].operator, Span(chain.span.start, chain.steps[index].end)
         if not left.type.like(right.type):
             variant = "add" if operator == "+" else "subtract"
-            hint = suggestions.difference(left, right, self.text[span.start : span.end])
+            added = chain.first, *(step.operand for step in chain.steps[: index + 1])
+            hint = suggestions.difference(left, right, *added)
             return self.report("E0301", span, variant, left=left.type, right=right.type, hint=hint)
         if left.type.kind is not Kind.QUANTITY:
             return self.report("E0303", span, type=left.type, hint=suggestions.addition(operator, left))
@@ -314,12 +322,10 @@ def _compared(checker: Checker, comparison: Comparison) -> Typed | None:
 def _comparable(checker: Checker, comparison: Comparison, left: Typed, right: Typed, *, ordering: bool) -> bool:
     kinds, span = {left.type.kind, right.type.kind}, comparison.span
     if kinds == {Kind.BOOL}:
-        texts = checker.source(comparison.left), checker.source(comparison.right)
-        checker.report("E0305", span, hint=suggestions.instead_of_comparing(comparison.operator, *texts))
+        checker.report("E0305", span, hint=suggestions.instead_of_comparing(comparison, checker.source))
     elif not left.type.like(right.type) or Kind.LIST in kinds:
-        texts = checker.source(comparison.left), checker.source(comparison.right)
-        hint = suggestions.quoted_condition(comparison.operator, left, right, texts) or suggestions.difference(
-            left, right, checker.source(comparison)
+        hint = suggestions.quoted_condition(comparison, left, right, checker.source) or suggestions.difference(
+            left, right, comparison
         )
         checker.report("E0301", span, left=left.type, right=right.type, hint=hint)
     elif ordering and kinds == {Kind.STRING}:
@@ -342,7 +348,7 @@ def _membership(checker: Checker, comparison: Comparison) -> Typed | None:
     if left is None or right is None:
         return None
     if left.type.kind not in {Kind.STRING, Kind.QUANTITY} or left.type.unit is not right.type.unit:
-        hint = suggestions.member(left, right)
+        hint = suggestions.member(left, right, comparison.right)
         return checker.report("E0301", comparison.span, "in", left=left.type, right=right.type.item, hint=hint)
     return make(comparison.operator, (left, right), BOOL.over(left.type, right.type).filled())
 

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from policysched.language.functions import FUNCTIONS
-from policysched.language.functions.signatures import LONGEST_QUOTE, Checker, number_of_arguments
+from policysched.language.functions.signatures import Checker, number_of_arguments
 from policysched.language.ir.graph import AGGREGATES, ANY_KEY, Input, Op, Typed, make
 from policysched.language.ir.tree import Call, Expr, Literal, LiteralKind, Path, Span
 from policysched.language.ir.types import (
@@ -216,8 +216,7 @@ def _meant(checker: Checker, call: Call) -> str:
     """Return what was meant by a call with too many arguments, nothing where that is not sure."""
     name, arguments = call.function.dotted, call.arguments
     if name in {"min", "max"}:
-        given = ", ".join(map(checker.source, arguments))
-        return f"{'least' if name == 'min' else 'greatest'}({given if len(given) <= LONGEST_QUOTE else '...'})"
+        return f"{'least' if name == 'min' else 'greatest'}({checker.listed(arguments)})"
     if name == "has" and len(arguments) == 2 and isinstance(arguments[0], Path) and (key := _text(arguments[1])):
         return foreign_syntax.presence(arguments[0].names, shown(key))
     return ""
@@ -238,8 +237,9 @@ def _function(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
     name, number = call.function.dotted, len(call.arguments)
     function = FUNCTIONS.get(name)
     if function is None:
-        given = ", ".join(map(checker.source, call.arguments)) or "..."
-        suggestion = foreign_syntax.call(call.function.names, (*FUNCTIONS, "node.taints.has"), given)
+        given = checker.listed(call.arguments)
+        beside = foreign_syntax.around(checker.text, *call.span)
+        suggestion = foreign_syntax.call(call.function.names, (*FUNCTIONS, "node.taints.has"), given, beside)
         return checker.report("E0205", call.function.span, name=name, suggestion=suggestion)
     if number < function.least or (function.most is not None and number > function.most):
         form = _meant(checker, call) or f"{name}({function.form})"

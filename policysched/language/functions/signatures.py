@@ -84,10 +84,15 @@ class Checker(abc.ABC):
         """Mark a part of the text as explained by the last error: nothing that starts inside is reported after it."""
         self._parts.append(span)
 
+    @abc.abstractmethod
     def source(self, expr: Expr) -> str:
-        """Return an expression as its writer spelled it, nothing where that is too long for a sentence."""
-        text = " ".join(self.text[expr.span.start : expr.span.end].split())
-        return text if len(text) <= LONGEST_QUOTE else ""
+        """Return an expression as helps write it, nothing where that is too long for a sentence."""
+
+    def listed(self, exprs: Sequence[Expr]) -> str:
+        """Return expressions with commas between them, `...` where they are too long for a sentence."""
+        texts = [self.source(expr) for expr in exprs]
+        given = ", ".join(texts)
+        return given if all(texts) and len(given) <= LONGEST_QUOTE else "..."
 
     @contextlib.contextmanager
     def over(self, *, pods: bool = False) -> Iterator[None]:
@@ -188,7 +193,7 @@ def one_type(checker: Checker, call: Call, nodes: Sequence[Typed]) -> bool:
     first = nodes[0]
     for node in nodes[1:]:
         if not node.type.like(first.type):
-            hint = suggestions.difference(first, node)
+            hint = suggestions.difference(first, node, *call.arguments)
             name = call.function.dotted
             checker.report("E0301", call.span, "mix", name=name, left=first.type, right=node.type, hint=hint)
             return False

@@ -24,6 +24,9 @@ _CONTAINERS: Final = frozenset({"container", "containers", "init_containers"})
 _REGULAR: Final = ("match", "matches", "regex", "regexp", "re")
 _SIZES: Final = ("len", "length", "size")
 _STRING: Final = re.compile(r'"([^"\\]*)"')
+_ARITHMETIC: Final = frozenset("+-*/")
+_SIGNS: Final = _ARITHMETIC | frozenset("=!<>?")
+_OPERATOR: Final = re.compile(r"\b(?:and|or|not|in)\b|[-+*/<>=!?&|]")
 # What the free amount is decides more often than the others.
 _ORDER: Final = ("free", "allocatable", "requested", "requests")
 
@@ -33,7 +36,7 @@ def snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
 
 
-def method(name: str, receiver: str, given: str, known: Collection[str]) -> str:
+def method(name: str, receiver: str, given: str, known: Collection[str], beside: str = "") -> str:
     """Return what to write in place of a method of a value.
 
     Args:
@@ -41,11 +44,16 @@ def method(name: str, receiver: str, given: str, known: Collection[str]) -> str:
         receiver: The value as it is written.
         given: The arguments as they are written, perhaps none.
         known: The functions.
+        beside: The characters around it.
     """
     if name in _REGULAR:
         return f"write `glob({receiver}, {_as_pattern(given)})`; there are no regular expressions"
     if name in table("operators"):
-        return f"write `{receiver} {table('operators')[name]} {given or '...'}`"
+        operator = table("operators")[name]
+        meant = f"{_operand(receiver)} {operator} {_operand(given or '...')}"
+        return (
+            f"write `({meant})`" if set(beside) & (_ARITHMETIC if operator == "??" else _SIGNS) else f"write `{meant}`"
+        )
     near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.75)
     function = table("methods").get(name) or (name if name in known else next(iter(near), ""))
     if function:
@@ -55,13 +63,26 @@ def method(name: str, receiver: str, given: str, known: Collection[str]) -> str:
     return f"there are no methods; a function takes the value in brackets, as in `contains({receiver}, ...)`"
 
 
-def call(names: Names, known: Collection[str], given: str = "...") -> str:
+def around(text: str, start: int, end: int) -> str:
+    """Return the characters that stand before and behind a part of a text, spaces left out."""
+    return text[:start].rstrip()[-1:] + text[end:].lstrip()[:1]
+
+
+def _operand(text: str) -> str:
+    """Return an expression as it stands beside any operator: in brackets, if it has one itself."""
+    plain = _STRING.sub('""', text)
+    whole = text.startswith("(") and text.endswith(")") and plain.count("(") == 1
+    return f"({text})" if _OPERATOR.search(plain) and not whole else text
+
+
+def call(names: Names, known: Collection[str], given: str = "...", beside: str = "") -> str:
     """Return what may have been meant by a call of something that is no function.
 
     Args:
         names: What is called.
         known: The functions.
         given: The arguments as they are written.
+        beside: The characters around the call.
     """
     *parent, name = names
     if tuple(parent) == ("node", "pods") and name in table("of_pods"):
@@ -72,7 +93,7 @@ def call(names: Names, known: Collection[str], given: str = "...") -> str:
     if tuple(parent) == ("node", "taints"):
         return f"write `{written(('node', 'taints', 'has'), _key_in(given))}`"
     if field is not None or (parent and name in {*known, *_REGULAR}):
-        return method(name, ".".join(parent), given, known)
+        return method(name, ".".join(parent), given, known, beside)
     return table("calls").get(".".join(names), "") or did_you_mean(".".join(names), known)
 
 
@@ -155,6 +176,7 @@ def group(names: Names, key: str = "") -> str:
 def written(names: Names, key: str = "...") -> str:
     """Return a field as it is read, with its key where it needs one."""
     found, dotted = FIELDS.get(names), ".".join(names)
+    key = key.replace("\\", "\\\\").replace('"', '\\"')
     if found is not None and found.called:
         return f'{dotted}("{key}")'
     return f'{dotted}["{key}"]' if found is not None and found.keyed else dotted

@@ -12,11 +12,25 @@ import functools
 import heapq
 import importlib.resources
 import itertools
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from policysched.language.ir.graph import Op, Typed
-from policysched.language.ir.tree import Comparison, Expr, Literal, LiteralKind, Path, walk
+from policysched.language.ir.tree import (
+    Call,
+    Chain,
+    Comparison,
+    Expr,
+    Inversion,
+    Listing,
+    Literal,
+    LiteralKind,
+    Logic,
+    Path,
+    Step,
+    children,
+    walk,
+)
 from policysched.language.ir.types import FIELDS, Gap, Kind, Type, Unit
 
 _LONGEST = 40
@@ -82,26 +96,48 @@ def shown(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-_MILLI = re.compile(r"(?<![0-9])([0-9]++)([mM])\b")
 _LABELS = frozenset({"labels", "annotations", "namespace_labels"})
 
 
-def difference(left: Typed, right: Typed, text: str = "") -> str:
-    """Return how two values come to have one type; `text` is how they are written."""
+def difference(left: Typed, right: Typed, *written: Expr) -> str:
+    """Return how two values come to have one type; `written` is where they stand."""
     kinds = {left.type.kind, right.type.kind}
     if Kind.VERSION in kinds:
         return next((said for kind, said in table("version").items() if Kind(kind) in kinds), "")
     for one, other in ((left, right), (right, left)):
         if one.type.kind is Kind.STRING and other.type.kind in {Kind.QUANTITY, Kind.BOOL}:
             return _string(one, other)
-        if other.type.unit is Unit.DURATION and (minutes := _MILLI.search(text)):
-            of = "thousandths of a core" if minutes[2] == "m" else "millions"
-            return f"`{minutes[2]}` is {of}; minutes are `{minutes[1]}min`"
+        if one.type.is_number and other.type.unit is Unit.DURATION and (said := minutes(written)):
+            return said
         if one.type.is_number and other.type.kind is Kind.QUANTITY and other.type.unit is not None:
             return table("unit")[other.type.unit.value]
         if one.type.kind is Kind.LIST:
             return "look for a value in a list with in"
     return ""
+
+
+def minutes(exprs: Iterable[Expr]) -> str:
+    """Return how minutes are written, where the amounts of some expressions were to be some."""
+    found = [one.text for one in itertools.chain.from_iterable(map(_amounts, exprs)) if one.text[-1] in "mM"]
+    if not found:
+        return ""
+    unit, of = found[0][-1], "thousandths of a core" if found[0][-1] == "m" else "millions"
+    same = dict.fromkeys(f"`{text[:-1]}min`" for text in found if text[-1] == unit)
+    return f"`{unit}` is {of}; minutes are {', '.join(itertools.islice(same, _MOST_AMOUNTS))}"
+
+
+_MOST_AMOUNTS = 3
+"""How many amounts a help repeats."""
+_OF_ONE_UNIT = frozenset({Op.LEAST, Op.GREATEST, Op.ABS, Op.CLAMP})
+
+
+def _amounts(expr: Expr) -> Iterator[Literal]:
+    """Yield the quantities with a suffix that have the unit of an expression."""
+    if isinstance(expr, Literal) and expr.kind is LiteralKind.QUANTITY:
+        yield expr
+    elif not isinstance(expr, Path | Call) or (isinstance(expr, Call) and expr.function.dotted in _OF_ONE_UNIT):
+        for one in children(expr):
+            yield from _amounts(one)
 
 
 def _string(node: Typed, other: Typed) -> str:
@@ -129,39 +165,56 @@ def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
     return f"{said}, or `has({shown})`" if may_miss else said
 
 
-def member_of(operator: str, before: Expr | None, expr: Expr, source: Callable[[Expr], str]) -> str:
+Source: TypeAlias = Callable[[Expr], str]
+"""Gives an expression as helps write it, with the brackets that it needs; nothing where that is too long."""
+
+
+def member_of(logic: Logic, before: Expr | None, expr: Expr, source: Source) -> str:
     """Return what `x == "a" or "b"` was meant as."""
-    if operator != "or" or not isinstance(before, Comparison) or before.operator != "==":
+    if logic.operator != "or" or not isinstance(before, Comparison) or before.operator != "==":
         return ""
     items = (before.right, expr)
     if not all(isinstance(one, Literal) and one.kind is LiteralKind.STRING for one in items) or _quoted_name(expr):
         return ""
-    left, first, second = map(source, (before.left, *items))
-    return f"write `{left} in [{first}, {second}]`" if left and first and second else ""
+    meant = source(Comparison("in", before.left, Listing(items, expr.span), expr.span))
+    return meant and f"write `{meant}`"
 
 
-def default_of(operator: str, expr: Expr, behind: Expr | None, source: Callable[[Expr], str]) -> str:
+def default_of(logic: Logic, expr: Expr, behind: Expr | None, source: Source) -> str:
     """Return what `x or "a"` was meant as: a value and a default."""
-    if operator != "or" or not isinstance(expr, Path) or not isinstance(behind, Literal) or _quoted_name(behind):
+    if logic.operator != "or" or not isinstance(expr, Path) or not isinstance(behind, Literal) or _quoted_name(behind):
         return ""
-    value, other = source(expr), source(behind)
     is_text = behind.kind in (LiteralKind.STRING, LiteralKind.NUMBER)
-    return f"write `{value} ?? {other}`" if is_text and value and other else ""
+    meant = source(Chain(expr, (Step("??", behind, behind.span.end),), expr.span)) if is_text else ""
+    return meant and f"write `{meant}`"
 
 
-def instead_of_comparing(operator: str, left: str, right: str) -> str:
-    """Return what to write in place of a comparison of two conditions, given as they are written."""
-    for one, other in ((left, right), (right, left)):
-        if other in {"true", "false"} and one and operator in {"==", "!="}:
-            return f"write `{one}`" if (other == "true") is (operator == "==") else f"write `not {one}`"
+def instead_of_comparing(comparison: Comparison, source: Source) -> str:
+    """Return what to write in place of a comparison of two conditions."""
+    for one, other in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
+        if not isinstance(other, Literal) or other.text not in _TRUTHS or comparison.operator not in {"==", "!="}:
+            continue
+        inverted = (other.text == "true") is not (comparison.operator == "==")
+        meant = source(_opposite(one) if inverted else one)
+        # It comes to stand beside what may bind tighter than it does.
+        return (
+            f"write `({meant})`" if isinstance(one, Logic) and not inverted and meant else meant and f"write `{meant}`"
+        )
     return "write `a and b`, `a or b` or `not a`"
 
 
-def quoted_condition(operator: str, left: Typed, right: Typed, texts: tuple[str, str]) -> str:
+_TRUTHS = frozenset({"true", "false"})
+
+
+def _opposite(expr: Expr) -> Expr:
+    return expr.operand if isinstance(expr, Inversion) else Inversion(expr, expr.span)
+
+
+def quoted_condition(comparison: Comparison, left: Typed, right: Typed, source: Source) -> str:
     """Return what to write in place of a condition that is compared with `"true"` or `"false"`, else nothing."""
     for node, other in ((left, right), (right, left)):
-        if node.type.kind is Kind.BOOL and other.op == Op.CONSTANT and other.data in ("true", "false"):
-            return instead_of_comparing(operator, *(text.strip('"') for text in texts))
+        if node.type.kind is Kind.BOOL and other.op == Op.CONSTANT and other.data in _TRUTHS:
+            return instead_of_comparing(comparison, source)
     return ""
 
 
@@ -221,8 +274,11 @@ def default(left: Typed, right: Typed) -> str:
     return difference(left, right)
 
 
-def member(left: Typed, right: Typed) -> str:
+def member(left: Typed, right: Typed, listing: Expr) -> str:
     """Return how a value fits the items of a list."""
+    if left.type.kind is Kind.QUANTITY and right.type.unit is Unit.NUMBER and left.type.unit is not None:
+        said = minutes((listing,)) if left.type.unit is Unit.DURATION else ""
+        return said or table("unit")[left.type.unit.value]
     if left.type.kind is Kind.QUANTITY and right.type.unit is None:
         return "write the items without quotes" if right.op == Op.CONSTANT else ""
     return to_number(left) if left.type.kind is Kind.STRING else ""

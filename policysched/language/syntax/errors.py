@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _MEMBER: Final = re.compile(r"\.\s*+(\w++)\s*+(\(([^()]*+)\))?")
 _NAMES: Final = frozenset({"NAME", "DOT"})
+_BLANKS: Final = re.compile(r'("(?:[^"\\\n]|\\.)*+")|(?:\s|#[^\n]*+)++')
 LONGEST: Final = 80
 """How long the user's own texts may be that a help repeats. Units: characters."""
 _NO_FIELDS: Final = "values have no fields"
@@ -52,12 +53,19 @@ def behind_value(text: str, tokens: Sequence[Token], index: int) -> str:
     wrong = wrong_field((*path, snake(found[1])) if found[2] is None else path)
     if wrong or found[2] is None:
         return wrong or _NO_FIELDS
-    bracket = int(tokens[first].type == "LPAR")
-    receiver = " ".join(text[span_of(tokens[first]).start + bracket : found.start() - bracket].split())
-    given = " ".join(found[3].split())
+    name, start = snake(found[1]), span_of(tokens[first]).start
+    # As the argument of a function it needs no brackets.
+    bracket = int(tokens[first].type == "LPAR" and name not in table("operators"))
+    receiver = one_line(text[start + bracket : found.start() - bracket])
+    given = one_line(found[3])
     if len(receiver) + len(given) > LONGEST:
         receiver, given = "...", given and "..."
-    return foreign_syntax.method(snake(found[1]), receiver, given, FUNCTIONS)
+    return foreign_syntax.method(name, receiver, given, FUNCTIONS, foreign_syntax.around(text, start, found.end()))
+
+
+def one_line(text: str) -> str:
+    """Return part of a text on one line, without its comments."""
+    return _BLANKS.sub(lambda found: found[1] or " ", text).strip()
 
 
 def wrong_field(path: Names) -> str:
@@ -156,7 +164,7 @@ def _arrow(text: str, tokens: Sequence[Token], index: int, accepted: Collection[
     """Return where the arrow of a case goes that has none."""
     if not _ARROWS & set(accepted) or tokens[index].type not in NUMERIC or index + 1 < len(tokens):
         return ""
-    guard = " ".join(text[: span_of(tokens[index]).start].split())
+    guard = one_line(text[: span_of(tokens[index]).start])
     return f"write `{guard} → {tokens[index]}`" if shown(guard) == guard else "write `→` between guard and number"
 
 
@@ -351,7 +359,8 @@ def _method(text: str, receiver: Names, span: Span) -> str:
     if not receiver or text[opens : opens + 1] != "(" or end < 0 or "(" in given:
         return ""
     name = snake(text[span.start : span.end])
-    return foreign_syntax.call((*receiver, name), FUNCTIONS, " ".join(shown(given).split()))
+    beside = foreign_syntax.around(text, span.start - len(".".join(receiver)) - 1, end + 1)
+    return foreign_syntax.call((*receiver, name), FUNCTIONS, one_line(shown(given)), beside)
 
 
 def _before(tokens: Sequence[Token]) -> Names:

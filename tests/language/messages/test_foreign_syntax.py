@@ -12,6 +12,7 @@ from policysched.language.messages.suggestions import table
 
 SIGNS, WORDS = table("signs"), table("words")
 
+LETS = {"a": "node.ready", "b": "node.cordoned", "c": "node.free.pods > 1"}
 ENVIRONMENT = Environment("let", metrics={"load": Unit.NUMBER})
 NAMES = sorted({name for names in FIELDS for name in names} - ROOTS)
 FOREIGN = ("gpu", "capacity", "limits", "unschedulable", "hostname", "label", "status", "x")
@@ -48,6 +49,35 @@ def test_what_is_suggested_for_a_name_alone_compiles(name: str) -> None:
     assert found or name in {"has", "count", "any", "sum"}
     for text in found:
         assert compile_expression(text, ENVIRONMENT).errors == (), text
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong", "meant"),
+    [
+        ("(a or b) == false", "", "not (a or b)"),
+        ("(a and b) == false", "", "not (a and b)"),
+        ("b and (a or c) == true", "(a or c) == true", "b and (a or c)"),
+        ("b or false != (a and c)", "false != (a and c)", "b or a and c"),
+        ("(not a) == false", "", "a"),
+        ("(a or b) != true and c", "(a or b) != true", "not (a or b) and c"),
+        ('(a or b) == "false" and c', '(a or b) == "false"', "not (a or b) and c"),
+        ("(1 < 2) == false", "", "not (1 < 2)"),
+        ("number(node.zone).orElse(0) * 2 > 5", "number(node.zone).orElse(0)", "(number(node.zone) ?? 0) * 2 > 5"),
+        ("5 - number(node.zone).orElse(1) > 5", "number(node.zone).orElse(1)", "5 - (number(node.zone) ?? 1) > 5"),
+        ('(node.zone ?? "a").equals("b")', "", '(node.zone ?? "a") == "b"'),
+        ('(node.zone ?? "a") == "a" or "b"', "", '(node.zone ?? "a") in ["a", "b"]'),
+    ],
+)
+def test_what_is_suggested_keeps_the_brackets_that_it_needs(text: str, wrong: str, meant: str) -> None:
+    lets = {name: compile_expression(field, ENVIRONMENT).program for name, field in LETS.items()}
+    around = Environment("filter", lets={name: one.root for name, one in lets.items() if one})
+    helps = [one.help or "" for one in compile_expression(text, around).errors]
+    instead = re.findall(r"`([^`]*)`", helps[0])[0]
+    mended = compile_expression(text.replace(wrong or text, instead), around).program
+    wanted = compile_expression(meant, around).program
+    assert mended is not None
+    assert wanted is not None
+    assert mended.root is wanted.root
 
 
 @pytest.mark.parametrize("sign", SIGNS)
