@@ -5,7 +5,7 @@ A prepared state belongs to one pod class (pods equal in everything scheduling r
 they declare: rows that changed in those are asked again, all others keep their answer. Where an answer depends on
 other rows too, `filter_affected` and `score_affected` name the rows to ask again; where it depends on more than
 rows, `generation` says so: another generation makes all classes anew; a plugin that knows which classes the labels of
-namespaces concern has `is_outdated`.
+namespaces concern has `is_outdated`, or `reads_own_namespace`.
 
 Shapes: N rows in use; `rows` selects R of them, as a slice for all or as an array of row numbers.
 """
@@ -258,6 +258,14 @@ def class_filter(plugin: FilterPlugin) -> FilterPlugin | None:
 def is_lasting(plugin: Plugin) -> bool:
     """Return whether a plugin has `lasting = True`: its generation is always the same, and need not be asked for."""
     return bool(getattr(plugin, "lasting", False))
+
+
+def reads_own_namespace(plugin: Plugin) -> bool:
+    """Return whether a plugin has `reads_own_namespace = True`.
+
+    Other labels of a pod's own namespace then make all that is prepared for the pod's class anew.
+    """
+    return bool(getattr(plugin, "reads_own_namespace", False))
 
 
 def outdated_check(plugin: Plugin) -> Callable[[Any], bool] | None:

@@ -37,6 +37,7 @@ from policysched.framework.plugin import (
     is_lasting,
     long_class_work,
     per_pod,
+    reads_own_namespace,
     shared_key,
     working_ahead,
 )
@@ -303,6 +304,11 @@ class Profile:
     def generations(self, cluster: Cluster) -> Hashable:
         """Return a value whose change makes prepared states stale."""
         return tuple([plugin.generation(cluster) for plugin in self._moving])
+
+    @cached_property
+    def reads_own_namespace(self) -> bool:
+        """Whether labels of a pod's own namespace decide about what some plugin prepares for it."""
+        return any(reads_own_namespace(one) for one in self._preparing())
 
     @cached_property
     def _moving(self) -> tuple[FilterPlugin | ScorePlugin, ...]:

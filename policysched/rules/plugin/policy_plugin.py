@@ -205,9 +205,10 @@ class PolicyPlugin:
         self.class_work_size = len(self._counted)
         """How many counters of placed pods are made for each pod class. Units: counters."""
         self._contexts: Contexts = WeakKeyDictionary() if contexts is None else contexts
-        self._reads_namespaces = policy.namespaces is not None or any(
-            item.path[0] == "namespace_labels" for item in policy.inputs
-        )
+        reading = [item.root for item in policy.inputs if item.path[0] == _LABELS]
+        self.reads_own_namespace = policy.namespaces is not None or "pod" in reading
+        """Whether labels of the pod's own namespace decide about what is prepared for it."""
+        self._reads_other_namespaces = "peer" in reading
         roots = [program.root for program in policy.filter_programs]
         self._timed = [root for root in roots if reads_time(root)]
         self._time_keys = time_keys(roots)
@@ -336,19 +337,19 @@ class PolicyPlugin:
     @property
     def lasting(self) -> bool:
         """Whether the generation is always the same."""
-        return not (self._reads_namespaces or self._depends_on_images)
+        return not (self._reads_other_namespaces or self._depends_on_images)
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Move with what decides whether rules speak: labels of namespaces, sizes of images."""
+        """Move with what rules read of others for all classes: labels of namespaces of placed pods, sizes of images."""
         return (
-            cluster.namespaces_generation if self._reads_namespaces else 0,
+            cluster.namespaces_generation if self._reads_other_namespaces else 0,
             cluster.images.generation if self._depends_on_images else 0,
         )
 
     def events(self) -> Sequence[Hint]:
         """Name the changes of what the filters read."""
         found = hints(self._changes, self._helps)
-        if self._reads_namespaces:
+        if self.reads_own_namespace or self._reads_other_namespaces:
             found.append(Hint(Resource.NAMESPACE, Action.ALL))
         return found
 
@@ -375,7 +376,8 @@ class PolicyPlugin:
         if known is None:
             known = self._rejections[cluster] = Rejections(context)
         independent = known.independent
-        version = (self.generation(cluster), context.values(pod, self._time_keys) if self._time_keys else ())
+        own = cluster.namespaces_generation if self.reads_own_namespace else 0
+        version = (own, self.generation(cluster), context.values(pod, self._time_keys) if self._time_keys else ())
 
         def prepare() -> tuple[Hashable, Callable[[], RejectedPods]]:
             waiting, make = self.selection.awaits(pod, context), partial(RejectedPods, context, self.filter_reads)

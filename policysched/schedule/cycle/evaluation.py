@@ -138,6 +138,8 @@ class Evaluation:
         self._seen = cluster.journal.position
         self._namespaces_seen = cluster.namespaces_generation
         """The namespaces that the answers of plugins are about; others may make them stale."""
+        self._namespace = pod.metadata.namespace
+        self._namespace_labels = cluster.namespaces.get(self._namespace)
         self.pod_resources: PodResources = pod_resources(pod)
         prepared = yield from PreFilter.asking(cluster, profile, pod, times, earlier)
         self._lap(PREPARED)
@@ -181,6 +183,9 @@ class Evaluation:
         """Whether a plugin says that what it prepared for the class is stale, so that all is to be made anew."""
         generation = self.cluster.namespaces_generation
         if self._namespaces_seen != generation:
+            own = self.cluster.namespaces.get(self._namespace)
+            if own is not self._namespace_labels and own != self._namespace_labels and self.profile.reads_own_namespace:
+                return True
             if any(asked(state) for asked, state in self._outdated_checks):
                 return True
             self._namespaces_seen = generation
