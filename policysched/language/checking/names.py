@@ -93,7 +93,9 @@ def _unknown(checker: Checker, path: Path) -> Typed | None:
     roots = ("pod",) if checker.environment.phase == "pod" else ("node", "pod", "cluster")
     roots = ("peer", *roots) if checker.peers else roots
     roots = ("victim", *roots) if checker.environment.phase == "preemption" else roots
-    suggestion = foreign_syntax.name(name, known, checker.environment.metrics, roots)
+    suggestion = foreign_syntax.foreign_root(path.names, _text(path.key) or "...", roots) or foreign_syntax.name(
+        name, known, checker.environment.metrics, roots
+    )
     if not suggestion:
         alone = len(path.names) == 1 and path.key is None
         suggestion = f'write `"{shown(name)}"` if it is a text' if alone else foreign_syntax.NAMES_BEGIN

@@ -19,6 +19,10 @@ LISTS: Final = 'lists are written ["a", "b"]'
 _ELSE: Final = frozenset({"otherwise", "default", "_"})
 # The parts of Kubernetes' objects that names here leave out.
 _LAYERS: Final = frozenset({"metadata", "spec", "status", "resources"})
+# What CEL calls the objects that it is asked about.
+_OBJECTS: Final = frozenset({"object", "old_object", "self", "this", "resource"})
+_OF_NAMESPACES: Final = frozenset({"namespace_object", "namespace"})
+_OF_NAMESPACE: Final = {"name": "namespace", "labels": "namespace_labels"}
 _IMAGES: Final = frozenset({"image", "images"})
 _CONTAINERS: Final = frozenset({"container", "containers", "init_containers"})
 _REGULAR: Final = ("match", "matches", "regex", "regexp", "re")
@@ -156,6 +160,28 @@ def field(path: Names, size: int, tail: str = "") -> str:
     )
 
 
+def foreign_root(path: Names, key: str = "...", roots: Names = ("pod", "node")) -> str:
+    """Return what may have been meant by a path that begins as in CEL, where `object` is what is asked about.
+
+    Args:
+        path: The names.
+        key: The key behind them.
+        roots: What the object may be.
+    """
+    first, *rest = path
+    if not rest:
+        return table("names").get(first, "")
+    if first in _OF_NAMESPACES and rest[-1] in _OF_NAMESPACE:
+        return _write(("pod", _OF_NAMESPACE[rest[-1]]), key)
+    if first not in _OBJECTS:
+        return table("names").get(first, "")
+    if (_IMAGES | _CONTAINERS) & set(rest):
+        return _of_containers(("pod", *rest))
+    said = [text for root in ("pod", "node") if root in roots and (text := _without_layers((root, *rest), key))]
+    plain = all(text.startswith("write `") and text.endswith("`") for text in said)
+    return " or ".join((said[0], *(text.removeprefix("write ") for text in said[1:] if plain))) if said else NAMES_BEGIN
+
+
 def without_root(path: Names) -> str:
     """Return what may have been meant by a path that begins inside an object, as `spec.node_name` does in a pod."""
     if not path or path[0] not in _LAYERS:
@@ -228,14 +254,14 @@ def _of_containers(path: Names) -> str:
     )
 
 
-def _without_layers(path: Names) -> str:
+def _without_layers(path: Names, key: str = "...") -> str:
     rest = tuple(table("renamed").get(one, one) for one in path if one not in _LAYERS)
     if rest == ("pod", "node_name"):
         return NO_NODE
     for size in range(len(rest), 1, -1):
         found = FIELDS.get(rest[:size])
         if found is not None:
-            return _write(rest[:size], ".".join(rest[size:]) or "...")
+            return _write(rest[:size], ".".join(rest[size:]) or key)
     return ""
 
 

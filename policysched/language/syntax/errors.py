@@ -70,7 +70,7 @@ def one_line(text: str) -> str:
 
 def wrong_field(path: Names) -> str:
     """Return what was meant by a path that begins with names of which there is no field; nothing where there is one."""
-    if said := foreign_syntax.without_root(path):
+    if said := path and (foreign_syntax.without_root(path) or foreign_syntax.foreign_root(path)):
         return said
     for size in range(2, len(path) + 1):
         if path[:1] in GROUPS and not any(path[:size] in known for known in (FIELDS, GROUPS, POD_FUNCTIONS)):
@@ -112,7 +112,9 @@ _SYMBOLS: Final = re.compile(r"[=!<>~%&|^?:;@$*/+-]+")
 _TIME: Final = re.compile(r"\d:\d")
 _QUOTE_TIMES: Final = 'times are written in quotes, as in "22:00"'
 _KNOWN: Final = {*KEYWORDS, *ROOTS, *(name for names in FIELDS for name in names)}
+_TOP: Final = ("node", "pod", "cluster")
 _WORD: Final = re.compile(r"\w+")
+_PATH: Final = re.compile(r'(\w++(?:\.\w++)*+)(?:\["([^"\\\n]*+)"\])?')
 _NO_RANGES: Final = 'there are no ranges; write the items out, for hours write clock("22:00", "05:00")'
 MOST_ITEMS: Final = 4
 """How many items of a list a help repeats."""
@@ -267,8 +269,20 @@ def _bad_word(text: str, tokens: Sequence[Token], position: int) -> Diagnostic |
         start, tokens = span_of(touching).start, tokens[:-1]
     span = Span(start, word.end())
     found, names = text[span.start : span.end], _before(tokens)
-    said = _method(text, names, span) or wrong_field((*names, snake(found)))
+    path, key = _whole(text, names, span)
+    said = foreign_syntax.foreign_root(path, key) or _method(text, names, span) or wrong_field((*names, snake(found)))
+    known = found.lower() in KEYWORDS or found.lower() in table("nothing")
+    if not said and not names and not known and text[span.end : span.end + 1] not in {".", "("}:
+        said = foreign_syntax.name(snake(found), (), (), _TOP)
     return diagnose("E0105", text, span, found=found, help=said) if said else _upper_case(text, span)
+
+
+def _whole(text: str, before: Names, span: Span) -> tuple[Names, str]:
+    """Return all names of a path of which some stand before a word, and the key behind them."""
+    found = _PATH.match(text, span.start)
+    if found is None or text.startswith("(", found.end()):  # a method's name is none of a field
+        return before or (snake(text[span.start : span.end]),), "..."
+    return (*before, *map(snake, found[1].split("."))), "..." if found[2] is None else found[2]
 
 
 def _named(character: str) -> str:
