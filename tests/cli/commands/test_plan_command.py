@@ -67,6 +67,8 @@ def test_piped_tables_have_no_blanks_at_the_ends_of_lines(command: Command, writ
 @pytest.mark.parametrize(
     ("flag", "problem"),
     [
+        (("--scheduler-name", ""), "--scheduler-name: a name is needed"),
+        (("--scheduler-name", " "), "--scheduler-name: a name is needed"),
         (("--replicas", "web"), "--replicas web: expected WORKLOAD=N"),
         (("--without-node", "n9"), "node n9 is not in the cluster"),
         (("--policy", "broken.yaml"), "error: there is nothing to plan: policy broken does not compile\n"),

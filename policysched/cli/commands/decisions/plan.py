@@ -80,6 +80,8 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.cli.event_loop import uncollected, wait_for  # noqa: PLC0415
     from policysched.cli.reports import say_report  # noqa: PLC0415
 
+    if not scheduler_name.strip():
+        raise UsageError("--scheduler-name: a name is needed")
     known = configurable_plugins(plugin, config or current_config)
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
     wanted = _replicas(replicas or ())
