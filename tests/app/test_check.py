@@ -39,6 +39,15 @@ def test_good_policy_has_no_finding() -> None:
     assert check([_filter('node.zone == "a"')]) == []
 
 
+def test_an_empty_scheduler_name_is_told_once_and_in_our_words() -> None:
+    (found,) = check([_policy(schedulerNames=["a", ""], filters=[{"name": "a", "require": "node.ready"}])])
+    assert (found["code"], found["field"]) == ("E0312", "spec.schedulerNames[1]")
+    assert (found["message"], found["help"]) == (
+        "the scheduler name is empty",
+        "write the name in a pod's `schedulerName`, or leave `schedulerNames` out for all",
+    )
+
+
 def test_finding_has_the_keys_of_the_contract() -> None:
     (found,) = check([_filter('node.labels["cores"] > 10')])
     assert list(found) == KEYS

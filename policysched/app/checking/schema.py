@@ -126,8 +126,9 @@ def _faults_of_fields(policy: Object, unknown: list[str], causes: list[Cause]) -
     for cause in causes:
         if cause.reason == "FieldValueRequired" and cause.field in meant:
             continue
-        # The compiler finds names that are there twice, and says where.
-        if cause.reason != "FieldValueDuplicate" or not cause.field.startswith("spec."):
+        # The compiler finds names that are there twice or empty, and says where.
+        duplicate = cause.reason == "FieldValueDuplicate" and cause.field.startswith("spec.")
+        if not duplicate and not (cause.field.startswith("spec.schedulerNames[") and _value(policy, cause.field) == ""):
             yield _explain(cause.field, cause.reason, cause.text, _value(policy, cause.field))
 
 

@@ -55,6 +55,7 @@ MAX_REQUIREMENTS = 256
 MAX_VALUES = 8192
 """How many values they may list together."""
 _VALUES = "write `values: [...]` with one value at least, or the operators `Exists` and `DoesNotExist`"
+_SCHEDULERS = "write the name in a pod's `schedulerName`, or leave `schedulerNames` out for all"
 _OPERATORS = "operators are `In`, `NotIn`, `Exists` and `DoesNotExist`"
 
 
@@ -243,6 +244,10 @@ class _Compilation:
         name = self._policy.metadata.name
         if name and not is_label_name(name):
             self._report("metadata.name", _misnamed("policies", name))
+        for index, own in enumerate(spec.scheduler_names):
+            if not own.strip():
+                found = finding("E0312", "the scheduler name is empty", len(own), _SCHEDULERS)
+                self._report(f"spec.schedulerNames[{index}]", found)
         self._unique("filters", [rule.name for rule in spec.filters])
         self._unique("scores", [rule.name for rule in spec.scores])
         if spec.preemption is not None and not is_label_name(spec.preemption.name):

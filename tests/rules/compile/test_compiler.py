@@ -60,6 +60,8 @@ MISTAKES: list[tuple[Spec, list[tuple[str, str]]]] = [
     ({"scores": [*scoring(1), *scoring(2)]}, [("E0208", "spec.scores[1].name")]),
     ({"metrics": [{"name": "sum", "query": "up"}]}, [("E0208", "spec.metrics[0].name")]),
     ({"metrics": [{"name": "a", "query": "up"}] * 2}, [("E0208", "spec.metrics[1].name")]),
+    ({"schedulerNames": ["a", ""]}, [("E0312", "spec.schedulerNames[1]")]),
+    ({"schedulerNames": [" "]}, [("E0312", "spec.schedulerNames[0]")]),
     ({"metrics": [{"name": "a", "query": " "}]}, [("E0312", "spec.metrics[0].query")]),
     ({"metrics": [{"name": "a", "query": "up", "nodeLabel": ""}]}, [("E0312", "spec.metrics[0].nodeLabel")]),
     ({"metrics": [{"name": "a", "query": "up", "unit": "byte"}]}, [("E0102", "spec.metrics[0].unit")]),
