@@ -268,6 +268,8 @@ class Attempts:
         failed = FailedCycle(decision, self._rng, extenders, lambda: engine.profile.victim_guards, turn)
         finding = run_post_filters(profile.post_filters, pod, failed, self._timing)
         result = await at_point(self._timing, POST_FILTER, queued.profile, finding)
+        if result.victims:
+            await self.shadows.look(engine.profile.shadow_guards, pod, self._cluster, result.victims)
         if self._queue.get(queued.identity) is not queued:
             self._queue.done(queued)  # it went away while extenders were asked, and nobody has to make room for it
             return
@@ -275,8 +277,6 @@ class Attempts:
         failure = Failure(
             AttemptResult.UNSCHEDULABLE, message, rejectors | result.rejectors, pending, nominated=result.nominated_node
         )
-        if result.victims:
-            self.shadows.look(engine.profile.shadow_guards, pod, self._cluster, result.victims)
         if self._observers and result.victims:
             tell(self._observers, lambda one: one.on_preemption(queued, result))
         if result.act is not None:

@@ -6,17 +6,25 @@ go says a dry-run.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
+from typing import Final
 
 import numpy as np
 
 from policysched.framework import Cluster, VictimGuard
 from policysched.model.objects import Pod
-from policysched.state.placed.pods import pod_id
+from policysched.state.placed.pods import PlacedPod, pod_id
 
 log = logging.getLogger(__name__)
+
+
+MOST_SAID: Final = 32
+"""How many victims the log names for an attempt; the others are counted."""
+AT_ONCE: Final = 8
+"""How many guards are asked before the loop gets its turn."""
 
 
 class ShadowGuards:
@@ -26,22 +34,42 @@ class ShadowGuards:
         self.kept: Counter[str] = Counter()
         """By the plugin name of a policy: how many victims."""
 
-    def look(self, guards: Sequence[VictimGuard], pod: Pod, cluster: Cluster, victims: Sequence[Pod]) -> None:
-        """Ask guards in Shadow mode about victims that are to make room for a pod; one that fails is logged."""
-        by_id = cluster.pods.by_id
-        going = (by_id.get(pod_id(one)) for one in victims if one.metadata.deletion_timestamp is None)
-        placed = [one for one in going if one is not None]
-        if not placed:
-            return
-        slots = np.array([one.slot for one in placed], np.intp)
-        for guard in guards:
-            try:
-                found = guard.protected(pod, cluster, slots)
-            except Exception:
-                log.exception("%s failed in Shadow mode for pod=%s", guard.name, pod.key)
-                continue
-            for place in [] if found is None else np.flatnonzero(found.codes).tolist():
+    def keep(self, names: Set[str]) -> None:
+        """Forget what was counted of policies but these, which are given by their plugins' names."""
+        for name in self.kept.keys() - names:
+            del self.kept[name]
+
+    async def look(self, guards: Sequence[VictimGuard], pod: Pod, cluster: Cluster, victims: Sequence[Pod]) -> None:
+        """Ask guards in Shadow mode about victims that are to make room for a pod; one that fails is logged.
+
+        Others have their turn meanwhile; victims that are gone by then are not asked about.
+        """
+        going = [pod_id(one) for one in victims if one.metadata.deletion_timestamp is None]
+        told = 0
+        for number, guard in enumerate(guards):
+            if number and not number % AT_ONCE:
+                await asyncio.sleep(0)
+            placed = [found for one in going if (found := cluster.pods.by_id.get(one)) is not None]
+            for victim, why, values in _kept(guard, pod, cluster, placed):
                 self.kept[guard.name] += 1
-                why = found.reason_of(int(found.codes[place])) if found is not None else ""
-                text = "shadow: victim=%s of pod=%s would stay: %s (%s)"
-                log.info(text, placed[place].pod.key, pod.key, why, found.values_of(place) if found is not None else "")
+                told += 1
+                if told <= MOST_SAID:
+                    log.info("shadow: victim=%s of pod=%s would stay: %s (%s)", victim.key, pod.key, why, values)
+        if told > MOST_SAID:
+            log.info("shadow: for pod=%s %d more such answers are not told one by one", pod.key, told - MOST_SAID)
+
+
+def _kept(
+    guard: VictimGuard, pod: Pod, cluster: Cluster, placed: Sequence[PlacedPod]
+) -> Iterator[tuple[Pod, str, str]]:
+    """Give the victims that a guard would keep, with why and what was read of each."""
+    if not placed:
+        return
+    try:
+        found = guard.protected(pod, cluster, np.array([one.slot for one in placed], np.intp))
+    except Exception:
+        log.exception("%s failed in Shadow mode for pod=%s", guard.name, pod.key)
+        return
+    if found is not None:
+        for place in np.flatnonzero(found.codes).tolist():
+            yield placed[place].pod, found.reason_of(int(found.codes[place])), found.values_of(place)

@@ -136,7 +136,7 @@ def test_policies_without_a_say_are_named_with_the_reason() -> None:
 
 
 def test_policies_for_which_there_is_no_room_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policysched.rules.policy_set.store.MAX_UNITS", 4)
+    monkeypatch.setattr("policysched.rules.policy_set.budget.MAX_UNITS", 4)
     standing = policy("standing", **requiring("not node.cordoned"))
     standing["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
     made = record([node(), standing], pod(), policy("a-new", **requiring("not node.cordoned and node.ready")))

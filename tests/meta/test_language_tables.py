@@ -21,7 +21,7 @@ from policysched.language.syntax.parser import MAX_CHARACTERS, MAX_DEPTH, MAX_TO
 from policysched.model.policy import MetricQuery, PolicySpec, PolicyStatus
 from policysched.rules.compile.compiler import MAX_CHARACTERS as MAX_TOGETHER
 from policysched.rules.compile.compiler import MAX_LETS, MAX_METRICS, MAX_REQUIREMENTS, MAX_RULES, MAX_VALUES
-from policysched.rules.policy_set.store import MAX_UNITS
+from policysched.rules.policy_set.budget import MAX_POLICIES, MAX_QUERIES, MAX_UNITS
 from policysched.rules.policy_status.status import MAX_DIAGNOSTICS
 from tests.meta.markdown import LANGUAGE, ROOT, codes, section, table
 
@@ -123,6 +123,8 @@ def test_limits_are_those_of_the_code_and_of_the_resource() -> None:
         "operations once a node": MAX_NODE_OPERATIONS,
         "operations once a placed pod": MAX_POD_OPERATIONS,
         "units of all enforced policies for a scheduler name together": MAX_UNITS,
+        "policies in force": MAX_POLICIES,
+        "different queries of metrics that they ask": MAX_QUERIES,
         "characters of a message": FILTER["message"]["maxLength"],
         "characters of a name": FILTER["name"]["maxLength"],
         "diagnostics in the status": MAX_DIAGNOSTICS,

@@ -307,7 +307,7 @@ async def test_failure_to_count_what_nodes_have_ends_nothing(
 async def test_what_waits_for_room_takes_force_and_says_so_when_another_policy_goes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("policysched.rules.policy_set.store.MAX_UNITS", 2)
+    monkeypatch.setattr("policysched.rules.policy_set.budget.MAX_UNITS", 2)
     async with running(policy("a", **OPEN), policy("b", **GOOD)) as stand:
         assert stand.in_force == {"a": 1}
         assert stand.written == [("a", 1, 1), ("b", 1, 0)]
@@ -368,7 +368,7 @@ def test_what_others_overwrite_for_days_is_still_written_slowly() -> None:
 async def test_installations_that_differ_on_who_has_the_room_do_not_write_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("policysched.rules.policy_set.store.MAX_UNITS", 2)
+    monkeypatch.setattr("policysched.rules.policy_set.budget.MAX_UNITS", 2)
     async with running(policy("a", **OPEN), policy("b", **GOOD)) as stand:
         said = {"observedGeneration": 1, "activeGeneration": 1}
         for number in range(3 * MAX_RETRIES):

@@ -10,7 +10,8 @@ from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.printing import to_dict
 from policysched.app.running.configuration_file import without_secrets
 from policysched.framework.profile import Profile
-from policysched.rules.policy_set.store import MAX_UNITS, PolicyStore, StoredPolicy
+from policysched.rules.policy_set.budget import MAX_UNITS
+from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
 
 
 def configuration_document(configuration: Configuration) -> dict[str, Any]:

@@ -109,8 +109,8 @@ def metrics_read(policies: Iterable[CompiledPolicy]) -> Iterator[tuple[CompiledP
 
 def wanted_by(policies: Iterable[CompiledPolicy]) -> Wanted:
     """Gather the metrics that policies read, with the names that they give them."""
-    wanted: dict[MetricKey, frozenset[str]] = {}
+    wanted: dict[MetricKey, set[str]] = {}
     for policy, item in metrics_read(policies):
         name = item.path[0]
-        wanted[item.metric] = wanted.get(item.metric, frozenset()) | {name, f"{policy.key}/{name}"}
-    return wanted
+        wanted.setdefault(item.metric, set()).update((name, f"{policy.key}/{name}"))
+    return {key: frozenset(names) for key, names in wanted.items()}

@@ -5,74 +5,36 @@ annotation keeps; what its status says counts for nothing, because others may wr
 compiles and for which the others leave no room, until there is. An object deleted and made again under its name starts
 anew.
 
-A decision asks all policies of a profile, and nothing else runs meanwhile; so what they cost together is bounded,
-counted before any of them is evaluated. What is in force stays there: a generation comes into force where there is room
-for it beside the others, in place of the one of its policy that is. Of several that wait the oldest policy comes first,
-because newcomers take nobody's room.
+A decision asks all policies of a profile, and nothing else runs meanwhile; so what they cost together is bounded
+(`budget`), counted before any of them is evaluated. What is in force stays there: a generation comes into force where
+there is room for it beside the others, in place of the one of its policy that is. Of several that wait the oldest
+policy comes first, because newcomers take nobody's room.
 
 Source: docs/language.md#limits.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from policysched.language.checking.estimates import Cost
-from policysched.language.ir.tree import Span
-from policysched.language.messages.diagnostics import diagnose
 from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError
 from policysched.model.policy import LAST_GOOD, LastGood, Policy, PolicyKey, UnreadablePolicy, decode_last_good
 from policysched.pausing import Pausing, finished
 from policysched.rules.compile.compiler import CompilationResult, compiling
 from policysched.rules.compile.policy import CompiledPolicy, finding
+from policysched.rules.policy_set.budget import PolicyBudget, Shortage, crowded_out
 from policysched.rules.policy_set.policy_set import PolicySet
 
 NO_ROOM = f"the annotation {LAST_GOOD} is not used: there is no room for it beside the policies in force"
-MAX_UNITS = 12_000
-"""How much the enforced policies of a profile may cost together; 5,000 nodes take about 4 µs a unit."""
-
-
-class PolicyBudget:
-    """What policies in force cost together, by the scheduler names that they are for."""
-
-    def __init__(self) -> None:
-        self._for_all = 0
-        self._named: Counter[str] = Counter()
-
-    def takes(self, policy: CompiledPolicy, before: CompiledPolicy | None = None) -> bool:
-        """Count a policy in place of one that is counted, if there is room for it; tell whether there is."""
-        if before is not None:
-            self._add(before, -1)
-        self._add(policy, 1)
-        if not policy.units or self._for_all + max(self._named.values(), default=0) <= MAX_UNITS:
-            return True
-        self._add(policy, -1)
-        if before is not None:
-            self._add(before, 1)
-        return False
-
-    def _add(self, policy: CompiledPolicy, sign: int) -> None:
-        names = set(policy.spec.scheduler_names)
-        if not names:
-            self._for_all += sign * policy.units
-        for name in names:
-            self._named[name] += sign * policy.units
 
 
 def age(policy: Policy) -> tuple[bool, str, str]:
     """Order policies by age, those without a time last, and by name."""
     since = policy.metadata.creation_timestamp
     return (not since, since or "", policy.key)
-
-
-def crowded_out(result: CompilationResult) -> CompilationResult:
-    """Return what compiling a policy gave, for which there is no room."""
-    units = result.policy.units if result.policy is not None else 0
-    found = diagnose("E0601", "", Span(0, 0), "room", number=units, limit=MAX_UNITS)
-    return CompilationResult(None, (*result.diagnostics, replace(found, field="spec")), result.cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +48,8 @@ class StoredPolicy:
     """Why what the object says of a last good generation is not in force."""
     waiting: CompilationResult | None = None
     """What compiling the newest object gave, where it compiles and there is no room for it yet."""
+    shortage: Shortage | None = None
+    """What there is too little of for that."""
 
 
 class PolicyStore:
@@ -148,13 +112,17 @@ class PolicyStore:
         budget = PolicyBudget()
         for key in keys:
             entry = self._entries[key]
-            if entry.active is not None and not budget.takes(entry.active):
+            if entry.active is not None and budget.take(entry.active) is not None:
                 self._entries[key] = replace(entry, active=None, refused=NO_ROOM)
         for key in sorted(keys, key=lambda key: _grows(self._entries[key])):
             entry = self._entries[key]
             if entry.waiting is not None and entry.waiting.policy is not None:
-                fits = budget.takes(entry.waiting.policy, entry.active)
-                self._entries[key] = _admitted(entry) if fits else replace(entry, result=crowded_out(entry.waiting))
+                shortage = budget.take(entry.waiting.policy, entry.active)
+                if shortage is None:
+                    self._entries[key] = _admitted(entry)
+                elif entry.result is entry.waiting or entry.shortage is not shortage:
+                    result = crowded_out(entry.waiting, shortage)
+                    self._entries[key] = replace(entry, result=result, shortage=shortage)
         after = self._active()
         return frozenset(key for key in before.keys() | after.keys() if before.get(key) is not after.get(key))
 

@@ -362,8 +362,9 @@ def test_messages_are_these(code: str) -> None:
             render(item, "", "policy") for item in (check_cost(Cost(0, 300, 0)), check_cost(Cost(0, 0, 25))) if item
         ]
         size = diagnose(code, "", Span(0, 0), "size", number=65, kind="rules", limit=64)
-        room = diagnose(code, "", Span(0, 0), "room", number=300, limit=12000)
-        shown += [render(one, "", "policy") for one in (size, room)]
+        given = (("room", 300, 12000), ("places", 1, 512), ("queries", 3, 256))
+        crowded = [diagnose(code, "", Span(0, 0), kind, number=number, limit=limit) for kind, number, limit in given]
+        shown += [render(one, "", "policy") for one in (size, *crowded)]
     if code == "W0705":
         values = {"input": "node.zone", "value": "a", "node": "n1"}
         texts = [diagnose(code, "node.zone", Span(0, 9), variant, **values) for variant in ("", "value", "number")]

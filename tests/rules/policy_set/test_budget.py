@@ -14,7 +14,8 @@ from bench.rules import policies
 from policysched.model.policy import LAST_GOOD, Policy, last_good_text
 from policysched.pausing import finished
 from policysched.rules.compile.compiler import compile_policy
-from policysched.rules.policy_set.store import MAX_UNITS, NO_ROOM, PolicyStore
+from policysched.rules.policy_set.budget import MAX_UNITS
+from policysched.rules.policy_set.store import NO_ROOM, PolicyStore
 from policysched.rules.policy_status.status import make_status
 from tests.rules.build import Spec, compiled, filtering, policy, scoring
 
@@ -24,7 +25,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def _little_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policysched.rules.policy_set.store.MAX_UNITS", LIMIT)
+    monkeypatch.setattr("policysched.rules.policy_set.budget.MAX_UNITS", LIMIT)
 
 
 def taking(units: int, **spec: Any) -> Spec:
@@ -111,6 +112,51 @@ def test_policies_for_other_schedulers_take_no_room() -> None:
 def test_shadow_and_disabled_policies_take_no_room() -> None:
     given = [made(f"p{n}", 19, mode=mode) for n, mode in enumerate(["Shadow", "Disabled", "Enforce", "Shadow"])]
     assert len(in_force(applied(*given))) == len(given)
+
+
+@pytest.mark.parametrize("mode", ["Enforce", "Shadow"])
+def test_so_many_policies_may_be_in_force(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policysched.rules.policy_set.budget.MAX_POLICIES", 3)
+    given = [made(f"p{n}", 1, mode=mode) for n in range(3)] + [made("off", 1, mode="Disabled")]
+    store = applied(*given, made("more", 1))
+    assert set(in_force(store)) == {"p0", "p1", "p2", "off"}
+    entry = store.get("more")
+    assert entry is not None
+    assert [one.message for one in entry.result.diagnostics] == [
+        "there are 3 policies in force already, and there may be no more"
+    ]
+    assert conditions(store, "more") == [("False", "CostError"), ("False", "TooCostly")]
+    finished(store.applying(made("p1", 1, mode="Disabled", generation=2)))
+    assert "more" in in_force(store)
+
+
+def asking(name: str, *queries: str, mode: str = "Shadow") -> Policy:
+    metrics = [{"name": f"m{n}", "query": query, "nodeLabel": "node"} for n, query in enumerate(queries)]
+    rules = filtering(" and ".join(f"((metrics.m{n} < 5) ?? true)" for n in range(len(queries))))
+    return policy(name, since="2026-01-01T00:00:00Z", mode=mode, metrics=metrics, filters=rules)
+
+
+def test_policies_ask_so_many_different_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policysched.rules.policy_set.budget.MAX_QUERIES", 3)
+    store = applied(
+        asking("a", "x", "y"), asking("b", "y", "x"), asking("c", "z", "x"), asking("d", "w", mode="Enforce")
+    )
+    assert set(in_force(store)) == {"a", "b", "c"}
+    entry = store.get("d")
+    assert entry is not None
+    assert [one.message for one in entry.result.diagnostics] == [
+        "the policy asks 1 different queries of metrics, more than the policies in force leave of 3"
+    ]
+    store.remove("c")
+    assert set(in_force(store)) == {"a", "b", "d"}
+
+
+def test_policies_without_room_are_told_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policysched.rules.policy_set.budget.MAX_POLICIES", 1)
+    store = applied(*(made(f"p{n}", 1) for n in range(3)))
+    before = [store.get(f"p{n}") for n in (1, 2)]
+    finished(store.applying(made("p0", 3, generation=2)))
+    assert all(store.get(f"p{n}") is one for n, one in zip((1, 2), before, strict=True))
 
 
 def test_at_the_start_the_oldest_come_first_in_whatever_order_they_are_listed() -> None:

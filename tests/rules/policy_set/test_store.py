@@ -195,7 +195,7 @@ def test_the_echo_of_a_write_asks_no_other_policy_for_room(monkeypatch: pytest.M
     store = PolicyStore()
     apply(store, policy(**GOOD))
     asked: list[object] = []
-    monkeypatch.setattr(PolicyBudget, "takes", lambda *given: asked.append(given) or True)
+    monkeypatch.setattr(PolicyBudget, "take", lambda *given: asked.append(given))
     assert not apply(store, policy(status=CLAIMED, **GOOD))
     assert not asked
     assert apply(store, policy(generation=2, **GOOD | {"weight": 7}))

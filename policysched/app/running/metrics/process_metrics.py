@@ -16,10 +16,11 @@ from policysched.app.running.metrics.scheduler_metrics import SchedulerMetrics
 from policysched.app.running.metrics.shadow_victims import ShadowVictims
 from policysched.app.running.metrics.state_metrics import StateMetrics
 from policysched.app.running.metrics.timing_metrics import TimingMetrics
-from policysched.framework import Clock
+from policysched.framework import PREFIX, Clock
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.observer import Observer
 from policysched.schedule.scheduler import Scheduler
+from policysched.schedule.shadow_guards import ShadowGuards
 
 
 class ProcessMetrics:
@@ -37,6 +38,7 @@ class ProcessMetrics:
         self.requests, self._claims = RequestMetrics(), ClaimMetrics()
         self._kept = frozenset[str]()
         """The policies of which something may have been counted."""
+        self._shadows: ShadowGuards | None = None
         for one in (self._attempts, self._claims, self.timing, self.requests):
             registry.register(one)
         ProcessCollector(registry=registry)
@@ -48,7 +50,7 @@ class ProcessMetrics:
 
     def show(self, scheduler: Scheduler, store: PolicyStore, ages: Callable[[], Mapping[str, float]]) -> None:
         """Show a scheduler, its policies and how old the metrics are that they read."""
-        self._policies.store = store
+        self._policies.store, self._shadows = store, scheduler.shadows
         collectors = (
             self._policies,
             StateMetrics(scheduler),
@@ -67,6 +69,8 @@ class ProcessMetrics:
         self.timing.keep_policies(names)
         self._attempts.keep_policies(names)
         self._policies.keep_policies(names)
+        if self._shadows is not None:
+            self._shadows.keep({PREFIX + name for name in names})
 
 
 class MetricAges(Collector):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from prometheus_client.metrics_core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
+from policysched.framework.plugin import PREFIX
 from policysched.schedule.shadow_guards import ShadowGuards
 
 
@@ -25,5 +26,5 @@ class ShadowVictims(Collector):
         text = "Victims of preemption that a policy in Shadow mode would have kept."
         found = CounterMetricFamily("policysched_shadow_kept_victims", text, labels=["policy"])
         for policy, count in sorted(self._shadows.kept.items()):
-            found.add_metric([policy], count)
+            found.add_metric([policy.removeprefix(PREFIX)], count)
         yield found
