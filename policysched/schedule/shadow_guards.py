@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
+from functools import partial
 from typing import Final
 
 import numpy as np
 
-from policysched.framework import Cluster, VictimGuard
+from policysched.framework import Cluster, Protection, VictimGuard
 from policysched.model.objects import Pod
 from policysched.state.placed.pods import PlacedPod, pod_id
 
@@ -50,19 +51,19 @@ class ShadowGuards:
             if number and not number % AT_ONCE:
                 await asyncio.sleep(0)
             placed = [found for one in going if (found := cluster.pods.by_id.get(one)) is not None]
-            for victim, why, values in _kept(guard, pod, cluster, placed):
+            for victim, say in _kept(guard, pod, cluster, placed):
                 self.kept[guard.name] += 1
                 told += 1
                 if told <= MOST_SAID:
-                    log.info("shadow: victim=%s of pod=%s would stay: %s (%s)", victim.key, pod.key, why, values)
+                    log.info("shadow: victim=%s of pod=%s would stay: %s (%s)", victim.key, pod.key, *say())
         if told > MOST_SAID:
             log.info("shadow: for pod=%s %d more such answers are not told one by one", pod.key, told - MOST_SAID)
 
 
 def _kept(
     guard: VictimGuard, pod: Pod, cluster: Cluster, placed: Sequence[PlacedPod]
-) -> Iterator[tuple[Pod, str, str]]:
-    """Give the victims that a guard would keep, with why and what was read of each."""
+) -> Iterator[tuple[Pod, Callable[[], tuple[str, str]]]]:
+    """Give the victims that a guard would keep, with what says why, and what was read of each."""
     if not placed:
         return
     try:
@@ -72,4 +73,8 @@ def _kept(
         return
     if found is not None:
         for place in np.flatnonzero(found.codes).tolist():
-            yield placed[place].pod, found.reason_of(int(found.codes[place])), found.values_of(place)
+            yield placed[place].pod, partial(_why, found, place)
+
+
+def _why(found: Protection, place: int) -> tuple[str, str]:
+    return found.reason_of(int(found.codes[place])), found.values_of(place)
