@@ -99,9 +99,31 @@ def test_pods_of_costly_attempts_take_no_more_than_their_share_together(pods: in
 
 def test_a_rest_ends_after_some_minutes_whatever_others_took() -> None:
     spent = CostlyAttempts()
-    rests = [spent.rests_until(1.0, 0.0) for _ in range(1000)]
+    rests = [spent.rests_until("a", 1.0, 0.0) for _ in range(1000)]
     assert rests[:2] == [1 / SHARE, 2 / SHARE]
     assert max(rests) == LONGEST_REST
+
+
+def test_no_pod_rests_for_what_pods_of_another_namespace_took() -> None:
+    spent = CostlyAttempts()
+    for _ in range(1000):
+        spent.rests_until("attacker", 1.0, 0.0)
+    assert spent.rests_until("other", COSTLY, 0.0) == pytest.approx(2 * COSTLY / SHARE)
+    assert spent.rests_until("third", COSTLY, 0.0) == pytest.approx(3 * COSTLY / SHARE)
+    assert spent.rests_until("attacker", COSTLY, LONGEST_REST) == pytest.approx(LONGEST_REST + COSTLY / SHARE)
+
+
+@pytest.mark.parametrize("namespaces", [1, 3])
+def test_namespaces_take_no_more_than_the_share_together(namespaces: int) -> None:
+    spent, ends = CostlyAttempts(), dict.fromkeys(map(str, range(namespaces)), 0.0)
+    taken = now = 0.0
+    while now < 200.0:
+        for name, until in ends.items():
+            if until <= now:
+                taken += LONG
+                ends[name] = spent.rests_until(name, LONG, now)
+        now += 0.1
+    assert taken < 1.2 * SHARE * 200.0 + namespaces * LONG
 
 
 def test_other_pods_come_while_costly_ones_rest() -> None:

@@ -155,7 +155,7 @@ class Queue:
         queued.rejectors, queued.pending, queued.gated_by = rejectors, pending, ""
         now = self._clock.monotonic()
         queued.queued_at, queued.flushed, queued.yields_until = now, False, -math.inf
-        queued.rests_until = self._costly.rests_until(queued.took, now)
+        queued.rests_until = self._costly.rests_until(queued.pod.metadata.namespace, queued.took, now)
         if rejectors or pending:
             queued.unschedulable_count += 1
             queued.consecutive_errors = 0
