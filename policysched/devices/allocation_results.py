@@ -123,12 +123,13 @@ class ResultMaker:
                 _merge(term.match_expressions, labels)
         if not fields and not labels:
             return None
-        return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=labels, match_fields=fields)])
+        term = NodeSelectorTerm(match_expressions=tuple(labels), match_fields=tuple(fields))
+        return NodeSelector(node_selector_terms=[term])
 
 
 def _only(node: str) -> NodeSelector:
     named = Requirement(key="metadata.name", operator="In", values=(node,))
-    return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[named])])
+    return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=(named,))])
 
 
 def _merge(added: Sequence[Requirement], into: list[Requirement]) -> None:

@@ -107,7 +107,7 @@ def _topology(volume: PersistentVolume, key: str) -> VolumeNodeAffinity | None:
         if zones:
             added = Requirement(key=key, operator="In", values=tuple(sorted(zones)))
             given = terms or [NodeSelectorTerm()]
-            terms = [replace(one, match_expressions=[*one.match_expressions, added]) for one in given]
+            terms = [replace(one, match_expressions=(*one.match_expressions, added)) for one in given]
     if region == BETA_REGION and _values(terms, region):
         terms = _renamed(terms, region, REGION)
     if not terms:
@@ -138,7 +138,7 @@ def _renamed(terms: list[NodeSelectorTerm], old: str, new: str) -> list[NodeSele
     return [
         replace(
             term,
-            match_expressions=[replace(one, key=new) if one.key == old else one for one in term.match_expressions],
+            match_expressions=tuple(replace(one, key=new) if one.key == old else one for one in term.match_expressions),
         )
         for term in terms
     ]

@@ -78,7 +78,7 @@ def test_volumes_keep_the_sources_that_matter() -> None:
     assert aws.aws_elastic_block_store is not None
     assert (aws.aws_elastic_block_store.volume_id, aws.aws_elastic_block_store.read_only) == ("v1", True)
     assert rbd.rbd is not None
-    assert (rbd.rbd.pool, rbd.rbd.monitors) == ("rbd", ["m"])
+    assert (rbd.rbd.pool, rbd.rbd.monitors) == ("rbd", ("m",))
 
 
 def test_empty_lists_are_not_shared_between_objects() -> None:

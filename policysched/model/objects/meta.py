@@ -66,7 +66,7 @@ class LabelSelector(Struct, frozen=True):
     """A standard label selector; absent and empty differ by context."""
 
     match_labels: dict[str, str] = {}
-    match_expressions: list[Requirement] = []
+    match_expressions: tuple[Requirement, ...] = ()
 
 
 LONGEST_TIMESTAMP = 64

@@ -26,8 +26,8 @@ class Toleration(Struct, frozen=True):
 class NodeSelectorTerm(Struct, frozen=True):
     """Requirements on labels and fields of a node, all of which must hold."""
 
-    match_expressions: list[Requirement] = []
-    match_fields: list[Requirement] = []
+    match_expressions: tuple[Requirement, ...] = ()
+    match_fields: tuple[Requirement, ...] = ()
 
 
 class NodeSelector(Struct, frozen=True):
@@ -56,11 +56,11 @@ class PodAffinityTerm(Struct, frozen=True):
     """Pods to be near to or away from."""
 
     label_selector: LabelSelector | None = None
-    namespaces: list[str] = []
+    namespaces: tuple[str, ...] = ()
     topology_key: str = ""
     namespace_selector: LabelSelector | None = None
-    match_label_keys: list[str] = []
-    mismatch_label_keys: list[str] = []
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
 
 
 class WeightedPodAffinityTerm(Struct, frozen=True):
@@ -99,7 +99,7 @@ class TopologySpreadConstraint(Struct, frozen=True):
     min_domains: Int32 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
-    match_label_keys: list[str] = []
+    match_label_keys: tuple[str, ...] = ()
 
 
 class ClaimSource(Struct, frozen=True):
@@ -188,7 +188,7 @@ class ISCSIDisk(Struct, frozen=True):
 class RBDImage(Struct, frozen=True):
     """A block image of Ceph's."""
 
-    monitors: list[str] = []
+    monitors: tuple[str, ...] = ()
     image: str = ""
     pool: str = "rbd"
     read_only: bool = False
@@ -234,7 +234,7 @@ class ResourceRequirements(Struct, frozen=True):
 
     requests: ResourceList = {}
     limits: ResourceList = {}
-    claims: list[ContainerResourceClaim] = []
+    claims: tuple[ContainerResourceClaim, ...] = ()
 
 
 class RestartRule(Struct, frozen=True):
@@ -249,9 +249,9 @@ class Container(Struct, frozen=True):
     name: str = ""
     image: str = ""
     resources: ResourceRequirements = ResourceRequirements()
-    ports: list[ContainerPort] = []
+    ports: tuple[ContainerPort, ...] = ()
     restart_policy: str | None = None
-    restart_policy_rules: list[RestartRule] = []
+    restart_policy_rules: tuple[RestartRule, ...] = ()
 
 
 class PodResourceClaim(Struct, frozen=True):
