@@ -51,11 +51,10 @@ class WideSpaces:
 
     Args:
         known: for each requirement what is known of kinds of devices.
-        state_of: gives a value that is equal where a search finds the same in a pool as a node sees it.
     """
 
-    def __init__(self, known: Known, state_of: Callable[[SeenPool], Hashable]) -> None:
-        self._known, self._state_of = known, state_of
+    def __init__(self, known: Known) -> None:
+        self._known = known
         self._spaces: dict[NodeGroup, WideSpace] = {}
         self._states: dict[Hashable, int] = {}
         self._lacking: dict[tuple[ViewShape, int], list[int]] = {}
@@ -86,11 +85,21 @@ class WideSpaces:
                 kept.moved[kept.places[view]] = None
 
     def space_of(
-        self, group: NodeGroup, shapes_of: Callable[[], Sequence[ViewShape | None]], steps: Steps
+        self,
+        group: NodeGroup,
+        shapes_of: Callable[[], Sequence[ViewShape | None]],
+        state_of: Callable[[SeenPool], Hashable],
+        steps: Steps,
     ) -> tuple[bytes, SearchSpace]:
         """Return what a search finds on the nodes of a group as a key, and their search space as it is now.
 
         The space is changed when it is asked for again after pools moved.
+
+        Args:
+            group: The group.
+            shapes_of: Gives the shapes of its pools.
+            state_of: Gives a value that is equal where a search finds the same in a pool as a node sees it.
+            steps: What may be taken.
 
         Raises:
             OutOfStepsError: not all pools were looked at; the next question goes on.
@@ -104,7 +113,7 @@ class WideSpaces:
             shape = kept.shapes[place]
             if shape is not None:
                 space.look_again(place, self._lacking_in(group.pools[place].view, shape, steps))
-            kept.states[place] = self._code(self._state_of(group.pools[place]))
+            kept.states[place] = self._code(state_of(group.pools[place]))
             del kept.moved[place]
             steps.take(1)
         return kept.states.tobytes(), space

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import ItemsView, ValuesView
 from itertools import pairwise
+from weakref import ref
 
 import pytest
 
@@ -21,6 +22,7 @@ from policysched.devices.search import DeviceSearch
 from policysched.devices.search_space import ViewShape
 from policysched.devices.steps import Steps
 from policysched.model.objects import ResourceClaim
+from tests import work
 from tests.devices.build import DRIVER, allocate, claim, device, devices, names, request, slice_of, tables
 
 NODES = [f"n{place:03}" for place in range(40)]
@@ -57,6 +59,19 @@ def test_what_is_known_of_claims_is_kept_as_long_as_it_is_little(monkeypatch: py
     last = kept(made)[-1]
     Allocator(made, [asking(f'{SERIAL} != "29"')]).answers()
     assert kept(made)[-1] is last
+
+
+@pytest.mark.parametrize("wide", [0, 1 << 30])
+def test_what_is_known_of_claims_goes_as_soon_as_nobody_holds_it(wide: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policysched.devices.answers.group_outcomes.WIDE", wide)
+    made = told_apart()
+    with work.collector_off():
+        Allocator(made, [asking(f'{SERIAL} != "xx"', count=2)]).answers()
+        [one] = kept(made)
+        parts = [ref(one), ref(one.groups)]
+        del one
+        made.prepared.clear()
+        assert [part() for part in parts] == [None, None]
 
 
 def test_what_was_asked_about_longest_ago_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from policysched.devices.inventory.pools import NodeGroup, PoolView, SeenPool
@@ -70,7 +71,7 @@ class GroupOutcomes:
         self._outcomes: dict[Hashable, Outcome] = {}
         self._begun: tuple[Hashable, DeviceSearch] | None = None
         """The search that ran out of steps: it goes on where one in pools that look alike is wanted next."""
-        self._wide = WideSpaces(self.known, self._state_of)
+        self._wide = WideSpaces(self.known)
         self._wide_outcomes: dict[bytes, Outcome] = {}
         """What was found in search spaces that are kept."""
 
@@ -200,7 +201,8 @@ class GroupOutcomes:
 
     def _searched_widely(self, group: NodeGroup, steps: Steps) -> Outcome:
         """Search in many pools, of which those are looked at that moved since the last search."""
-        key, space = self._wide.space_of(group, lambda: self._shapes_of(group.pools, steps), steps)
+        shapes_of = partial(self._shapes_of, group.pools, steps)
+        key, space = self._wide.space_of(group, shapes_of, self._state_of, steps)
         outcome = self._wide_outcomes.get(key)
         if outcome is None:
             if len(self._wide_outcomes) > _MOST_WIDE_OUTCOMES:
