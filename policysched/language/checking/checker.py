@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Final, cast
 
+from policysched.language.checking.doubts import warn_of_classes, warn_of_cores
 from policysched.language.checking.names import check_call, check_path
 from policysched.language.evaluation.scalar import constant_value
 from policysched.language.functions import FUNCTIONS
 from policysched.language.functions.signatures import LONGEST_QUOTE, MAX_DIAGNOSTICS, Checker, all_of
 from policysched.language.functions.times import DAYS
-from policysched.language.ir.graph import Constant, Input, Op, Typed, constant, make
+from policysched.language.ir.graph import Constant, Op, Typed, constant, make
 from policysched.language.ir.tree import (
     Call,
     Chain,
@@ -130,12 +131,6 @@ def choose_common(operands: Iterable[Expr], wanted: Unit | None) -> Unit | None:
     return None if common is None else choose(common, wanted)
 
 
-QOS_CLASSES: Final = ("Guaranteed", "Burstable", "BestEffort")
-"""All that `pod.qos`, `peer.qos` and `victim.qos` can be."""
-MANY_CORES = 500
-"""More cores than a node is compared with. Units: cores."""
-
-
 class ExpressionChecker(Checker):
     """The check of one text: one method for each class of syntax tree."""
 
@@ -161,17 +156,8 @@ class ExpressionChecker(Checker):
             self.check(operand, found) if units_of(operand) is not None else node
             for operand, node in zip(operands, own, strict=True)
         ]
-        self._warn_of_cores(operands, nodes)
+        warn_of_cores(self, operands, nodes)
         return nodes
-
-    def _warn_of_cores(self, operands: Sequence[Expr], nodes: Sequence[Typed | None]) -> None:
-        """Report numbers beside cores of nodes and pods that no machine has: thousandths were meant."""
-        beside = [one for one, expr in zip(nodes, operands, strict=True) if one and not isinstance(expr, Literal)]
-        if not beside or any(one.type.unit is not Unit.CPU or one.nesting or one.over_pods for one in beside):
-            return
-        for expr in operands:
-            if isinstance(expr, Literal) and expr.kind is LiteralKind.NUMBER and float(expr.text) >= MANY_CORES:
-                self.report("W0708", expr.span, number=expr.text)
 
     def _literal(self, literal: Literal, unit: Unit | None) -> Typed | None:
         units = literal_units(literal)
@@ -304,7 +290,7 @@ def _comparison(checker: Checker, comparison: Comparison, _: Unit | None) -> Typ
     node = _membership(checker, comparison) if member else _compared(checker, comparison)
     if node is None or not _days_exist(checker, comparison, node):
         return None
-    _warn_of_classes(checker, comparison, node)
+    warn_of_classes(checker, comparison, node)
     return node
 
 
@@ -350,6 +336,7 @@ def _membership(checker: Checker, comparison: Comparison) -> Typed | None:
     if left.type.kind not in {Kind.STRING, Kind.QUANTITY} or left.type.unit is not right.type.unit:
         hint = suggestions.member(left, right, comparison.right)
         return checker.report("E0301", comparison.span, "in", left=left.type, right=right.type.item, hint=hint)
+    warn_of_cores(checker, (comparison.left, comparison.right), (left, right))
     return make(comparison.operator, (left, right), BOOL.over(left.type, right.type).filled())
 
 
@@ -376,17 +363,6 @@ def _days_exist(checker: Checker, comparison: Comparison, node: Typed) -> bool:
             checker.report("E0312", expr.span, "weekday", found=shown(wrong[0]))
             return False
     return True
-
-
-def _warn_of_classes(checker: Checker, comparison: Comparison, node: Typed) -> None:
-    """Report a text beside `pod.qos` that is no class of pods: a comparison with it has one result for all of them."""
-    for one, other, expr in zip(node.args, reversed(node.args), (comparison.right, comparison.left), strict=True):
-        if not isinstance(one.data, Input) or one.data.path != ("qos",) or other.op != Op.CONSTANT:
-            continue
-        for item in expr.items if isinstance(expr, Listing) else (expr,):
-            if isinstance(item, Literal) and item.text not in QOS_CLASSES:
-                hint = suggestions.one_of(item.text, QOS_CLASSES)
-                checker.report("W0714", item.span, input=one.data.text, value=shown(item.text), hint=hint)
 
 
 # Each method takes the class it is filed under; a table cannot say so.

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, cast
 
 from policysched.language.checking.checker import ExpressionChecker
+from policysched.language.checking.doubts import doubtful, warn_of_percentage
 from policysched.language.checking.estimates import (
     MAX_NODE_OPERATIONS,
     MAX_POD_OPERATIONS,
@@ -26,8 +27,8 @@ from policysched.language.checking.estimates import (
 from policysched.language.evaluation.scalar import constant_value
 from policysched.language.functions import FUNCTIONS
 from policysched.language.functions.signatures import Checker, Environment
-from policysched.language.ir.graph import Constant, Input, Op, Program, Typed, constant, make
-from policysched.language.ir.tree import Call, Case, Chain, Expr, Keyword, Literal, LiteralKind, Span
+from policysched.language.ir.graph import Constant, Op, Program, Typed, constant, make
+from policysched.language.ir.tree import Case, Expr, Keyword, Span
 from policysched.language.ir.types import NUMBER, ROOTS, Gap, Kind, Shape, Unit
 from policysched.language.messages import suggestions
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
@@ -115,9 +116,9 @@ def _warn(checker: Checker, expr: Expr, program: Program, want: Want) -> None:
         return
     if program.type.gap is Gap.INPUT:
         variant = "" if want is Want.CONDITION else "score"
-        checker.report("W0701", expr.span, variant, input=_doubtful(program.root))
+        checker.report("W0701", expr.span, variant, input=doubtful(program.root))
     if want is Want.NUMBER:
-        _warn_percent(checker, expr)
+        warn_of_percentage(checker, expr)
         _warn_spread(checker, expr.span, program)
 
 
@@ -154,37 +155,6 @@ def _warn_spread(checker: Checker, span: Span, program: Program) -> None:
         return
     variant = "range" if least < most else "low" if most <= 0 else "high" if least >= HIGHEST else ""
     checker.report("W0707", span, variant, low=f"{least:g}", high=f"{most:g}")
-
-
-def _warn_percent(checker: Checker, expr: Expr) -> None:
-    """Report a score whose value is written as a percentage."""
-    found = _percentage(expr)
-    if found is not None:
-        checker.report("W0704", found.span)
-
-
-def _percentage(expr: Expr) -> Literal | None:
-    match expr:
-        case Literal() if expr.kind is LiteralKind.PERCENT:
-            return expr
-        case Chain() if expr.steps[-1].operator == "??":
-            return _percentage(expr.steps[-1].operand) or _percentage(expr.first)
-        case Call() if expr.function.dotted == "if":
-            return _percentage(expr.arguments[1]) or _percentage(expr.arguments[2])
-        case Call() if expr.function.dotted == "clamp":
-            return _percentage(expr.arguments[2])
-        case _:
-            return None
-
-
-def _doubtful(node: Typed) -> str:
-    """Return the input that a value may be missing for, as the text writes it."""
-    found = node
-    while causes := [part for part in (*found.inner, *found.args) if part.type.gap is Gap.INPUT]:
-        found = causes[0]
-    if isinstance(found.data, Input):
-        return found.data.text
-    return found.inputs[0].text if found.inputs else "a value"
 
 
 @dataclass(slots=True)
@@ -252,7 +222,7 @@ def _checked(line: _Line) -> _Line:
     if accepted:
         line.value = value
         line.text = format_tree(case)
-        _warn_percent(checker, case.value)
+        warn_of_percentage(checker, case.value)
     return line
 
 
@@ -312,7 +282,7 @@ def _warn_cases(program: Program, arms: Sequence[_Line], rests: Sequence[_Line])
     for line in arms:
         for node, span, variant in line.parts if not rests else ():
             if node is not None and node.type.gap is Gap.INPUT:
-                line.checker.report("W0701", span, variant, input=_doubtful(node))
+                line.checker.report("W0701", span, variant, input=doubtful(node))
         if line.guard is not None and line.guard.inputs and is_never_true(line.guard):
             line.checker.report("W0703", line.case.guard_span, "never", hint="this case is never taken")
     if arms:

@@ -1,0 +1,111 @@
+"""Warnings about parts of a text that are allowed and hardly meant: numbers of cores, classes of pods, percentages.
+
+Each looks at one place of the syntax tree and its graph. What bounds of values tell is in `estimates`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from policysched.language.functions.signatures import Checker
+from policysched.language.ir.graph import Input, Op, Typed, per_graph
+from policysched.language.ir.tree import Call, Chain, Comparison, Expr, Listing, Literal, LiteralKind
+from policysched.language.ir.types import Gap, Unit
+from policysched.language.messages import suggestions
+from policysched.language.messages.suggestions import shown
+
+QOS_CLASSES: Final = ("Guaranteed", "Burstable", "BestEffort")
+"""All that `pod.qos`, `peer.qos` and `victim.qos` can be."""
+MANY_CORES: Final = 500
+"""More cores than a node is compared with. Units: cores."""
+MANY_OF_A_POD: Final = 250
+"""More cores than a pod is asked about. Units: cores."""
+_PODS: Final = frozenset({"pod", "peer", "victim"})
+
+
+def warn_of_cores(checker: Checker, operands: Sequence[Expr], nodes: Sequence[Typed | None]) -> None:
+    """Report numbers beside cores of nodes and pods that none has: thousandths were meant."""
+    beside = [one for one, expr in zip(nodes, operands, strict=True) if one and not isinstance(expr, Literal | Listing)]
+    if not beside or not all(map(_counts_cores, beside)):
+        return
+    roots = {item.root for one in beside for item in one.inputs}
+    most = MANY_OF_A_POD if roots <= _PODS else MANY_CORES
+    for literal in _literals(operands):
+        if literal.kind is LiteralKind.NUMBER and float(literal.text) >= most:
+            checker.report("W0708", literal.span, number=literal.text)
+
+
+def _literals(operands: Sequence[Expr]) -> Iterator[Literal]:
+    for expr in operands:
+        for one in expr.items if isinstance(expr, Listing) else (expr,):
+            if isinstance(one, Literal):
+                yield one
+
+
+# Where the cores stand that these give; products and shares are cores of nothing.
+_GIVE: Final[Mapping[str, Callable[[Typed], Sequence[Typed]]]] = {
+    **dict.fromkeys((Op.ADD, Op.SUBTRACT, Op.NEGATE, Op.DEFAULT, Op.ABS), lambda node: node.args),
+    **dict.fromkeys((Op.LEAST, Op.GREATEST), lambda node: node.args),
+    **dict.fromkeys((Op.IF, Op.ONLY), lambda node: node.args[1:]),
+    Op.CLAMP: lambda node: node.args[:1],
+    Op.SUM_PODS: lambda node: node.inner,
+}
+
+
+@per_graph
+def _counts_cores(root: Typed) -> bool:
+    """Whether a value is of the size of a node's or a pod's cores."""
+    seen = {root}
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node.type.unit is not Unit.CPU or (node.op not in _GIVE and node.op not in {Op.INPUT, Op.KEYED}):
+            return False
+        given = _GIVE[node.op](node) if node.op in _GIVE else ()
+        new = [part for part in given if part.op != Op.CONSTANT and part not in seen]
+        seen.update(new)
+        waiting.extend(new)
+    return True
+
+
+def warn_of_classes(checker: Checker, comparison: Comparison, node: Typed) -> None:
+    """Report a text beside `pod.qos` that is no class of pods: a comparison with it has one result for all of them."""
+    for one, other, expr in zip(node.args, reversed(node.args), (comparison.right, comparison.left), strict=True):
+        if not isinstance(one.data, Input) or one.data.path != ("qos",) or other.op != Op.CONSTANT:
+            continue
+        for item in expr.items if isinstance(expr, Listing) else (expr,):
+            if isinstance(item, Literal) and item.text not in QOS_CLASSES:
+                hint = suggestions.one_of(item.text, QOS_CLASSES)
+                checker.report("W0714", item.span, input=one.data.text, value=shown(item.text), hint=hint)
+
+
+def warn_of_percentage(checker: Checker, expr: Expr) -> None:
+    """Report a score whose value is written as a percentage."""
+    found = _percentage(expr)
+    if found is not None:
+        checker.report("W0704", found.span)
+
+
+def _percentage(expr: Expr) -> Literal | None:
+    match expr:
+        case Literal() if expr.kind is LiteralKind.PERCENT:
+            return expr
+        case Chain() if expr.steps[-1].operator == "??":
+            return _percentage(expr.steps[-1].operand) or _percentage(expr.first)
+        case Call() if expr.function.dotted == "if":
+            return _percentage(expr.arguments[1]) or _percentage(expr.arguments[2])
+        case Call() if expr.function.dotted == "clamp":
+            return _percentage(expr.arguments[2])
+        case _:
+            return None
+
+
+def doubtful(node: Typed) -> str:
+    """Return the input that a value may be missing for, as the text writes it."""
+    found = node
+    while causes := [part for part in (*found.inner, *found.args) if part.type.gap is Gap.INPUT]:
+        found = causes[0]
+    if isinstance(found.data, Input):
+        return found.data.text
+    return found.inputs[0].text if found.inputs else "a value"
