@@ -24,12 +24,13 @@ from policysched.language.checking.estimates import (
     is_never_true,
     ranges,
 )
+from policysched.language.checking.spread import HIGHEST, is_same, spread
 from policysched.language.evaluation.scalar import constant_value
 from policysched.language.functions import FUNCTIONS
 from policysched.language.functions.signatures import Checker, Environment
 from policysched.language.ir.graph import Constant, Op, Program, Typed, constant, make
 from policysched.language.ir.tree import Case, Expr, Keyword, Span
-from policysched.language.ir.types import NUMBER, ROOTS, Gap, Kind, Shape, Unit
+from policysched.language.ir.types import NUMBER, ROOTS, Gap, Kind, Unit
 from policysched.language.messages import suggestions
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.syntax.formatting import format_tree
@@ -37,9 +38,6 @@ from policysched.language.syntax.lazy_parser import parse
 from policysched.language.syntax.terminals import KEYWORDS
 from policysched.late_dataclass import dataclass
 from policysched.pausing import Pausing
-
-HIGHEST = 100
-"""The highest score of a node."""
 
 
 class Want(enum.Enum):
@@ -141,20 +139,15 @@ def _warn_spread(checker: Checker, span: Span, program: Program) -> None:
     """Report a score that gives every node the same, or nearly so."""
     if any(item.code in {"W0703", "W0704"} for item in checker.diagnostics):
         return
-    if program.type.shape is Shape.SCALAR:
+    if is_same(program.root):
         checker.report("W0707", span)
         return
     if checker.environment.normalized:
         return
-    low, high = ranges(program.root, usual=True)
-    if program.type.optional:
-        rest = program.missing_arm or 0.0
-        low, high = min(low, rest), max(high, rest)
-    least, most = (min(max(end, 0.0), float(HIGHEST)) for end in (low, high))
-    if most - least >= 1:
-        return
-    variant = "range" if least < most else "low" if most <= 0 else "high" if least >= HIGHEST else ""
-    checker.report("W0707", span, variant, low=f"{least:g}", high=f"{most:g}")
+    least, most, narrow = spread(program)
+    if narrow:
+        variant = "range" if least < most else "low" if most <= 0 else "high" if least >= HIGHEST else ""
+        checker.report("W0707", span, variant, low=f"{round(least, 6):g}", high=f"{round(most, 6):g}")
 
 
 @dataclass(slots=True)

@@ -219,6 +219,8 @@ def _product(_: Typed, parts: Sequence[Range]) -> Range:
 
 
 def _quotient(node: Typed, parts: Sequence[Range]) -> Range:
+    if node.args[0] is node.args[1]:
+        return 1.0, 1.0
     if _is_share(node, frozenset({"free"})):
         return -math.inf, 1.0
     low, high = parts[1]
