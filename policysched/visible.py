@@ -19,6 +19,9 @@ _CATEGORIES: Final = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 _BLANKS: Final = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
 """Characters that Unicode counts as letters, marks or symbols and that nobody sees."""
 _BLANK: Final = re.compile(f"[{_BLANKS}]")
+_COMMAND: Final = re.compile(r"^\s*(:):[A-Za-z]|(#)#\[")
+"""What a runner of GitHub's workflows takes for a command where it stands in a line of output: `::name` behind blanks
+alone, `##[name]` anywhere."""
 
 
 def is_hidden(character: str) -> bool:
@@ -56,14 +59,25 @@ def visible(text: str, limit: int | None = LIMIT) -> str:
     """
     if limit is not None and len(text) > limit:
         return visible(cut(text, limit), None)
-    if text.isprintable() and (text.isascii() or not _BLANK.search(text)):
+    return without_commands(_escaped(text))
+
+
+def without_commands(text: str) -> str:
+    r"""Return a line in which a workflow's runner finds no command: `::error::x` is written `\x3a:error::x`."""
+    if "::" not in text and "##[" not in text:
         return text
-    return "".join(escape(character) if is_hidden(character) else character for character in text)
+    return _COMMAND.sub(lambda found: found[0].replace(found[1] or found[2], escape(found[1] or found[2]), 1), text)
 
 
-def visible_lines(text: str) -> str:
-    """Return a text of our own making whose lines hold texts of others; its line feeds stay."""
-    return "\n".join(visible(line, None) for line in text.split("\n"))
+def visible_lines(text: str, *, commands: bool = False) -> str:
+    """Return a text of our own making whose lines hold texts of others; its line feeds stay.
+
+    Args:
+        text: The text.
+        commands: Whether commands of a workflow's runner stay as well, because they are ours or are to be read as data.
+    """
+    lines = map(_escaped, text.split("\n"))
+    return "\n".join(lines if commands else map(without_commands, lines))
 
 
 def visible_json(value: Any) -> str:
@@ -72,7 +86,14 @@ def visible_json(value: Any) -> str:
     return "\n".join(map(_json_line, written.split("\n")))
 
 
+def _escaped(text: str) -> str:
+    if text.isprintable() and (text.isascii() or not _BLANK.search(text)):
+        return text
+    return "".join(escape(character) if is_hidden(character) else character for character in text)
+
+
 def _json_line(line: str) -> str:
+    line = line.replace("##[", "\\u0023#[")  # it can stand in a text alone
     if line.isprintable() and (line.isascii() or not _BLANK.search(line)):
         return line
     return "".join(json.dumps(one)[1:-1] if is_hidden(one) else one for one in line)

@@ -38,7 +38,9 @@ def say_value(value: Any, output: OutputFormat) -> None:
     if output is OutputFormat.YAML:
         import yaml  # noqa: PLC0415 - only who asks for YAML waits for it
 
-        say_lines(yaml.safe_dump(value, sort_keys=False, allow_unicode=False, width=120).removesuffix("\n"))
+        say_lines(
+            yaml.safe_dump(value, sort_keys=False, allow_unicode=False, width=120).removesuffix("\n"), commands=True
+        )
     else:
         say_json(value)
 

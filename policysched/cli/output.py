@@ -17,7 +17,7 @@ import typer
 
 import policysched
 from policysched.klog import body
-from policysched.visible import visible, visible_json, visible_lines
+from policysched.visible import visible, visible_json, visible_lines, without_commands
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -76,7 +76,7 @@ def print_parts(parts: Iterable[RenderableType]) -> None:
         # Where a program may read it a line of text stays one line, and no line of a table ends with blanks.
         with out.capture() as printed:
             out.print(part, soft_wrap=not isinstance(part, Table))
-        typer.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
+        typer.echo("\n".join(without_commands(line.rstrip()) for line in printed.get().splitlines()))
 
 
 def say(text: str, *, stderr: bool = False) -> None:
@@ -84,14 +84,19 @@ def say(text: str, *, stderr: bool = False) -> None:
     typer.echo(visible(text, None), err=stderr)
 
 
+def say_command(text: str) -> None:
+    """Print a command of a workflow's runner; whatever it holds, it stays one line."""
+    typer.echo(visible_lines(text.replace("\n", r"\n"), commands=True))
+
+
 def say_version() -> None:
     """Print the version."""
     say(f"policysched {policysched.__version__} (Python {platform.python_version()})")
 
 
-def say_lines(text: str) -> None:
-    """Print a text of several lines."""
-    typer.echo(visible_lines(text.rstrip("\n")))
+def say_lines(text: str, *, commands: bool = False) -> None:
+    """Print a text of several lines, with what a workflow's runner takes for commands where it is data."""
+    typer.echo(visible_lines(text.rstrip("\n"), commands=commands))
 
 
 def say_error(problem: object) -> None:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from policysched.cli.formats import OutputFormat, markdown_table, markdown_text, say_value, workflow_command
-from policysched.cli.output import print_parts, say_lines
+from policysched.cli.output import print_parts, say_command, say_lines
 
 
 def say_report(value: Any, parts: Iterable[RenderableType], output: OutputFormat, title: str) -> None:
@@ -31,7 +31,7 @@ def say_report(value: Any, parts: Iterable[RenderableType], output: OutputFormat
             say_lines("\n\n".join(_markdown(parts)))
         case OutputFormat.GITHUB:
             lines = [str(part) for part in parts if isinstance(part, Text)]
-            say_lines(workflow_command("notice", "\n".join(lines), {"title": title}))
+            say_command(workflow_command("notice", "\n".join(lines), {"title": title}))
 
 
 def _markdown(parts: Iterable[RenderableType]) -> Iterator[str]:

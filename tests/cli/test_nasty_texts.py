@@ -7,6 +7,7 @@ import asyncio
 import io
 import json
 import logging
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -41,6 +42,9 @@ NASTY: Final = {
     "blank": "a\u3164b\u2800c\ufe0f",
     "separators": "a\u2028error: forged\u2029::error::forged",
     "markup": "a[red]b[/red][link=http://forged.example]c[/link]",
+    "command": "::error::forged",
+    "command behind blanks": "   ::add-mask::a",
+    "older command": "a ##[error]forged",
     "long": "x" * 250_000,
 }
 TOGETHER: Final = {
@@ -48,6 +52,8 @@ TOGETHER: Final = {
     "lines": NASTY["lines"],
     "long": "x" * 20_000,
 }
+COMMAND: Final = re.compile(r"\s*::(?!(error|warning|notice) )[a-z]|.*##\[")
+"""What a runner of GitHub's workflows takes for a command, but those with a place or a title, which are ours."""
 FORGED: Final = ("error: forged", "::error::forged", "2026-01-01T00:00:00 forged")
 
 
@@ -55,6 +61,7 @@ def check_shown(text: str, limit: int = 10_000) -> None:
     """Fail where a text would control a terminal or forge a line."""
     assert {one for one in text if is_hidden(one)} <= {"\n"}
     assert not [line for line in text.splitlines() if line.startswith(FORGED)]
+    assert not [line for line in text.splitlines() if COMMAND.match(line)]
     assert "x" * (limit + 1) not in text
 
 

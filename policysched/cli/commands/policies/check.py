@@ -9,7 +9,7 @@ import typer
 
 from policysched.cli.formats import placed_error, workflow_command
 from policysched.cli.options import Context, Kubeconfig
-from policysched.cli.output import count, print_finding, say, say_error, say_json, working
+from policysched.cli.output import count, print_finding, say, say_command, say_error, say_json, working
 from policysched.errors import UsageError
 from policysched.visible import visible
 
@@ -79,9 +79,9 @@ def _print(found: CheckedPolicies, output: CheckFormat) -> None:
         say_json([one.to_dict() for one in found.findings])
     elif output is CheckFormat.GITHUB:
         for one in found.findings:
-            say(_annotation(one))
+            say_command(_annotation(one))
         for problem in found.problems:
-            say(placed_error(str(problem)))
+            say_command(placed_error(str(problem)))
     else:
         for one in found.findings:
             print_finding(one.text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Final
@@ -12,7 +13,7 @@ from rich.text import Text
 from policysched.cli.output import console, count, print_finding, say, say_error
 from policysched.errors import PolicyschedError
 from policysched.late_dataclass import dataclass
-from policysched.visible import visible_lines
+from policysched.visible import visible_lines, without_commands
 
 if TYPE_CHECKING:
     from policysched.app.formatting.policies import FormattedFile
@@ -100,10 +101,16 @@ def fmt(
     return run.code()
 
 
+def _without_commands(line: str) -> str:
+    """Return a line of a patch in which a workflow's runner finds no command, behind its first character either."""
+    return line[:1] + without_commands(line[1:])
+
+
 def _print_diff(lines: Iterable[str]) -> None:
     out = console()
     if not out.is_terminal:
-        sys.stdout.writelines(lines)
+        in_workflow = os.environ.get("GITHUB_ACTIONS") == "true"
+        sys.stdout.writelines(map(_without_commands, lines) if in_workflow else lines)
         return
     for line in lines:
         style = next((style for start, style in _STYLES.items() if line.startswith(start)), "")

@@ -20,7 +20,7 @@ from policysched.cli.formats import (
     workflow_command,
 )
 from policysched.cli.options import Plugin
-from policysched.cli.output import INTERRUPTED, count, print_finding, say, say_error, say_json, working
+from policysched.cli.output import INTERRUPTED, count, print_finding, say, say_command, say_error, say_json, working
 from policysched.errors import UsageError
 from policysched.visible import visible
 
@@ -212,19 +212,19 @@ def _print_annotations(run: PolicyTestRun) -> None:
     for one in [one for one in run.failed if not one.problem]:
         where: dict[str, object] = {"file": one.file, "line": one.line, "col": one.column} if one.line else {}
         text = "\n".join(visible(line) for line in one.told())
-        say(workflow_command("error", text, {**where, "title": visible(one.given)}))
+        say_command(workflow_command("error", text, {**where, "title": visible(one.given)}))
     for one in run.errors:
-        say(placed_error(one.problem, {"title": visible(one.given)}))
+        say_command(placed_error(one.problem, {"title": visible(one.given)}))
     for problem in dict.fromkeys(run.problems):
-        say(placed_error(problem))
+        say_command(placed_error(problem))
     for policy in run.coverage:
         for statement, place in policy.missed_places():
             where = _at(policy.file, place) | {"title": "not covered"}
-            say(workflow_command("warning", visible(statement), where))
+            say_command(workflow_command("warning", visible(statement), where))
     for report in run.mutation:
         for change in report.unnoticed:
             where = _at(*report.places.get(change, (report.file, None))) | {"title": "not noticed"}
-            say(workflow_command("warning", visible(change), where))
+            say_command(workflow_command("warning", visible(change), where))
     say(run.summary())
 
 

@@ -52,4 +52,4 @@ _SCRIPTS: Final = {Shell.BASH: _BASH, Shell.ZSH: _ZSH, Shell.FISH: _FISH}
 
 def completion(shell: Annotated[Shell, typer.Argument(help="bash, zsh or fish.")]) -> None:
     """Print the script with which a shell completes words: `source <(policysched completion bash)`."""
-    say_lines(_SCRIPTS[shell])
+    say_lines(_SCRIPTS[shell], commands=True)

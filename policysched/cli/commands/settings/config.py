@@ -45,7 +45,7 @@ def view(
     if output is ViewFormat.JSON:
         say_json(to_dict(completed))
     else:
-        say_lines(to_yaml(completed))
+        say_lines(to_yaml(completed), commands=True)
     return 0
 
 
