@@ -40,6 +40,17 @@ class DaemonThreads(ThreadPoolExecutor):
         return made
 
 
+async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """Return what work gives; None where it is told to stop before: a file, or a plugin for credentials, may hang."""
+    doing, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    await asyncio.wait((doing, stopped), return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not doing.done():
+        doing.cancel()
+        await asyncio.gather(doing, return_exceptions=True)
+    return None if doing.cancelled() else doing.result()
+
+
 class Threads:
     """Calls functions in threads of the running loop, so many at once.
 

@@ -2,14 +2,17 @@
 
 import asyncio
 import gc
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from policysched.app.files.objects import read
 from policysched.cli.event_loop import serve, uncollected, wait_for
 from policysched.cli.output import working
+from tests.meta.markdown import ROOT
 
 
 class _Large:
@@ -82,3 +85,14 @@ def test_work_is_shown_on_a_terminal_alone(capsys: pytest.CaptureFixture[str], m
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "reading a\\x1b[2Jb" in shown.err
+
+
+def test_sandbox_ends_while_a_file_hangs_that_it_is_to_load(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    command = [sys.executable, "-m", "policysched", "sandbox", "--load", str(pipe)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        writer = os.open(pipe, os.O_WRONLY)  # comes back as it is opened to be read
+        process.terminate()
+        assert process.wait(30) == 0
+    os.close(writer)

@@ -155,14 +155,14 @@ async def test_kubeconfig_is_taken_from_the_environment(
         await server.placed("web")
 
 
-@pytest.mark.parametrize("hangs", ["credentials", "metrics"])
+@pytest.mark.parametrize("hangs", ["credentials", "metrics", "config"])
 async def test_process_that_is_told_to_stop_waits_for_nothing_that_hangs(hangs: str, tmp_path: Path) -> None:
     begun, pipe = tmp_path / "begun", tmp_path / "pipe"
     os.mkfifo(pipe)
     arguments = ["-c", f"touch {begun}; exec sleep 1000"]
     plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": arguments}
     (tmp_path / "config").write_text(yaml.safe_dump(kubeconfig("http://127.0.0.1:1", {"exec": plugin})))
-    flags = ("--metrics-file", str(pipe)) if hangs == "metrics" else ()
+    flags = () if hangs == "credentials" else (f"--{'metrics-file' if hangs == 'metrics' else hangs}", str(pipe))
     writers = []
     async with spawned("--kubeconfig", str(tmp_path / "config"), *flags, wait=False) as process:
         if hangs == "credentials":

@@ -18,6 +18,7 @@ import yaml
 
 from policysched.app.checking.schema import policy_definition
 from policysched.app.clock import SystemClock
+from policysched.app.daemon_threads import unless
 from policysched.app.files.objects import Document, load
 from policysched.errors import PolicyschedError, UsageError
 from policysched.late_dataclass import dataclass
@@ -82,7 +83,9 @@ async def serve_sandbox(options: SandboxOptions, stop: asyncio.Event, announce: 
         PolicyschedError: a file cannot be loaded or the port is taken.
     """
     made = new_sandbox()
-    documents = load(options.files)
+    documents = await unless(stop, asyncio.to_thread(load, options.files))
+    if documents is None:
+        return
     nodes = options.nodes if options.nodes is not None else (0 if options.files else DEFAULT_NODES)
     made.load(sandbox_nodes(nodes))
     fill(made, documents)

@@ -21,6 +21,7 @@ from policysched.app.configuration.command_line import ignored_flags
 from policysched.app.configuration.election import lease_of
 from policysched.app.configuration.model import LeaderElection
 from policysched.app.configuration.printing import to_yaml
+from policysched.app.daemon_threads import unless
 from policysched.app.running.configuration_file import ConfigurationFile, without_secrets
 from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leadership, new_identity
 from policysched.app.running.metric_options import make_source
@@ -50,14 +51,16 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
         UsageError: the configuration or the source of metrics cannot be used.
     """
     registry = CollectorRegistry()
-    configuration = _file(options, registry)
+    configuration = await unless(stop, asyncio.to_thread(_file, options, registry))
+    if stop.is_set():
+        return
     completed = completed_configuration(options, configuration)
     if log.isEnabledFor(V2):
         log.log(V2, "Using component config", {"config": Block(to_yaml(without_secrets(completed)))})
     reading = asyncio.to_thread(make_source, options.metrics, SystemClock(), SourceCounters(registry))
-    source = await _unless(stop, reading)
+    source = await unless(stop, reading)
     connect = _connecting(options, configuration)
-    connection = await _unless(stop, connect())
+    connection = await unless(stop, connect())
     if source is None or connection is None:
         return
     names = tuple(options.scheduler_names if configuration is None else configuration.profiles)
@@ -144,17 +147,6 @@ def _presence(names: Sequence[str], election: LeaderElection, process: Process, 
     competing = Gauge("policysched_presence_competing", text, registry=process.registry)
     competing.set_function(lambda: len(presence.competing))
     return presence
-
-
-async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """Return what work gives; None where it is told to stop before: a file, or a plugin for credentials, may hang."""
-    doing, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    await asyncio.wait((doing, stopped), return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
-    if not doing.done():
-        doing.cancel()
-        await asyncio.gather(doing, return_exceptions=True)
-    return None if doing.cancelled() else doing.result()
 
 
 def _file(options: RunOptions, registry: CollectorRegistry) -> ConfigurationFile | None:
