@@ -131,7 +131,16 @@ def test_line_ends_stay_as_they_are(end: str) -> None:
 def test_files_that_name_no_policy_are_not_looked_at(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "a.yaml"
     path.write_bytes(data)
-    assert list(format_files([str(path)])) == [FormattedFile(str(path), data)]
+    [found] = format_files([str(path)])
+    assert found == FormattedFile(str(path), data)
+    assert list(found.diff()) == []
+
+
+def test_a_policy_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(f"{HEAD}  appliesTo: pod.name == 'a'\n", "utf-16")
+    [found] = format_files([str(path)])
+    assert str(found.problem) == f"{path}: not a text file in UTF-8"
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,8 @@ def _meaning(document: Document) -> Any:
 
 
 _MARK: Final = b"\xef\xbb\xbf"
+_KINDS: Final = tuple(KIND.encode(encoding) for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
+"""What a file names that holds policies, in an encoding that is read and in those that are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,8 @@ class FormattedFile:
 
     def diff(self) -> Iterator[str]:
         """Return the lines of a unified diff, as `patch` takes it."""
+        if self.formatted is None:
+            return
         old, new = (_lines(data.decode()) for data in (self.before, self.after))
         for line in difflib.unified_diff(old, new, self.shown, self.shown):
             yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
@@ -237,7 +241,7 @@ def _replace(new: Path, old: Path) -> None:
 def _format_file(name: str) -> FormattedFile:
     try:
         data = read_bytes(name)
-        if KIND.encode() not in data:
+        if not any(kind in data for kind in _KINDS):
             return FormattedFile(name, data)
         return FormattedFile(name, data, format_source(as_text(data, shown(name)), shown(name)))
     except PolicyschedError as error:
