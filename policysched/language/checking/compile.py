@@ -24,6 +24,7 @@ from policysched.language.checking.estimates import (
     is_never_true,
     ranges,
 )
+from policysched.language.checking.exclusion import taken_above
 from policysched.language.checking.spread import HIGHEST, is_same, spread
 from policysched.language.evaluation.scalar import constant_value
 from policysched.language.functions import FUNCTIONS
@@ -278,8 +279,20 @@ def _warn_cases(program: Program, arms: Sequence[_Line], rests: Sequence[_Line])
                 line.checker.report("W0701", span, variant, input=doubtful(node))
         if line.guard is not None and line.guard.inputs and is_never_true(line.guard):
             line.checker.report("W0703", line.case.guard_span, "never", hint="this case is never taken")
+    _warn_of_taken(arms)
     if arms:
         _warn_spread(arms[0].checker, arms[0].case.value.span, program)
+
+
+def _warn_of_taken(arms: Sequence[_Line]) -> None:
+    """Report cases that those above them leave nothing of."""
+    told = {line.index for line in arms if any(item.code == "W0703" for item in line.checker.diagnostics)}
+    for index, above in taken_above([line.guard for line in arms]):
+        guard = None if above is None else arms[above].case.guard
+        text = arms[above or 0].checker.source(guard) if guard and not isinstance(guard, Keyword) else ""
+        hint = f"`{text}` above it is true wherever this is" if text else "those above it are true wherever this is"
+        if arms[index].index not in told:
+            arms[index].checker.report("W0703", arms[index].case.guard_span, "taken", hint=hint)
 
 
 NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")

@@ -12,11 +12,11 @@ gives them, and where nothing can be told they are infinite.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import Final, NamedTuple, TypeAlias, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
-from policysched.language.ir.graph import AGGREGATES, MAX_TEXT, POD_AGGREGATES, Constant, Input, Op, Typed, steps
+from policysched.language.checking.exclusion import ANY, Range, excluded, implied
+from policysched.language.ir.graph import AGGREGATES, MAX_TEXT, POD_AGGREGATES, Input, Op, Typed, steps
 from policysched.language.ir.types import Kind, Shape
 
 MAX_NODE_OPERATIONS: Final = 256
@@ -162,9 +162,6 @@ def _counted(roots: Iterable[Typed], about_pods: Iterable[Typed]) -> Iterator[tu
         waiting.extend((part, place) for part in parts)
 
 
-Range: TypeAlias = tuple[float, float]
-"""The least and the greatest value."""
-ANY: Final = (-math.inf, math.inf)
 POSITIVE: Final = (0.0, math.inf)
 NO_YES: Final = (0.0, 1.0)
 """Conditions are 0 where they are not true and 1 where they are; (0, 0) is never true."""
@@ -172,8 +169,8 @@ NEVER: Final = (0.0, 0.0)
 USUAL_SHARE: Final = (2.0**-40, 1.0 - 2.0**-40)
 """What a share of a resource usually is: less than all of it apart between any two nodes."""
 _SHARES: Final = frozenset({"free", "requested"})
-_SIGNED: Final = frozenset({"free", "priority", "age"})
-"""Fields that may be negative: overcommitted nodes, priorities, and clocks that are behind."""
+_SIGNED: Final = frozenset({"free", "priority"})
+"""Fields that may be negative: overcommitted nodes, and priorities."""
 
 
 def ranges(root: Typed, *, usual: bool = False) -> Range:
@@ -288,74 +285,12 @@ def _joined(node: Typed, known: Mapping[Typed, Range]) -> Range:
     """Return whether `and` or `or` can be true; what is demanded of one value may exclude each other."""
     parts = [known[arg] for arg in node.args]
     if node.op == Op.OR:
-        if not node.type.optional and any(one.op == Op.NOT and one.args[0] in node.args for one in node.args):
+        if not node.type.optional and excluded(implied(node, truth=False)):
             return 1.0, 1.0
         return max(low for low, _ in parts), max(high for _, high in parts)
-    if _excluded(set(_conjuncts(node))):
+    if excluded(implied(node)):
         return NEVER
     return min(low for low, _ in parts), min(high for _, high in parts)
-
-
-def _conjuncts(node: Typed) -> Iterator[Typed]:
-    for arg in node.args:
-        yield from _conjuncts(arg) if arg.op == Op.AND else (arg,)
-
-
-def _excluded(conditions: Collection[Typed]) -> bool:
-    """Whether conditions exclude each other: one and its opposite, other values, or numbers below and above."""
-    if any(one.op == Op.NOT and one.args[0] in conditions for one in conditions):
-        return True
-    bounds: dict[Typed, Range] = {}
-    for subject, (low, high) in chain.from_iterable(map(_between, conditions)):
-        least, most = bounds.get(subject, ANY)
-        bounds[subject] = max(low, least), min(high, most)
-    allowed = _allowed(conditions)
-    return any(low > high for low, high in bounds.values()) or not all(
-        any(one is None or not isinstance(one, float) or low <= one <= high for one in values)
-        for subject, values in allowed.items()
-        for low, high in [bounds.get(subject, ANY)]
-    )
-
-
-def _allowed(conditions: Collection[Typed]) -> dict[Typed, frozenset[Constant]]:
-    """Return which values are left by equalities and their opposites, None among them where it may be any other."""
-    allowed: dict[Typed, frozenset[Constant]] = {}
-    for one in conditions:
-        for subject, values in _listed(one, Op.EQ, Op.IN):
-            allowed[subject] = allowed.get(subject, values) & values
-    for one in conditions:
-        for subject, values in _listed(one, Op.NE, Op.NOT_IN):
-            allowed[subject] = allowed.get(subject, frozenset((None,))) - values
-    return allowed
-
-
-def _listed(node: Typed, *operators: Op) -> Iterator[tuple[Typed, frozenset[Constant]]]:
-    """Give the values, none of them a condition, that something is compared with."""
-    if node.op not in operators:
-        return
-    for subject, other in (node.args, node.args[::-1]):
-        values: tuple[object, ...] = other.data if isinstance(other.data, tuple) else (other.data,)
-        fits = subject.type.kind in {Kind.STRING, Kind.QUANTITY} and subject.op != Op.CONSTANT
-        if fits and other.op == Op.CONSTANT and all(isinstance(one, str | float) for one in values):
-            yield subject, frozenset(cast("tuple[str | float, ...]", values))
-            return
-
-
-def _between(node: Typed) -> Iterator[tuple[Typed, Range]]:
-    """Give the bounds that a comparison with a number sets to what is compared."""
-    if node.op not in _ABOVE | _BELOW:
-        return
-    for subject, other in (node.args, node.args[::-1]):
-        if other.op == Op.CONSTANT and subject.op != Op.CONSTANT and isinstance(other.data, float):
-            above = (node.op in _ABOVE) is (subject is node.args[0])
-            end = math.inf if above else -math.inf
-            bound = math.nextafter(other.data, end) if node.op in {Op.LT, Op.GT} else other.data
-            yield subject, ((bound, math.inf) if above else (-math.inf, bound))
-            return
-
-
-_ABOVE: Final = frozenset({Op.GT, Op.GE})
-_BELOW: Final = frozenset({Op.LT, Op.LE})
 
 
 _RANGES: Final[Mapping[str, Callable[[Typed, Sequence[Range]], Range]]] = {

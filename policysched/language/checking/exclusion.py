@@ -1,0 +1,198 @@
+"""Which conditions exclude each other: what follows where one is true or false, and cases that those above them take.
+
+What is told is sure for every cluster; what follows may be more than is found. A graph is gone through once however
+often its parts stand in it, and of very many conditions only the first are looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Final, NamedTuple, TypeAlias, cast
+
+from policysched.language.ir.graph import Constant, Op, Typed, make, steps
+from policysched.language.ir.types import Kind
+
+Range: TypeAlias = tuple[float, float]
+"""The least and the greatest value."""
+ANY: Final = (-math.inf, math.inf)
+MOST_CONDITIONS: Final = 256
+"""How many conditions that follow from one are looked at."""
+MOST_LOOKED_AT: Final = 20_000
+"""How many conditions are looked at for the cases of a score."""
+_ABOVE: Final = frozenset({Op.GT, Op.GE})
+_BELOW: Final = frozenset({Op.LT, Op.LE})
+_OPPOSITE: Final[Mapping[str, Op]] = {
+    Op.GT: Op.LE, Op.LE: Op.GT, Op.LT: Op.GE, Op.GE: Op.LT,
+    Op.EQ: Op.NE, Op.NE: Op.EQ, Op.IN: Op.NOT_IN, Op.NOT_IN: Op.IN,
+}  # fmt: skip
+
+
+def excluded(conditions: Collection[Typed]) -> bool:
+    """Whether conditions exclude each other: one and its opposite, other values, or numbers below and above."""
+    if any(one.op == Op.NOT and one.args[0] in conditions for one in conditions):
+        return True
+    bounds: dict[Typed, Range] = {}
+    for subject, (low, high) in chain.from_iterable(map(_between, conditions)):
+        least, most = bounds.get(subject, ANY)
+        bounds[subject] = max(low, least), min(high, most)
+    allowed = _allowed(conditions)
+    return any(low > high for low, high in bounds.values()) or not all(
+        any(one is None or not isinstance(one, float) or low <= one <= high for one in values)
+        for subject, values in allowed.items()
+        for low, high in [bounds.get(subject, ANY)]
+    )
+
+
+def implied(root: Typed, *, truth: bool = True, known: Collection[Typed] = (), sure: bool = True) -> set[Typed]:
+    """Return conditions that are true where one is true, or where it is false.
+
+    Args:
+        root: The condition.
+        truth: Which of the two.
+        known: What is known to be there: a comparison of it that is not true is false.
+        sure: Whether one that is not true is false and not unknown.
+    """
+    found: set[Typed] = set()
+    waiting = [(root, truth, sure)]
+    seen = set(waiting)
+    while waiting and len(found) < MOST_CONDITIONS:
+        node, true, certain = waiting.pop()
+        new = [(arg, mode, certain and still) for arg, mode, still in _parts(node, true=true)]
+        if not new or node.op == Op.DEFAULT:
+            found.update(_as_true(node, true=true, known=None if certain else known))
+        waiting.extend(one for one in reversed(new) if one not in seen)
+        seen.update(new)
+    return found
+
+
+def _parts(node: Typed, *, true: bool) -> list[tuple[Typed, bool, bool]]:
+    """Return what follows for the parts of a condition: whether each is true, and whether that is sure if it is not."""
+    if node.op == Op.NOT:
+        return [(node.args[0], not true, True)]
+    if node.op == (Op.AND if true else Op.OR):
+        return [(arg, true, True) for arg in node.args]
+    default = node.args[1].data if node.op == Op.DEFAULT and node.args[1].op == Op.CONSTANT else None
+    if default is False or (default is True and not true):
+        # `x ?? false` is true where x is, and not true where x is false or unknown.
+        return [(node.args[0], true, true or default is True)]
+    return []
+
+
+def _as_true(node: Typed, *, true: bool, known: Collection[Typed] | None) -> Iterator[Typed]:
+    """Give the condition that is true: the one given, or its opposite; nothing where it may be unknown."""
+    if known is not None and node.type.optional and not _subjects((node,)) & set(known):
+        return
+    if true:
+        yield node
+    else:
+        opposite = _OPPOSITE.get(node.op)
+        yield make(Op.NOT, (node,), node.type) if opposite is None else make(opposite, node.args, node.type)
+
+
+def _subjects(conditions: Collection[Typed]) -> set[Typed]:
+    """Return what must be there for comparisons with constants to be true or false."""
+    return {subject for one in conditions for subject, _ in _between(one)}
+
+
+class _Above(NamedTuple):
+    """A guard of a case above others: what is true where it is not, and whether that depends on what is known."""
+
+    guard: Typed
+    ways: list[set[Typed]]
+    depends: bool
+
+
+def taken_above(guards: Sequence[Typed | None]) -> Iterator[tuple[int, int | None]]:
+    """Find the cases that are never taken because guards above them are true, or unknown, wherever theirs is.
+
+    Args:
+        guards: The guards in their order, None for `else` at the end.
+
+    Yields:
+        The number of such a case, and that of the guard that alone takes all of it, if one does.
+    """
+    looked = 0
+    certain: set[Typed] = set()
+    above: list[_Above] = []
+    for index, guard in enumerate(guards):
+        own = set() if guard is None else implied(guard)
+        looked += len(certain) + sum(len(own) + len(way) for one in above for way in one.ways)
+        if looked > MOST_LOOKED_AT:
+            return
+        if not excluded(own):
+            taken, alone = _taken(own, certain, above)
+            if taken:
+                yield index, alone
+        if excluded(certain):  # what comes behind is never taken either, for the same reason
+            return
+        if guard is not None:
+            depends = any(node.op == Op.DEFAULT for node in steps(guard))
+            above.append(_Above(guard, _ways_to_fail(guard, ()), depends))
+            certain |= _only(above[-1].ways)
+
+
+def _taken(own: set[Typed], certain: set[Typed], above: Sequence[_Above]) -> tuple[bool, int | None]:
+    """Return whether guards above leave nothing of a case, and which of them alone does."""
+    known = _subjects(own)
+    ways = [_ways_to_fail(one.guard, known) if one.depends and known else one.ways for one in above]
+    alone = next((place for place, each in enumerate(ways) if _none_is_left(own, each)), None)
+    if alone is not None:
+        return True, alone
+    together = own.union(certain, *(_only(each) for each, one in zip(ways, above, strict=True) if one.depends))
+    return excluded(together) or any(len(each) > 1 and _none_is_left(together, each) for each in ways), None
+
+
+def _only(ways: Sequence[set[Typed]]) -> set[Typed]:
+    return ways[0] if len(ways) == 1 else set()
+
+
+def _ways_to_fail(guard: Typed, known: Collection[Typed]) -> list[set[Typed]]:
+    """Return what is true where a guard is not; one set for each part of an `and`, of which one is not true."""
+    default = guard.op == Op.DEFAULT and guard.args[1].op == Op.CONSTANT and guard.args[1].data is False
+    inner = guard.args[0] if default else guard
+    if inner.op != Op.AND:
+        return [implied(guard, truth=False, known=known)]
+    return [implied(arg, truth=False, known=known, sure=not default) for arg in inner.args]
+
+
+def _none_is_left(conditions: set[Typed], ways: Sequence[set[Typed]]) -> bool:
+    return all(excluded(conditions | way) for way in ways)
+
+
+def _allowed(conditions: Collection[Typed]) -> dict[Typed, frozenset[Constant]]:
+    """Return which values are left by equalities and their opposites, None among them where it may be any other."""
+    allowed: dict[Typed, frozenset[Constant]] = {}
+    for one in conditions:
+        for subject, values in _listed(one, Op.EQ, Op.IN):
+            allowed[subject] = allowed.get(subject, values) & values
+    for one in conditions:
+        for subject, values in _listed(one, Op.NE, Op.NOT_IN):
+            allowed[subject] = allowed.get(subject, frozenset((None,))) - values
+    return allowed
+
+
+def _listed(node: Typed, *operators: Op) -> Iterator[tuple[Typed, frozenset[Constant]]]:
+    """Give the values, none of them a condition, that something is compared with."""
+    if node.op not in operators:
+        return
+    for subject, other in (node.args, node.args[::-1]):
+        values: tuple[object, ...] = other.data if isinstance(other.data, tuple) else (other.data,)
+        fits = subject.type.kind in {Kind.STRING, Kind.QUANTITY} and subject.op != Op.CONSTANT
+        if fits and other.op == Op.CONSTANT and all(isinstance(one, str | float) for one in values):
+            yield subject, frozenset(cast("tuple[str | float, ...]", values))
+            return
+
+
+def _between(node: Typed) -> Iterator[tuple[Typed, Range]]:
+    """Give the bounds that a comparison with a number sets to what is compared."""
+    if node.op not in _ABOVE | _BELOW:
+        return
+    for subject, other in (node.args, node.args[::-1]):
+        if other.op == Op.CONSTANT and subject.op != Op.CONSTANT and isinstance(other.data, float):
+            above = (node.op in _ABOVE) is (subject is node.args[0])
+            end = math.inf if above else -math.inf
+            bound = math.nextafter(other.data, end) if node.op in {Op.LT, Op.GT} else other.data
+            yield subject, ((bound, math.inf) if above else (-math.inf, bound))
+            return
