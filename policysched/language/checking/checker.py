@@ -330,7 +330,8 @@ def _membership(checker: Checker, comparison: Comparison) -> Typed | None:
     if literal:
         left = checker.check(comparison.left, right.type.unit if right else None)
     if right is not None and right.type.kind is not Kind.LIST:
-        return checker.report("E0309", comparison.right.span, operator=comparison.operator, type=right.type)
+        said = suggestions.no_list(comparison, left, right, checker.source) or None
+        return checker.report("E0309", comparison.right.span, operator=comparison.operator, type=right.type, help=said)
     if left is None or right is None:
         return None
     if left.type.kind not in {Kind.STRING, Kind.QUANTITY} or left.type.unit is not right.type.unit:

@@ -13,6 +13,7 @@ import heapq
 import importlib.resources
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from policysched.language.ir.graph import Op, Typed
@@ -282,6 +283,37 @@ def member(left: Typed, right: Typed, listing: Expr) -> str:
     if left.type.kind is Kind.QUANTITY and right.type.unit is None:
         return "write the items without quotes" if right.op == Op.CONSTANT else ""
     return to_number(left) if left.type.kind is Kind.STRING else ""
+
+
+def no_list(comparison: Comparison, left: Typed | None, right: Typed, source: Source) -> str:
+    """Return what was meant by a value behind `in`: one item, a part of a text, or a text with items in it."""
+    if left is None or not left.type.like(right.type) or right.type.kind is Kind.BOOL:
+        return ""
+    meant: tuple[Expr, ...]
+    if isinstance(comparison.right, Literal):
+        operator = "==" if comparison.operator == "in" else "!="
+        listed = replace(comparison, right=Listing((comparison.right,), comparison.span))
+        meant = (replace(comparison, operator=operator), listed)
+    elif right.type.kind is Kind.STRING and isinstance(comparison.right, Path) and isinstance(comparison.left, Literal):
+        found: Expr = _call("contains", comparison.right, comparison.left)
+        meant = (found if comparison.operator == "in" else Inversion(found, found.span),)
+        if right.inputs and right.inputs[0].path[0] in _LABELS:
+            meant = (*meant, replace(comparison, right=_split(comparison.right)))
+    elif right.type.kind is Kind.STRING and isinstance(comparison.right, Path):
+        meant = (replace(comparison, right=_split(comparison.right)),)
+    else:
+        return ""
+    texts = [source(one) for one in meant]
+    return f"write {' or '.join(f'`{text}`' for text in texts)}" if all(texts) else ""
+
+
+def _split(expr: Expr) -> Call:
+    return _call("split", expr, Literal(LiteralKind.STRING, ",", expr.span))
+
+
+def _call(name: str, *arguments: Expr) -> Call:
+    span = arguments[0].span
+    return Call(Path((name,), None, span, (span,), span), arguments, None, span)
 
 
 def score(node: Typed) -> str:

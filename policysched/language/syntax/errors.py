@@ -40,6 +40,10 @@ _NAMES: Final = frozenset({"NAME", "DOT"})
 _BLANKS: Final = re.compile(r'("(?:[^"\\\n]|\\.)*+")|(?:\s|#[^\n]*+)++')
 LONGEST: Final = 80
 """How long the user's own texts may be that a help repeats. Units: characters."""
+_CONSTANTS: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION", "STRING", "TRUE", "FALSE"})
+_TEXT: Final = r'"(?:[^"\\\n]|\\["\\])*+"'
+_BRACES: Final = re.compile(rf"\{{\s*+({_TEXT}(?:\s*+,\s*+{_TEXT})*+)\s*+\}}")
+_ELVIS: Final = re.compile(rf"\?:\s*+({_TEXT}|[a-z0-9_.]++%?+(?:\[{_TEXT}\])?+(?:\([^()]*+\))?+)", re.IGNORECASE)
 _NO_FIELDS: Final = "values have no fields"
 
 
@@ -91,7 +95,7 @@ def names_of(tokens: Sequence[Token]) -> Names:
 def _begin(tokens: Sequence[Token]) -> int:
     """Find where the value begins that some tokens end with: a path with or without a key, a call, brackets, a text."""
     place, depth = len(tokens) - 1, 0
-    if tokens[place].type == "STRING":
+    if tokens[place].type in _CONSTANTS:
         return place
     while place >= 0 and (depth or tokens[place].type in _NAMES | CLOSING):
         depth += (tokens[place].type in CLOSING) - (tokens[place].type in OPENING)
@@ -175,8 +179,10 @@ def _in_list(tokens: Sequence[Token], index: int) -> str:
     kind, before = tokens[index].type, [one.type for one in tokens[:index]]
     if kind == "COMMA" and before[-2:-1] == ["IN"] and tokens[index - 1].type in VALUES:
         return f"write `in [{_items(tokens[index - 1 :])}]`"
-    if kind == "COMMA" and _in_brackets_of_in(tokens[:index]):
-        return LISTS
+    opened = _bracket_of_in(tokens[:index]) if kind == "COMMA" else 0
+    if opened:
+        items = _items(tokens[opened + 1 :], _CONSTANTS)
+        return f"write `in [{items}]`" if items else LISTS
     if before[-2:] == ["IN", "LSQB"] and kind == "RSQB":
         return "a list has at least one item"
     opened = max((place for place, one in enumerate(before) if one == "LSQB"), default=0)
@@ -186,10 +192,17 @@ def _in_list(tokens: Sequence[Token], index: int) -> str:
     return f'items are constants: `"{tokens[index]}"` if it is a text' if inside and kind == "NAME" else ""
 
 
-def _items(tokens: Sequence[Token]) -> str:
-    """Return values with commas between them, as far as there are some, the first few of many."""
+def _items(tokens: Sequence[Token], wanted: Collection[str] = ()) -> str:
+    """Return values with commas between them, as far as there are some, the first few of many.
+
+    Args:
+        tokens: What begins with them.
+        wanted: What all of them have to be, if anything: nothing is returned where one is not.
+    """
     items: list[str] = []
     for place in range(0, len(tokens), 2):
+        if wanted and tokens[place].type not in wanted:
+            return ""
         if tokens[place].type not in _OPENS_VALUE:
             break
         items.append(shown(tokens[place]))
@@ -216,14 +229,14 @@ def _number(before: Token, token: Token, behind: Sequence[Token]) -> str:
     return f"write `{before}{digits}`" if token.type == "NAME" and digits.isdigit() else ""
 
 
-def _in_brackets_of_in(tokens: Sequence[Token]) -> bool:
-    """Whether the bracket that is open stands behind `in`."""
+def _bracket_of_in(tokens: Sequence[Token]) -> int:
+    """Return the place of the bracket that is open and stands behind `in`, 0 if there is none."""
     depth = 0
     for place in range(len(tokens) - 1, 0, -1):
         depth += (tokens[place].type == "RPAR") - (tokens[place].type == "LPAR")
         if depth < 0:
-            return bool(tokens[place - 1].type == "IN")
-    return False
+            return place if tokens[place - 1].type == "IN" else 0
+    return 0
 
 
 def unexpected_character(text: str, tokens: Sequence[Token], position: int) -> Diagnostic:
@@ -237,10 +250,12 @@ def unexpected_character(text: str, tokens: Sequence[Token], position: int) -> D
     if found is not None:
         return found
     if _SYMBOLS.match(text, position):
-        return _no_operator(text, position)
+        return _elvis(text, tokens, position) or _no_operator(text, position)
     template = text.startswith(("{{", "}}"), position)
     if template or character in "{}":
-        instead = "expressions are no templates; leave {{ and }} out" if template else LISTS
+        items = _BRACES.match(text, position)
+        instead = f"write `[{one_line(items[1])}]`" if items and len(items[1]) <= LONGEST else LISTS
+        instead = "expressions are no templates; leave {{ and }} out" if template else instead
     elif character.isspace() or not character.isprintable():
         instead = "write a plain space" if character.isspace() else "it is invisible; leave it out"
     else:
@@ -328,6 +343,17 @@ def _symbols(text: str, before: Token | None, token: Token) -> Diagnostic | None
     if not _touch(before, token) or not _SYMBOLS.fullmatch(str(before)):
         return None
     return _no_operator(text, span_of(before).start)
+
+
+def _elvis(text: str, tokens: Sequence[Token], position: int) -> Diagnostic | None:
+    """Return the diagnostic of a `?:` between two values: what stands in for the first where it is missing."""
+    right = _ELVIS.match(text, position)
+    if right is None or not tokens:
+        return None
+    left = one_line(text[span_of(tokens[_begin(tokens)]).start : span_of(tokens[-1]).end])
+    fits = left and len(left) + len(right[1]) <= LONGEST
+    instead = f"write `{left} ?? {one_line(right[1])}`" if fits else table("signs")["?:"]
+    return diagnose("E0101", text, Span(position, position + 2), found="?:", instead=instead)
 
 
 def _no_operator(text: str, position: int) -> Diagnostic:
