@@ -251,7 +251,7 @@ class Reloader:
         self._unkept.pop(key, None)
         self._news.discard(key)
         self._coverage.forget(key)
-        changed = self.store.remove(key)
+        changed = await self._work_through(self.store.removing(key))
         if key in changed:
             log.info("policy=%s is gone", key)
         await self._put_in_force(changed)

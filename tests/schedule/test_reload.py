@@ -327,7 +327,7 @@ async def test_failure_to_take_a_policy_out_of_force_keeps_no_other_waiting(
         def failing(_: str) -> frozenset[str]:
             raise RuntimeError("a bug")
 
-        monkeypatch.setattr(stand.reloader.store, "remove", failing)
+        monkeypatch.setattr(stand.reloader.store, "removing", failing)
         await stand.settled("a", policy("b", **GOOD))
         assert stand.in_force == {"a": 1, "b": 1}
     assert "taking policy=a out of force failed" in caplog.text

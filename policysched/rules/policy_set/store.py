@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Final
 
 from policysched.language.checking.estimates import Cost
 from policysched.late_dataclass import dataclass
@@ -28,6 +29,8 @@ from policysched.rules.compile.policy import CompiledPolicy, finding
 from policysched.rules.policy_set.budget import PolicyBudget, Shortage, crowded_out
 from policysched.rules.policy_set.policy_set import PolicySet
 
+AT_ONCE: Final = 100
+"""For how many policies it is found out in one piece whether there is room."""
 NO_ROOM = f"the annotation {LAST_GOOD} is not used: there is no room for it beside the policies in force"
 
 
@@ -80,13 +83,13 @@ class PolicyStore:
         yield from self._taking(policy)
         if known is not None and _compiled_alike(known, self._entries[policy.key]):
             return frozenset()  # its status or annotations moved, as after a write of ours
-        return self._settle(before)
+        return (yield from self._settling(before))
 
     def starting(self, policies: Iterable[Policy]) -> Pausing[None]:
         """Take the policies that there are at the start: what was in force before goes first."""
         for policy in policies:
             yield from self._taking(policy)
-        self._settle({})
+        yield from self._settling({})
 
     def _taking(self, policy: Policy) -> Pausing[None]:
         """Take a policy as it is now. A generation that compiles waits until it is settled whether there is room."""
@@ -106,25 +109,38 @@ class PolicyStore:
         waiting = result if result.policy is not None else None
         self._entries[policy.key] = StoredPolicy(policy, result, active, refused, waiting)
 
-    def _settle(self, before: dict[PolicyKey, CompiledPolicy]) -> frozenset[PolicyKey]:
-        """Put in force what there is room for; tell which policies are in force otherwise than before."""
-        keys = sorted(self._entries, key=lambda key: age(self._entries[key].policy))
-        budget = PolicyBudget()
-        for key in keys:
-            entry = self._entries[key]
-            if entry.active is not None and budget.take(entry.active) is not None:
-                self._entries[key] = replace(entry, active=None, refused=NO_ROOM)
-        for key in sorted(keys, key=lambda key: _grows(self._entries[key])):
-            entry = self._entries[key]
-            if entry.waiting is not None and entry.waiting.policy is not None:
-                shortage = budget.take(entry.waiting.policy, entry.active)
-                if shortage is None:
-                    self._entries[key] = _admitted(entry)
-                elif entry.result is entry.waiting or entry.shortage is not shortage:
-                    result = crowded_out(entry.waiting, shortage)
-                    self._entries[key] = replace(entry, result=result, shortage=shortage)
+    def _settling(self, before: dict[PolicyKey, CompiledPolicy]) -> Pausing[frozenset[PolicyKey]]:
+        """Put in force what there is room for, pausing; tell which policies are in force otherwise than before."""
+        keys, budget = sorted(self._entries, key=lambda key: age(self._entries[key].policy)), PolicyBudget()
+        for number, key in enumerate(keys, 1):
+            self._keep(key, budget)
+            if not number % AT_ONCE:
+                yield
+        keys.sort(key=lambda key: _grows(self._entries[key]))
+        for number, key in enumerate(keys, 1):
+            self._admit(key, budget)
+            if not number % AT_ONCE:
+                yield
         after = self._active()
         return frozenset(key for key in before.keys() | after.keys() if before.get(key) is not after.get(key))
+
+    def _keep(self, key: PolicyKey, budget: PolicyBudget) -> None:
+        """Leave in force what is, as far as there is room."""
+        entry = self._entries[key]
+        if entry.active is not None and budget.take(entry.active) is not None:
+            self._entries[key] = replace(entry, active=None, refused=NO_ROOM)
+
+    def _admit(self, key: PolicyKey, budget: PolicyBudget) -> None:
+        """Put in force what waits, if there is room."""
+        entry = self._entries[key]
+        if entry.waiting is None or entry.waiting.policy is None:
+            return
+        shortage = budget.take(entry.waiting.policy, entry.active)
+        if shortage is None:
+            self._entries[key] = _admitted(entry)
+        elif entry.result is entry.waiting or entry.shortage is not shortage:
+            result = crowded_out(entry.waiting, shortage)
+            self._entries[key] = replace(entry, result=result, shortage=shortage)
 
     def _active(self) -> dict[PolicyKey, CompiledPolicy]:
         return {key: entry.active for key, entry in self._entries.items() if entry.active is not None}
@@ -179,11 +195,15 @@ class PolicyStore:
         told = f"generation {status.active_generation} that the status tells of"
         return None, f"{told} is not used: it counts only where the annotation {LAST_GOOD} keeps it"
 
-    def remove(self, key: PolicyKey) -> frozenset[PolicyKey]:
-        """Forget a policy; tell which policies changed in force, those among them for which there is room now."""
+    def removing(self, key: PolicyKey) -> Pausing[frozenset[PolicyKey]]:
+        """Forget a policy, pausing; tell which policies changed in force, those among them that have room now."""
         before = self._active()
         self._entries.pop(key, None)
-        return self._settle(before)
+        return (yield from self._settling(before))
+
+    def remove(self, key: PolicyKey) -> frozenset[PolicyKey]:
+        """Do what `removing` does without pauses."""
+        return finished(self.removing(key))
 
 
 def _same_spec(known: StoredPolicy, policy: Policy) -> StoredPolicy:
