@@ -182,10 +182,10 @@ def compiling_cases(lines: Sequence[str], environment: Environment) -> Pausing[C
         else:
             parsed.append(_checked(_Line(index, ExpressionChecker(text, environment), cast("Case", tree))))
         yield
-    return _put_together(lines, parsed, found)
+    return (yield from _put_together(lines, parsed, found))
 
 
-def _put_together(lines: Sequence[str], parsed: list[_Line], found: list[Diagnostic]) -> Compiled:
+def _put_together(lines: Sequence[str], parsed: list[_Line], found: list[Diagnostic]) -> Pausing[Compiled]:
     arms = [line for line in parsed if line.case.guard is not Keyword.MISSING]
     rests = [line for line in parsed if line.case.guard is Keyword.MISSING]
     _check_order(arms, rests)
@@ -194,7 +194,7 @@ def _put_together(lines: Sequence[str], parsed: list[_Line], found: list[Diagnos
     if len(parsed) == len(lines) and all(line.complete for line in parsed):
         program = _assemble(parsed, arms, rests)
         if not any(item.severity == "error" for line in parsed for item in line.checker.diagnostics):
-            _warn_cases(program, arms, rests)
+            yield from _warn_cases(program, arms, rests)
     for line in parsed:
         found.extend(dataclasses.replace(item, case=line.index) for item in line.checker.diagnostics)
     return _outcome(program, found)
@@ -268,7 +268,7 @@ def _assemble(parsed: Sequence[_Line], arms: Sequence[_Line], rests: Sequence[_L
     return Program(result, text, constant_value(result), rest if isinstance(rest, float) else None)
 
 
-def _warn_cases(program: Program, arms: Sequence[_Line], rests: Sequence[_Line]) -> None:
+def _warn_cases(program: Program, arms: Sequence[_Line], rests: Sequence[_Line]) -> Pausing[None]:
     if rests and not program.type.optional:
         rests[0].checker.report("W0702", rests[0].case.guard_span)
     if arms and arms[-1].guard is not None and constant_value(arms[-1].guard) is True:
@@ -279,15 +279,19 @@ def _warn_cases(program: Program, arms: Sequence[_Line], rests: Sequence[_Line])
                 line.checker.report("W0701", span, variant, input=doubtful(node))
         if line.guard is not None and line.guard.inputs and is_never_true(line.guard):
             line.checker.report("W0703", line.case.guard_span, "never", hint="this case is never taken")
-    _warn_of_taken(arms)
+    yield from _warn_of_taken(arms)
     if arms:
         _warn_spread(arms[0].checker, arms[0].case.value.span, program)
 
 
-def _warn_of_taken(arms: Sequence[_Line]) -> None:
-    """Report cases that those above them leave nothing of."""
+def _warn_of_taken(arms: Sequence[_Line]) -> Pausing[None]:
+    """Report cases that those above them leave nothing of, pausing after each."""
     told = {line.index for line in arms if any(item.code == "W0703" for item in line.checker.diagnostics)}
-    for index, above in taken_above([line.guard for line in arms]):
+    for taken in taken_above([line.guard for line in arms]):
+        yield
+        if taken is None:
+            continue
+        index, above = taken
         guard = None if above is None else arms[above].case.guard
         text = arms[above or 0].checker.source(guard) if guard and not isinstance(guard, Keyword) else ""
         hint = f"`{text}` above it is true wherever this is" if text else "those above it are true wherever this is"
