@@ -358,6 +358,39 @@ def test_check_never_changes_what_it_is_given() -> None:
         ('includeSystemPods: "true"', ("spec.includeSystemPods", "write `true` without quotes")),
         ("podSelector: a=b", ("spec.podSelector", "write `{matchLabels: {a: b}}`")),
         ("podSelector: a in b", ("spec.podSelector", None)),
+        ('podSelector: "a==b"', ("spec.podSelector", "write `{matchLabels: {a: b}}`")),
+        ('podSelector: "a=b,c=true"', ("spec.podSelector", 'write `{matchLabels: {a: b, c: "true"}}`')),
+        ('podSelector: "app: web"', ("spec.podSelector", "write `{matchLabels: {app: web}}`")),
+        ("podSelector: [a=b]", ("spec.podSelector", "write `{matchLabels: {a: b}}`")),
+        (
+            'podSelector: "a in (b,c), d!=e"',
+            (
+                "spec.podSelector",
+                "write `{matchExpressions: [{key: a, operator: In, values: [b, c]}, "
+                "{key: d, operator: NotIn, values: [e]}]}`",
+            ),
+        ),
+        (
+            'podSelector: "!a"',
+            ("spec.podSelector", "write `{matchExpressions: [{key: a, operator: DoesNotExist}]}`"),
+        ),
+        (
+            "namespaceSelector: team",
+            ("spec.namespaceSelector", "write `{matchExpressions: [{key: team, operator: Exists}]}`"),
+        ),
+        ('podSelector: "a=b=c"', ("spec.podSelector", None)),
+        ('podSelector: "a_/b=c"', ("spec.podSelector", None)),
+        ("weight: 5.5", ("spec.weight", "write a whole number from 0 to 100")),
+        ("weight: high", ("spec.weight", "write a whole number from 0 to 100")),
+        ("priority: high", ("spec.priority", "write a whole number")),
+        (
+            "filters: [{name: a, deny: node.ready or node.cordoned}]",
+            (
+                "spec.filters[0].deny",
+                "write `require: not (node.ready or node.cordoned)`: a filter says what a node must satisfy",
+            ),
+        ),
+        ("filters: [{name: a, allow: node.ready}]", ("spec.filters[0].allow", "write `require`")),
         (
             "namespaceSelector: {matchExpressions: [{key: x, operator: Equals, values: [a]}]}",
             ("spec.namespaceSelector", "operators are `In`, `NotIn`, `Exists` and `DoesNotExist`"),

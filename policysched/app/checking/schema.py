@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+from policysched.app.checking.label_texts import as_selector
 from policysched.app.files.yaml_nodes import read_yaml
 from policysched.errors import PolicyschedError
 from policysched.language import Diagnostic
@@ -61,7 +62,8 @@ _TYPE: Final = re.compile(r'must be of type (?P<wanted>\S+): "(?P<found>\w+)"')
 _BOOLEANS: Final = frozenset({"true", "false"})
 _NO_CASE: Final = "false → 0"
 _ANY_SCORE: Final = "node.allocatable.pods"
-"""A score of which nothing is said."""
+_ANY_CONDITION: Final = "node.ready"
+"""A score and a condition of which nothing is said."""
 _SCORE: Final = re.compile(r"spec\.scores\[\d+\]\.\w+")
 _CASE: Final = "a case is a line `guard → number`"
 _LINE: Final = re.compile(r"(\w+)\s*[:=]\s*(.+)", re.DOTALL)
@@ -119,10 +121,10 @@ def faults(policy: Object) -> Iterator[Diagnostic]:
 def _faults_of_fields(policy: Object, unknown: list[str], causes: list[Cause]) -> Iterator[Diagnostic]:
     wrong = tuple(f"{cause.field}." for cause in causes)
     texts = [field for field in unknown if isinstance(_value(policy, field), str)]
-    meant = {f"{field.rpartition('.')[0]}.{_meant(field)}" for field in texts}
+    meant = {f"{field.rpartition('.')[0]}.{_meant(field) or _denied(field)}" for field in texts}
     for field in unknown:
         if not field.startswith(wrong):
-            yield _fault(field, f'{UNKNOWN} "{_last(field)}"', _last(field), _suggest(field))
+            yield _fault(field, f'{UNKNOWN} "{_last(field)}"', _last(field), _suggest(field, _value(policy, field)))
     for cause in causes:
         if cause.reason == "FieldValueRequired" and cause.field in meant:
             continue
@@ -156,8 +158,11 @@ def mended(policy: Object, found: list[Diagnostic]) -> dict[str, Any]:
 def _mend_field(parent: dict[str, Any], name: str, fault: Diagnostic, item: Any) -> None:
     value = parent.pop(name, None)
     meant = _meant(fault.field) if fault.message.startswith(UNKNOWN) else ""
+    denied = _denied(fault.field) if fault.message.startswith(UNKNOWN) else ""
     if meant and isinstance(value, str):
         parent.setdefault(meant, value)
+    elif denied and isinstance(value, str):
+        parent.setdefault(denied, _ANY_CONDITION)
     elif fault.field == "spec.let" and isinstance(value, dict):
         parent[name] = [{"name": str(key), "value": str(text)} for key, text in value.items()]
     elif isinstance(value, bool | int | float) and fault.help == QUOTE:
@@ -238,11 +243,26 @@ def _how_to_write(field: str, wanted: str, found: str, value: Any) -> str | None
         return _as_list(field, value)
     if wanted == "object" and (item := _as_item(field, text)):
         return item
-    if wanted == "object" and field.endswith("Selector") and 0 < len(text) < _LONGEST and text.count("=") == 1:
-        return f"write `{{matchLabels: {{{text.replace('=', ': ')}}}}}`"
-    if wanted in {"integer", "number"} and text.removeprefix("-").isdecimal():
-        return f"write `{text[:_LONGEST]}` without quotes"
+    if wanted == "object" and field.endswith("Selector"):
+        return _as_selector(text, value)
+    if wanted in {"integer", "number"}:
+        return _as_number(field, text)
     return f"write `{text.lower()}` without quotes" if wanted == "boolean" and text.lower() in _BOOLEANS else None
+
+
+def _as_selector(text: str, value: Any) -> str | None:
+    parts = value if isinstance(value, list) else [text]
+    joined = ",".join(part for part in parts if isinstance(part, str))
+    selector = as_selector(joined) if len(joined) < _LONGEST else ""
+    return f"write `{selector}`" if selector else None
+
+
+def _as_number(field: str, text: str) -> str:
+    if text.removeprefix("-").isdecimal():
+        return f"write `{text[:_LONGEST]}` without quotes"
+    schema = _schema_of(field)
+    ends = schema.get("minimum"), schema.get("maximum")
+    return "write a whole number" + (f" from {ends[0]} to {ends[1]}" if None not in ends else "")
 
 
 def _as_list(field: str, value: Any) -> str:
@@ -306,6 +326,11 @@ def _meant(field: str) -> str:
     return _words().get(_where(field), {}).get(_last(field), "") or _close(field)
 
 
+def _denied(field: str) -> str:
+    """Return the field whose opposite an unknown one was meant as, empty where there is none."""
+    return _words().get(f"{_where(field)} denied", {}).get(_last(field), "")
+
+
 def _where(field: str) -> str:
     """Return where under `spec` a field stands, without the numbers of items."""
     return re.sub(r"\[\d+\]", "[]", field).removeprefix("spec.").rpartition(".")[0]
@@ -331,7 +356,10 @@ def _nearest(text: str, names: Iterable[str]) -> str:
     return folded[close[0]] if close else ""
 
 
-def _suggest(field: str) -> str | None:
+def _suggest(field: str, value: Any) -> str | None:
+    if denied := _denied(field):
+        text = value if isinstance(value, str) and 0 < len(value) < _LONGEST and value.isprintable() else "..."
+        return f"write `{denied}: not ({text})`: a filter says what a node must satisfy"
     if re.fullmatch(r"spec\.(pod|namespace)Selector\..*", field):
         return "labels stand under `matchLabels`"
     if field.startswith("spec.scores[") and _last(field) == "require":
