@@ -8,22 +8,32 @@ Source: pkg/scheduler/backend/queue/nominator.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.late_dataclass import dataclass
-from policysched.model.objects import Pod
+from policysched.model.objects import Pod, PodCondition
 from policysched.model.pod_requirements import pod_priority
-from policysched.model.selection.pod_affinity import PeerSelector, TermKind, existing_terms
+from policysched.pausing import Pausing, finished
+from policysched.state.nominated_terms import RepellingTerms
 from policysched.state.placed.counters import PodCounter
 from policysched.state.placed.pods import Measured, PlacedPod, PodSignatures, measure, pod_id
+from policysched.state.tables.amounts import WantedPorts
 
 PodsByRow = Mapping[int, Sequence[Pod]]
 MOST_COUNTERS = 64
 """Of how many counters of pods it is kept what nominated pods weigh."""
+FIRST_PLACES = 16
+MOST_EMPTY = 16
+"""How many places of pods that are not nominated any more may be empty, beside a quarter of those that are."""
+BYTES_PER_PIECE = 1 << 16
+"""After how much that nominated pods state there is a pause. Units: bytes of what tells their kind."""
+PODS_PER_PIECE = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,48 +45,121 @@ class Nomination:
 
 
 class NominatedColumns:
-    """What is worked out of all nominated pods, kept between decisions as long as no nomination comes or goes.
+    """What is worked out of all nominated pods: each comes with a place behind the others, and leaves it empty.
 
-    Pods of one signature are of one kind: what they weigh is worked out once.
+    Pods of one signature are of one kind: what they weigh is worked out once. Places and kinds that are given stay as
+    they are, so that who chose some may go on reading them; `compacted` makes others without the empty places.
 
     Args:
-        nominations: The nominations by the identity of the pod, in their order.
-        measured: Measures a pod.
+        terms: What the pods state that keeps others away.
 
-    Shapes: P nominated pods, K kinds; kind_of (P,).
+    Shapes: P places and more; K kinds; kind_of and repelling (P,).
     """
 
-    __slots__ = ("_amounts", "_node_of", "_nodes", "_place_of", "_priorities", "_repelling", "_seen", "_weights",
-                 "kind_of", "measured", "numbers", "pods", "samples")  # fmt: skip
+    __slots__ = ("_amounts", "_kinds", "_live", "_node_of", "_nodes", "_place_of", "_ports", "_priorities", "_seen",
+                 "_used", "_weights", "kind_of", "measured", "numbers", "pods", "repelling", "samples",
+                 "terms")  # fmt: skip
 
-    def __init__(self, nominations: Iterable[tuple[str, Nomination]], measured: Callable[[Pod], Measured]) -> None:
-        listed = [*nominations]
-        self.pods = [one.pod for _, one in listed]
-        self._place_of = {identity: place for place, (identity, _) in enumerate(listed)}
-        self._priorities = np.array([pod_priority(pod) for pod in self.pods], np.int64)
-        nodes: dict[str, int] = {}
-        self._node_of = np.array([nodes.setdefault(one.node, len(nodes)) for _, one in listed], np.intp)
-        self._nodes = tuple(nodes)
-        self.measured = [measured(pod) for pod in self.pods]
-        kinds: dict[Hashable, int] = {}
-        self.kind_of = np.array([kinds.setdefault(one.signature_key, len(kinds)) for one in self.measured], np.intp)
+    def __init__(self, terms: RepellingTerms) -> None:
+        self.terms = terms
+        self.pods: list[Pod] = []
+        self.measured: list[Measured] = []
+        self.kind_of: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
+        self.repelling: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
+        """The number of what each pod states that keeps others away."""
+        self._live: NDArray[np.bool_] = np.zeros(FIRST_PLACES, np.bool_)
+        self._priorities: NDArray[np.int64] = np.zeros(FIRST_PLACES, np.int64)
+        self._node_of: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
+        self._place_of: dict[str, int] = {}
+        self._nodes: dict[str, int] = {}
+        self._kinds: dict[_KindKey, int] = {}
         self.samples: list[PlacedPod] = []
         """A pod of each kind; its row means nothing."""
-        for pod, known, kind in zip(self.pods, self.measured, self.kind_of.tolist(), strict=True):
-            if kind == len(self.samples):
-                self.samples.append(PlacedPod(pod, -1, known.resources, assumed=True))
-        self.numbers: NDArray[np.intp] = np.full(len(kinds), -1, np.intp)
+        self.numbers: NDArray[np.intp] = np.zeros(0, np.intp)
         """Each kind's signature, -1 where no placed pod has it. Shapes: (K,)."""
         self._seen = -1
         self._amounts: dict[str, NDArray[np.int64]] = {}
         self._weights: WeakKeyDictionary[PodCounter, tuple[NDArray[np.intp], int, NDArray[np.float64]]]
         self._weights = WeakKeyDictionary()
-        self._repelling: tuple[dict[tuple[PeerSelector, str], int], NDArray[np.intp], NDArray[np.intp]] | None = None
+        self._ports: dict[WantedPorts, NDArray[np.int64]] = {}
+
+    def __contains__(self, identity: str) -> bool:
+        return identity in self._place_of
+
+    def enter(self, identity: str, one: Nomination, measured: Measured, repelling: int) -> None:
+        """Give a pod the next place.
+
+        Args:
+            identity: Its identity.
+            one: The pod and its node.
+            measured: What is worked out of it.
+            repelling: The number of what it states that keeps others away.
+
+        Cost: O(1).
+        """
+        kind = self._kinds.setdefault(_KindKey.of(measured.signature_key), len(self._kinds))
+        if kind == len(self.samples):
+            self.samples.append(PlacedPod(one.pod, -1, measured.resources, assumed=True))
+        self._append(identity, one, measured, (kind, repelling, pod_priority(one.pod)))
+
+    def renew(self, identity: str, one: Nomination) -> None:
+        """Move a pod that has a place behind the others, as a version of it that differs in nothing that counts."""
+        place = self._place_of[identity]
+        self._live[place] = False
+        known = int(self.kind_of[place]), int(self.repelling[place]), int(self._priorities[place])
+        self._append(identity, one, self.measured[place], known)
+
+    def drop(self, identity: str) -> int:
+        """Leave a pod's place empty; return the number of what it stated that keeps others away."""
+        place = self._place_of.pop(identity)
+        self._live[place] = False
+        return int(self.repelling[place])
+
+    def repelling_of(self, identity: str) -> int | None:
+        """Return the number of what a pod states that keeps others away, None where it has no place."""
+        place = self._place_of.get(identity)
+        return None if place is None else int(self.repelling[place])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether there are many empty places."""
+        live = len(self._place_of)
+        return len(self.pods) - live > MOST_EMPTY + live // 4
+
+    def compacted(self) -> NominatedColumns:
+        """Return the same without empty places and kinds of which no pod is left.
+
+        Cost: O(places + kinds).
+        """
+        made = NominatedColumns(self.terms)
+        places = self._live[: len(self.pods)].nonzero()[0]
+        made.pods = [self.pods[place] for place in places.tolist()]
+        made.measured = [self.measured[place] for place in places.tolist()]
+        kinds, made.kind_of = np.unique(self.kind_of[places], return_inverse=True)
+        nodes, made._node_of = np.unique(self._node_of[places], return_inverse=True)
+        names = [*self._nodes]
+        made._nodes = {names[number]: place for place, number in enumerate(nodes.tolist())}
+        made.repelling, made._priorities = self.repelling[places], self._priorities[places]
+        made._live = np.ones(places.size, np.bool_)
+        made._place_of = dict(zip(self._place_of, range(places.size), strict=True))
+        keys = [*self._kinds]
+        made._kinds = {keys[kind]: place for place, kind in enumerate(kinds.tolist())}
+        made.samples = [self.samples[kind] for kind in kinds.tolist()]
+        if self.numbers.size == len(self.samples):
+            made.numbers, made._seen = self.numbers[kinds], self._seen
+            for counter, (numbers, seen, found) in [*self._weights.items()]:
+                if found.size == len(self.samples):
+                    made._weights[counter] = numbers[kinds], seen, found[kinds]
+        full = len(self.samples)
+        made._amounts = {resource: found[kinds] for resource, found in self._amounts.items() if found.size == full}
+        made._ports = {wanted: found[places] for wanted, found in self._ports.items() if found.size == len(self.pods)}
+        return made
 
     def yielded_to(self, priority: int, own: str, row_of: Mapping[str, int]) -> YieldedPods:
         """Choose those of a priority and above, but one, whose node has a row."""
-        rows = np.array([row_of.get(node, -1) for node in self._nodes], np.intp)[self._node_of]
-        chosen = (rows >= 0) & (self._priorities >= priority)
+        count = len(self.pods)
+        rows = np.array([row_of.get(node, -1) for node in self._nodes], np.intp)[self._node_of[:count]]
+        chosen = self._live[:count] & (rows >= 0) & (self._priorities[:count] >= priority)
         if own in self._place_of:
             chosen[self._place_of[own]] = False
         places = chosen.nonzero()[0]
@@ -85,18 +168,16 @@ class NominatedColumns:
     def refresh(self, signatures: PodSignatures) -> None:
         """Look up which kinds are signatures of placed pods.
 
-        Cost: O(kinds) after a signature appeared or went.
+        Cost: O(kinds) after a signature appeared or went, else O(kinds that came).
         """
-        if self._seen == signatures.generation:
-            return
-        keys: dict[int, Hashable] = {}
-        for place, kind in enumerate(self.kind_of.tolist()):
-            if kind == len(keys):
-                keys[kind] = self.measured[place].signature_key
-        self.numbers = np.array([signatures.number(key) for key in keys.values()], np.intp)
-        for placed, number in zip(self.samples, self.numbers.tolist(), strict=True):
-            placed.signature = number
+        known = self.numbers.size if self._seen == signatures.generation else 0
         self._seen = signatures.generation
+        if known == len(self.samples):
+            return
+        numbers = [signatures.number(key) for key in islice(self._kinds, known, None)]
+        for placed, number in zip(self.samples[known:], numbers, strict=True):
+            placed.signature = number
+        self.numbers = np.concatenate((self.numbers[:known], np.array(numbers, np.intp)))
 
     def amounts(self, resource: str) -> NDArray[np.int64]:
         """Return how much of a resource a pod of each kind takes.
@@ -104,9 +185,26 @@ class NominatedColumns:
         Shapes: (K,).
         """
         found = self._amounts.get(resource)
-        if found is None:
-            amounts = [dict(one.pod_resources.amounts).get(resource, 0) for one in self.samples]
-            found = self._amounts[resource] = np.array(amounts, np.int64)
+        if found is None or found.size < len(self.samples):
+            found = np.zeros(0, np.int64) if found is None else found
+            amounts = [dict(one.pod_resources.amounts).get(resource, 0) for one in self.samples[found.size :]]
+            found = self._amounts[resource] = np.concatenate((found, np.array(amounts, np.int64)))
+        return found
+
+    def ports_met(self, wanted: WantedPorts) -> NDArray[np.int64]:
+        """Return how many of each pod's host ports keep a pod out that wants some.
+
+        Cost: O(host ports of the pods that came since it was asked last).
+        Shapes: (P,).
+        """
+        found = self._ports.get(wanted)
+        if found is None or found.size < len(self.pods):
+            if found is None:
+                if len(self._ports) >= MOST_COUNTERS:
+                    self._ports.clear()
+                found = np.zeros(0, np.int64)
+            met = [wanted.count(one.resources.ports) for one in self.measured[found.size :]]
+            found = self._ports[wanted] = np.concatenate((found, np.array(met, np.int64)))
         return found
 
     def weights(self, counter: PodCounter) -> NDArray[np.float64]:
@@ -116,57 +214,59 @@ class NominatedColumns:
 
         Shapes: (K,).
         """
-        known = self._weights.get(counter)
-        if known is not None and known[1] == self._seen:
+        known, count = self._weights.get(counter), len(self.samples)
+        if known is not None and known[1] == self._seen and known[2].size == count:
             return known[2]
         if known is None:
             if len(self._weights) >= MOST_COUNTERS:
                 self._weights.clear()
-            anew, found = [*range(len(self.samples))], np.zeros(len(self.samples))
+            anew, found = [*range(count)], np.zeros(count)
         else:
-            anew, found = ((known[0] >= 0) | (self.numbers >= 0)).nonzero()[0].tolist(), known[2]
+            size = known[0].size
+            moved = np.ones(count, np.bool_)
+            moved[:size] = (known[0] >= 0) | (self.numbers[:size] >= 0) if known[1] != self._seen else False
+            anew = moved.nonzero()[0].tolist()
+            found = np.concatenate((known[2], np.zeros(count - size)))
         for kind in anew:
             found[kind] = counter.weight_of(self.samples[kind])
         self._weights[counter] = self.numbers, self._seen, found
         return found
 
-    def repelling(self, matches: Callable[[PeerSelector], bool]) -> dict[str, NDArray[np.bool_]]:
-        """Return by topology key the kinds whose required anti-affinity means a pod.
+    def _append(self, identity: str, one: Nomination, measured: Measured, known: tuple[int, int, int]) -> None:
+        place = len(self.pods)
+        if place >= self._live.size:
+            self._grow()
+        self.pods.append(one.pod)
+        self.measured.append(measured)
+        self.kind_of[place], self.repelling[place], self._priorities[place] = known
+        self._node_of[place] = self._nodes.setdefault(one.node, len(self._nodes))
+        self._place_of.pop(identity, None)
+        self._place_of[identity] = place
+        self._live[place] = True
 
-        Cost: O(distinct peers), and O(anti-affinity terms of kinds) for each topology key of those that mean it.
+    def _grow(self) -> None:
+        more = max(FIRST_PLACES, self._live.size)
+        self.kind_of = np.concatenate((self.kind_of, np.zeros(more, np.intp)))
+        self.repelling = np.concatenate((self.repelling, np.zeros(more, np.intp)))
+        self._node_of = np.concatenate((self._node_of, np.zeros(more, np.intp)))
+        self._priorities = np.concatenate((self._priorities, np.zeros(more, np.int64)))
+        self._live = np.concatenate((self._live, np.zeros(more, np.bool_)))
 
-        Shapes: (K,).
-        """
-        if self._repelling is None:
-            self._repelling = self._list_repelling()
-        terms, term_of, kind_of = self._repelling
-        answers: dict[PeerSelector, bool] = {}
-        by_key: dict[str, list[int]] = {}
-        for (peers, key), number in terms.items():
-            answer = answers.get(peers)
-            if answer is None:
-                answer = answers[peers] = matches(peers)
-            if answer:
-                by_key.setdefault(key, []).append(number)
-        found: dict[str, NDArray[np.bool_]] = {}
-        for key, numbers in by_key.items():
-            meaning = np.zeros(len(terms), np.bool_)
-            meaning[numbers] = True
-            found[key] = np.zeros(len(self.samples), np.bool_)
-            found[key][kind_of[meaning[term_of]]] = True
-        return found
 
-    def _list_repelling(self) -> tuple[dict[tuple[PeerSelector, str], int], NDArray[np.intp], NDArray[np.intp]]:
-        """List the anti-affinity terms with numbers, and the numbers and kinds of all that state them."""
-        terms: dict[tuple[PeerSelector, str], int] = {}
-        stated = [
-            (terms.setdefault((one.term.peers, one.term.topology_key), len(terms)), kind)
-            for kind, placed in enumerate(self.samples)
-            for one in existing_terms(placed.pod)
-            if one.sort is TermKind.REPELS
-        ]
-        both = np.array(stated, np.intp).reshape(-1, 2)
-        return terms, both[:, 0], both[:, 1]
+class _KindKey(tuple[Any, ...]):
+    """The key of a signature, equal to it as it is, whose hash is worked out once."""
+
+    _hash: int
+
+    @classmethod
+    def of(cls, key: Hashable) -> _KindKey:
+        """Return the same key so."""
+        made = cls(cast("tuple[Any, ...]", key))
+        made._hash = hash(key)
+        return made
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 class YieldedPods(Mapping[int, Sequence[Pod]]):
@@ -193,7 +293,10 @@ class YieldedPods(Mapping[int, Sequence[Pod]]):
             return pods
         stated = [(pod_id(pod), Nomination(pod, str(row))) for row, together in pods.items() for pod in together]
         rows = np.array([int(one.node) for _, one in stated], np.intp)
-        return cls(NominatedColumns(stated, measure), np.arange(rows.size), rows)
+        columns = NominatedColumns(RepellingTerms())
+        for identity, one in stated:
+            columns.enter(identity, one, measure(one.pod), columns.terms.enter(one.pod))
+        return cls(columns, np.arange(rows.size), rows)
 
     @property
     def distinct_rows(self) -> NDArray[np.intp]:
@@ -217,28 +320,55 @@ class YieldedPods(Mapping[int, Sequence[Pod]]):
         return bool(self.rows.size)
 
 
-class Nominations:
-    """Nominated pods by identity and by node."""
+class _Waiting(NamedTuple):
+    """A pod that has no place in the columns yet."""
 
-    __slots__ = ("_by_id", "_by_node", "_columns", "_measured", "generation")
+    nomination: Nomination
+    repelling: int | None
+    """The number of what it states that keeps others away, where a version of it before stated the same."""
+
+
+class Nominations:
+    """Nominated pods by identity and by node.
+
+    A pod gets its place in the columns with the next question about those to yield to, so that it costs what it states
+    once and not each time that it changes in between.
+    """
+
+    __slots__ = ("_by_id", "_by_node", "_columns", "_left", "_measured", "_waiting", "generation", "terms")
 
     def __init__(self) -> None:
         self.generation = 0
-        """How often a node began or ceased to be kept for a pod."""
+        """How often a node began or ceased to be kept for a pod, or for one that differs in what counts."""
+        self.terms = RepellingTerms()
+        """What those with a place in the columns state that keeps others away."""
         self._measured: dict[str, Measured] = {}
-        self._columns: tuple[int, NominatedColumns] | None = None
-        """What is worked out of them, with the generation that it is of."""
+        self._columns: NominatedColumns | None = None
+        self._waiting: dict[str, _Waiting] = {}
+        self._left: list[int] = []
+        """The numbers of what pods stated that lost their place, not counted off yet: others may state the same."""
         self._by_id: dict[str, Nomination] = {}
         self._by_node: dict[str, dict[str, Pod]] = {}
 
     def set(self, pod: Pod, node: str) -> None:
-        """Keep a node for a pod, and no other; an empty name keeps none."""
+        """Keep a node for a pod, and no other; an empty name keeps none.
+
+        Cost: O(1), a comparison of the pod with its version before included; what it states is read later.
+        """
         identity = pod_id(pod)
-        self.discard(identity)
-        if node:
-            self.generation += 1
-            self._by_id[identity] = Nomination(pod, node)
-            self._by_node.setdefault(node, {})[identity] = pod
+        known = self._by_id.get(identity)
+        if known is not None and known.node == node and _is_alike(known.pod, pod):
+            self._replace(identity, Nomination(pod, node))
+            return
+        if not node:
+            self.discard(identity)
+            return
+        repelling = None if known is None else self._repelling_alike(identity, known.pod, pod)
+        self._take_out(identity)
+        self.generation += 1
+        self._by_id[identity] = one = Nomination(pod, node)
+        self._waiting[identity] = _Waiting(one, repelling)
+        self._by_node.setdefault(node, {})[identity] = pod
 
     def update(self, pod: Pod) -> Nomination | None:
         """Take a pending pod as it is now; return the nomination that its new version took away.
@@ -256,16 +386,10 @@ class Nominations:
 
     def discard(self, identity: str) -> Nomination | None:
         """Keep no node for a pod any more; return its nomination, if it had one."""
-        known = self._by_id.pop(identity, None)
-        if known is not None:
-            self.generation += 1
-            self._measured.pop(identity, None)
-            pods = self._by_node[known.node]
-            del pods[identity]
-            if not pods:
-                del self._by_node[known.node]
-            if not self._by_id:
-                self._columns = None
+        known = self._take_out(identity)
+        if known is not None and not self._by_id:
+            self._columns, self._left = None, []
+            self.terms.clear()
         return known
 
     def get(self, identity: str) -> Nomination | None:
@@ -293,12 +417,49 @@ class Nominations:
     def yielded_to(self, pod: Pod, row_of: Mapping[str, int]) -> PodsByRow:
         """Return the pods that a pod has to leave their place: others of equal or higher priority, by their node's row.
 
-        Cost: O(nodes that are kept), and O(nominated pods) after a nomination came or went.
+        Cost: O(nodes that are kept), a few operations over all nominated pods, and O(what those state that came or
+            changed since the last question).
         """
-        if self._columns is None or self._columns[0] != self.generation:
-            columns = NominatedColumns(self._by_id.items(), lambda one: self.measured(one) or measure(one))
-            self._columns = self.generation, columns
-        return self._columns[1].yielded_to(pod_priority(pod), pod_id(pod), row_of)
+        finished(self.entering())
+        columns = self._columns
+        return {} if columns is None else columns.yielded_to(pod_priority(pod), pod_id(pod), row_of)
+
+    @property
+    def waiting(self) -> int:
+        """How many pods have no place in the columns yet."""
+        return len(self._waiting)
+
+    def entering(self) -> Pausing[None]:
+        """Read what pods state that came or changed, pausing now and then."""
+        pods = length = 0
+        while self._waiting:
+            identity = next(iter(self._waiting))
+            one, repelling = self._waiting[identity]
+            measured = self.measured(one.pod) or measure(one.pod)
+            if self._columns is None:
+                self._columns = NominatedColumns(self.terms)
+            self._columns.enter(identity, one, measured, self.terms.enter(one.pod, repelling))
+            del self._waiting[identity]
+            pods, length = pods + 1, length + _length(measured)
+            if pods >= PODS_PER_PIECE or length >= BYTES_PER_PIECE:
+                pods = length = 0
+                yield
+        left, self._left = self._left, []
+        for number in left:
+            self.terms.leave(number)
+        if self._columns is not None and self._columns.is_sparse:
+            self._columns = self._columns.compacted()
+
+    def repelling_of(self, pod: Pod) -> int | None:
+        """Return the number of what a nominated pod states that keeps others away, None for any other pod.
+
+        A pod that has no place in the columns yet is like any other.
+        """
+        identity = pod_id(pod)
+        known = self._by_id.get(identity)
+        if known is None or known.pod is not pod or self._columns is None or identity in self._waiting:
+            return None
+        return self._columns.repelling_of(identity)
 
     def measured(self, pod: Pod) -> Measured | None:
         """Return what is worked out of a nominated pod, once as long as it stays as it is; None for any other one."""
@@ -313,3 +474,84 @@ class Nominations:
 
     def __len__(self) -> int:
         return len(self._by_id)
+
+    def _take_out(self, identity: str) -> Nomination | None:
+        known = self._by_id.pop(identity, None)
+        if known is not None:
+            self.generation += 1
+            self._measured.pop(identity, None)
+            pods = self._by_node[known.node]
+            del pods[identity]
+            if not pods:
+                del self._by_node[known.node]
+            if self._waiting.pop(identity, None) is None and self._columns is not None:
+                self._left.append(self._columns.drop(identity))
+        return known
+
+    def _replace(self, identity: str, one: Nomination) -> None:
+        """Take a version of a pod that differs in nothing that counts; it comes behind the others, as any version."""
+        del self._by_id[identity]
+        self._by_id[identity] = one
+        pods = self._by_node[one.node]
+        del pods[identity]
+        pods[identity] = one.pod
+        waiting = self._waiting.pop(identity, None)
+        if waiting is not None:
+            self._waiting[identity] = _Waiting(one, waiting.repelling)
+        elif self._columns is not None:
+            self._columns.renew(identity, one)
+
+    def _repelling_alike(self, identity: str, before: Pod, after: Pod) -> int | None:
+        """Return the number of what a version of a pod states that keeps others away, if it is that of another one."""
+        if before.metadata.namespace != after.metadata.namespace or before.spec.affinity != after.spec.affinity:
+            return None
+        waiting = self._waiting.get(identity)
+        if waiting is not None:
+            return waiting.repelling
+        return None if self._columns is None else self._columns.repelling_of(identity)
+
+
+def _is_alike(before: Pod, after: Pod) -> bool:
+    """Return whether versions of a nominated pod differ in nothing that decisions about other pods read.
+
+    That leaves annotations, what the API server counts, and what the status says of scheduling.
+    """
+    if before.spec != after.spec:
+        return False
+    old, new = before.metadata, after.metadata
+    if (
+        old.labels != new.labels
+        or old.namespace != new.namespace
+        or old.name != new.name
+        or old.deletion_timestamp != new.deletion_timestamp
+        or old.creation_timestamp != new.creation_timestamp
+        or old.generate_name != new.generate_name
+        or old.owner_references != new.owner_references
+    ):
+        return False
+    was, now = before.status, after.status
+    return was is now or (
+        was.phase == now.phase
+        and was.qos_class == now.qos_class
+        and was.start_time == now.start_time
+        and was.container_statuses == now.container_statuses
+        and was.init_container_statuses == now.init_container_statuses
+        and was.resources == now.resources
+        and was.allocated_resources == now.allocated_resources
+        and was.resource_claim_statuses == now.resource_claim_statuses
+        and was.extended_resource_claim_status == now.extended_resource_claim_status
+        and _conditions(was.conditions) == _conditions(now.conditions)
+    )
+
+
+def _conditions(conditions: Sequence[PodCondition]) -> list[PodCondition]:
+    return [one for one in conditions if one.type != "PodScheduled"]
+
+
+def _length(measured: Measured) -> int:
+    """Return about how much a pod states. Units: bytes."""
+    key = measured.signature_key
+    length = 0
+    for part in key if isinstance(key, tuple) else ():
+        length += len(part) if isinstance(part, bytes) else 16 * len(part) if isinstance(part, tuple | frozenset) else 0
+    return length

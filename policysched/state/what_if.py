@@ -7,7 +7,7 @@ hand cost, however many nodes, placed pods and pod classes there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -16,13 +16,16 @@ from numpy.typing import NDArray
 
 from policysched.model.objects import Pod
 from policysched.model.quantity import wrap
-from policysched.model.selection.pod_affinity import PeerSelector
 from policysched.state.cluster import Cluster
+from policysched.state.nominated_terms import RepellingTerms
 from policysched.state.nominations import PodsByRow, YieldedPods
 from policysched.state.placed.counters import WIDEST, PodCounter
 from policysched.state.placed.pods import Measured, PlacedPod, measure, pod_id
+from policysched.state.tables.amounts import WantedPorts
 from policysched.state.tables.columns import RowNumbers
 from policysched.state.tables.interner import MISSING
+
+Repelling = Callable[[RepellingTerms], Mapping[str, NDArray[np.bool_]]]
 
 
 class ChangedRow:
@@ -223,11 +226,11 @@ class ChangedRows:
             known = self._known[key] = work_out()
         return known
 
-    def repelled(self, matches: Callable[[PeerSelector], bool]) -> NDArray[np.bool_]:  # noqa: ARG002 - none come here
+    def repelled(self, repelling: Repelling) -> NDArray[np.bool_]:  # noqa: ARG002 - none come here
         """Return on which rows pods come that no placed pod is like, and whose anti-affinity means a pod.
 
         Args:
-            matches: Whether the peers of a term mean the pod.
+            repelling: By topology key that nodes have, which of what nominated pods state means the pod.
 
         Shapes: (R,), a new array.
         """
@@ -297,6 +300,8 @@ class _WithNominated(ChangedRows):
                 kinds, of_pod = np.unique(self._kinds, return_inverse=True)
                 weights = [weigh(self._columns.samples[kind]) for kind in kinds.tolist()]
                 added = self._summed(np.array(weights, np.int64)[of_pod])
+            elif isinstance(key, WantedPorts):
+                added = self._summed(self._columns.ports_met(key)[self._places])
             else:
                 added = self._summed(np.array([weigh(one) for one in self._as_placed()], np.int64))
             self._added[key, alike] = added
@@ -314,15 +319,15 @@ class _WithNominated(ChangedRows):
             added = self._added[counter] = self._summed(self._columns.weights(counter).astype(np.int64)[self._kinds])
         return self._base.count(counter) + added
 
-    def repelled(self, matches: Callable[[PeerSelector], bool]) -> NDArray[np.bool_]:
-        found = self._base.repelled(matches)
-        nodes, are_new = self.cluster.nodes, self._are_new()
-        if not are_new.any():
+    def repelled(self, repelling: Repelling) -> NDArray[np.bool_]:
+        found = self._base.repelled(repelling)
+        stated = self._columns.repelling[self._places]
+        if not stated.any():
             return found
-        for key, kinds in self._columns.repelling(matches).items():
-            if nodes.has_label(key):
-                at = self._at[kinds[self._kinds] & are_new]
-                found[at[nodes.labels(key)[self.rows[at]] != MISSING]] = True
+        nodes, are_new = self.cluster.nodes, self._are_new()
+        for key, meaning in repelling(self._columns.terms).items():
+            at = self._at[meaning[stated] & are_new]
+            found[at[nodes.labels(key)[self.rows[at]] != MISSING]] = True
         return found
 
     def _summed(self, weights: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -162,11 +162,17 @@ class InterPodAffinity(ScoresInRange):
         return _normalized(scores, chosen)
 
     def has_long_class_work(self, pod: Pod, cluster: Cluster) -> bool:
-        """Return whether so many existing terms may be about a pod that listing them would hold the loop."""
-        return self._surroundings(cluster).existing_terms.led_to(pod) >= MANY_PEERS
+        """Return whether so many terms of others may be about a pod that listing them would hold the loop."""
+        if self._surroundings(cluster).existing_terms.led_to(pod) >= MANY_PEERS:
+            return True
+        nominations = cluster.nominations
+        if not nominations:
+            return False
+        return nominations.waiting + nominations.terms.unfiled + nominations.terms.led_to(pod) >= MANY_PEERS
 
     def class_work(self, pod: Pod, cluster: Cluster) -> Pausing[object]:
-        """List and count the existing terms about a pod class in pieces; return them."""
+        """List and count the existing terms about a pod class in pieces, those of nominated pods too; return them."""
+        yield from cluster.nominations.entering()
         around = self._surroundings(cluster)
         repelling = yield from around.listing_ahead(pod, REPELLING)
         return repelling, (yield from around.listing_ahead(pod, self._weights))

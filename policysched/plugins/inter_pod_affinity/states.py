@@ -13,10 +13,11 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from operator import itemgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Codes, Mask, RowNumbers, Rows, Scores
 from policysched.model.objects import Metadata, Pod
-from policysched.model.selection.pod_affinity import AffinityTerm, ExistingTerm, TermKind, existing_terms
+from policysched.model.selection.pod_affinity import AffinityTerm, ExistingTerm, TermKind, pod_terms
 from policysched.pausing import Pausing
 from policysched.plugins.columns import row_count
 from policysched.plugins.inter_pod_affinity.sums import WeightedCounter, WeightedSums, renewed
@@ -34,6 +35,7 @@ from policysched.plugins.inter_pod_affinity.terms import (
     terms_nbytes,
 )
 from policysched.state.cluster import Cluster
+from policysched.state.nominated_terms import NONE, RepelledClass, RepellingTerms
 from policysched.state.placed.counters import PodCounter
 from policysched.state.placed.existing_terms import TERMS_PER_PIECE
 from policysched.state.placed.pods import PlacedPod
@@ -61,11 +63,12 @@ class SharedCounts:
     __slots__ = (
         *("__weakref__", "_counters", "_domains", "_listed_ahead", "_namespaces", "_sums"),
         *("existing_terms", "journal", "namespace_changes", "namespace_labels", "nodes"),
+        "nominations",
     )
 
     def __init__(self, cluster: Cluster) -> None:
         self.existing_terms = cluster.existing_terms
-        self.nodes = cluster.nodes
+        self.nodes, self.nominations = cluster.nodes, cluster.nominations
         self.journal = cluster.journal
         self._domains, self._sums = cluster.domains, cluster.sums
         self._counters = cluster.counters
@@ -191,8 +194,8 @@ class MatchingExistingTerms:
     """The affinity terms of placed pods that match one pod class, of the kinds that have a weight."""
 
     __slots__ = (
-        *("__weakref__", "_blocks", "_generation", "_is_news", "_known", "_labels", "_labels_seen", "_pod"),
-        *("_seen", "_shared", "_weights"),
+        *("__weakref__", "_blocks", "_generation", "_is_news", "_known", "_labels", "_labels_seen"),
+        *("_nominated", "_pod", "_seen", "_shared", "_weights"),
     )
 
     def __init__(self, pod: Pod, shared: SharedCounts, weights: Mapping[TermKind, int]) -> None:
@@ -211,11 +214,13 @@ class MatchingExistingTerms:
         self._is_news = False
         """Whether they were listed ahead of the first question."""
         self._blocks: list[TermBlock] = []
+        self._nominated = RepelledClass(self._pod)
 
     @property
     def nbytes(self) -> int:
         """The memory that it takes, what counts the existing terms included. Units: bytes."""
-        return BYTES_PER_EXISTING_TERM * self._known + 128 * len(self._pod.metadata.labels)
+        own = BYTES_PER_EXISTING_TERM * self._known + 128 * len(self._pod.metadata.labels)
+        return own + self._nominated.nbytes
 
     def are_outdated(self) -> bool:
         """Return whether terms that were looked at may be about the class otherwise, by its own namespace's labels.
@@ -249,6 +254,8 @@ class MatchingExistingTerms:
                 looked = 0
                 yield
         self._is_news = bool(self._blocks)
+        if TermKind.REPELS in self._weights:
+            yield from self._nominated.renewing(self._shared.nominations.terms, self._shared.nodes, self._labels)
 
     def renew(self) -> bool:
         """Look for new existing terms, and for new topology keys of nodes; tell whether the list is another.
@@ -310,15 +317,27 @@ class MatchingExistingTerms:
 
         Shapes: (R,).
         """
-        return changed.repelled(lambda peers: peers.matches(self._pod, self._labels))
+        return changed.repelled(self._repelling)
+
+    def _repelling(self, terms: RepellingTerms) -> Mapping[str, NDArray[np.bool_]]:
+        """Return by topology key which of what nominated pods state keeps the class away; others' pods are not kept."""
+        shared = self._shared
+        kept = self._nominated if terms is shared.nominations.terms else RepelledClass(self._pod)
+        return kept.by_key(terms, shared.nodes, self._labels)
 
     def _is_repelled_by(self, placed: PlacedPod) -> bool:
-        nodes = self._shared.nodes
+        nodes, nominations = self._shared.nodes, self._shared.nominations
+        number = nominations.repelling_of(placed.pod)
+        if number is not None:
+            return number != NONE and any(
+                meaning[number] and nodes.labels(key)[placed.row] != MISSING
+                for key, meaning in self._repelling(nominations.terms).items()
+            )
         return any(
-            one.sort is TermKind.REPELS
-            and one.term.peers.matches(self._pod, self._labels)
-            and nodes.labels(one.term.topology_key)[placed.row] != MISSING
-            for one in existing_terms(placed.pod)
+            nodes.has_label(term.topology_key)
+            and nodes.labels(term.topology_key)[placed.row] != MISSING
+            and term.peers.matches(self._pod, self._labels)
+            for term in pod_terms(placed.pod).anti_affinity
         )
 
     def parts(self) -> list[KeyedCounter]:

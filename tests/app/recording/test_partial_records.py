@@ -144,7 +144,11 @@ def public(of: type) -> set[str]:
     ("recorded", "plain", "unrecorded"),
     [
         (RecordedCluster, Cluster, {"is_assumed", "is_elsewhere"}),
-        (RecordedNominations, Nominations, {"get", "named", "rows", "on_node", "yielded_to", "measured"}),
+        (
+            RecordedNominations,
+            Nominations,
+            {"get", "named", "rows", "on_node", "yielded_to", "measured", "entering", "repelling_of"},
+        ),
         (RecordedMetrics, Metrics, {"column", "store"}),
         (RecordedAssumable, Assumable, {"put", "drop", "get", "stored", "all_stored"}),
     ],
