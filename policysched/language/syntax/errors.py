@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from policysched.language.functions import FUNCTIONS
 from policysched.language.ir.tree import Span
-from policysched.language.ir.types import FACTORS, FIELDS, GROUPS, POD_FUNCTIONS, ROOTS, SECONDS, Names
+from policysched.language.ir.types import FIELDS, GROUPS, POD_FUNCTIONS, ROOTS, Names
 from policysched.language.messages import foreign_syntax
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.foreign_syntax import LISTS, snake
@@ -31,6 +31,7 @@ from policysched.language.syntax.terminals import (
     expectation,
     span_of,
 )
+from policysched.language.syntax.units import apart, is_apart_from, unknown_unit
 
 if TYPE_CHECKING:
     from lark import Token
@@ -105,6 +106,10 @@ def _begin(tokens: Sequence[Token]) -> int:
 
 _ARROWS: Final = frozenset({"ARROW", "ARROW_SIGN"})
 _OPENS_VALUE: Final = VALUES - {"MINUS", "LSQB", "NOT"}
+_ARROW_MEANT: Final = re.compile(
+    r"(?:=+>?|-+\s*+>|[\u2013\u2014]\s*+>?|:|[\u21d2\u27f6\u279c\u2794\u279d\u27a1\ufe0f]++)\s*+(\d++(?:\.\d++)?+)\s*+\Z"
+)
+"""What stands for the arrow of a case elsewhere, with the number behind it."""
 _QUOTES: Final = {
     "'": "'", "`": "`", "\u201c": "\u201d", "\u201d": "\u201d", "\u201e": "\u201c", "\u201f": "\u201d",
     "\u2018": "\u2019", "\u2019": "\u2019", "\u201a": "\u2018", "\u201b": "\u2019", "\u00ab": "\u00bb",
@@ -123,19 +128,16 @@ _NO_RANGES: Final = 'there are no ranges; write the items out, for hours write c
 MOST_ITEMS: Final = 4
 """How many items of a list a help repeats."""
 NUMERIC: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION"})
-_UNITS: Final = (*(suffix for suffix in FACTORS if suffix not in {"", "%"}), *SECONDS)
-_BYTES: Final = {suffix.lower(): suffix for suffix in _UNITS if suffix[0] in "kKMGTPE"}
-_FOLDED: Final = {suffix.lower(): suffix for suffix in (*SECONDS, *_UNITS)}
-_LONG: Final = re.compile(r"(milli)?(sec|second)s?|mins?|minutes?|hrs?|hours?|days?")
-_CORES: Final = re.compile(r"v?(cpus?|cores?)", re.IGNORECASE)
-_EXPONENT: Final = re.compile(r"[eE][0-9]+")
-_ALL: Final = "units are m k M G T P E Ki Mi Gi Ti Pi Ei, and ms s min h d"
 
 
 def unexpected_token(text: str, tokens: Sequence[Token], index: int, accepted: Collection[str]) -> Diagnostic:
     """Return the diagnostic of a token that cannot stand where it stands."""
     token = tokens[index]
     before = tokens[index - 1] if index else None
+    minus = before if before is not None and before.type == "MINUS" and token.type in _ARROWS else None
+    if minus and (arrow := _wrong_arrow(text, tokens[: index - 1], span_of(minus).start, _ARROWS)):
+        span = Span(span_of(minus).start, span_of(token).end)
+        return diagnose("E0101", text, span, found=text[span.start : span.end], instead=arrow)
     for recognise in (_unit, _symbols):
         if error := recognise(text, before, token):
             return error
@@ -239,7 +241,9 @@ def _bracket_of_in(tokens: Sequence[Token]) -> int:
     return 0
 
 
-def unexpected_character(text: str, tokens: Sequence[Token], position: int) -> Diagnostic:
+def unexpected_character(
+    text: str, tokens: Sequence[Token], position: int, accepted: Collection[str] = ()
+) -> Diagnostic:
     """Return the diagnostic of a place where no token begins."""
     character = text[position]
     if character == '"':
@@ -250,12 +254,15 @@ def unexpected_character(text: str, tokens: Sequence[Token], position: int) -> D
     if found is not None:
         return found
     if _SYMBOLS.match(text, position):
-        return _elvis(text, tokens, position) or _no_operator(text, position)
+        arrow = _wrong_arrow(text, tokens, position, accepted)
+        return _elvis(text, tokens, position) or _no_operator(text, position, arrow)
     template = text.startswith(("{{", "}}"), position)
     if template or character in "{}":
         items = _BRACES.match(text, position)
         instead = f"write `[{one_line(items[1])}]`" if items and len(items[1]) <= LONGEST else LISTS
         instead = "expressions are no templates; leave {{ and }} out" if template else instead
+    elif arrow := _wrong_arrow(text, tokens, position, accepted):
+        instead = arrow
     elif character.isspace() or not character.isprintable():
         instead = "write a plain space" if character.isspace() else "it is invisible; leave it out"
     else:
@@ -274,9 +281,9 @@ def _bad_word(text: str, tokens: Sequence[Token], position: int) -> Diagnostic |
     before = tokens[-1] if tokens else None
     touching = before if before is not None and span_of(before).end == position else None
     if touching is not None and touching.type in NUMERIC:
-        return _unknown_unit(text, touching, word.end())
-    if before is not None and touching is None and _apart_from(before, word.group()):
-        return _apart(text, before, word.group(), word.end())
+        return unknown_unit(text, touching, word.end())
+    if before is not None and touching is None and is_apart_from(before, word.group()):
+        return apart(text, before, word.group(), word.end())
     if not re.search("[A-Z]", word.group()):
         return None
     start = word.start()
@@ -313,7 +320,18 @@ def unexpected_end(text: str, tokens: Sequence[Token], accepted: Collection[str]
     end = max(len(text.rstrip()), span_of(tokens[-1]).end if tokens else 0)
     if not tokens:
         return diagnose("E0100", text, Span(end, end), "no case" if "ELSE" in accepted else "nothing")
-    return diagnose("E0100", text, Span(end, end), found="end", expected=expectation(accepted), instead="")
+    instead = _no_number(text, tokens) if _ARROWS & set(accepted) else ""
+    return diagnose("E0100", text, Span(end, end), found="end", expected=expectation(accepted), instead=instead)
+
+
+def _no_number(text: str, tokens: Sequence[Token]) -> str:
+    """Return how a case is written of which there is the guard alone, or the number alone."""
+    given = one_line(text)
+    if len(given) > LONGEST:
+        return "a case is a line `guard → number`, as in `node.ready → 80`"
+    if len(tokens) == 1 and tokens[0].type in NUMERIC:
+        return f"a case is a line `guard → number`: write `else → {given}`, or a condition in place of `else`"
+    return f"a case is a line `guard → number`, as in `{given} → 80`"
 
 
 def _touch(before: Token, token: Token) -> bool:
@@ -325,9 +343,9 @@ def _unit(text: str, before: Token | None, token: Token) -> Diagnostic | None:
         return None
     word = _WORD.match(text, span_of(token).start)
     if _touch(before, token) and word is not None and word[0][0].isalpha():
-        return _unknown_unit(text, before, word.end())
-    if token.type == "NAME" and _apart_from(before, str(token)):
-        return _apart(text, before, str(token), span_of(token).end)
+        return unknown_unit(text, before, word.end())
+    if token.type == "NAME" and is_apart_from(before, str(token)):
+        return apart(text, before, str(token), span_of(token).end)
     return None
 
 
@@ -356,7 +374,16 @@ def _elvis(text: str, tokens: Sequence[Token], position: int) -> Diagnostic | No
     return diagnose("E0101", text, Span(position, position + 2), found="?:", instead=instead)
 
 
-def _no_operator(text: str, position: int) -> Diagnostic:
+def _wrong_arrow(text: str, tokens: Sequence[Token], position: int, accepted: Collection[str]) -> str:
+    """Return how a case is written that has something else than an arrow between its guard and its number."""
+    found = _ARROW_MEANT.match(text, position)
+    if found is None or not tokens or not _ARROWS & set(accepted):
+        return ""
+    guard = one_line(text[:position]).rstrip("- ")
+    return f"write `{guard} → {found[1]}`" if len(guard) <= LONGEST else "write `→` between guard and number"
+
+
+def _no_operator(text: str, position: int, meant: str = "") -> Diagnostic:
     start, end = position, position + 1
     while start > 0 and text[start - 1] in "=!<>~":
         start -= 1
@@ -365,7 +392,8 @@ def _no_operator(text: str, position: int) -> Diagnostic:
     if run not in table("signs") and text[position] in table("signs"):
         start, run = position, text[position]
     end = start + len(run)
-    instead = _QUOTE_TIMES if run == ":" and _TIME.match(text, start - 1) else table("signs").get(run, "")
+    usual = _QUOTE_TIMES if run == ":" and _TIME.match(text, start - 1) else table("signs").get(run, "")
+    instead = meant or usual
     return diagnose("E0101", text, Span(start, end), found=run, instead=instead)
 
 
@@ -421,45 +449,3 @@ def _upper_case(text: str, span: Span) -> Diagnostic:
     elif found[0].isupper() and usual not in _KNOWN and text[span.end : span.end + 1] not in {".", "(", "["}:
         instead += f', or `"{found}"` if it is a text'
     return diagnose("E0105", text, span, found=found, instead=instead)
-
-
-def _apart_from(number: Token, word: str) -> bool:
-    """Whether a word behind a number is its unit, or was to be, with a space between the two."""
-    folded = word.lower()
-    known = word in _UNITS or folded in _FOLDED or folded.removesuffix("b") in _BYTES
-    return number.type == "NUMBER" and bool(known or _LONG.fullmatch(folded) or _CORES.fullmatch(word))
-
-
-def _apart(text: str, number: Token, unit: str, end: int) -> Diagnostic:
-    """Return the diagnostic of a number and its unit with a space between them."""
-    right = unit if unit in _UNITS else "" if _CORES.fullmatch(unit) else _meant(unit)
-    return diagnose("E0100", text, Span(span_of(number).start, end), "apart", number=number, unit=right)
-
-
-def _unknown_unit(text: str, number: Token, end: int) -> Diagnostic:
-    """Return the diagnostic of a number that runs on to the end of something that is no unit."""
-    start = span_of(number).start
-    digits = str(number).rstrip("%abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    unit = text[start + len(digits) : end]
-    return diagnose("E0102", text, Span(start, end), unit=unit, instead=_instead_of_unit(digits, unit))
-
-
-def _instead_of_unit(digits: str, unit: str) -> str:
-    if _CORES.fullmatch(unit):
-        return f"cores are plain numbers: write `{digits}`"
-    if _EXPONENT.fullmatch(unit):
-        return "there are no exponents; write the number out, or with k, M or G"
-    meant = _meant(unit)
-    return f"did you mean `{digits}{meant}`?" if meant else _ALL
-
-
-def _meant(unit: str) -> str | None:
-    """Return the unit that something was to be: a size in bytes, one in another case, the start of a word."""
-    folded = unit.lower()
-    if folded.endswith("b") and folded[:-1] in _BYTES:
-        return _BYTES[folded[:-1]]
-    if folded in _FOLDED:
-        return _FOLDED[folded]
-    if folded.startswith(("milli", "mon")):
-        return "ms" if folded[2] == "l" else None
-    return next((unit[:size] for size in (3, 2, 1) if unit[:size] in _UNITS), None)

@@ -103,7 +103,7 @@ def _parse_tokens(text: str, tokens: list[Token], start: str, stopped_at: int | 
         except UnexpectedToken:
             return unexpected_token(text, tokens, index, _accepted(tokens[:index], start))
     if stopped_at is not None:
-        return unexpected_character(text, tokens, stopped_at)
+        return unexpected_character(text, tokens, stopped_at, _accepted(tokens, start))
     try:
         part = parser.feed_token(Token("$END", ""))
     except UnexpectedToken:
