@@ -11,7 +11,7 @@ import contextlib
 import json
 import re
 from collections.abc import ItemsView, Iterable, Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import msgspec
@@ -29,6 +29,7 @@ from policysched.app.files.objects import (
     shown,
     without_repeats,
 )
+from policysched.app.files.yaml_items import Items
 from policysched.app.files.yaml_nodes import compose_json, read_yaml
 from policysched.app.files.yaml_values import NotPlainError, read_blocks, read_events
 from policysched.model.objects import Node, Pod
@@ -74,10 +75,30 @@ def _read(data: bytes, file: str) -> list[Document]:
         return found
     text = as_text(data, file).replace("\r\n", "\n")
     if not text.lstrip().startswith(("{", "[")):
-        for values in (read_blocks, read_events):
+        for values in (partial(read_blocks, take=_ItemsTaken().take), read_events):
             with contextlib.suppress(NotPlainError):
                 return _without_places(values(text, _shrunk), text, file)
     return read(text, file)
+
+
+class _ItemsTaken:
+    """Nodes and pods of a text in YAML."""
+
+    def __init__(self) -> None:
+        self._items = Items(_TYPES)
+
+    def take(self, text: str, column: int) -> SavedObject | None:
+        """Read one; None where it has to be read otherwise."""
+        item = self._items.take(text, column)
+        if item is None:
+            return None
+        return SavedObject(_head(item.kind, item.version), msgspec.Raw(item.json), _SHAPES[item.kind])
+
+
+@lru_cache(maxsize=16)
+def _head(kind: str, version: str) -> Object:
+    """Return what tells what an object is, one for all that are the same."""
+    return {"apiVersion": version, "kind": kind} if version else {"kind": kind}
 
 
 def _without_places(values: Iterator[Any], text: str, file: str) -> list[Document]:

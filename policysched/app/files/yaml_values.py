@@ -10,6 +10,7 @@ of them `yaml_nodes`, which keeps places: with the same values where several can
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
@@ -27,6 +28,8 @@ _DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})\Z")
 _LIST: Final = 1
 """How deep the lists of a document stand in it."""
 Shrink: TypeAlias = Callable[[dict[str, Any]], Any]
+TakeItem: TypeAlias = Callable[[str, int], Any]
+"""Reads the text of an item whose dash stands in a column."""
 
 
 class NotPlainError(Exception):
@@ -153,15 +156,19 @@ Line: TypeAlias = tuple[str, str, str, str, str]
 
 _FIRST: Final = r"""[^ \n\-?:,\[\]{}#&*!|>'"%@`<]"""
 """What a plain text begins with that can be nothing else."""
-_KEY: Final = rf"{_FIRST}[^ \n:]{{0,300}}+(?::[^ \n:]{{1,300}}+){{0,2}}+"
+KEY: Final = rf"{_FIRST}[^ \n:]{{0,300}}+(?::[^ \n:]{{1,300}}+){{0,2}}+"
 """A key; libyaml takes none that is longer than 1024 characters."""
-_PLAIN: Final = rf"(?:{_FIRST}|-(?=[^ \n]))[^ \n:]*+(?:(?::(?=[^ \n])| ++(?=[^ \n#]))[^ \n:]*+)*+"
-_QUOTED: Final = r"""'(?:[^'\n]|'')*+'|"[^"\\\n]*+\""""
-_LEAD: Final = r"( {0,60}+)((?:- ){0,10}+)"
+PLAIN: Final = rf"(?:{_FIRST}|-(?=[^ \n]))[^ \n:]*+(?:(?::(?=[^ \n])| ++(?=[^ \n#]))[^ \n:]*+)*+"
+QUOTED: Final = r"""'[^'\n]*+(?:''[^'\n]*+)*+'|"[^"\\\n]*+(?:\\["\\bfnrt][^"\\\n]*+)*+\""""
+"""With no escapes but those that JSON has too."""
+_INDENT: Final = " {0,60}+"
+_DASHES: Final = "(?:- ){0,10}+"
+LEAD: Final = _INDENT + _DASHES
 """No deeper than the other readers go."""
-_WHOLE: Final = rf"({_KEY}):(?: ({_PLAIN}|{_QUOTED}|\{{\}}|\[\]))?|({_PLAIN}|{_QUOTED})"
-_LINE: Final = re.compile(rf"{_LEAD}(?:{_WHOLE})\n|.+\n?|\n")
-_ENTRY: Final = re.compile(rf"""{_LEAD}((?:{_KEY}|'[^'\n]*'|"[^"\n]*")\ *:(?:\ |$))?""")
+_LEADS: Final = rf"({_INDENT})({_DASHES})"
+_WHOLE: Final = rf"({KEY}):(?: ({PLAIN}|{QUOTED}|\{{\}}|\[\]))?|({PLAIN}|{QUOTED})"
+_LINE: Final = re.compile(rf"{_LEADS}(?:{_WHOLE})\n|.+\n?|\n")
+_ENTRY: Final = re.compile(rf"""{_LEADS}((?:{KEY}|'[^'\n]*'|"[^"\n]*")\ *:(?:\ |$))?""")
 _ITEMS: Final = re.compile(r"^items:\n( *- )", re.MULTILINE)
 _OUTERMOST: Final = re.compile(r"\n(?=[^ \n])")
 _STRANGE: Final = re.compile("[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -172,43 +179,50 @@ _ITEM: Final = 3
 """How many containers are open around the fields of an item: the list, the document and what holds it."""
 
 
-def read_blocks(text: str, shrink: Shrink) -> Iterator[Any]:
+def read_blocks(text: str, shrink: Shrink, take: TakeItem = lambda _text, _column: None) -> Iterator[Any]:
     """Return the values of the documents that are not empty.
 
     Args:
         text: The documents; a line ends with a line feed.
         shrink: Is given the items of a document's lists as they are read, and gives what stands for each.
+        take: Is given the text of such an item first, and gives what stands for it; None where it does not know.
 
     Raises:
         NotPlainError: another reader has to be asked.
     """
     if not text.endswith("\n"):
         raise NotPlainError
-    reader = _Reader(shrink)
+    reader = _Reader(shrink, take)
     try:
-        for piece in _pieces(text):
+        for piece, column in _pieces(text):
             if _is_strange(piece):
                 raise NotPlainError
-            yield from (value for value in reader.take(piece) if value is not None)
+            if column is None or not reader.take_item(piece, column):
+                yield from (value for value in reader.take(piece) if value is not None)
         yield from (value for value in reader.end() if value is not None)
     except ValueError as error:
         raise NotPlainError from error
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """Cut a text before items and outermost keys, so that its lines are not all in memory at once."""
+def _pieces(text: str) -> Iterator[tuple[str, int | None]]:
+    """Cut a text before items and outermost keys, so that its lines are not all in memory at once.
+
+    Each item of the first list called `items`, and of lists that are indented alike, is a piece with its column.
+    """
     items = _ITEMS.search(text)
-    start = outermost = item = 0
+    dash = items[1] if items else ""
+    start = searched = outermost = item = 0
     while start < len(text):
-        least = start + _PIECE
-        if outermost < least:
-            border = _OUTERMOST.search(text, least)
+        column = len(dash) - len("- ") if dash and text.startswith(dash, start) else None
+        least = start + (_PIECE if column is None else 1)
+        if not searched <= least <= outermost:
+            searched, border = least, _OUTERMOST.search(text, least)
             outermost = border.end() if border else len(text)
-        if item < least:
-            found = text.find(f"\n{items[1]}", least) if items else -1
+        if item <= start:
+            found = text.find(f"\n{dash}", start) if dash else -1
             item = len(text) if found < 0 else found + 1
         end = min(outermost, item)
-        yield text[start:end]
+        yield text[start:end], column
         start = end
 
 
@@ -222,8 +236,9 @@ def _is_strange(piece: str) -> bool:
 class _Reader:
     """What is open: containers and the columns of their keys or dashes, the innermost apart."""
 
-    def __init__(self, shrink: Shrink) -> None:
+    def __init__(self, shrink: Shrink, take: TakeItem) -> None:
         self._shrink = shrink
+        self._take = take
         self._begin()
 
     def _begin(self) -> None:
@@ -237,6 +252,20 @@ class _Reader:
         """End the document; give its value, if there is one."""
         yield from self._close(-1, within=False).values()
         self._begin()
+
+    def take_item(self, piece: str, column: int) -> bool:
+        """Put what stands for an item into the list that it belongs to; return False where nothing was done."""
+        is_open = len(self._around) >= _ITEM
+        around, at = self._around[_ITEM - 1] if is_open else (self._top, self._at)
+        if len(self._around) < _ITEM - 1 or type(around) is not list or at != column:
+            return False
+        item = self._take(piece, column)
+        if item is None:
+            return False
+        self._waiting = None
+        self._top, self._at = self._close(column, within=True), column
+        self._top.append(item)
+        return True
 
     def take(self, piece: str) -> Iterator[Any]:
         """Read whole lines; give the value of each document that ends in them."""
@@ -264,11 +293,11 @@ class _Reader:
                     return number
                 top, at = self._top, self._at
             if not key:
-                top.append(_read(item) if item[0] in _MARKED else item)
+                top.append(short_value(item) if item[0] in _MARKED else item)
             elif key in top:
                 raise NotPlainError
             elif value:
-                top[key] = _read(value) if value[0] in _MARKED else value
+                top[key] = short_value(value) if value[0] in _MARKED else value
             else:
                 top[key] = None
                 self._waiting = key
@@ -362,15 +391,19 @@ def _end(texts: list[str], first: int, column: int) -> int:
     return first
 
 
-def _read(value: str) -> Any:
-    """Read a value that may be more than the text it is written as."""
+def short_value(value: str) -> Any:
+    """Read a value that is written in one line, `PLAIN`, `QUOTED`, `{}` or `[]`.
+
+    Raises:
+        ValueError: it is a number that cannot be read.
+    """
     match value[0]:
         case "'":
             return value[1:-1].replace("''", "'")
         case '"':
-            return value[1:-1]
+            return json.loads(value) if "\\" in value else value[1:-1]
         case "{":
             return {}
         case "[":
             return []
-    return resolved(value)
+    return resolved(value) if value[0] in SPECIAL else value
