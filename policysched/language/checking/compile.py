@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, cast
 
 from policysched.language.checking.checker import ExpressionChecker
-from policysched.language.checking.doubts import doubtful, warn_of_percentage
+from policysched.language.checking.doubts import doubt, warn_of_percentage
 from policysched.language.checking.estimates import (
     MAX_NODE_OPERATIONS,
     MAX_POD_OPERATIONS,
@@ -113,9 +113,9 @@ def _warn(checker: Checker, expr: Expr, program: Program, want: Want) -> None:
         return
     if want is Want.CONDITION and _warn_constant(checker, expr, program):
         return
-    if program.type.gap is Gap.INPUT:
+    if program.type.gap is Gap.INPUT and (found := doubt(program.root)):
         variant = "" if want is Want.CONDITION else "score"
-        checker.report("W0701", expr.span, variant, input=doubtful(program.root))
+        checker.report("W0701", expr.span, variant, input=found.input, what=found.what)
     if want is Want.NUMBER:
         warn_of_percentage(checker, expr)
         _warn_spread(checker, expr.span, program)
@@ -275,8 +275,9 @@ def _warn_cases(program: Program, arms: Sequence[_Line], rests: Sequence[_Line])
         arms[-1].checker.report("W0703", arms[-1].case.guard_span, value="true", hint="write `else`")
     for line in arms:
         for node, span, variant in line.parts if not rests else ():
-            if node is not None and node.type.gap is Gap.INPUT:
-                line.checker.report("W0701", span, variant, input=doubtful(node))
+            guard = None if node is line.guard else line.guard
+            if node is not None and node.type.gap is Gap.INPUT and (found := doubt(node, guard)):
+                line.checker.report("W0701", span, variant, input=found.input, what=found.what)
         if line.guard is not None and line.guard.inputs and is_never_true(line.guard):
             line.checker.report("W0703", line.case.guard_span, "never", hint="this case is never taken")
     yield from _warn_of_taken(arms)

@@ -5,9 +5,10 @@ Each looks at one place of the syntax tree and its graph. What bounds of values 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
+from policysched.language.checking.exclusion import implied
 from policysched.language.functions.signatures import Checker
 from policysched.language.ir.graph import Input, Op, Typed, per_graph
 from policysched.language.ir.tree import Call, Chain, Comparison, Expr, Listing, Literal, LiteralKind
@@ -101,11 +102,55 @@ def _percentage(expr: Expr) -> Literal | None:
             return None
 
 
-def doubtful(node: Typed) -> str:
-    """Return the input that a value may be missing for, as the text writes it."""
-    found = node
-    while causes := [part for part in (*found.inner, *found.args) if part.type.gap is Gap.INPUT]:
-        found = causes[0]
-    if isinstance(found.data, Input):
-        return found.data.text
-    return found.inputs[0].text if found.inputs else "a value"
+class Doubt(NamedTuple):
+    """What a value may be missing for: an input, and what that may be."""
+
+    input: str
+    what: str = "missing"
+
+
+_CONVERTED: Final[Mapping[str, str]] = {Op.NUMBER: "no number", Op.VERSION: "no version"}
+_MOST_PLACES: Final = 1000
+"""How many places of a graph are looked at."""
+
+
+def doubt(root: Typed, guard: Typed | None = None) -> Doubt | None:
+    """Return why a value may be missing; None where what is asked with `has` before it leaves no reason.
+
+    Args:
+        root: The graph of the value.
+        guard: The condition under which it counts.
+    """
+    waiting = [(root, frozenset[Typed]() if guard is None else _present(implied(guard)))]
+    seen = set(waiting)
+    converted: Doubt | None = None
+    while waiting and len(seen) < _MOST_PLACES:
+        node, present = waiting.pop()
+        if node in present or node.type.gap is not Gap.INPUT:
+            continue
+        parts = [one for one in _with_present(node, present) if one not in seen]
+        causes = [part for part, there in parts if part.type.gap is Gap.INPUT and part not in there]
+        if isinstance(node.data, Input) and not causes:
+            return Doubt(node.data.text)
+        if node.op in _CONVERTED and not causes and converted is None and node.inputs:
+            converted = Doubt(node.inputs[0].text, _CONVERTED[node.op])
+        seen.update(parts)
+        waiting.extend(reversed(parts))
+    return converted
+
+
+def _with_present(node: Typed, present: frozenset[Typed]) -> list[tuple[Typed, frozenset[Typed]]]:
+    """Return the parts of a graph, each with what is there wherever its value counts."""
+    if node.op in {Op.AND, Op.OR}:
+        present |= _present(implied(node, truth=node.op == Op.AND))
+    if node.op == Op.ONLY:
+        return [(node.args[0], present), (node.args[1], present | _present(implied(node.args[0])))]
+    if node.op == Op.IF:
+        condition, first, second = node.args
+        both = ((first, True), (second, False))
+        return [(condition, present), *((arm, present | _present(implied(condition, truth=way))) for arm, way in both)]
+    return [(part, present) for part in (*node.inner, *node.args)]
+
+
+def _present(conditions: Iterable[Typed]) -> frozenset[Typed]:
+    return frozenset(one.args[0] for one in conditions if one.op == Op.HAS)

@@ -9,9 +9,10 @@ import re
 import numpy as np
 import pytest
 
-from policysched.language import Environment
+from policysched.language import Environment, Want, compile_expression
 from policysched.language.checking.exclusion import MOST_LOOKED_AT, implied
 from policysched.language.evaluation.columns import evaluate_columns
+from policysched.language.evaluation.scalar import UNKNOWN, interpret
 from tests.language.frames import TableFrame
 from tests.language.programs import compile_cases, compile_lets
 
@@ -25,6 +26,9 @@ ATOMS = (
     'node.zone not in ["{text}", "c"]', "node.free.pods {sign} {number}", '(number(node.labels["a"]) {sign} {number})',
     '(number(node.labels["a"]) {sign} {number} ?? 2)', 'has(node.labels["a"])',
 )  # fmt: skip
+
+
+ASKED = "has(node.zone)"
 
 
 def condition(chance: random.Random, depth: int = 2) -> str:
@@ -54,6 +58,29 @@ def test_a_case_that_is_said_to_be_never_taken_never_is(seed: int) -> None:
     for one in compiled.diagnostics:
         if one.code == "W0703" and "always true" in one.message:
             assert one.case == 4, (lines, one)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_condition_without_a_warning_is_known_everywhere(seed: int) -> None:
+    chance = random.Random(seed)
+    first, second = condition(chance, 1), condition(chance, 1)
+    known = chance.choice((ASKED, f"not {ASKED}"))
+    looks = chance.choice(('starts_with(node.zone, "a")', f'({first} and glob(node.zone, "b*"))'))
+    forms = (
+        f"{known} and ({second} or {looks})",
+        f"{known} or {looks}",
+        f"{first} and ({known} or ({looks} and {second}))",
+        f"if({known}, {looks}, {first})",
+        f"if({first} and {known}, {looks}, {second})",
+        f"if({known}, {first}, {looks})",
+    )
+    text = chance.choice(forms)
+    compiled = compile_expression(text, Environment("filter"), Want.CONDITION)
+    assert compiled.program is not None
+    frame = TableFrame(ROWS)
+    unknown = [row for row in range(len(ROWS)) if interpret(compiled.program, frame.at(row)) is UNKNOWN]
+    warned = any(one.code in {"W0701", "W0703"} for one in compiled.diagnostics)
+    assert warned or not unknown, (text, ROWS[unknown[0]])
 
 
 def test_parts_that_stand_in_a_graph_again_and_again_are_looked_at_once() -> None:
