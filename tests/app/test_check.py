@@ -48,6 +48,27 @@ def test_an_empty_scheduler_name_is_told_once_and_in_our_words() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "message", "column"),
+    [
+        ("a\u200b", "the text holds U+200B (zero width space), which nobody sees", 16),
+        ("\u200ba\u00a0\u2060", "the text holds U+200B (zero width space) and 2 more, which nobody sees", 15),
+        ("a\u00a0b", "the text holds U+00A0 (no-break space), which nobody tells from a space", 16),
+        ("a\u3000\u200b", "the text holds U+3000 (ideographic space) and 1 more, which nobody tells from a space", 16),
+    ],
+)
+def test_characters_that_nobody_sees_are_told_once_for_a_text(text: str, message: str, column: int) -> None:
+    (found,) = check([_filter(f'node.zone == "{text}"')])
+    assert (found["code"], found["message"], found["column"]) == ("W0706", message, column)
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"), [("attention\u00a0: a b", []), ("attention\u200b", ["W0706"]), ("straße\nzwei", [])]
+)
+def test_spaces_of_a_language_may_stand_in_what_is_for_people(text: str, codes: list[str]) -> None:
+    assert [one["code"] for one in check([_filter("node.ready", message=text)])] == codes
+
+
 def test_finding_has_the_keys_of_the_contract() -> None:
     (found,) = check([_filter('node.labels["cores"] > 10')])
     assert list(found) == KEYS

@@ -116,19 +116,34 @@ def _diagnostics(policy: Object, cluster: Cluster | None) -> Iterator[Diagnostic
 
 
 _LAYOUT: Final = frozenset("\n\t\r")
+_SPEECH: Final = ".message"
+"""How the field of a text ends that is for people: other spaces than the plain one belong to some languages."""
 CODE: Final = "W0706"
 
 
 def hidden_characters(policy: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Warn of the first such character of each text of a policy's spec."""
+    """Warn of the first such character of each text of a policy's spec; how many more there are is said."""
     for field, text in _texts(policy.get("spec"), "spec"):
-        if visible(text, None) == text:
+        if text.isascii() and visible(text, None) == text:
             continue
-        place = next((place for place, one in enumerate(text) if one not in _LAYOUT and is_hidden(one)), None)
-        if place is not None:
-            name = unicodedata.name(text[place], "").lower()
-            character = f"U+{ord(text[place]):04X}" + (f" ({name})" if name else "")
-            yield replace(diagnose(CODE, text, Span(place, place + 1), character=character), field=field)
+        hidden = _is_unseen if field.endswith(_SPEECH) else _is_taken_for_another
+        places = [place for place, one in enumerate(text) if hidden(one)]
+        if places:
+            name = unicodedata.name(text[places[0]], "").lower()
+            character = f"U+{ord(text[places[0]]):04X}" + (f" ({name})" if name else "")
+            more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+            variant = "" if _is_unseen(text[places[0]]) else "space"
+            span = Span(places[0], places[0] + 1)
+            yield replace(diagnose(CODE, text, span, variant, character=character, more=more), field=field)
+
+
+def _is_unseen(character: str) -> bool:
+    return character not in _LAYOUT and is_hidden(character)
+
+
+def _is_taken_for_another(character: str) -> bool:
+    """Whether nobody sees a character, or tells it from a plain space."""
+    return _is_unseen(character) or (character != " " and unicodedata.category(character) == "Zs")
 
 
 def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 from policysched.language.checking.compile import (
@@ -169,7 +170,7 @@ class _Compilation:
         )
 
     def _finish(self, made: CompiledPolicy) -> CompilationResult:
-        self._warn_of_idleness()
+        self._warn_of_idleness(made)
         cost = policy_cost(made.programs, made.guard_programs)
         over = check_cost(cost)
         if over is not None:
@@ -178,7 +179,7 @@ class _Compilation:
         policy = None if broken else replace(made, units=units_of(made))
         return CompilationResult(policy, tuple(self._found), cost, CompiledTexts(self._around, self._texts))
 
-    def _warn_of_idleness(self) -> None:
+    def _warn_of_idleness(self, made: CompiledPolicy) -> None:
         """Report what does nothing: names that no text uses, a policy without rules, selectors that select nothing."""
         if any(one.severity == "error" for one in self._found):
             return
@@ -187,6 +188,7 @@ class _Compilation:
             if let.name not in self._lets.used:
                 found = diagnose("W0709", let.name, Span(0, len(let.name)), name=let.name)
                 self._report(f"spec.let[{index}].name", found)
+        self._warn_of_metrics(made)
         if not spec.filters and not spec.scores and spec.preemption is None:
             self._report("spec", diagnose("W0710", "", Span(0, 0)))
         for name, selector in (("podSelector", spec.pod_selector), ("namespaceSelector", spec.namespace_selector)):
@@ -195,6 +197,16 @@ class _Compilation:
                 found = diagnose("W0713", "", Span(0, 0), name="pod" if name == "podSelector" else "namespace", key=key)
                 self._report(f"spec.{name}", found)
         self._warn_of_weights()
+
+    def _warn_of_metrics(self, made: CompiledPolicy) -> None:
+        """Report metrics that neither a rule nor a line of `let` reads; whether such a line is used is said of it."""
+        lets = (root for root in self._lets.lets.values() if root is not None)
+        read = chain(made.inputs, *(root.inputs for root in lets))
+        used = {item.path[0] for item in read if item.root == "metrics"}
+        for index, metric in enumerate(self._spec.metrics):
+            if metric.name not in used:
+                found = diagnose("W0709", metric.name, Span(0, len(metric.name)), name=metric.name)
+                self._report(f"spec.metrics[{index}].name", found)
 
     def _warn_of_weights(self) -> None:
         """Report scores that count nothing, and a tier without any."""

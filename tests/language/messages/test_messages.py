@@ -383,6 +383,23 @@ def diagnostics(place: str, text: str) -> list[tuple[Diagnostic, str]]:
 EXAMPLES = [(code, entry.place, entry.text) for code, entry in code_table().items() if entry.place != "policy"]
 
 
+_NODE = {"input": "node.zone", "value": "a", "node": "n1"}
+ELSEWHERE: dict[str, tuple[str, list[tuple[str, dict[str, str]]]]] = {
+    "W0705": ("node.zone", [(variant, _NODE) for variant in ("", "value", "number")]),
+    "W0706": (
+        "a",
+        [
+            ("", {"character": "U+200B (zero width space)", "more": ""}),
+            ("space", {"character": "U+00A0 (no-break space)", "more": " and 2 more"}),
+        ],
+    ),
+    **dict.fromkeys(("W0709", "W0710", "W0712"), ("a", [("", {"name": "a"})])),
+    "W0711": ("0", [("", {}), ("policy", {})]),
+    "W0713": ("", [("", {"name": "pod", "key": "team"})]),
+}
+"""What is not told of one text: the text that is shown, and the sentences with what fills them."""
+
+
 @pytest.mark.parametrize("code", [*code_table()])
 def test_messages_are_these(code: str) -> None:
     texts = [example for example in (*EXAMPLES, *VARIANTS) if example[0] == code]
@@ -399,16 +416,10 @@ def test_messages_are_these(code: str) -> None:
         given = (("room", 300, 12000), ("places", 1, 512), ("queries", 3, 256))
         crowded = [diagnose(code, "", Span(0, 0), kind, number=number, limit=limit) for kind, number, limit in given]
         shown += [render(one, "", "policy") for one in (size, *crowded)]
-    if code == "W0705":
-        values = {"input": "node.zone", "value": "a", "node": "n1"}
-        texts = [diagnose(code, "node.zone", Span(0, 9), variant, **values) for variant in ("", "value", "number")]
-        shown = [render(one, "node.zone", "policy") for one in texts]
-    if code == "W0713":
-        shown = [render(diagnose(code, "", Span(0, 0), name="pod", key="team"), "", "policy")]
-    if code == "W0711":
-        shown = [render(diagnose(code, "0", Span(0, 1), variant), "0", "policy") for variant in ("", "policy")]
-    if code in {"W0706", "W0709", "W0710", "W0712"}:
-        shown = [render(diagnose(code, "a", Span(0, 1), name="a", character="U+200B, zero width space"), "a", "policy")]
+    if code in ELSEWHERE:
+        text, given = ELSEWHERE[code]
+        found = [diagnose(code, text, Span(0, len(text)), variant, **values) for variant, values in given]
+        shown = [render(one, text, "policy") for one in found]
     if code == "E0100":
         shown += [render(item, "", "cases") for item in compile_cases([], Environment("score")).diagnostics]
     path = FOLDER / f"{code}.txt"

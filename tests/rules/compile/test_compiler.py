@@ -272,6 +272,7 @@ def test_an_invalid_selector_says_why() -> None:
     assert re.search("Exists|values", compile_policy(policy(**spec)).diagnostics[0].message)
 
 
+LOAD = {"name": "load", "query": "up"}
 USED = {"name": "a", "value": "node.free.cpu"}
 WEIGHTLESS = [{"name": "none", "weight": 0, "value": "node.allocatable.pods"}]
 
@@ -287,6 +288,14 @@ def selecting(*requirements: tuple[str, ...], **labels: str) -> Spec:
     [
         ({}, [("W0710", "spec")]),
         ({"let": [USED], "filters": CHEAP}, [("W0709", "spec.let[0].name")]),
+        ({"metrics": [LOAD], "filters": CHEAP}, [("W0709", "spec.metrics[0].name")]),
+        ({"metrics": [LOAD], "filters": filtering("(metrics.load > 1) ?? false")}, []),
+        ({"metrics": [LOAD], "filters": filtering("sum(metrics.load) > 1")}, []),
+        ({"metrics": [LOAD], "scores": scoring(["metrics.load > 1 → 5", "else → 80", "missing → 2"])}, []),
+        (
+            {"metrics": [LOAD], "let": [{"name": "a", "value": "metrics.load"}], "filters": CHEAP},
+            [("W0709", "spec.let[0].name")],
+        ),
         ({"let": [USED], "filters": filtering("a > 1")}, []),
         ({"let": [USED], "scores": scoring(["a > 1 → 5", "else → 80"])}, []),
         ({"let": [USED, {"name": "b", "value": "a"}], "filters": filtering("b > 1")}, []),
