@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -144,6 +146,47 @@ def test_a_saved_object_is_read_as_a_mapping(tmp_path: Path) -> None:
     saved = load_cluster([write(tmp_path, [POD])])[0].object
     assert dict(saved) == {key: saved[key] for key in saved} == dict(saved.items())
     assert (len(saved), saved.get("nothing"), "status" in saved) == (4, None, False)
+
+
+@pytest.mark.parametrize("suffix", ["json", "yaml"])
+def test_the_text_of_a_file_is_in_memory_once_and_no_longer_than_it_is_read(tmp_path: Path, suffix: str) -> None:
+    pod = {**POD, "metadata": {"name": "p1", "unread": ["x" * 50] * 200}}
+    text = json.dumps({**HEAD, "items": [pod] * 500}) if suffix == "json" else yaml_of([pod] * 500)
+    name = write(tmp_path, text, f"c.{suffix}")
+    load_cluster([name])
+    tracemalloc.start()
+    try:
+        documents = load_cluster([name])
+        kept, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    size = len(text)
+    copies = 1 if suffix == "json" else 2
+    assert (len(documents), documents[7].object["metadata"]["name"]) == (500, "p1")
+    assert most < (copies + 0.5) * size
+    assert kept < (copies - 0.5) * size
+    assert documents[7].place("metadata.name") == load([name])[7].place("metadata.name")
+
+
+def yaml_of(items: list[Any]) -> str:
+    item = yaml.safe_dump(items[:1], default_flow_style=False)
+    return "apiVersion: v1\nitems:\n" + item * len(items) + "kind: List\n"
+
+
+def test_a_file_that_is_another_one_by_now_has_no_places(tmp_path: Path) -> None:
+    name = write(tmp_path, [NODE, POD])
+    documents = load_cluster([name])
+    write(tmp_path, [NODE, NODE, POD])
+    with pytest.raises(UsageError, match=r"c\.json: it was changed while it was read"):
+        documents[1].place("metadata.name")
+
+
+def test_what_cannot_be_read_twice_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    name = write(tmp_path, [NODE, POD])
+    with Path(name).open("rb") as file:
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=file))
+        documents = load_cluster(["-"])
+    assert documents[1].place("metadata.name") == load([name])[1].place("metadata.name")
 
 
 def test_a_malformed_object_is_said_at_its_place(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ hundred thousand objects and nothing to complain about.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -175,10 +176,17 @@ def _bytes_of(file: BinaryIO, name: str) -> bytes:
         return first
     if b"\0" in first:
         raise UsageError(f"{shown(name)}: not a text file")
-    rest = file.read(LARGEST - _FIRST + 1)
-    if len(rest) > LARGEST - _FIRST:
+    most = LARGEST + 1
+    if file.seekable():
+        # Put together, the two would be in memory twice.
+        begin = file.tell() - len(first)
+        most = max(len(first), min(most, file.seek(0, os.SEEK_END) - begin + 1))
+        file.seek(begin)
+        first = b""
+    data = first + file.read(most - len(first))
+    if len(data) > LARGEST:
         raise UsageError(f"{shown(name)}: larger than {LARGEST >> 30} GiB")
-    return first + rest
+    return data
 
 
 def as_text(data: bytes, file: str) -> str:

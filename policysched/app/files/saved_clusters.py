@@ -10,14 +10,17 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import stat
 from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from yaml.nodes import Node as YamlNode
 
 from policysched.app.files.objects import (
+    STDIN,
     Document,
     Object,
     Source,
@@ -32,6 +35,7 @@ from policysched.app.files.objects import (
 from policysched.app.files.yaml_items import Items
 from policysched.app.files.yaml_nodes import compose_json, read_yaml
 from policysched.app.files.yaml_values import NotPlainError, read_blocks, read_events
+from policysched.errors import UsageError
 from policysched.model.objects import Node, Pod
 
 _TYPES: Final[dict[str, type[Any]]] = {"Node": Node, "Pod": Pod}
@@ -66,19 +70,61 @@ def load_cluster(names: Iterable[str]) -> list[Document]:
     Raises:
         UsageError: one cannot be read or is not made of Kubernetes objects.
     """
-    return [document for name in names for file in expand(name) for document in _read(read_bytes(file), shown(file))]
+    return [document for name in names for file in expand(name) for document in _read(file)]
 
 
-def _read(data: bytes, file: str) -> list[Document]:
-    found = _listed(data, file)
+def _read(name: str) -> list[Document]:
+    kept = _Kept(name)
+    data, file = kept.data(), shown(name)
+    found = _listed(kept, data, file)
     if found is not None:
+        kept.let_go()
         return found
     text = as_text(data, file).replace("\r\n", "\n")
+    kept.let_go()
+    del data
     if not text.lstrip().startswith(("{", "[")):
         for values in (partial(read_blocks, take=_ItemsTaken().take), read_events):
             with contextlib.suppress(NotPlainError):
                 return _without_places(values(text, _shrunk), text, file)
     return read(text, file)
+
+
+class _Kept:
+    """The bytes of a file while they are needed; those of one that stays are let go of and read again."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._state = _state(name)
+        self._data: bytes | None = None
+
+    def data(self) -> bytes:
+        """Return the bytes.
+
+        Raises:
+            UsageError: the file cannot be read, or is another one by now.
+        """
+        if self._data is None:
+            self._data = read_bytes(self._name)
+            if _state(self._name) != self._state:
+                raise UsageError(f"{shown(self._name)}: it was changed while it was read")
+        return self._data
+
+    def let_go(self) -> None:
+        """Keep the bytes no longer, unless they could not be read again."""
+        if self._state is not None:
+            self._data = None
+
+
+def _state(name: str) -> tuple[int, ...] | None:
+    """Return what changes with a file; None where nothing can be read twice."""
+    try:
+        found = None if name in ("", STDIN) else Path(name).stat()
+    except OSError:
+        return None
+    if found is None or not stat.S_ISREG(found.st_mode):
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 class _ItemsTaken:
@@ -128,7 +174,7 @@ def _shrunk(item: dict[str, Any]) -> Object:
     return item if b"null" in written else SavedObject(head, msgspec.Raw(written), _SHAPES[head["kind"]])
 
 
-def _listed(data: bytes, file: str) -> list[Document] | None:
+def _listed(kept: _Kept, data: bytes, file: str) -> list[Document] | None:
     """Take a list in JSON apart; None where it is none, or has anything that is not plain."""
     if not data.startswith(b"{") or b"\r" in data[:4096]:
         return None
@@ -138,12 +184,13 @@ def _listed(data: bytes, file: str) -> list[Document] | None:
             return None
         kind = whole.kind.removesuffix("List")
         implied = _Head(kind=kind, api_version=whole.api_version) if kind else _Head()
-        return list(_documents(whole.items, implied, data, file))
+        return list(_documents(whole.items, implied, kept, file))
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
 
 
-def _documents(items: tuple[msgspec.Raw, ...], implied: _Head, data: bytes, file: str) -> Iterator[Document]:
+def _documents(items: tuple[msgspec.Raw, ...], implied: _Head, kept: _Kept, file: str) -> Iterator[Document]:
+    data = kept.data()
     begin = end = data.index(items[0])
     for item in items:
         start = _BETWEEN.match(data, end).end()  # type: ignore[union-attr]  # it matches nothing, too
@@ -151,7 +198,7 @@ def _documents(items: tuple[msgspec.Raw, ...], implied: _Head, data: bytes, file
         if data[start:end] != bytes(item):
             # The text of the first stands before it as well.
             raise ValueError
-        yield Document(_object(item, implied), _source(data, file, start, end))
+        yield Document(_object(item, implied), _source(kept, file, start, end))
     json.loads(data[:begin] + data[end:], object_pairs_hook=without_repeats)
 
 
@@ -206,9 +253,17 @@ def _object(item: msgspec.Raw, implied: _Head) -> Object:
     said = {"apiVersion": version, "kind": kind} if version else {"kind": kind}
     if kind in _SHAPES:
         _refuse_repeats(item)
-        return SavedObject(said, item, _SHAPES[kind])
+        return SavedObject(_head(kind, version), _small(item, _SHAPES[kind]), _SHAPES[kind])
     read_whole: dict[str, Any] = json.loads(bytes(item), object_pairs_hook=without_repeats)
     return said | read_whole
+
+
+def _small(item: msgspec.Raw, shape: msgspec.json.Decoder[Any]) -> msgspec.Raw:
+    """Keep of an item what is read of it, all of one that does not fit, and not the text around it."""
+    try:
+        return msgspec.Raw(_ENCODER.encode(shape.decode(item)))
+    except msgspec.ValidationError:
+        return item.copy()
 
 
 def _refuse_repeats(item: msgspec.Raw) -> None:
@@ -221,13 +276,14 @@ def _refuse_repeats(item: msgspec.Raw) -> None:
         json.loads(bytes(item), object_pairs_hook=without_repeats)
 
 
-def _source(data: bytes, file: str, start: int, end: int) -> Source:
-    text = partial(_item_text, data, start, end)
-    return Source(file, text, lambda: compose_json(text(), _before(data, start), len(text())))
+def _source(kept: _Kept, file: str, start: int, end: int) -> Source:
+    text = partial(_item_text, kept, start, end)
+    return Source(file, text, lambda: compose_json(text(), _before(kept.data(), start), len(text())))
 
 
-def _item_text(data: bytes, start: int, end: int) -> str:
+def _item_text(kept: _Kept, start: int, end: int) -> str:
     """Return an item's text at its place of the file, with nothing in the lines before it."""
+    data = kept.data()
     lines, column = _position(data, start)
     return "\n" * lines + " " * column + data[start:end].decode()
 
