@@ -267,9 +267,19 @@ def compiled_filter(name: str, when: Program | None, require: Program, message: 
 
 
 def _without_defaults(node: Typed) -> Typed:
-    if node.op is Op.DEFAULT and node.args[1].op is Op.CONSTANT and node.args[1].data is False:
+    if _is_defaulted(node):
         return _without_defaults(node.args[0])
+    if node.op is Op.IF and _is_defaulted(node.args[0]):
+        asked, first, second = node.args
+        taken = make(Op.AND, (_without_defaults(asked), first), BOOL.over(asked.args[0].type, first.type))
+        other = make(Op.NOT, (asked,), asked.type)
+        left = make(Op.AND, (other, second), BOOL.over(other.type, second.type))
+        return _without_defaults(make(Op.OR, (taken, left), BOOL.over(taken.type, left.type)))
     if node.op not in {Op.AND, Op.OR}:
         return node
     args = [_without_defaults(arg) for arg in node.args]
     return node if tuple(args) == node.args else make(node.op, args, BOOL.over(*(arg.type for arg in args)))
+
+
+def _is_defaulted(node: Typed) -> bool:
+    return node.op is Op.DEFAULT and node.args[1].op is Op.CONSTANT and node.args[1].data is False
