@@ -23,11 +23,15 @@ from policysched.pausing import Pausing, finished
 from policysched.state.nominated_terms import RepellingTerms
 from policysched.state.placed.counters import PodCounter
 from policysched.state.placed.pods import Measured, PlacedPod, PodSignatures, measure, pod_id
-from policysched.state.tables.amounts import WantedPorts
+from policysched.state.tables.amounts import PodResources, WantedPorts
 
 PodsByRow = Mapping[int, Sequence[Pod]]
 MOST_COUNTERS = 64
-"""Of how many counters of pods it is kept what nominated pods weigh."""
+"""Of how many counters of pods it is kept at least what nominated pods weigh, and of how many wanted ports."""
+MOST_WEIGHTS = 1 << 21
+"""How many weights are kept where there are more counters."""
+MOST_WANTED = 1000
+"""Up to how many ports may be wanted for the answers to be kept: they keep what is wanted."""
 FIRST_PLACES = 16
 MOST_EMPTY = 16
 """How many places of pods that are not nominated any more may be empty, beside a quarter of those that are."""
@@ -56,9 +60,21 @@ class NominatedColumns:
     Shapes: P places and more; K kinds; kind_of and repelling (P,).
     """
 
-    __slots__ = ("_amounts", "_kinds", "_live", "_node_of", "_nodes", "_place_of", "_ports", "_priorities", "_seen",
-                 "_used", "_weights", "kind_of", "measured", "numbers", "pods", "repelling", "samples",
-                 "terms")  # fmt: skip
+    __slots__ = (
+        *(
+            "_amounts",
+            "_kinds",
+            "_lists_by_id",
+            "_live",
+            "_node_of",
+            "_nodes",
+            "_place_of",
+            "_port_lists",
+            "_port_numbers",
+        ),
+        *("_port_starts", "_ports", "_priorities", "_seen", "_weights", "kind_of", "measured", "numbers", "pods"),
+        *("ports_of", "repelling", "samples", "terms"),
+    )
 
     def __init__(self, terms: RepellingTerms) -> None:
         self.terms = terms
@@ -72,7 +88,7 @@ class NominatedColumns:
         self._node_of: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
         self._place_of: dict[str, int] = {}
         self._nodes: dict[str, int] = {}
-        self._kinds: dict[_KindKey, int] = {}
+        self._kinds: dict[_SignatureKey, int] = {}
         self.samples: list[PlacedPod] = []
         """A pod of each kind; its row means nothing."""
         self.numbers: NDArray[np.intp] = np.zeros(0, np.intp)
@@ -81,7 +97,16 @@ class NominatedColumns:
         self._amounts: dict[str, NDArray[np.int64]] = {}
         self._weights: WeakKeyDictionary[PodCounter, tuple[NDArray[np.intp], int, NDArray[np.float64]]]
         self._weights = WeakKeyDictionary()
+        self.ports_of: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
+        """Which list of host ports each pod has; 0 is that of none."""
+        self._port_lists: list[PodResources | None] = [None]
+        self._lists_by_id: dict[int, int] = {}
+        """The lists by the address of what states them, which is there as long as its list."""
         self._ports: dict[WantedPorts, NDArray[np.int64]] = {}
+        self._port_numbers: NDArray[np.int64] = np.zeros(0, np.int64)
+        """The numbers of the ports of all lists that were read, one list's after the other's."""
+        self._port_starts: NDArray[np.intp] = np.zeros(2, np.intp)
+        """Where those of each list begin, and where the last one's end."""
 
     def __contains__(self, identity: str) -> bool:
         return identity in self._place_of
@@ -97,16 +122,19 @@ class NominatedColumns:
 
         Cost: O(1).
         """
-        kind = self._kinds.setdefault(_KindKey.of(measured.signature_key), len(self._kinds))
+        kind = self._kinds.setdefault(_SignatureKey.of(measured.signature_key), len(self._kinds))
         if kind == len(self.samples):
             self.samples.append(PlacedPod(one.pod, -1, measured.resources, assumed=True))
-        self._append(identity, one, measured, (kind, repelling, pod_priority(one.pod)))
+        ports = self._ports_like(measured.resources)
+        self._append(identity, one, measured, (kind, repelling, pod_priority(one.pod), ports))
 
     def renew(self, identity: str, one: Nomination) -> None:
         """Move a pod that has a place behind the others, as a version of it that differs in nothing that counts."""
         place = self._place_of[identity]
         self._live[place] = False
-        known = int(self.kind_of[place]), int(self.repelling[place]), int(self._priorities[place])
+        alike = (self.kind_of, self.repelling, self._priorities, self.ports_of)
+        kind, repelling, priority, ports = (int(column[place]) for column in alike)
+        known = kind, repelling, priority, ports
         self._append(identity, one, self.measured[place], known)
 
     def drop(self, identity: str) -> int:
@@ -152,7 +180,7 @@ class NominatedColumns:
                     made._weights[counter] = numbers[kinds], seen, found[kinds]
         full = len(self.samples)
         made._amounts = {resource: found[kinds] for resource, found in self._amounts.items() if found.size == full}
-        made._ports = {wanted: found[places] for wanted, found in self._ports.items() if found.size == len(self.pods)}
+        self._keep_ports(made, places)
         return made
 
     def yielded_to(self, priority: int, own: str, row_of: Mapping[str, int]) -> YieldedPods:
@@ -192,20 +220,71 @@ class NominatedColumns:
         return found
 
     def ports_met(self, wanted: WantedPorts) -> NDArray[np.int64]:
-        """Return how many of each pod's host ports keep a pod out that wants some.
+        """Return how many host ports of each list keep a pod out that wants some.
 
-        Cost: O(host ports of the pods that came since it was asked last).
-        Shapes: (P,).
+        Cost: O(host ports of the lists that came since anything was asked last), and array work over those that came
+            since this was asked last.
+        Shapes: (lists,).
         """
         found = self._ports.get(wanted)
-        if found is None or found.size < len(self.pods):
+        if found is None or found.size < len(self._port_lists):
             if found is None:
                 if len(self._ports) >= MOST_COUNTERS:
                     self._ports.clear()
-                found = np.zeros(0, np.int64)
-            met = [wanted.count(one.resources.ports) for one in self.measured[found.size :]]
-            found = self._ports[wanted] = np.concatenate((found, np.array(met, np.int64)))
+                found = np.zeros(1, np.int64)
+            found = np.concatenate((found, self._ports_met(wanted, found.size)))
+            if len(wanted) <= MOST_WANTED:
+                self._ports[wanted] = found
         return found
+
+    def _ports_met(self, wanted: WantedPorts, first: int) -> NDArray[np.int64]:
+        """Count the host ports that meet some in the lists from one on."""
+        self._read_ports()
+        met: NDArray[np.int64] = np.zeros(len(self._port_lists) - first, np.int64)
+        begin = self._port_starts[first]
+        alike = np.isin(self._port_numbers[begin:], [number for _, number in wanted.addresses]).nonzero()[0] + begin
+        lists = np.searchsorted(self._port_starts, alike, "right") - 1
+        within = alike - self._port_starts[lists]
+        for number, place in zip(lists.tolist(), within.tolist(), strict=True):
+            listed = self._port_lists[number]
+            if listed is not None:
+                met[number - first] += wanted.count((listed.ports[place],))
+        return met
+
+    def _ports_like(self, resources: PodResources) -> int:
+        """Return the list of host ports of pods that state the same; equal ones may be listed twice."""
+        if not resources.ports:
+            return 0
+        number = self._lists_by_id.setdefault(id(resources), len(self._port_lists))
+        if number == len(self._port_lists):
+            self._port_lists.append(resources)
+        return number
+
+    def _read_ports(self) -> None:
+        ports = [one.ports for one in self._port_lists[self._port_starts.size - 1 :] if one is not None]
+        if ports:
+            ends = self._port_numbers.size + np.cumsum([len(one) for one in ports], dtype=np.intp)
+            self._port_starts = np.concatenate((self._port_starts, ends))
+            numbers = np.array([number for one in ports for _, _, number in one], np.int64)
+            self._port_numbers = np.concatenate((self._port_numbers, numbers))
+
+    def _keep_ports(self, made: NominatedColumns, places: NDArray[np.intp]) -> None:
+        """Give other columns the lists of host ports that pods of some places have."""
+        used: NDArray[np.bool_] = np.zeros(len(self._port_lists), np.bool_)
+        used[self.ports_of[places]] = used[0] = True
+        made.ports_of = (np.cumsum(used) - 1)[self.ports_of[places]]
+        if used.all():
+            made._port_lists, made._lists_by_id = self._port_lists.copy(), self._lists_by_id.copy()
+            made._ports = self._ports.copy()
+            made._port_numbers, made._port_starts = self._port_numbers, self._port_starts
+            return
+        made._port_lists = [one for one, is_used in zip(self._port_lists, used.tolist(), strict=True) if is_used]
+        made._lists_by_id = {id(one): number for number, one in enumerate(made._port_lists) if number}
+        read = used[: self._port_starts.size - 1]
+        lengths = np.diff(self._port_starts)
+        made._port_numbers = self._port_numbers[np.repeat(read, lengths)]
+        made._port_starts = np.concatenate((np.zeros(1, np.intp), np.cumsum(lengths[read], dtype=np.intp)))
+        made._ports = {wanted: found[used[: found.size]] for wanted, found in self._ports.items()}
 
     def weights(self, counter: PodCounter) -> NDArray[np.float64]:
         """Return what a counter counts for a pod of each kind; the numbers are up to date.
@@ -218,7 +297,7 @@ class NominatedColumns:
         if known is not None and known[1] == self._seen and known[2].size == count:
             return known[2]
         if known is None:
-            if len(self._weights) >= MOST_COUNTERS:
+            if len(self._weights) >= MOST_COUNTERS and len(self._weights) * count >= MOST_WEIGHTS:
                 self._weights.clear()
             anew, found = [*range(count)], np.zeros(count)
         else:
@@ -232,13 +311,13 @@ class NominatedColumns:
         self._weights[counter] = self.numbers, self._seen, found
         return found
 
-    def _append(self, identity: str, one: Nomination, measured: Measured, known: tuple[int, int, int]) -> None:
+    def _append(self, identity: str, one: Nomination, measured: Measured, known: tuple[int, int, int, int]) -> None:
         place = len(self.pods)
         if place >= self._live.size:
             self._grow()
         self.pods.append(one.pod)
         self.measured.append(measured)
-        self.kind_of[place], self.repelling[place], self._priorities[place] = known
+        self.kind_of[place], self.repelling[place], self._priorities[place], self.ports_of[place] = known
         self._node_of[place] = self._nodes.setdefault(one.node, len(self._nodes))
         self._place_of.pop(identity, None)
         self._place_of[identity] = place
@@ -248,19 +327,22 @@ class NominatedColumns:
         more = max(FIRST_PLACES, self._live.size)
         self.kind_of = np.concatenate((self.kind_of, np.zeros(more, np.intp)))
         self.repelling = np.concatenate((self.repelling, np.zeros(more, np.intp)))
+        self.ports_of = np.concatenate((self.ports_of, np.zeros(more, np.intp)))
         self._node_of = np.concatenate((self._node_of, np.zeros(more, np.intp)))
         self._priorities = np.concatenate((self._priorities, np.zeros(more, np.int64)))
         self._live = np.concatenate((self._live, np.zeros(more, np.bool_)))
 
 
-class _KindKey(tuple[Any, ...]):
+class _SignatureKey(tuple[Any, ...]):
     """The key of a signature, equal to it as it is, whose hash is worked out once."""
 
     _hash: int
 
     @classmethod
-    def of(cls, key: Hashable) -> _KindKey:
+    def of(cls, key: Hashable) -> _SignatureKey:
         """Return the same key so."""
+        if isinstance(key, cls):
+            return key
         made = cls(cast("tuple[Any, ...]", key))
         made._hash = hash(key)
         return made
@@ -469,7 +551,8 @@ class Nominations:
             return None
         found = self._measured.get(identity)
         if found is None:
-            found = self._measured[identity] = measure(pod)
+            found = measure(pod)
+            found = self._measured[identity] = Measured(found.resources, _SignatureKey.of(found.signature_key))
         return found
 
     def __len__(self) -> int:

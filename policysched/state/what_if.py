@@ -31,7 +31,8 @@ Repelling = Callable[[RepellingTerms], Mapping[str, NDArray[np.bool_]]]
 class ChangedRow:
     """A row and the pods that it would lose and gain. Read it before the cluster changes."""
 
-    __slots__ = ("_added", "_amounts", "_known", "_removed", "_sums", "cluster", "history", "pods_count", "row")
+    __slots__ = ("_added", "_added_up", "_amounts", "_known", "_removed", "_sums", "cluster", "history", "pods_count",
+                 "row")  # fmt: skip
 
     def __init__(self, cluster: Cluster, row: int) -> None:
         self.cluster, self.row = cluster, row
@@ -42,6 +43,8 @@ class ChangedRow:
         self._removed: dict[str, PlacedPod] = {}
         self._added: dict[str, PlacedPod] = {}
         self._amounts: dict[str, int] = {}
+        self._added_up = 0
+        """How much of the history the amounts are of."""
         self._sums: dict[Hashable, list[int]] = {}
         self._known: dict[Hashable, int] = {}
 
@@ -78,9 +81,6 @@ class ChangedRow:
     def _note(self, placed: PlacedPod, sign: int) -> None:
         self.history.append((placed, sign))
         self.pods_count += sign
-        amounts = self._amounts
-        for resource, amount in placed.pod_resources.amounts:
-            amounts[resource] = amounts.get(resource, 0) + sign * amount
 
     @property
     def more_pods(self) -> int:
@@ -89,8 +89,13 @@ class ChangedRow:
 
     def requested(self, resource: str) -> int:
         """Return what the pods would request of a resource. Units: as in the cluster's columns."""
+        amounts = self._amounts
+        for placed, sign in self.history[self._added_up :]:
+            for name, amount in placed.pod_resources.amounts:
+                amounts[name] = amounts.get(name, 0) + sign * amount
+        self._added_up = len(self.history)
         now = self.cluster.nodes.amounts.requested_on(self.row, resource)
-        return wrap(now + self._amounts.get(resource, 0))
+        return wrap(now + amounts.get(resource, 0))
 
     def pods(self) -> list[PlacedPod]:
         """List the pods that would be there; of those that come, the kind may be −1: none that is placed is like it."""
@@ -301,7 +306,7 @@ class _WithNominated(ChangedRows):
                 weights = [weigh(self._columns.samples[kind]) for kind in kinds.tolist()]
                 added = self._summed(np.array(weights, np.int64)[of_pod])
             elif isinstance(key, WantedPorts):
-                added = self._summed(self._columns.ports_met(key)[self._places])
+                added = self._summed(self._columns.ports_met(key)[self._columns.ports_of[self._places]])
             else:
                 added = self._summed(np.array([weigh(one) for one in self._as_placed()], np.int64))
             self._added[key, alike] = added

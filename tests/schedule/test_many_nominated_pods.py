@@ -91,6 +91,21 @@ def test_a_nominated_pod_keeps_others_away_before_and_after_one_like_it_is_place
     assert engine.decide(wanted).feasible_count == 2
 
 
+def test_nominated_pods_of_many_kinds_are_weighed_once_for_each_of_many_counters() -> None:
+    keys = [f"key-{number}" for number in range(nominations.MOST_COUNTERS // 8 + 1)]
+    labels = {HOST: "n0"} | dict.fromkeys(keys, "v")
+    found = []
+    for kinds in (20, 400):
+        around = cluster(node("n0", labels=labels, allocatable={"cpu": 64, "pods": 5000}))
+        for index in range(kinds):
+            around.nominations.update(promised("n0", f"kept-{index}", labels={"app": f"a{index}"}))
+        engine = Engine(around, default_profile(), random.Random(0))
+        wanted = pod("w", affinity=away(*(term(label(f"{key}-{number}"), key) for key in keys for number in range(8))))
+        engine.decide(wanted)
+        found.append(calls(lambda engine=engine, wanted=wanted: engine.decide(wanted)))
+    assert found[1] < found[0] + 20
+
+
 class Drawn:
     """Nominated and placed pods drawn at random, and the engine that decides beside them."""
 
@@ -155,6 +170,7 @@ class Drawn:
 @pytest.mark.parametrize("seed", range(12))
 def test_decisions_are_those_of_each_node_with_its_pods_for_itself(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nominations, "MOST_COUNTERS", 2)
+    monkeypatch.setattr(nominations, "MOST_WEIGHTS", 0)
     drawn = Drawn(seed)
     classes = [drawn.pod(f"asked-{number}") for number in range(8)]
     for step in range(200):

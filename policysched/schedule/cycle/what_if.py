@@ -193,6 +193,16 @@ def asking_on(
     return None if beside is None else beside.over(without)
 
 
+def codes_on(one: FilterResults, changed: ChangedRows) -> Codes | None:
+    """Return what a filter would say of changed rows, None where it has to be asked row by row; not out-of-tree ones.
+
+    Shapes: (R,).
+    """
+    if one.reads & POD_ASPECTS:
+        return finished(_codes_of(one, changed))
+    return one.codes[changed.rows] if one.rejects_any else np.zeros(changed.rows.size, np.int32)
+
+
 def _first_of(changed: ChangedRows, filters: Sequence[FilterResults]) -> Pausing[RowVerdicts | None]:
     """Find the first filter that rejects each row."""
     rejecting: list[tuple[FilterResults, Codes]] = []

@@ -1,0 +1,133 @@
+"""Which of what nominated pods state is about a class, as pods, labels of nodes and labels of namespaces change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from policysched.framework import Cluster
+from policysched.model.objects import Pod
+from policysched.pausing import finished
+from policysched.state import nominated_terms
+from policysched.state.nominated_terms import NONE, RepelledClass, RepellingTerms
+from tests.build import cluster, node, pod
+from tests.plugins.inter_pod_affinity.build import away, label, team, term
+
+WEB, ONE = {"app": "web"}, {"team": "one"}
+
+
+def stating(name: str, *keys: str, app: str = "web", of: str = "") -> Pod:
+    selected = team(of) if of else None
+    return pod(name, affinity=away(*(term(label("app", app), key, of=selected) for key in keys)))
+
+
+def found(
+    about: RepelledClass, terms: RepellingTerms, around: Cluster, labels: Mapping[str, str] = ONE
+) -> dict[str, list[int]]:
+    """The numbers that keep a class away, by topology key."""
+    by_key = about.by_key(terms, around.nodes, labels)
+    return {key: meaning.nonzero()[0].tolist() for key, meaning in by_key.items() if meaning.any()}
+
+
+def test_pods_that_state_the_same_share_a_number_and_others_do_not() -> None:
+    terms = RepellingTerms()
+    first = terms.enter(stating("a", "zone"))
+    assert terms.enter(stating("b", "zone")) == first
+    assert terms.enter(stating("c", "host")) != first
+    assert terms.enter(pod("d")) == NONE
+    terms.leave(first)
+    assert terms.enter(stating("e", "zone")) == first
+    for _ in range(2):
+        terms.leave(first)
+    assert terms.enter(stating("f", "zone", app="db")) == first  # which is free
+
+
+@pytest.mark.parametrize("is_filed", [False, True])
+def test_a_number_that_is_used_again_is_asked_anew(is_filed: bool) -> None:
+    around, terms, about = cluster(node("a", labels={"zone": "z"})), RepellingTerms(), RepelledClass(pod(labels=WEB))
+    number = terms.enter(stating("a", "zone"))
+    assert found(about, terms, around) == {"zone": [number]}
+    if is_filed:
+        finished(terms.filing(around.nodes))
+    terms.leave(number)
+    assert terms.enter(stating("b", "zone", app="db")) == number
+    assert found(about, terms, around) == {}
+    assert found(RepelledClass(pod(labels={"app": "db"})), terms, around) == {"zone": [number]}
+
+
+def test_topology_keys_count_as_long_as_nodes_have_them() -> None:
+    around, terms, about = cluster(node("a", labels={"zone": "z"})), RepellingTerms(), RepelledClass(pod(labels=WEB))
+    number = terms.enter(stating("a", "zone", "rack", "none"))
+    assert found(about, terms, around) == {"zone": [number]}
+    around.set_node(node("b", labels={"rack": "r"}))
+    assert found(about, terms, around) == {"zone": [number], "rack": [number]}
+    assert found(RepelledClass(pod(labels=WEB)), terms, around) == {"zone": [number], "rack": [number]}
+    around.remove_node("a")
+    assert found(about, terms, around) == {"rack": [number]}
+
+
+def test_other_labels_of_nodes_move_nothing() -> None:
+    around, terms, about = cluster(node("a", labels={"zone": "z"})), RepellingTerms(), RepelledClass(pod(labels=WEB))
+    number = terms.enter(stating("a", "zone"))
+    assert found(about, terms, around) == {"zone": [number]}
+    before = terms.generation
+    around.set_node(node("b", labels={"other": "v"}))
+    assert found(about, terms, around) == {"zone": [number]}
+    assert terms.generation == before
+
+
+def test_labels_of_the_namespace_count_where_a_term_reads_them() -> None:
+    around, terms, about = cluster(node("a", labels={"zone": "z"})), RepellingTerms(), RepelledClass(pod(labels=WEB))
+    number = terms.enter(stating("a", "zone", of="two"))
+    assert found(about, terms, around, ONE) == {}
+    assert found(about, terms, around, {"team": "two"}) == {"zone": [number]}
+    assert found(about, terms, around, ONE) == {}
+
+
+@pytest.mark.parametrize("pauses", range(8))
+def test_what_changes_while_terms_are_read_in_pieces_is_read_afterwards(
+    pauses: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nominated_terms, "PEERS_PER_PIECE", 1)
+    around, terms = cluster(node("a", labels={"zone": "z"})), RepellingTerms()
+    numbers = [terms.enter(stating(f"a{index}", "zone", app=app)) for index, app in enumerate(["web", "db", "x"])]
+    about = RepelledClass(pod(labels=WEB))
+    reading = about.renewing(terms, around.nodes, ONE)
+    for _ in range(pauses):
+        next(reading, None)
+    for number in numbers[:2]:
+        terms.leave(number)
+    around.set_node(node("b", labels={"rack": "r"}))
+    again = terms.enter(stating("b", "rack"))
+    finished(reading)
+    assert found(about, terms, around) == {"rack": [again]}
+
+
+@pytest.mark.parametrize("pauses", range(6))
+def test_all_may_go_while_terms_are_read_in_pieces(pauses: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nominated_terms, "PEERS_PER_PIECE", 1)
+    around, terms = cluster(node("a", labels={"zone": "z"})), RepellingTerms()
+    for index in range(3):
+        terms.enter(stating(f"a{index}", *[f"key-{index}", "zone"]))
+    about = RepelledClass(pod(labels=WEB))
+    for _ in range(2):  # all are listed, and then what appeared is asked
+        reading = about.renewing(terms, around.nodes, ONE)
+        for _ in range(pauses):
+            next(reading, None)
+        terms.clear()
+        finished(reading)
+        assert found(about, terms, around) == {}
+        for index in range(2):
+            terms.enter(stating(f"b{index}", f"key-{index}", "zone"))
+
+
+def test_what_is_not_known_any_more_of_what_appeared_is_listed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nominated_terms, "LEAST_LOGGED", 0)
+    around, terms, about = cluster(node("a", labels={"zone": "z"})), RepellingTerms(), RepelledClass(pod(labels=WEB))
+    found(about, terms, around)
+    for index in range(40):
+        terms.leave(terms.enter(stating(f"a{index}", "zone", app=f"app-{index}")))
+    assert terms.since(0) is None
+    number = terms.enter(stating("b", "zone"))
+    assert found(about, terms, around) == {"zone": [number]}
