@@ -1,16 +1,31 @@
-"""`KnownNodes`: the nodes by row, with their labels and groups, and which of them labels and selectors choose."""
+"""`KnownNodes`: the nodes by row, with their labels and groups, and which of them labels and selectors choose.
+
+Sets of rows are numbers, as in `row_bits`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Final
 
 from policysched.devices.inventory.pools import NodeGroup
+from policysched.devices.inventory.row_bits import bits_of
 from policysched.late_dataclass import dataclass
-from policysched.model.selection.node_selectors import NodeSelectorMatcher
+from policysched.model.selection.node_selectors import (
+    NAME_FIELD,
+    FieldRequirement,
+    NodeSelectorMatcher,
+    NodeTerm,
+)
+from policysched.model.selection.selectors import OfLabel
 
 _MOST_SELECTORS: Final = 256
 """Of how many selectors of slices the rows are remembered that they select."""
+_MOST_REQUIREMENTS: Final = 20_000
+"""How many requirements they may have in all: what is remembered holds them."""
+_FEW_ROWS: Final = 16
+"""Rows of a value that are put into a number each time."""
 
 
 @dataclass(slots=True)
@@ -26,66 +41,212 @@ class KnownNode:
     group: NodeGroup
 
 
+class _RowsOfValue:
+    """The rows that have one value of a label."""
+
+    __slots__ = ("_bits", "rows")
+
+    def __init__(self) -> None:
+        self.rows: set[int] = set()
+        self._bits = 0
+        """The rows as a number, 0 where it is not worked out."""
+
+    def change(self, row: int) -> None:
+        """Put a row in, or take it out."""
+        self.rows ^= {row}
+        self._bits = 0
+
+    @property
+    def bits(self) -> int:
+        """The rows as a number."""
+        if self._bits or len(self.rows) <= _FEW_ROWS:
+            return self._bits or bits_of(self.rows)
+        self._bits = bits_of(self.rows)
+        return self._bits
+
+
+class _RowsOfLabel:
+    """The rows that have a label, by its values."""
+
+    __slots__ = ("all", "by_value")
+
+    def __init__(self, values: Iterable[tuple[int, str]]) -> None:
+        self.by_value: dict[str, _RowsOfValue] = {}
+        for row, value in values:
+            self.by_value.setdefault(value, _RowsOfValue()).rows.add(row)
+        self.all = self._with(self.by_value)
+
+    def change(self, row: int, value: str) -> None:
+        """Put a row in that has a value, or take it out."""
+        of_value = self.by_value.setdefault(value, _RowsOfValue())
+        of_value.change(row)
+        if not of_value.rows:
+            del self.by_value[value]
+        self.all ^= 1 << row
+
+    def bits(self, value: str) -> int:
+        """Return the rows that have a value."""
+        found = self.by_value.get(value)
+        return found.bits if found is not None else 0
+
+    def admitted(self, said: OfLabel, everything: int) -> int:
+        """Return those of all rows whose label, or whose lack of it, requirements admit."""
+        values, are_admitted = said.among(self.by_value.keys())
+        rows = self._with(values)
+        if not are_admitted:
+            rows ^= self.all
+        return rows | (everything ^ self.all) if said.admits_absence else rows
+
+    def _with(self, values: Iterable[str]) -> int:
+        """Return the rows that have one of some values that are there."""
+        few: list[set[int]] = []
+        bits = 0
+        for one in map(self.by_value.__getitem__, values):
+            if len(one.rows) <= _FEW_ROWS:
+                few.append(one.rows)
+            else:
+                bits |= one.bits
+        return bits | bits_of([*chain.from_iterable(few)])
+
+
 class KnownNodes:
     """The nodes of a cluster.
 
     Attributes:
         by_row: The nodes by their row.
+        all: Their rows.
     """
 
     def __init__(self) -> None:
         self.by_row: dict[int, KnownNode] = {}
+        self.all = 0
         self._rows: dict[str, int] = {}
-        self._rows_by_label: dict[str, dict[str, set[int]]] = {}
-        """The rows by the values of labels that were asked about since nodes changed."""
-        self._rows_by_selector: dict[NodeSelectorMatcher, set[int]] = {}
+        self._counts: dict[str, int] = {}
+        """How many nodes have a label; only those that some has."""
+        self._by_label: dict[str, _RowsOfLabel] = {}
+        """The rows by the values of labels that were asked about."""
+        self._by_selector: dict[NodeSelectorMatcher, int] = {}
         """The rows that selectors of slices select that were asked about since nodes changed."""
+        self._remembered = 0
+        """How many requirements these have."""
 
     def add(self, row: int, node: KnownNode) -> None:
         """Add a node."""
-        self._forget_rows()
+        self._forget_selectors()
         self._rows[node.name] = row
         self.by_row[row] = node
+        self.all |= 1 << row
+        self._change_labels(row, {}, node.labels)
 
     def relabel(self, row: int, labels: Mapping[str, str]) -> None:
         """Give a node other labels."""
-        self._forget_rows()
-        self.by_row[row].labels = labels
+        self._forget_selectors()
+        known = self.by_row[row]
+        self._change_labels(row, known.labels, labels)
+        known.labels = labels
 
     def remove(self, row: int) -> KnownNode | None:
         """Take the node of a row away; return it, None where there is none."""
         known = self.by_row.pop(row, None)
         if known is not None:
-            self._forget_rows()
+            self._forget_selectors()
+            self._change_labels(row, known.labels, {})
+            self.all ^= 1 << row
             if self._rows.get(known.name) == row:
                 del self._rows[known.name]
         return known
 
-    def rows_named(self, names: Iterable[str]) -> list[int]:
+    def named(self, names: Iterable[str]) -> int:
         """Return the rows of those nodes of some names that are there."""
-        return [self._rows[name] for name in names if name in self._rows]
+        return bits_of([self._rows[name] for name in names if name in self._rows])
 
-    def rows_with(self, label: str, value: str) -> Collection[int]:
+    def having(self, label: str, value: str) -> int:
         """Return the rows of the nodes that have a value of a label."""
-        by_value = self._rows_by_label.get(label)
-        if by_value is None:
-            by_value = self._rows_by_label[label] = {}
-            for row, node in self.by_row.items():
-                if label in node.labels:
-                    by_value.setdefault(node.labels[label], set()).add(row)
-        return by_value.get(value, ())
+        of_label = self._of_label(label)
+        return of_label.bits(value) if of_label is not None else 0
 
-    def rows_selected(self, selector: NodeSelectorMatcher) -> set[int]:
-        """Return the rows of the nodes that a selector selects."""
-        known = self._rows_by_selector.get(selector)
+    def selected(self, selector: NodeSelectorMatcher) -> int:
+        """Return the rows of the nodes that a selector selects.
+
+        Cost: O(requirements) once, and that of looking up what they list of labels that nodes have.
+        """
+        known = self._by_selector.get(selector)
         if known is None:
-            if len(self._rows_by_selector) > _MOST_SELECTORS:
-                self._rows_by_selector.clear()
-            known = {row for row, node in self.by_row.items() if selector.matches(node.name, node.labels)}
-            self._rows_by_selector[selector] = known
+            known = self._selected(selector)
+            weight = 1 + sum(len(term.labels) + len(term.fields) for term in selector.terms or ())
+            if len(self._by_selector) >= _MOST_SELECTORS or self._remembered + weight > _MOST_REQUIREMENTS:
+                self._forget_selectors()
+            self._remembered += weight
+            self._by_selector[selector] = known
         return known
 
-    def _forget_rows(self) -> None:
-        """Forget which rows labels and selectors choose, because nodes changed."""
-        self._rows_by_label.clear()
-        self._rows_by_selector.clear()
+    def _selected(self, selector: NodeSelectorMatcher) -> int:
+        rows = self.all
+        for key, value in selector.labels.items():
+            rows &= self.having(key, value)
+        if selector.terms is None:
+            return rows
+        found = 0
+        for term in selector.terms:
+            found |= rows & self._of_term(term)
+            if found == rows:
+                break
+        return found
+
+    def _of_term(self, term: NodeTerm) -> int:
+        """Return the rows of the nodes that a term matches."""
+        rows, by_label = self.all, term.by_label
+        if not self._counts.keys() >= by_label.demanded:
+            return 0
+        for key in by_label.stated.keys() & self._counts.keys():
+            of_label = self._of_label(key)
+            if of_label is not None:
+                rows &= of_label.admitted(by_label.of(key), self.all)
+        return rows & self._of_fields(term.fields) if rows and term.fields else rows
+
+    def _of_fields(self, fields: Iterable[FieldRequirement]) -> int:
+        """Return the rows of the nodes that have fields so; those of nodes without a name are not looked at."""
+        rows = self.all
+        for one in fields:
+            having = self._with_field(one.key, one.value)
+            rows &= having ^ self.all if one.negated else having
+        return rows | self._named("")
+
+    def _with_field(self, key: str, value: str) -> int:
+        if key == NAME_FIELD:
+            return self._named(value)
+        return 0 if value else self.all  # fields other than the name are empty
+
+    def _named(self, name: str) -> int:
+        row = self._rows.get(name)
+        return 0 if row is None else 1 << row
+
+    def _of_label(self, label: str) -> _RowsOfLabel | None:
+        """Return the rows by the values of a label, None where no node has it."""
+        known = self._by_label.get(label)
+        if known is None and label in self._counts:
+            known = self._by_label[label] = _RowsOfLabel(
+                (row, node.labels[label]) for row, node in self.by_row.items() if label in node.labels
+            )
+        return known
+
+    def _change_labels(self, row: int, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        """Take over that a row has other labels."""
+        for key, value in before.items() - after.items():
+            if key in self._by_label:
+                self._by_label[key].change(row, value)
+        for key, value in after.items() - before.items():
+            if key in self._by_label:
+                self._by_label[key].change(row, value)
+        for key in after.keys() - before.keys():
+            self._counts[key] = self._counts.get(key, 0) + 1
+        for key in before.keys() - after.keys():
+            self._counts[key] -= 1
+            if not self._counts[key]:
+                del self._counts[key]
+                self._by_label.pop(key, None)
+
+    def _forget_selectors(self) -> None:
+        """Forget which rows selectors choose, because nodes changed."""
+        self._by_selector.clear()
+        self._remembered = 0

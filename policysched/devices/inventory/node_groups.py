@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Sized
 from typing import Final
 
 import numpy as np
@@ -11,9 +11,12 @@ from policysched.devices.inventory.allocated import PoolId
 from policysched.devices.inventory.batch import GroupBatch, batch_of
 from policysched.devices.inventory.columns import NOBODY, DeviceColumns
 from policysched.devices.inventory.pools import NodeGroup, PoolView, SeenPool
+from policysched.devices.inventory.row_bits import bits_of, rows_of
 
 _MOST_REMEMBERED: Final = 50_000
 """How many moves of nodes are remembered one by one."""
+_MOST_PARTS: Final = 64
+"""Into how many parts a group is parted; rows of more are looked at one by one."""
 SeenPools = Mapping[PoolId, SeenPool | None]
 """Pools as some rows see them; None where they do not."""
 
@@ -86,7 +89,11 @@ class NodeGroups:
             self._batch = batch_of(self.shared)
         return self._batch
 
-    def join(self, rows: set[int], pools: tuple[SeenPool, ...]) -> NodeGroup:
+    def among(self, rows: int) -> list[NodeGroup]:
+        """Return the groups that some of the rows are in."""
+        return [one for one in self._by_pools.values() if one.bits & rows]
+
+    def join(self, rows: int, pools: tuple[SeenPool, ...]) -> NodeGroup:
         """Put rows into the group that sees some pools, and return it."""
         group = self._by_pools.get(pools)
         if group is None:
@@ -94,16 +101,18 @@ class NodeGroups:
             self.shared[group] = None
             for seen in pools:
                 seen.view.groups.add(group)
-        group.rows |= rows
+        group.bits |= rows
+        group.rows.update(rows_of(rows))
         self._batch = None
         if pools:
             self._joined[group] = None
         self._moved.note(group)
         return group
 
-    def leave(self, rows: set[int], group: NodeGroup) -> None:
+    def leave(self, rows: int, group: NodeGroup) -> None:
         """Take rows out of a group, which goes with the last one."""
-        group.rows -= rows
+        group.bits &= ~rows
+        group.rows.difference_update(rows_of(rows))
         self._batch = None
         if not group.rows:
             if group.alone != NOBODY:
@@ -137,40 +146,63 @@ class NodeGroups:
 
 
 class SightChanges:
-    """Which rows see pools otherwise than before: parts of groups, and rows that were looked at one by one."""
+    """Which rows see pools otherwise than before: parts of groups, and rows that were looked at one by one.
+
+    Sets of rows are numbers, as in `row_bits`.
+    """
 
     def __init__(self) -> None:
         self._of_rows: dict[int, tuple[NodeGroup, dict[PoolId, SeenPool | None]]] = {}
-        self._parts: dict[NodeGroup, list[tuple[set[int], SeenPools]]] = {}
+        self._single = 0
+        """The rows of those, which are in no part."""
+        self._parts: dict[NodeGroup, list[tuple[int, dict[PoolId, SeenPool | None]]]] = {}
 
     def row(self, row: int, group: NodeGroup, identity: PoolId, seen: SeenPool | None) -> None:
         """Note that a row of a group sees a pool otherwise."""
-        self._of_rows.setdefault(row, (group, {}))[1][identity] = seen
+        known = self._of_rows.get(row)
+        if known is None:
+            known = self._of_rows[row] = group, self._taken_out(1 << row, group)
+            self._single |= 1 << row
+        known[1][identity] = seen
 
-    def part(self, rows: set[int], group: NodeGroup, identity: PoolId, seen: SeenPool | None) -> None:
+    def part(self, rows: int, group: NodeGroup, identity: PoolId, seen: SeenPool | None) -> None:
         """Note that those rows of a group see a pool otherwise that are among some: part it by them."""
-        after: list[tuple[set[int], SeenPools]] = []
-        for part, changed in self._parts.get(group) or [(set(group.rows), {})]:
-            hit = part & rows
-            if len(hit) < len(part):
-                after.append((part - hit, changed))
-            if hit:
-                after.append((hit, {**changed, identity: seen}))
-        self._parts[group] = after
+        parts = self._parts.setdefault(group, [])
+        rows &= group.bits
+        by_themselves = rows if len(parts) >= _MOST_PARTS else rows & self._single
+        for row in rows_of(by_themselves):
+            self.row(row, group, identity, seen)
+        rest = rows & ~by_themselves
+        for place, (part, changed) in enumerate(parts if rest else ()):
+            hit = part & rest
+            if hit == part:
+                changed[identity] = seen
+            elif hit:
+                parts[place] = part ^ hit, changed
+                parts.append((hit, {**changed, identity: seen}))
+            rest ^= hit
+            if not rest:
+                break
+        if rest:
+            parts.append((rest, {identity: seen}))
 
-    def __iter__(self) -> Iterator[tuple[set[int], NodeGroup, SeenPools]]:
-        """Go once through the rows of groups that see anything otherwise, each with all that it sees so."""
-        for row, (group, own) in self._of_rows.items():
-            yield {row}, group, {**self._taken_out(row, group), **own}
+    def __iter__(self) -> Iterator[tuple[int, NodeGroup, SeenPools]]:
+        """Go through the rows of groups that see anything otherwise, each with all that it sees so."""
+        alike: dict[tuple[NodeGroup, Hashable], list[int]] = {}
+        for row, (group, changed) in self._of_rows.items():
+            alike.setdefault((group, tuple(changed.items())), []).append(row)
+        for (group, _), rows in alike.items():
+            yield bits_of(rows), group, self._of_rows[rows[0]][1]
         for group, parts in self._parts.items():
-            for rows, changed in parts:
-                if rows and changed:
-                    yield rows, group, changed
+            for part, changed in parts:
+                if part:
+                    yield part, group, changed
 
-    def _taken_out(self, row: int, group: NodeGroup) -> SeenPools:
+    def _taken_out(self, bit: int, group: NodeGroup) -> dict[PoolId, SeenPool | None]:
         """Take a row out of the parts of its group, and return what changed for its part."""
-        for rows, changed in self._parts.get(group, ()):
-            if row in rows:
-                rows.discard(row)
-                return changed
+        parts = self._parts.get(group, [])
+        for place, (part, changed) in enumerate(parts):
+            if part & bit:
+                parts[place] = part ^ bit, changed
+                return dict(changed)
         return {}

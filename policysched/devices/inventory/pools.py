@@ -17,11 +17,13 @@ import numpy as np
 from policysched.devices.inventory.allocated import PoolId, Taken
 from policysched.devices.inventory.amounts import Number
 from policysched.devices.inventory.columns import NOBODY, Codes, DeviceColumns
-from policysched.devices.inventory.slices import KeptSlice, LabelValue
+from policysched.devices.inventory.slices import DeviceNodes, KeptSlice, LabelValue
 from policysched.model.selection.node_selectors import NodeSelectorMatcher
 
 CounterName = tuple[str, str]
 """A counter set and one of its counters."""
+COUNTS = 1
+"""What a slice's number has in a `Reach` where a selector says that the slice counts, or that it counts everywhere."""
 _UNSIGNED = -1
 _FEW = 16
 """Up to how many devices, or pools, one is looked for without an index of their names."""
@@ -182,12 +184,14 @@ class SeenPool(NamedTuple):
 class NodeGroup:
     """Nodes that see the same pools, in the order of the search."""
 
-    __slots__ = ("_by_pool", "alone", "pools", "rows")
+    __slots__ = ("_by_pool", "alone", "bits", "pools", "rows")
 
     def __init__(self, pools: tuple[SeenPool, ...]) -> None:
         self.pools = pools
         self._by_pool: dict[PoolId, SeenPool] | None = None
         self.rows: set[int] = set()
+        self.bits = 0
+        """The rows as a number."""
         self.alone = NOBODY
         """The row of the only node, once its devices have it as their owner."""
 
@@ -214,6 +218,73 @@ class NodeGroup:
         return tuple(others)
 
 
+class Reach:
+    """What selectors and names say of the slices of a pool, and of their devices, that are not tied to a node by name.
+
+    A slice's number has `COUNTS` where the slice counts on a node, and above it a bit for each device that says by
+    itself that the node reaches it. A slice without a selector counts where a device is reached, too.
+
+    Args:
+        selective: the slices that labels, or devices, say of which nodes reach them.
+        common: those that count on every node.
+
+    Attributes:
+        slices: The slices, and whether each counts on every node; numbers are told by the places here.
+        selectors: What nodes are asked.
+        of_selectors: By selector the place of a slice, and what the selector adds to its number.
+        by_name: The same by the names of nodes.
+    """
+
+    __slots__ = ("_always", "by_name", "of_selectors", "selectors", "slices")
+
+    def __init__(self, selective: Sequence[KeptSlice], common: Sequence[KeptSlice]) -> None:
+        self.slices = [*((one, False) for one in selective), *((one, True) for one in common)]
+        self.selectors: list[NodeSelectorMatcher] = []
+        self.of_selectors: list[tuple[int, int]] = []
+        self.by_name: dict[str, list[tuple[int, int]]] = {}
+        self._always: dict[int, int] = {}
+        for place, (one, is_common) in enumerate(self.slices):
+            if is_common:
+                self._always[place] = COUNTS
+            elif one.selector is not None:
+                self._ask(one.selector, place, COUNTS)
+            if one.device_nodes is not None:
+                self._add_devices(place, one.device_nodes)
+
+    def _add_devices(self, place: int, devices: DeviceNodes) -> None:
+        if devices.everywhere:
+            self._always[place] = self._always.get(place, 0) | devices.everywhere << 1
+        for selector, reached in devices.selectors.items():
+            self._ask(selector, place, reached << 1)
+        for name, reached in devices.by_name.items():
+            self.by_name.setdefault(name, []).append((place, reached << 1))
+
+    def _ask(self, selector: NodeSelectorMatcher, place: int, adds: int) -> None:
+        self.selectors.append(selector)
+        self.of_selectors.append((place, adds))
+
+    def told(self, selectors: Sequence[int]) -> Mapping[int, int]:
+        """Return the numbers of slices, by their places, of nodes that some selectors select, by their places."""
+        return self._turned(self._always, [*map(self.of_selectors.__getitem__, selectors)])
+
+    def otherwise(self, told: Mapping[int, int], selectors: Sequence[int], name: str = "") -> Mapping[int, int]:
+        """Return the numbers of a node of which some selectors say the opposite."""
+        named = self.by_name.get(name, ()) if name else ()
+        if not selectors and not named:
+            return told
+        return self._turned(told, [*map(self.of_selectors.__getitem__, selectors), *named])
+
+    @staticmethod
+    def _turned(told: Mapping[int, int], changes: Sequence[tuple[int, int]]) -> Mapping[int, int]:
+        """Put bits into numbers that are not there, and take those out that are: each bit is of one selector alone."""
+        turned = dict(told)
+        for place, bits in changes:
+            turned[place] = turned.get(place, 0) ^ bits
+            if not turned[place]:
+                del turned[place]
+        return turned
+
+
 class Pool:
     """All slices of a pool, of every generation."""
 
@@ -227,6 +298,7 @@ class Pool:
         self._generations: Counter[int] = Counter()
         self._with_counters = 0
         self.views: dict[Hashable, PoolView] = {}
+        self._reach: Reach | None = None
 
     def __bool__(self) -> bool:
         return bool(self._slices)
@@ -244,6 +316,7 @@ class Pool:
     def add(self, one: KeptSlice) -> None:
         """Add a slice, or replace the one of its name."""
         self.remove(one.name)
+        self._reach = None
         self._slices[one.name] = one
         self._generations[one.generation] += 1
         self._with_counters += bool(one.counts or one.counter_sets)
@@ -256,6 +329,7 @@ class Pool:
         one = self._slices.pop(name, None)
         if one is None:
             return
+        self._reach = None
         self._generations[one.generation] -= 1
         self._generations += Counter()  # without those of which no slice is left
         self._with_counters -= bool(one.counts or one.counter_sets)
@@ -294,28 +368,37 @@ class Pool:
 
     def seen_from(self, name: str, labels: Mapping[str, str], taken: Taken) -> SeenPool | None:
         """Return the pool as a node sees it, None where no search on the node would notice it."""
-        return self._seen([one for one in self._selective if one.is_reached_from(name, labels)], name, labels, taken)
+        slices = (*self._selective, *self._local.get(name, ()), *self._common)
+        asked = ((one, one.reached_from(name, labels)) for one in slices)
+        return self._seen({one: reached for one, reached in asked if reached is not None}, taken)
 
     @property
-    def selectors(self) -> list[NodeSelectorMatcher] | None:
-        """The selectors by which labels say who reaches slices; None where devices say so, each by itself."""
-        if any(one.device_nodes is not None for one in (*self._common, *self._selective)):
-            return None
-        return [one.selector for one in self._selective if one.selector is not None]
+    def reach(self) -> Reach:
+        """What selectors and names say of which slices and devices nodes reach."""
+        if self._reach is None:
+            self._reach = Reach(self._selective, self._common)
+        return self._reach
 
-    def seen_by_verdicts(self, verdicts: Sequence[bool], taken: Taken) -> SeenPool | None:
-        """Return the pool as nodes see it that no slice is tied to by name, by what its selectors say of them."""
-        return self._seen([one for one, is_so in zip(self._selective, verdicts, strict=True) if is_so], "", {}, taken)
+    def seen_as(self, told: Mapping[int, int], name: str, labels: Mapping[str, str], taken: Taken) -> SeenPool | None:
+        """Return the pool as a node sees it, by what its `reach` tells of the node."""
+        reached: dict[KeptSlice, int] = {}
+        common: dict[KeptSlice, int] = {}
+        for place in sorted(told):
+            one, is_common = self.reach.slices[place]
+            if told[place] & COUNTS or one.selector is None:
+                (common if is_common else reached)[one] = told[place] >> 1
+        for one in self._local.get(name, ()):
+            reached[one] = one.reached_from(name, labels) or 0
+        return self._seen(reached | common, taken)
 
-    def _seen(self, selected: list[KeptSlice], name: str, labels: Mapping[str, str], taken: Taken) -> SeenPool | None:
-        reached = [*selected, *self._local.get(name, ()), *self._common]
+    def _seen(self, reached: Mapping[KeptSlice, int], taken: Taken) -> SeenPool | None:
         if not reached:
             return None
         generation = max(one.generation for one in reached)
         view = self._view([one for one in reached if one.generation == generation], generation, taken)
         if view is None or view.is_silent:
             return None
-        return SeenPool(view, _reached_devices(view, name, labels))
+        return SeenPool(view, _reached_devices(view, reached))
 
     def unnoticed(self, taken: Taken) -> SeenPool:
         """Return the pool without devices or trouble, as a node sees it that no search there would notice."""
@@ -386,15 +469,13 @@ def _rows(slices: Sequence[KeptSlice]) -> Codes:
     return np.concatenate(spans) if spans else np.zeros(0, np.int32)
 
 
-def _reached_devices(view: PoolView, name: str, labels: Mapping[str, str]) -> int | None:
+def _reached_devices(view: PoolView, reached: Mapping[KeptSlice, int]) -> int | None:
     """Return the devices that a node can reach, None where no device says so by itself."""
     if all(one.device_nodes is None for one in view.slices):
         return None
     bits, at = 0, 0
     for one in view.slices:
-        own = (1 << len(one.devices)) - 1
-        if one.device_nodes is not None:
-            own = one.device_nodes.reached_from(name, labels)
+        own = (1 << len(one.devices)) - 1 if one.device_nodes is None else reached[one]
         bits |= own << at
         at += len(one.devices)
     return bits

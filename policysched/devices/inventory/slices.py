@@ -45,28 +45,33 @@ class DeviceNodes:
 
     Bits stand for the devices, the lowest for the first one. Selectors that demand a few values of a label are found by
     those that a node has, so that a node costs what it can reach, and not all of the slice's selectors.
+
+    Attributes:
+        everywhere: The devices that every node reaches.
+        by_name: The devices that nodes reach by their names.
+        selectors: The devices that nodes reach by selectors; devices of equal ones together.
+        own: For each device its node and node selector.
     """
 
-    __slots__ = ("_by_label", "_by_name", "_everywhere", "_others", "_selectors", "own")
+    __slots__ = ("_by_label", "_others", "by_name", "everywhere", "own", "selectors")
 
     def __init__(self, devices: tuple[SliceDevice, ...]) -> None:
-        self._by_name: dict[str, int] = {}
-        self._everywhere = 0
-        self._selectors: dict[NodeSelectorMatcher, int] = {}
+        self.by_name: dict[str, int] = {}
+        self.everywhere = 0
+        self.selectors: dict[NodeSelectorMatcher, int] = {}
         self.own = tuple((one.node_name, one.node_selector) for one in devices)
-        """For each device its node and node selector."""
         for place, one in enumerate(devices):
             bit = 1 << place
             if one.node_name:
-                self._by_name[one.node_name] = self._by_name.get(one.node_name, 0) | bit
+                self.by_name[one.node_name] = self.by_name.get(one.node_name, 0) | bit
             elif one.all_nodes:
-                self._everywhere |= bit
+                self.everywhere |= bit
             elif one.node_selector is not None:
                 matcher = lenient_node_selector(one.node_selector)
-                self._selectors[matcher] = self._selectors.get(matcher, 0) | bit
+                self.selectors[matcher] = self.selectors.get(matcher, 0) | bit
         self._by_label: dict[str, dict[str, list[NodeSelectorMatcher]]] = {}
         """The selectors that demand one of a few values of a label, by both."""
-        self._others = [matcher for matcher in self._selectors if not self._file(matcher)]
+        self._others = [matcher for matcher in self.selectors if not self._file(matcher)]
 
     def _file(self, matcher: NodeSelectorMatcher) -> bool:
         """File a selector by what it demands, where that is one of a few values of labels."""
@@ -78,20 +83,20 @@ class DeviceNodes:
     @property
     def demands(self) -> Collection[LabelValue] | None:
         """Label values of which a node must have one to reach a device; None where others may reach one, too."""
-        if self._everywhere or self._by_name or self._others:
+        if self.everywhere or self.by_name or self._others:
             return None
         return [(key, value) for key, by_value in self._by_label.items() for value in by_value]
 
     def reached_from(self, name: str, labels: Mapping[str, str]) -> int:
         """Return the devices that a node can reach."""
-        bits = self._everywhere | self._by_name.get(name, 0)
+        bits = self.everywhere | self.by_name.get(name, 0)
         for matcher in self._others:
             if matcher.matches(name, labels):
-                bits |= self._selectors[matcher]
+                bits |= self.selectors[matcher]
         for key, by_value in self._by_label.items():
             for matcher in by_value.get(labels.get(key, _NO_VALUE), ()):
                 if matcher.matches(name, labels):
-                    bits |= self._selectors[matcher]
+                    bits |= self.selectors[matcher]
         return bits
 
 
@@ -133,13 +138,20 @@ class KeptSlice:
 
     def is_reached_from(self, name: str, labels: Mapping[str, str]) -> bool:
         """Whether the slice counts on a node."""
-        if self.everywhere:
-            return True
-        if self.local_to:
-            return name == self.local_to
-        if self.selector is not None:
-            return self.selector.matches(name, labels)
-        return self.device_nodes is not None and bool(self.device_nodes.reached_from(name, labels))
+        return self.reached_from(name, labels) is not None
+
+    def reached_from(self, name: str, labels: Mapping[str, str]) -> int | None:
+        """Return the devices that a node can reach, None where the slice does not count there.
+
+        Where no device says so by itself, no bits are set.
+        """
+        says_so = self.everywhere or name == self.local_to if self.everywhere or self.local_to else None
+        if says_so is None and self.selector is not None:
+            says_so = self.selector.matches(name, labels)
+        if says_so is False:
+            return None
+        reached = 0 if self.device_nodes is None else self.device_nodes.reached_from(name, labels)
+        return reached if says_so or reached else None
 
     @property
     def demands(self) -> Collection[LabelValue] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from policysched.devices.inventory.allocated import AllocatedState, PoolId
@@ -10,6 +10,7 @@ from policysched.devices.inventory.columns import DeviceColumns
 from policysched.devices.inventory.known_nodes import KnownNode, KnownNodes
 from policysched.devices.inventory.node_groups import MovedLog, NodeGroups, SightChanges
 from policysched.devices.inventory.pools import NodeGroup, Pool, SeenPool
+from policysched.devices.inventory.row_bits import Parted, bits_of, rows_of
 from policysched.devices.inventory.slices import KeptSlice, keep
 from policysched.devices.inventory.unusable_pools import UnusablePools
 from policysched.model.objects import DeviceClass, ResourceSlice
@@ -120,7 +121,7 @@ class DeviceTables:
         else:
             if known is not None:
                 self.remove_node(row)
-            self._nodes.add(row, KnownNode(name, labels, self.groups.join({row}, ())))
+            self._nodes.add(row, KnownNode(name, labels, self.groups.join(1 << row, ())))
             if row >= self.row_count:
                 self.row_count = row + 1
         self._fresh.add(row)
@@ -132,7 +133,7 @@ class DeviceTables:
         known = self._nodes.remove(row)
         self._fresh.discard(row)
         if known is not None:
-            self.groups.leave({row}, known.group)
+            self.groups.leave(1 << row, known.group)
 
     def node(self, row: int) -> tuple[str, NodeGroup]:
         """Return a node's name and the group that it is in.
@@ -196,14 +197,15 @@ class DeviceTables:
         changes = SightChanges()
         for identity, nodes in stale.items():
             self._note_sights(changes, identity, self._affected(identity, self._pools[identity], nodes))
+        rows_of_fresh = bits_of(fresh)
         for identity in self._wide if fresh else ():
-            self._note_sights(changes, identity, fresh)
+            self._note_sights(changes, identity, rows_of_fresh)
         for row in fresh:
             for identity in self._local.get(self._nodes.by_row[row].name, ()):
-                self._note_sights(changes, identity, (row,))
+                self._note_sights(changes, identity, 1 << row)
         for rows, group, changed in changes:
             joined = self.groups.join(rows, group.with_pools(changed))
-            for row in rows:
+            for row in rows_of(rows):
                 self._nodes.by_row[row].group = joined
             self.groups.leave(rows, group)
         self._forget_views(stale)
@@ -218,47 +220,43 @@ class DeviceTables:
             if not pool:
                 del self._pools[identity]
 
-    def _note_sights(self, changes: SightChanges, identity: PoolId, rows: Collection[int]) -> None:
+    def _note_sights(self, changes: SightChanges, identity: PoolId, rows: int) -> None:
         """Note which of some rows see a pool otherwise than before."""
         nodes = self._nodes.by_row
         for seen, together in self._sights(identity, self._pools[identity], rows):
-            if isinstance(together, int):
-                group = nodes[together].group
-                if seen != group.seen(identity):
-                    changes.row(together, group, identity, seen)
+            count = together.bit_count()
+            if count <= _FEW_ROWS or count <= len(self.groups.all):
+                for row in rows_of(together):
+                    group = nodes[row].group
+                    if seen != group.seen(identity):
+                        changes.row(row, group, identity, seen)
                 continue
-            for group in {nodes[row].group: None for row in together}:
+            for group in self.groups.among(together):
                 if seen != group.seen(identity):
                     changes.part(together, group, identity, seen)
 
-    def _sights(
-        self, identity: PoolId, pool: Pool, rows: Collection[int]
-    ) -> Iterator[tuple[SeenPool | None, set[int] | int]]:
+    def _sights(self, identity: PoolId, pool: Pool, rows: int) -> Iterator[tuple[SeenPool | None, int]]:
         """Go through what rows see of a pool: many rows by what selectors say of all nodes, few one by one."""
-        selectors = pool.selectors if len(rows) > _FEW_ROWS else None
         nodes = self._nodes.by_row
-        if selectors is None:
-            for row in rows:
-                yield self._seen_by(nodes[row], identity), row
+        if rows.bit_count() <= _FEW_ROWS:
+            for row in rows_of(rows):
+                yield self._seen_by(nodes[row], identity), 1 << row
             return
-        own = set(self._nodes.rows_named(pool.nodes)).intersection(rows)
-        for row in own:
-            yield self._seen_by(nodes[row], identity), row
-        parts: list[tuple[set[int], list[bool]]] = [({*rows} - own, [])]
-        for selected in map(self._nodes.rows_selected, selectors):
-            parts = [
-                (each, [*verdicts, is_so])
-                for part, verdicts in parts
-                for each, is_so in ((part & selected, True), (part - selected, False))
-                if each
-            ]
-        taken = self.allocated.of(identity)
-        for part, verdicts in parts:
-            yield None if identity in self.unusable else pool.seen_by_verdicts(verdicts, taken), part
+        reach, taken = pool.reach, self.allocated.of(identity)
+        own = rows & self._nodes.named((*pool.nodes, *reach.by_name)) if pool.nodes or reach.by_name else 0
+        parted = Parted(rows, [self._nodes.selected(one) for one in reach.selectors])
+        mostly = reach.told(parted.mostly)
+        for part, otherwise in parted.parts:
+            for row in rows_of(part & own) if own else ():
+                told = reach.otherwise(mostly, otherwise, nodes[row].name)
+                yield self._seen_by(nodes[row], identity, told), 1 << row
+            if part & ~own:
+                told = reach.otherwise(mostly, otherwise)
+                yield None if identity in self.unusable else pool.seen_as(told, "", {}, taken), part & ~own
 
-    def _affected(self, identity: PoolId, pool: Pool, nodes: set[str] | None) -> Collection[int]:
+    def _affected(self, identity: PoolId, pool: Pool, nodes: set[str] | None) -> int:
         if nodes is not None:
-            return self._nodes.rows_named(nodes)
+            return self._nodes.named(nodes)
         was_wide = identity in self._wide
         seen = None if pool.depends_on_nodes else pool.seen_from_elsewhere(self.allocated.of(identity))
         is_wide = pool.depends_on_nodes or (seen is not None and seen.view.is_usable)
@@ -268,18 +266,25 @@ class DeviceTables:
         if demands is not None and pool.seen_from_elsewhere(self.allocated.of(identity)) is not None:
             demands = None  # nodes see it whatever their labels are
         if demands is None and (was_wide or is_wide):
-            return self._nodes.by_row.keys()
-        before = {row for view in pool.views.values() for group in view.groups for row in group.rows}
-        before.update(self._nodes.rows_named(pool.nodes))
-        return before.union(*(self._nodes.rows_with(label, value) for label, value in demands or ()))
+            return self._nodes.all
+        affected = self._nodes.named(pool.nodes)
+        for view in pool.views.values():
+            for group in view.groups:
+                affected |= group.bits
+        for label, value in demands or ():
+            affected |= self._nodes.having(label, value)
+        return affected
 
-    def _seen_by(self, node: KnownNode, identity: PoolId) -> SeenPool | None:
-        """Return a pool as a node sees it now."""
+    def _seen_by(self, node: KnownNode, identity: PoolId, told: Mapping[int, int] | None = None) -> SeenPool | None:
+        """Return a pool as a node sees it now; `told` is what the pool's `reach` tells of the node, if known."""
         pool = self._pools[identity]
         if identity in self.unusable and node.name not in pool.nodes:
             return None
         taken = self.allocated.of(identity)
-        seen = pool.seen_from(node.name, node.labels, taken)
+        if told is None:
+            seen = pool.seen_from(node.name, node.labels, taken)
+        else:
+            seen = pool.seen_as(told, node.name, node.labels, taken)
         return pool.unnoticed(taken) if seen is None and identity in self.unusable else seen
 
     # Allocations

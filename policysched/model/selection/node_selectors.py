@@ -28,7 +28,7 @@ from policysched.model.objects import (
     Toleration,
 )
 from policysched.model.selection.pod_part_cache import PodPartCache
-from policysched.model.selection.selectors import LabelRequirement, SelectorError, requirement
+from policysched.model.selection.selectors import FEW, ByLabel, LabelRequirement, SelectorError, requirement
 
 NAME_FIELD: Final = "metadata.name"
 
@@ -53,12 +53,29 @@ class NodeTerm:
 
     labels: tuple[LabelRequirement, ...] = ()
     fields: tuple[FieldRequirement, ...] = ()
+    _by_label: ByLabel | None = field(default=None, init=False, repr=False, compare=False)
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether the node has all of it; fields of a node without a name are not looked at."""
-        if not all(one.admits(labels.get(one.key)) for one in self.labels):
+        """Whether the node has all of it; fields of a node without a name are not looked at.
+
+        Cost: of many requirements on labels O(labels of the node), and once O(requirements).
+        """
+        if len(self.labels) > FEW:
+            if not self.by_label.admit(labels):
+                return False
+        elif not all(one.admits(labels.get(one.key)) for one in self.labels):
             return False
         return not name or all(one.admits(name) for one in self.fields)
+
+    @property
+    def by_label(self) -> ByLabel:
+        """The requirements on labels by their label; kept where they are many."""
+        known = self._by_label
+        if known is None:
+            known = ByLabel(self.labels)
+            if len(self.labels) > FEW:
+                object.__setattr__(self, "_by_label", known)
+        return known
 
 
 @dataclass(frozen=True, slots=True)

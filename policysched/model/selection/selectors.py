@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, KeysView, Mapping
 from dataclasses import field
 from enum import StrEnum
 from itertools import zip_longest
@@ -109,50 +109,105 @@ class LabelRequirement(NamedTuple):
         return number > self.bound if self.operator is Operator.GREATER else number < self.bound
 
 
-class _OfLabel:
-    """What several requirements say about one label that an object has."""
+class OfLabel:
+    """What requirements say together about one label.
 
-    __slots__ = ("_allowed", "_banned", "_others")
+    Attributes:
+        admits_absence: Whether an object may be without the label.
+    """
+
+    __slots__ = ("_allowed", "_banned", "_beyond", "_bounds", "admits_absence")
 
     def __init__(self, requirements: Iterable[LabelRequirement]) -> None:
         self._allowed: frozenset[str] | None = None
         """None where any value is."""
         self._banned: set[str] = set()
-        self._others: list[LabelRequirement] = []
+        self._bounds: tuple[int | None, int | None] = None, None
+        """What the number must be above, and below."""
+        self.admits_absence, self._beyond = True, False
         for one in requirements:
-            if one.operator is Operator.IN:
-                self._allowed = frozenset(
-                    one.values if self._allowed is None else self._allowed.intersection(one.values)
-                )
-            elif one.operator is Operator.NOT_IN:
-                self._banned.update(one.values)
-            else:
-                self._others.append(one)
+            match one.operator:
+                case Operator.IN:
+                    self._allow(one.values)
+                case Operator.NOT_IN:
+                    self._banned.update(one.values)
+                    continue
+                case Operator.DOES_NOT_EXIST:
+                    self._allowed = frozenset()
+                    continue
+                case Operator.GREATER | Operator.LESS:
+                    self._bound(one)
+            self.admits_absence = False
+
+    def _allow(self, values: Iterable[str]) -> None:
+        self._allowed = frozenset(values if self._allowed is None else self._allowed.intersection(values))
+
+    def _bound(self, one: LabelRequirement) -> None:
+        """Keep the strictest bounds."""
+        above, below = self._bounds
+        if one.operator is Operator.GREATER:
+            above = one.bound if above is None else max(above, one.bound)
+        else:
+            below = one.bound if below is None else min(below, one.bound)
+        self._bounds, self._beyond = (above, below), True
 
     def admits(self, value: str) -> bool:
         """Whether the label may have this value."""
         if value in self._banned or (self._allowed is not None and value not in self._allowed):
             return False
-        return all(one.admits(value) for one in self._others)
+        return not self._beyond or self._is_within(value)
+
+    def _is_within(self, value: str) -> bool:
+        number = int64(value)
+        above, below = self._bounds
+        return number is not None and (above is None or number > above) and (below is None or number < below)
+
+    def among(self, values: KeysView[str]) -> tuple[Collection[str], bool]:
+        """Return those of some values that are admitted; or those that are not, and False.
+
+        Cost: that of the shorter one of the values and what the requirements list; where numbers are compared, that of
+        the values.
+        """
+        if self._allowed is None and not self._beyond:
+            return values & self._banned, False
+        return [one for one in (values if self._allowed is None else values & self._allowed) if self.admits(one)], True
 
 
-class _ByLabel:
-    """Many requirements, which an object is asked about by the labels that it has: each of a selector's may hold."""
+class ByLabel:
+    """Many requirements, which an object is asked about by the labels that it has: each of a selector's may hold.
 
-    __slots__ = ("_demanded", "_of")
+    Attributes:
+        demanded: The labels that an object must have.
+        stated: The requirements by their labels.
+    """
+
+    __slots__ = ("_of", "demanded", "stated")
 
     def __init__(self, requirements: Iterable[LabelRequirement]) -> None:
-        of: dict[str, list[LabelRequirement]] = {}
+        self.stated: dict[str, list[LabelRequirement]] = {}
+        self.demanded: set[str] = set()
         for one in requirements:
-            of.setdefault(one.key, []).append(one)
-        self._of = {key: said[0] if len(said) == 1 else _OfLabel(said) for key, said in of.items()}
-        self._demanded = [key for key, said in of.items() if not all(one.admits(None) for one in said)]
+            self.stated.setdefault(one.key, []).append(one)
+            if one.operator is not Operator.NOT_IN and one.operator is not Operator.DOES_NOT_EXIST:
+                self.demanded.add(one.key)
+        self._of: dict[str, OfLabel] = {}
+
+    def of(self, label: str) -> OfLabel:
+        """Return what they say about a label that one of them is about."""
+        known = self._of.get(label)
+        if known is None:
+            known = self._of[label] = OfLabel(self.stated[label])
+        return known
 
     def admit(self, labels: Mapping[str, str]) -> bool:
         """Whether all of them hold for an object with these labels."""
-        if len(self._demanded) > len(labels) or not all(key in labels for key in self._demanded):
+        if not labels.keys() >= self.demanded:
             return False
-        return all(self._of[key].admits(labels[key]) for key in self._of.keys() & labels.keys())
+        return all(self._admits(key, labels[key]) for key in self.stated.keys() & labels.keys())
+
+    def _admits(self, label: str, value: str) -> bool:
+        stated = self.stated[label]
+        return stated[0].admits(value) if len(stated) == 1 else self.of(label).admits(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +218,7 @@ class LabelMatcher:
     """
 
     requirements: tuple[LabelRequirement, ...] | None = ()
-    _by_label: _ByLabel | None = field(default=None, init=False, repr=False, compare=False)
+    _by_label: ByLabel | None = field(default=None, init=False, repr=False, compare=False)
     _hash: int | None = field(default=None, init=False, repr=False, compare=False)
 
     def __hash__(self) -> int:
@@ -180,7 +235,7 @@ class LabelMatcher:
             return False
         if len(self.requirements) > FEW:
             if self._by_label is None:
-                object.__setattr__(self, "_by_label", _ByLabel(self.requirements))
+                object.__setattr__(self, "_by_label", ByLabel(self.requirements))
             return self._by_label is not None and self._by_label.admit(labels)
         return all(one.admits(labels.get(one.key)) for one in self.requirements)
 

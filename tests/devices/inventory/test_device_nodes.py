@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from policysched.devices import DeviceTables
+from policysched.devices.inventory.row_bits import rows_of
 from policysched.devices.inventory.slices import DeviceNodes
 from policysched.model.decode import decode
 from policysched.model.objects import ResourceSlice, SliceDevice
@@ -24,6 +25,9 @@ REQUIREMENTS: Final[tuple[dict[str, Any], ...]] = (
     {"key": HOST, "operator": "Exists"},
     {"key": "rack", "operator": "DoesNotExist"},
     {"key": "rack", "operator": "Strange"},
+    {"key": "size", "operator": "Gt", "values": ["2"]},
+    {"key": "size", "operator": "Lt", "values": ["4"]},
+    {"key": "size", "operator": "NotIn", "values": ["3", "5"]},
 )
 FIELDS: Final = tuple(
     {"key": "metadata.name", "operator": operator, "values": [value]} for operator in ("In", "NotIn") for value in "ab"
@@ -70,24 +74,35 @@ def test_a_node_is_not_compared_with_the_selectors_of_all_devices() -> None:
     assert calls(lambda: many.reached_from("n3", labels)) == calls(lambda: few.reached_from("n3", labels))
 
 
-def published(rng: random.Random, number: int) -> ResourceSlice:
+def chosen(rng: random.Random) -> dict[str, Any]:
+    """What says by requirements which nodes are meant."""
+    stated: dict[str, Any] = {"matchExpressions": rng.sample(REQUIREMENTS, rng.choice((1, 1, 2)))}
+    if rng.random() < 0.2:
+        stated["matchFields"] = [rng.choice(FIELDS)]
+    return {"nodeSelector": {"nodeSelectorTerms": [stated]}}
+
+
+def published(rng: random.Random, number: int, devices: int = 3) -> ResourceSlice:
     """A slice of one of few pools, which nodes reach that have labels, names, or any."""
     pool = f"p{number % 3}"
     spec: dict[str, Any] = {"driver": "x.io", "pool": {"name": pool, "generation": rng.choice((1, 1, 2))}}
     spec["pool"]["resourceSliceCount"] = 1 + number % 3 % 2
-    here = {
-        "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": rng.sample(REQUIREMENTS, rng.choice((1, 1, 2)))}]}
-    }
-    names = [f"d{number}-{place}" for place in range(3)]
+    some = (chosen(rng) for _ in range(4))
+    here, *others_here = some
+    names = [f"d{number}-{place}" for place in range(devices)]
     match rng.randrange(6):
         case 0:
             spec |= {"nodeName": rng.choice("abc"), "devices": [{"name": name} for name in names]}
+            if rng.random() < 0.3:
+                spec |= {"perDeviceNodeSelection": True, "devices": [{"name": name, **here} for name in names]}
         case 1:
             spec |= {"allNodes": True, "devices": [{"name": name} for name in names]}
         case 2 | 3:
             spec |= here | {"devices": [{"name": name} for name in names]}
         case _:
-            others = ({"nodeName": "b"}, {"allNodes": True}, here, here, here, here)
+            others = ({"nodeName": rng.choice("ab")}, {"allNodes": True}, here, here, *others_here)
+            if rng.random() < 0.3:
+                others = others[2:]
             spec |= {
                 "perDeviceNodeSelection": True,
                 "devices": [{"name": name, **rng.choice(others)} for name in names],
@@ -105,6 +120,36 @@ def seen(tables: DeviceTables) -> dict[str, Any]:
             for one in group.pools
         }
     return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_many_nodes_see_what_each_would_see_that_is_asked_by_itself(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, made, asked = random.Random(seed), DeviceTables(), DeviceTables()
+    monkeypatch.setattr("policysched.devices.inventory.row_bits._SPARSE", rng.choice((0, 2, 16)))
+    monkeypatch.setattr("policysched.devices.inventory.row_bits._AT_ONCE", rng.choice((1, 1 << 22)))
+    monkeypatch.setattr("policysched.devices.inventory.row_bits._FEW_SETS", rng.choice((0, 4)))
+    monkeypatch.setattr("policysched.devices.inventory.node_groups._MOST_PARTS", rng.choice((1, 3, 64)))
+    names = [*"abcdef", *(f"n{number}" for number in range(60))]
+    for _ in range(60):
+        if rng.random() < 0.7:
+            row = rng.randrange(len(names))
+            given = {key: rng.choice("abcd") for key in (HOST, "rack") if rng.random() < 0.7}
+            given |= {"size": str(rng.randrange(6))} if rng.random() < 0.7 else {}
+            for each in (made, asked):
+                each.set_node(row, names[row], given)
+        else:
+            one = published(rng, rng.randrange(6), 12)
+            for each in (made, asked):
+                each.set_slice(one)
+        if rng.random() < 0.2:
+            made.refresh()
+            with monkeypatch.context() as patched:
+                patched.setattr("policysched.devices.inventory.tables._FEW_ROWS", 1000)
+                asked.refresh()
+            assert seen(made) == seen(asked)
+            for row, known in made._nodes.by_row.items():
+                assert row in known.group.rows
+            assert all(rows_of(group.bits) == sorted(group.rows) for group in made.groups.all)
 
 
 @pytest.mark.parametrize("few", [0, 2, 8])
@@ -203,3 +248,45 @@ def test_nodes_that_see_many_pools_are_put_together_at_once(nodes_first: bool) -
 
     assert work(20) < 250 * len(slices)
     assert work(220) < 700 * len(slices)
+
+
+def excluding(revision: int, devices: int, requirements: int) -> ResourceSlice:
+    """A slice of devices each of which excludes nodes by many labels, one of which nodes have."""
+    spec = {
+        "driver": "x.io",
+        "pool": {"name": "p", "generation": revision, "resourceSliceCount": 1},
+        "perDeviceNodeSelection": True,
+        "devices": [
+            {
+                "name": f"d{device}",
+                "nodeSelector": {
+                    "nodeSelectorTerms": [
+                        {
+                            "matchExpressions": [
+                                {"key": key, "operator": "NotIn", "values": [f"n{device}"]}
+                                for key in (HOST, *(f"k{number}" for number in range(requirements)))
+                            ]
+                        }
+                    ]
+                },
+            }
+            for device in range(devices)
+        ],
+    }
+    return decode(ResourceSlice, "ResourceSlice", {"metadata": {"name": "s"}, "spec": spec})
+
+
+def test_devices_that_exclude_some_nodes_cost_no_look_at_the_others() -> None:
+    def work(nodes: int, requirements: int) -> int:
+        made = DeviceTables()
+        for row in range(nodes):
+            made.set_node(row, f"n{row}", {HOST: f"n{row}"})
+        made.set_slice(excluding(1, 30, requirements))
+        made.refresh()
+        assert {one.reached for row in range(30, nodes) for one in made.node(row)[1].pools} == {(1 << 30) - 1}
+        assert [one.reached for one in made.node(3)[1].pools] == [(1 << 30) - 1 - (1 << 3)]
+        made.set_slice(excluding(2, 30, requirements))
+        return calls(made.refresh)
+
+    assert work(1000, 5) <= work(100, 5) + 10
+    assert work(100, 500) < work(100, 50) + 100 * 500

@@ -1,0 +1,126 @@
+"""Sets of rows as numbers: bit n stands for row n, so that sets of thousands of rows are joined at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+import numpy as np
+
+_FEW: Final = 8
+"""So many rows are put into a number, and taken out, one by one."""
+_SPARSE: Final = 16
+"""A set that tells so many rows from the others tells them one by one."""
+_FEW_SETS: Final = 4
+"""By so many sets rows are parted one set after the other."""
+_AT_ONCE: Final = 1 << 22
+"""How many memberships of rows in sets are laid out at once. Unit: bytes."""
+
+
+def bits_of(rows: Collection[int]) -> int:
+    """Return a set of rows as a number."""
+    if len(rows) <= _FEW:
+        bits = 0
+        for row in rows:
+            bits |= 1 << row
+        return bits
+    flags = np.zeros(max(rows) + 1, np.bool_)
+    flags[np.fromiter(rows, np.int64, len(rows))] = True
+    return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
+
+
+def rows_of(bits: int) -> list[int]:
+    """Return the rows of a number, the lowest first."""
+    if bits.bit_count() > _FEW:
+        return np.flatnonzero(_flags(bits)).tolist()
+    rows = []
+    while bits:
+        rows.append((bits & -bits).bit_length() - 1)
+        bits &= bits - 1
+    return rows
+
+
+def _flags(bits: int) -> np.typing.NDArray[np.uint8]:
+    return np.unpackbits(
+        np.frombuffer(bits.to_bytes((bits.bit_length() + 7) // 8, "little"), np.uint8), bitorder="little"
+    )
+
+
+class Parted:
+    """Rows, parted by which of some sets they are in.
+
+    Attributes:
+        mostly: The places of the sets that most of the rows are in.
+        parts: The rows of each part, and the places of the sets that these are in where most are not, or the other way.
+    """
+
+    __slots__ = ("mostly", "parts")
+
+    def __init__(self, rows: int, sets: Sequence[int]) -> None:
+        self.parts: list[tuple[int, Sequence[int]]]
+        self.mostly: list[int] = []
+        by_row: dict[int, list[int]] = {}
+        others: dict[int, list[int]] = {}
+        total = rows.bit_count()
+        half = total // 2
+        for place, one in enumerate(sets):
+            apart = one & rows
+            count = apart.bit_count()
+            if count > half:
+                self.mostly.append(place)
+                apart, count = apart ^ rows, total - count
+            if count > _SPARSE:
+                others.setdefault(apart, []).append(place)
+            elif apart:
+                for row in rows_of(apart):
+                    by_row.setdefault(row, []).append(place)
+        self.parts = list(_parts(rows, by_row, others)) if by_row or others else [(rows, ())] if rows else []
+
+
+def _parts(
+    rows: int, by_row: dict[int, list[int]], others: dict[int, list[int]]
+) -> Iterator[tuple[int, Sequence[int]]]:
+    """Part rows by sets of many rows, and by what is said of single ones."""
+    special = bits_of(by_row)
+    columns = list(others.values())
+    for part, inside in (_one_by_one if len(others) <= _FEW_SETS else _at_once)(rows, [*others]):
+        places = [place for column in inside for place in columns[column]]
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for row in rows_of(part & special):
+            alike.setdefault(tuple(by_row[row]), []).append(row)
+        for own, together in alike.items():
+            yield bits_of(together), (*places, *own)
+        if part & ~special:
+            yield part & ~special, places
+
+
+def _one_by_one(rows: int, sets: Sequence[int]) -> list[tuple[int, list[int]]]:
+    parts: list[tuple[int, list[int]]] = [(rows, [])] if rows else []
+    for place, one in enumerate(sets):
+        parts = [
+            (each, inside)
+            for part, before in parts
+            for each, inside in ((part & one, [*before, place]), (part & ~one, before))
+            if each
+        ]
+    return parts
+
+
+def _at_once(rows: int, sets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+    """Part rows by many sets: a row of bits for each of them, which say what sets it is in."""
+    width = (rows.bit_length() + 7) // 8
+    packed = np.frombuffer(b"".join([one.to_bytes(width, "little") for one in sets]), np.uint8).reshape(-1, width)
+    step = max(1, _AT_ONCE // (8 * len(sets)))
+    size = (len(sets) + 7) // 8
+    alike: dict[bytes, list[int]] = {}
+    remaining = iter(rows_of(rows))
+    for start in range(0, width, step):
+        flags = np.unpackbits(packed[:, start : start + step], axis=1, bitorder="little")
+        said = np.packbits(np.ascontiguousarray(flags.T), axis=1, bitorder="little").tobytes()
+        first, count = 8 * start, ((rows >> 8 * start) & ((1 << 8 * step) - 1)).bit_count()
+        for row in islice(remaining, count):
+            at = (row - first) * size
+            alike.setdefault(said[at : at + size], []).append(row)
+    for key, together in alike.items():
+        yield bits_of(together), np.flatnonzero(np.unpackbits(np.frombuffer(key, np.uint8), bitorder="little")).tolist()
