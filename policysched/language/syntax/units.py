@@ -6,6 +6,7 @@ A key that stands without its brackets may look like one, too.
 from __future__ import annotations
 
 import re
+import string
 from typing import TYPE_CHECKING, Final
 
 from policysched.language.ir.tree import Span
@@ -72,13 +73,14 @@ def _meant(unit: str) -> str | None:
 
 
 _KEY: Final = re.compile(r"[A-Za-z0-9_./-]*+")
-_BEFORE: Final = re.compile(r"[A-Za-z0-9_./-]*\Z")
+_OF_KEYS: Final = frozenset(string.ascii_letters + string.digits + "_./-")
 
 
 def _key(text: str, span: Span) -> Diagnostic | None:
     """Return the diagnostic of a key without its brackets in which a number stands, as `nvidia.com/mig-1g.5gb`."""
-    before = _BEFORE.search(text, max(0, span.start - _LONGEST_KEY), span.start)
-    start, end = before.start() if before else span.start, _KEY.match(text, span.start)
+    start, end = span.start, _KEY.match(text, span.start)
+    while start and text[start - 1] in _OF_KEYS:
+        start -= 1
     path = text[start : end.end() if end else span.end]
     for names, found in FIELDS.items():
         parent = ".".join(names)
@@ -89,6 +91,3 @@ def _key(text: str, span: Span) -> Diagnostic | None:
             instead = f"write `{written(names, key)}`"
             return diagnose("E0202", text, place, parent=parent, field=shown(key), suggestion=instead)
     return None
-
-
-_LONGEST_KEY: Final = 320

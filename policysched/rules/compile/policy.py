@@ -258,7 +258,8 @@ def requirement_count(spec: PolicySpec) -> int:
 def compiled_filter(name: str, when: Program | None, require: Program, message: str | None) -> CompiledFilter:
     """Make a filter rule whose condition still knows what was missing behind a `?? false`.
 
-    A filter keeps the nodes where its condition is true, so `x ?? false` says the same as `x` inside of `and` and `or`.
+    A filter keeps the nodes where its condition is true, so `x ?? false` says the same as `x` inside of `and` and `or`,
+    and `if(x ?? false, a, b)` as `x and a or not (x ?? false) and b`.
     """
     root = _without_defaults(require.root)
     if root is require.root:
