@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -36,6 +36,34 @@ def take_as_typed(parameter: Any) -> None:
     parameter._runtime_param = _AsTyped()
 
 
+class _Late:
+    """What a parameter takes: defaults and texts as they are, all else once Typer's validator has read it."""
+
+    def __init__(self, parameter: Any) -> None:
+        self._descriptor, self._made = parameter.type_descriptor, cast("Any", None)
+
+    def coerce(self, value: Any, *, param: Any, **more: Any) -> Any:
+        """Take a value that was typed, or the default."""
+        if not isinstance(value, str | list | tuple):
+            return () if value is None and param.multiple else value
+        if self._descriptor.annotation in (str, list[str]):
+            return list(value) if param.multiple else value
+        if self._made is None:
+            from typer._coercion import build_runtime_param  # noqa: PLC0415 - it takes longer to import than Typer itself
+
+            self._made = build_runtime_param(self._descriptor)
+        return self._made.coerce(value, param=param, **more)
+
+
+def read_late(parameter: Any) -> None:
+    """Have Typer make the validator of a parameter when one is needed.
+
+    Where a version of it has no such validators this has no effect.
+    """
+    if hasattr(parameter, "type_descriptor") and getattr(parameter, "_runtime_param", None) is None:
+        parameter._runtime_param = _Late(parameter)
+
+
 class CommandGroup(TyperGroup):
     """Commands; the options before one of them are taken as they are typed."""
 
@@ -55,6 +83,13 @@ class OnceCommand(TyperCommand):
         found = super().get_help_option(ctx)
         if found is not None:
             take_as_typed(found)
+        return found
+
+    def get_params(self, ctx):  # type: ignore[no-untyped-def]
+        """Return the parameters; validators are made for what is typed and is no text."""
+        found = super().get_params(ctx)
+        for one in found:
+            read_late(one)
         return found
 
     def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]

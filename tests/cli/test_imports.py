@@ -50,6 +50,7 @@ def imported(*arguments: str) -> set[str]:
                 "kubernetes",
                 "prometheus_client",
                 "numpy.ma",
+                "pydantic",
                 "policysched.kube",
                 "policysched.devices.search",
             },
