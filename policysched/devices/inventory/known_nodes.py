@@ -5,7 +5,7 @@ Sets of rows are numbers, as in `row_bits`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from typing import Final
 
@@ -41,72 +41,54 @@ class KnownNode:
     group: NodeGroup
 
 
-class _RowsOfValue:
-    """The rows that have one value of a label."""
-
-    __slots__ = ("_bits", "rows")
-
-    def __init__(self) -> None:
-        self.rows: set[int] = set()
-        self._bits = 0
-        """The rows as a number, 0 where it is not worked out."""
-
-    def change(self, row: int) -> None:
-        """Put a row in, or take it out."""
-        self.rows ^= {row}
-        self._bits = 0
-
-    @property
-    def bits(self) -> int:
-        """The rows as a number."""
-        if self._bits or len(self.rows) <= _FEW_ROWS:
-            return self._bits or bits_of(self.rows)
-        self._bits = bits_of(self.rows)
-        return self._bits
-
-
 class _RowsOfLabel:
     """The rows that have a label, by its values."""
 
-    __slots__ = ("all", "by_value")
+    __slots__ = ("_bits", "_by_value", "all")
 
     def __init__(self, values: Iterable[tuple[int, str]]) -> None:
-        self.by_value: dict[str, _RowsOfValue] = {}
+        self._by_value: dict[str, set[int]] = {}
         for row, value in values:
-            self.by_value.setdefault(value, _RowsOfValue()).rows.add(row)
-        self.all = self._with(self.by_value)
+            self._by_value.setdefault(value, set()).add(row)
+        self._bits: dict[str, int] = {}
+        """The rows of values that many have and that were asked about."""
+        self.all = self._with(self._by_value)
 
     def change(self, row: int, value: str) -> None:
         """Put a row in that has a value, or take it out."""
-        of_value = self.by_value.setdefault(value, _RowsOfValue())
-        of_value.change(row)
-        if not of_value.rows:
-            del self.by_value[value]
+        rows = self._by_value.setdefault(value, set())
+        rows ^= {row}
+        if not rows:
+            del self._by_value[value]
+        self._bits.pop(value, None)
         self.all ^= 1 << row
 
-    def bits(self, value: str) -> int:
-        """Return the rows that have a value."""
-        found = self.by_value.get(value)
-        return found.bits if found is not None else 0
+    def having(self, values: Iterable[str]) -> int:
+        """Return the rows that have one of some values."""
+        return self._with([value for value in values if value in self._by_value])
+
+    def _with(self, values: Collection[str]) -> int:
+        """Return the rows that have one of some values, each of which some row has."""
+        rows_of = self._by_value.__getitem__
+        if max(map(len, map(rows_of, values)), default=0) <= _FEW_ROWS:
+            return bits_of([*chain.from_iterable(map(rows_of, values))])
+        bits, few = 0, []
+        for value in values:
+            if len(rows_of(value)) <= _FEW_ROWS:
+                few.append(value)
+                continue
+            if value not in self._bits:
+                self._bits[value] = bits_of(rows_of(value))
+            bits |= self._bits[value]
+        return bits | bits_of([*chain.from_iterable(map(rows_of, few))])
 
     def admitted(self, said: OfLabel, everything: int) -> int:
         """Return those of all rows whose label, or whose lack of it, requirements admit."""
-        values, are_admitted = said.among(self.by_value.keys())
+        values, are_admitted = said.among(self._by_value.keys())
         rows = self._with(values)
         if not are_admitted:
             rows ^= self.all
         return rows | (everything ^ self.all) if said.admits_absence else rows
-
-    def _with(self, values: Iterable[str]) -> int:
-        """Return the rows that have one of some values that are there."""
-        few: list[set[int]] = []
-        bits = 0
-        for one in map(self.by_value.__getitem__, values):
-            if len(one.rows) <= _FEW_ROWS:
-                few.append(one.rows)
-            else:
-                bits |= one.bits
-        return bits | bits_of([*chain.from_iterable(few)])
 
 
 class KnownNodes:
@@ -160,10 +142,10 @@ class KnownNodes:
         """Return the rows of those nodes of some names that are there."""
         return bits_of([self._rows[name] for name in names if name in self._rows])
 
-    def having(self, label: str, value: str) -> int:
-        """Return the rows of the nodes that have a value of a label."""
+    def having(self, label: str, values: Iterable[str]) -> int:
+        """Return the rows of the nodes that have one of some values of a label."""
         of_label = self._of_label(label)
-        return of_label.bits(value) if of_label is not None else 0
+        return of_label.having(values) if of_label is not None else 0
 
     def selected(self, selector: NodeSelectorMatcher) -> int:
         """Return the rows of the nodes that a selector selects.
@@ -183,7 +165,7 @@ class KnownNodes:
     def _selected(self, selector: NodeSelectorMatcher) -> int:
         rows = self.all
         for key, value in selector.labels.items():
-            rows &= self.having(key, value)
+            rows &= self.having(key, (value,))
         if selector.terms is None:
             return rows
         found = 0

@@ -15,7 +15,7 @@ from policysched.devices.inventory.row_bits import bits_of, rows_of
 
 _MOST_REMEMBERED: Final = 50_000
 """How many moves of nodes are remembered one by one."""
-_MOST_PARTS: Final = 64
+_MOST_PARTS: Final = 256
 """Into how many parts a group is parted; rows of more are looked at one by one."""
 SeenPools = Mapping[PoolId, SeenPool | None]
 """Pools as some rows see them; None where they do not."""

@@ -11,7 +11,7 @@ from policysched.devices.inventory.known_nodes import KnownNode, KnownNodes
 from policysched.devices.inventory.node_groups import MovedLog, NodeGroups, SightChanges
 from policysched.devices.inventory.pools import NodeGroup, Pool, SeenPool
 from policysched.devices.inventory.row_bits import Parted, bits_of, rows_of
-from policysched.devices.inventory.slices import KeptSlice, keep
+from policysched.devices.inventory.slices import KeptSlice, LabelValue, keep
 from policysched.devices.inventory.unusable_pools import UnusablePools
 from policysched.model.objects import DeviceClass, ResourceSlice
 
@@ -225,13 +225,14 @@ class DeviceTables:
         nodes = self._nodes.by_row
         for seen, together in self._sights(identity, self._pools[identity], rows):
             count = together.bit_count()
-            if count <= _FEW_ROWS or count <= len(self.groups.all):
+            if count <= _FEW_ROWS:
                 for row in rows_of(together):
                     group = nodes[row].group
                     if seen != group.seen(identity):
                         changes.row(row, group, identity, seen)
                 continue
-            for group in self.groups.among(together):
+            few = count <= len(self.groups.all)
+            for group in {nodes[row].group: None for row in rows_of(together)} if few else self.groups.among(together):
                 if seen != group.seen(identity):
                     changes.part(together, group, identity, seen)
 
@@ -271,8 +272,8 @@ class DeviceTables:
         for view in pool.views.values():
             for group in view.groups:
                 affected |= group.bits
-        for label, value in demands or ():
-            affected |= self._nodes.having(label, value)
+        for label, values in _by_label(demands or ()).items():
+            affected |= self._nodes.having(label, values)
         return affected
 
     def _seen_by(self, node: KnownNode, identity: PoolId, told: Mapping[int, int] | None = None) -> SeenPool | None:
@@ -302,3 +303,11 @@ class DeviceTables:
             for view in known.views.values() if known is not None else ():
                 view.retake(device, self.allocated.of(identity))
                 self.moved.note(view)
+
+
+def _by_label(demands: Iterable[LabelValue]) -> dict[str, list[str]]:
+    """Put the values of each label together."""
+    found: dict[str, list[str]] = {}
+    for label, value in demands:
+        found.setdefault(label, []).append(value)
+    return found

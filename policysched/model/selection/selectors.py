@@ -170,7 +170,11 @@ class OfLabel:
         """
         if self._allowed is None and not self._beyond:
             return values & self._banned, False
-        return [one for one in (values if self._allowed is None else values & self._allowed) if self.admits(one)], True
+        if self._beyond:
+            return [
+                one for one in (values if self._allowed is None else values & self._allowed) if self.admits(one)
+            ], True
+        return (values & (self._allowed or frozenset())) - self._banned, True
 
 
 class ByLabel:
