@@ -31,7 +31,13 @@ class Spread(NamedTuple):
 
 def is_same(root: Typed) -> bool:
     """Whether a score reads nothing in which nodes differ."""
-    return all(node.args or node.type.shape is Shape.SCALAR for node in steps(root))
+    return not any(_reads_nodes(node) for node in steps(root))
+
+
+def _reads_nodes(node: Typed) -> bool:
+    """Whether a value differs between nodes for another reason than that an argument does."""
+    differs = node.type.shape is not Shape.SCALAR and node.op != Op.NORMALIZE
+    return differs and all(arg.type.shape is Shape.SCALAR for arg in node.args)
 
 
 def spread(program: Program) -> Spread:
