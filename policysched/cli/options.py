@@ -44,7 +44,7 @@ class _Late:
 
     def coerce(self, value: Any, *, param: Any, **more: Any) -> Any:
         """Take a value that was typed, or the default."""
-        if not isinstance(value, str | list | tuple):
+        if isinstance(value, enum.Enum) or not isinstance(value, str | list | tuple):
             return () if value is None and param.multiple else value
         if self._descriptor.annotation in (str, list[str]):
             return list(value) if param.multiple else value
