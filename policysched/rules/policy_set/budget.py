@@ -25,8 +25,8 @@ MAX_QUERIES = 256
 DISABLED: Final = "Disabled"
 
 
-class Shortage(StrEnum):
-    """What there is too little of; the variants of E0601 that say so."""
+class BudgetLimit(StrEnum):
+    """What may be exceeded; the variants of E0601 that say so."""
 
     UNITS = "room"
     POLICIES = "places"
@@ -42,7 +42,7 @@ class PolicyBudget:
         self._named: Counter[str] = Counter()
         self._queries: Counter[MetricKey] = Counter()
 
-    def take(self, policy: CompiledPolicy, before: CompiledPolicy | None = None) -> Shortage | None:
+    def take(self, policy: CompiledPolicy, before: CompiledPolicy | None = None) -> BudgetLimit | None:
         """Count a policy in place of one that is counted, if there is room for it; else tell of what there is none."""
         if before is not None:
             self._add(before, -1)
@@ -54,15 +54,15 @@ class PolicyBudget:
                 self._add(before, 1)
         return shortage
 
-    def _shortage(self, policy: CompiledPolicy) -> Shortage | None:
+    def _shortage(self, policy: CompiledPolicy) -> BudgetLimit | None:
         if policy.spec.mode == DISABLED:
             return None
         if self._policies > MAX_POLICIES:
-            return Shortage.POLICIES
+            return BudgetLimit.POLICIES
         if len(self._queries) > MAX_QUERIES and _queries(policy):
-            return Shortage.QUERIES
+            return BudgetLimit.QUERIES
         if policy.units and self._for_all + max(self._named.values(), default=0) > MAX_UNITS:
-            return Shortage.UNITS
+            return BudgetLimit.UNITS
         return None
 
     def _add(self, policy: CompiledPolicy, sign: int) -> None:
@@ -84,14 +84,14 @@ def _queries(policy: CompiledPolicy) -> set[MetricKey]:
     return {item.metric for item in policy.inputs if isinstance(item, MetricInput)}
 
 
-def crowded_out(result: CompilationResult, shortage: Shortage) -> CompilationResult:
+def crowded_out(result: CompilationResult, shortage: BudgetLimit) -> CompilationResult:
     """Return what compiling a policy gave, for which there is no room."""
     policy = result.policy
     units, queries = (0, 0) if policy is None else (policy.units, len(_queries(policy)))
     number, limit = {
-        Shortage.UNITS: (units, MAX_UNITS),
-        Shortage.POLICIES: (1, MAX_POLICIES),
-        Shortage.QUERIES: (queries, MAX_QUERIES),
+        BudgetLimit.UNITS: (units, MAX_UNITS),
+        BudgetLimit.POLICIES: (1, MAX_POLICIES),
+        BudgetLimit.QUERIES: (queries, MAX_QUERIES),
     }[shortage]
     found = diagnose("E0601", "", Span(0, 0), shortage.value, number=number, limit=limit)
     return CompilationResult(None, (*result.diagnostics, replace(found, field="spec")), result.cost)

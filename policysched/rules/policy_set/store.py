@@ -26,7 +26,7 @@ from policysched.model.policy import LAST_GOOD, LastGood, Policy, PolicyKey, Unr
 from policysched.pausing import Pausing, finished
 from policysched.rules.compile.compiler import CompilationResult, compiling
 from policysched.rules.compile.policy import CompiledPolicy, finding
-from policysched.rules.policy_set.budget import PolicyBudget, Shortage, crowded_out
+from policysched.rules.policy_set.budget import PolicyBudget, BudgetLimit, crowded_out
 from policysched.rules.policy_set.policy_set import PolicySet
 
 AT_ONCE: Final = 100
@@ -51,7 +51,7 @@ class StoredPolicy:
     """Why what the object says of a last good generation is not in force."""
     waiting: CompilationResult | None = None
     """What compiling the newest object gave, where it compiles and there is no room for it yet."""
-    shortage: Shortage | None = None
+    shortage: BudgetLimit | None = None
     """What there is too little of for that."""
 
 
