@@ -26,7 +26,7 @@ from policysched.model.policy import LAST_GOOD, LastGood, Policy, PolicyKey, Unr
 from policysched.pausing import Pausing, finished
 from policysched.rules.compile.compiler import CompilationResult, compiling
 from policysched.rules.compile.policy import CompiledPolicy, finding
-from policysched.rules.policy_set.budget import PolicyBudget, BudgetLimit, crowded_out
+from policysched.rules.policy_set.budget import BudgetLimit, PolicyBudget, crowded_out
 from policysched.rules.policy_set.policy_set import PolicySet
 
 AT_ONCE: Final = 100
