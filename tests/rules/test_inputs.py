@@ -56,8 +56,8 @@ def test_a_policy_declares_the_aspects_it_reads(text: str, aspect: Aspect) -> No
         ({"filters": filtering("cluster.pods > 1 and pod.image_bytes > 1Gi")}, set()),
         ({"filters": filtering("node.ready", when="pod.image_bytes > 1Gi")}, {"image"}),
         ({"appliesTo": "pod.image_bytes > 1Gi"}, {"image"}),
-        ({"namespaceSelector": {}}, {"namespace"}),
-        ({"filters": filtering('pod.namespace_labels["a"] == "b"')}, {"namespace"}),
+        ({"namespaceSelector": {}}, {"own namespace"}),
+        ({"filters": filtering('pod.namespace_labels["a"] == "b"')}, {"own namespace"}),
         ({"filters": filtering('node.pods.any(peer.namespace_labels["a"] == "b")')}, {"namespace"}),
         ({"filters": filtering("node.ready")}, set()),
     ],
@@ -71,7 +71,7 @@ def test_the_generation_moves_with_what_says_whether_rules_speak(spec: Spec, mov
         "image": lambda: around.set_node(node("n1", labels={"a": "b"}, images={"i": 1})),
         "namespace": lambda: around.set_namespace(Namespace(metadata=Metadata(name="d", labels={"a": "b"}))),
     }
-    moved = set()
+    moved = {"own namespace"} if made.reads_own_namespace else set()
     for name, step in steps.items():
         before = made.generation(around)
         step()
