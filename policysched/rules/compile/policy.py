@@ -261,24 +261,32 @@ def compiled_filter(name: str, when: Program | None, require: Program, message: 
     A filter keeps the nodes where its condition is true, so `x ?? false` says the same as `x` inside of `and` and `or`,
     and `if(x ?? false, a, b)` as `x and a or not (x ?? false) and b`.
     """
-    root = _without_defaults(require.root)
+    root = _without_defaults(require.root, {})
     if root is require.root:
         return CompiledFilter(name, when, require, message)
     return CompiledFilter(name, when, replace(require, root=root), message, require)
 
 
-def _without_defaults(node: Typed) -> Typed:
+def _without_defaults(node: Typed, known: dict[Typed, Typed]) -> Typed:
+    """Return what a condition says without its defaults; parts that stand in it several times are looked at once."""
+    found = known.get(node)
+    if found is None:
+        found = known[node] = _without_own_defaults(node, known)
+    return found
+
+
+def _without_own_defaults(node: Typed, known: dict[Typed, Typed]) -> Typed:
     if _is_defaulted(node):
-        return _without_defaults(node.args[0])
+        return _without_defaults(node.args[0], known)
     if node.op is Op.IF and _is_defaulted(node.args[0]):
         asked, first, second = node.args
-        taken = make(Op.AND, (_without_defaults(asked), first), BOOL.over(asked.args[0].type, first.type))
+        taken = make(Op.AND, (_without_defaults(asked, known), first), BOOL.over(asked.args[0].type, first.type))
         other = make(Op.NOT, (asked,), asked.type)
         left = make(Op.AND, (other, second), BOOL.over(other.type, second.type))
-        return _without_defaults(make(Op.OR, (taken, left), BOOL.over(taken.type, left.type)))
+        return _without_defaults(make(Op.OR, (taken, left), BOOL.over(taken.type, left.type)), known)
     if node.op not in {Op.AND, Op.OR}:
         return node
-    args = [_without_defaults(arg) for arg in node.args]
+    args = [_without_defaults(arg, known) for arg in node.args]
     return node if tuple(args) == node.args else make(node.op, args, BOOL.over(*(arg.type for arg in args)))
 
 

@@ -199,12 +199,12 @@ class Engine:
     def evaluating(self, pod: Pod) -> Pausing[None]:
         """Work out the evaluation of the pod's class, pausing now and then; a decision brings it up to date.
 
-        What moves its generations meanwhile ends it: then the decision does it as a whole.
+        What moves its generations meanwhile, or labels of namespaces, ends it: then the decision does it as a whole.
         """
         self.cluster.strings.tidy()
-        key, generations = self.key(pod), self._generations()
+        key, generations, namespaces = self.key(pod), self._generations(), self.cluster.namespaces_generation
         work = Evaluation.evaluating(self.cluster, self.profile, pod, generations)
-        while self._generations() == generations:
+        while self._generations() == generations and self.cluster.namespaces_generation == namespaces:
             try:
                 next(work)
             except StopIteration as end:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from policysched.rules.compile.compiler import (
     compiling,
 )
 from tests.rules.build import Spec, compiled, filtering, policy, scoring
+from tests.work import calls
 
 CHEAP = filtering("node.ready", "cheap")
 
@@ -371,3 +373,21 @@ def test_an_edit_compiles_the_texts_that_it_changes(monkeypatch: pytest.MonkeyPa
     assert texts(filters=[*filtering("node.free.cpu > 2"), *CHEAP]) == ["node.free.cpu > 2"]
     assert texts(scores=scoring(["else → 80"])) == [("else → 80",)]
     assert len(texts(let=[{"name": "b", "value": "1"}])) == 3
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'l{n} and node.labels["b"] == "x" or l{n} and node.labels["c"] == "y"',
+        "if(l{n} ?? false, l{n}, not l{n})",
+        "(l{n} ?? false) and (l{n} or l{n} ?? false)",
+    ],
+)
+def test_filter_of_parts_that_stand_in_it_ever_more_often_takes_no_longer(line: str) -> None:
+    def compiled_with(count: int) -> Callable[[], object]:
+        lines = [f'l0 := node.labels["a{count}"] == "x"', *(f"l{n + 1} := {line.format(n=n)}" for n in range(count))]
+        lets = [dict(zip(("name", "value"), one.split(" := "), strict=True)) for one in lines]
+        return lambda: compile_policy(policy(let=lets, filters=filtering(f"(l{count} ?? false)")))
+
+    few, many = (calls(compiled_with(count)) for count in (12, 24))
+    assert many < 3 * few
