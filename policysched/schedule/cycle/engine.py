@@ -43,7 +43,7 @@ MOST_CACHES = 4
 """How many times as much it is at most."""
 LARGEST = 4
 """A class that takes more than one in so many bytes of that is evaluated for each of its pods, and not kept."""
-BYTES_PER_KEY_BYTE = 6
+BYTES_PER_KEY_BYTE = 4
 """What a pod takes, and what was made of its parts, for each byte of its class's key."""
 
 
