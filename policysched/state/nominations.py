@@ -468,8 +468,10 @@ class Nominations:
 
     def discard(self, identity: str) -> Nomination | None:
         """Keep no node for a pod any more; return its nomination, if it had one."""
+        if identity not in self._by_id:  # as of each pod that is placed
+            return None
         known = self._take_out(identity)
-        if known is not None and not self._by_id:
+        if not self._by_id:
             self._columns, self._left = None, []
             self.terms.clear()
         return known
