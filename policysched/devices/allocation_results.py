@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from policysched.devices.errors import AllocationError
 from policysched.devices.inventory.columns import DeviceColumns
-from policysched.devices.inventory.pools import SeenPool
+from policysched.devices.inventory.pool_views import SeenPool
 from policysched.devices.outcomes import TakenDevice
 from policysched.devices.requests.plans import ClaimPlan, DeviceAsk
 from policysched.model.objects import (
@@ -76,12 +76,13 @@ class ResultMaker:
 
     def _device(self, taken: TakenDevice) -> DeviceResult:
         ask, view, takes = taken.ask, self._pools[taken.pool].view, taken.consumption
-        traits = self._columns.traits_at(int(view.rows[taken.device]))
+        one, place = view.slice_of(taken.device)
+        traits = self._columns.traits_at(one.start + place)
         return DeviceResult(
             request=ask.full_name,
             driver=view.pool.driver,
             pool=view.pool.name,
-            device=view.devices[taken.device],
+            device=one.devices[place],
             admin_access=True if ask.is_admin else None,
             tolerations=ask.tolerations,
             binding_conditions=traits.binding_conditions,
@@ -107,12 +108,11 @@ class ResultMaker:
         fields: list[Requirement] = []
         labels: list[Requirement] = []
         for taken in devices:
-            view = self._pools[taken.pool].view
-            one, place = view.slice_of(taken.device)
+            one, place = self._pools[taken.pool].view.slice_of(taken.device)
             node, selector = one.stated_node, one.stated_selector
             if one.device_nodes is not None:
                 node, selector = one.device_nodes.own[place]
-            if node is not None or self._columns.traits_at(int(view.rows[taken.device])).binds_to_node:
+            if node is not None or self._columns.traits_at(one.start + place).binds_to_node:
                 return _only(self._node)
             terms = selector.node_selector_terms if selector is not None else []
             if len(terms) > 1:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from policysched.devices.allocation_results import ResultMaker
 from policysched.devices.answers.prepared import PreparedClaims
 from policysched.devices.errors import AllocationError, AllocationTimeoutError, NodeAllocationError
-from policysched.devices.inventory.pools import SeenPool
+from policysched.devices.inventory.pool_views import SeenPool
 from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.outcomes import AllocationAnswer, Outcome
 from policysched.devices.refusals import Refusals
@@ -224,7 +224,7 @@ class Allocator:
             view = pools[failure.pool].view
             text += str(view.pool)
             if failure.device >= 0:
-                text += f"/{view.devices[failure.device]}"
+                text += f"/{view.device(failure.device)}"
         return text + failure.rest
 
     def _prepared(self) -> PreparedClaims:

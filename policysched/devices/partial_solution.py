@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from policysched.devices.inventory.amounts import Number
 from policysched.devices.inventory.columns import AttributeValue
-from policysched.devices.inventory.pools import CounterName
+from policysched.devices.inventory.slices import CounterName
 from policysched.devices.outcomes import TakenDevice
 from policysched.devices.requests.capacities import Consumption
 from policysched.devices.requests.constraints import AttributeConstraint, fresh, value_of

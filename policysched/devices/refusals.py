@@ -10,7 +10,8 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from policysched.devices.inventory.amounts import Number
-from policysched.devices.inventory.pools import CounterName, PoolView
+from policysched.devices.inventory.pool_views import PoolView
+from policysched.devices.inventory.slices import CounterName
 from policysched.devices.requests.plans import DeviceAsk
 from policysched.devices.requests.requirements import DeviceKind, DeviceRequirement, Suitability
 from policysched.devices.search_space import SearchSpace

@@ -169,8 +169,8 @@ class DeviceSearch:
                 state = "being updated" if view.is_incomplete else "invalid"
                 text = f", request {ask.own_name}: asks for all devices, but resource pool "
                 return AllocationFailure.of_claim(text, ask.claim).about(place, f" is currently {state}")
-            self._steps.left -= 1 + len(view.devices)
-            for device in range(at, at + len(view.devices)):
+            self._steps.left -= 1 + view.size
+            for device in range(at, at + view.size):
                 if space.failing[ask.requirement] >> device & 1:
                     return self._failure(ask, device)
                 if self._is_able(ask, device) and self._solution.has_capacity(ask, device):

@@ -6,12 +6,13 @@ The lowest bit stands for the first device. Pools that are incomplete or invalid
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.devices.inventory.amounts import Number
-from policysched.devices.inventory.pools import PoolView, SeenPool
+from policysched.devices.inventory.pool_views import PoolView, SeenPool
 from policysched.devices.requests.requirements import DeviceKind, DeviceRequirement, Suitability
 from policysched.devices.steps import Steps
 
@@ -20,7 +21,7 @@ _FEW = 64
 
 
 class ViewShape:
-    """The devices of a view as kinds, and what each requirement says of them; views of equal kinds share one.
+    """The devices of a slice as kinds, and what each requirement says of them; slices of equal kinds share one.
 
     Attributes:
         able: For each requirement the devices that are selected and have the capacities.
@@ -46,6 +47,11 @@ class ViewShape:
         self._equal: dict[int, int] = {}
         self._places: dict[int, list[int]] | None = None
 
+    @property
+    def parts(self) -> tuple[ViewShape, ...]:
+        """The shapes of the single slices, in order."""
+        return (self,)
+
     def equal(self, kind: DeviceKind) -> int:
         """Return all devices of a kind; a set for each of very many kinds would take the square of their number."""
         if self._places is None:
@@ -58,6 +64,39 @@ class ViewShape:
         if kind.number not in self._equal:
             self._equal[kind.number] = bit_set(one is kind for one in self.kinds)
         return self._equal[kind.number]
+
+
+class JoinedShape(ViewShape):
+    """The shapes of several slices, one after the other."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, shapes: Sequence[ViewShape], requirements: int) -> None:
+        self.kinds = list(chain.from_iterable([one.kinds for one in shapes]))
+        self.able, self.fit, self.failing = [0] * requirements, [0] * requirements, [0] * requirements
+        self._parts = tuple(shapes)
+        at = 0
+        for one in shapes:
+            for place in range(requirements):
+                self.able[place] |= one.able[place] << at
+                self.fit[place] |= one.fit[place] << at
+                self.failing[place] |= one.failing[place] << at
+            at += len(one.kinds)
+        self.is_plain = all(one.is_plain for one in shapes)
+        self.is_disjoint = all(one.is_disjoint for one in shapes)
+
+    @property
+    def parts(self) -> tuple[ViewShape, ...]:
+        """The shapes of the single slices, in order."""
+        return self._parts
+
+    def equal(self, kind: DeviceKind) -> int:
+        """Return all devices of a kind."""
+        bits = at = 0
+        for one in self._parts:
+            bits |= one.equal(kind) << at
+            at += len(one.kinds)
+        return bits
 
 
 class SearchSpace:
@@ -113,9 +152,9 @@ class SearchSpace:
             lacking: for each requirement the pool's devices of which others left too little.
         """
         at, view = self.pools[place]
-        others = ~(((1 << len(view.devices)) - 1) << at)
+        others = ~(((1 << view.size) - 1) << at)
         self.used = self.used & others | view.used << at
-        for device in range(at, at + len(view.devices)) if self.consumed else ():
+        for device in range(at, at + view.size) if self.consumed else ():
             self.consumed.pop(device, None)
         self.consumed.update((at + device, amounts) for device, amounts in view.consumed.items())
         self.shared = self.shared & others | sum(1 << device for device in view.consumed) << at

@@ -13,7 +13,8 @@ import numpy as np
 
 from policysched.devices.inventory.amounts import Number
 from policysched.devices.inventory.columns import Codes
-from policysched.devices.inventory.pools import CounterName, NodeGroup, PoolView, SeenPool
+from policysched.devices.inventory.pool_views import NodeGroup, PoolView, SeenPool
+from policysched.devices.inventory.slices import CounterName
 from policysched.devices.requests.requirements import DeviceKind, Suitability
 from policysched.devices.search_space import SearchSpace, ViewShape
 from policysched.devices.steps import Steps
@@ -57,7 +58,7 @@ class WideSpaces:
         self._known = known
         self._spaces: dict[NodeGroup, WideSpace] = {}
         self._states: dict[Hashable, int] = {}
-        self._lacking: dict[tuple[ViewShape, int], list[int]] = {}
+        self._lacking: dict[tuple[tuple[ViewShape, ...], int], list[int]] = {}
         self._numbers = 0
         """How many numbers were given to states."""
         self.looked_at = 0
@@ -124,7 +125,7 @@ class WideSpaces:
         while len(self._spaces) >= _MOST_SPACES:
             del self._spaces[next(iter(self._spaces))]
         requirements = len(self._known)
-        devices = sum(len(seen.view.rows) for seen in group.pools)
+        devices = sum([seen.view.size for seen in group.pools])
         steps.take(requirements * len(group.pools) + devices // 16)
         kept = self._spaces[group] = WideSpace(SearchSpace(group.pools, shapes, requirements), shapes, group)
         return kept
@@ -143,7 +144,7 @@ class WideSpaces:
         """Return for each requirement the devices of a pool of which others left too little."""
         if not view.counters and not view.consumed:
             return [0] * len(self._known)
-        key = shape, view.signed
+        key = shape.parts, view.signed
         found = self._lacking.get(key)
         if found is None:
             if len(self._lacking) > _MOST_LACKING:

@@ -13,7 +13,8 @@ from policysched.devices.answers.prepared import PreparedClaims
 from policysched.devices.answers.wanted_kinds import WantedKinds
 from policysched.devices.inventory.amounts import Number
 from policysched.devices.inventory.columns import AttributeValue, DeviceTraits
-from policysched.devices.inventory.pools import CounterName, PoolView
+from policysched.devices.inventory.pool_views import PoolView
+from policysched.devices.inventory.slices import CounterName
 from policysched.devices.outcomes import AllocationAnswer, Outcome
 from policysched.devices.requests import requirements
 from policysched.devices.requests.constraints import EqualAttribute, NamedRequest
@@ -398,7 +399,7 @@ def with_counters(free: int) -> tuple[DeviceTables, PoolView]:
 
 def test_of_many_counters_those_are_compared_that_devices_take(monkeypatch: pytest.MonkeyPatch) -> None:
     made, view = with_counters(free=0)
-    monkeypatch.setattr(view, "available", amounts := _CountedAmounts(view.available))
+    monkeypatch.setattr(view.charges, "available", amounts := _CountedAmounts(view.available))
     assert Allocator(made, [hopeless()], steps=5_000).answers().codes[0] == AllocationAnswer.TIMEOUT
     assert amounts.looked_at <= 1_000
 
@@ -408,7 +409,7 @@ def test_where_a_counter_is_overdrawn_comparing_all_takes_the_steps_of_the_quest
 ) -> None:
     made, view = with_counters(free=-1)
     assert Allocator(made, [claim(request())]).answers().codes[0] == AllocationAnswer.NO
-    monkeypatch.setattr(view, "available", amounts := _CountedAmounts(view.available))
+    monkeypatch.setattr(view.charges, "available", amounts := _CountedAmounts(view.available))
     assert Allocator(made, [hopeless()], steps=5_000).answers().codes[0] == AllocationAnswer.TIMEOUT
     assert 1_000 < amounts.looked_at <= 2 * 6_000
 

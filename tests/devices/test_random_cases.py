@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from policysched.devices import AllocationAnswer, Allocator
-from policysched.devices.inventory.pools import PoolView
+from policysched.devices.inventory.pool_views import PoolView
 from policysched.devices.partial_solution import FailedSearchError
 from policysched.devices.requests.plans import DeviceAsk
 from policysched.devices.search import DeviceSearch
@@ -91,21 +91,21 @@ def _eager(self: DeviceSearch, ask: DeviceAsk, done: int, start: int) -> Any:
     return _SOME(self, ask, done, start)
 
 
-def _turned(self: PoolView, *arguments: Any) -> None:
-    """Work out a view as ever, but have pools with binding conditions come first."""
-    _FILL(self, *arguments)
+def _turned(self: PoolView, *arguments: Any, **others: Any) -> None:
+    """Make a view as ever, but have pools with binding conditions come first."""
+    _MADE(self, *arguments, **others)
     self.order = (not self.order[0], self.order[1])
 
 
 _SOME = DeviceSearch._some
-_FILL = PoolView.fill
+_MADE = PoolView.__init__
 BROKEN: dict[str, tuple[str, Callable[..., Any]]] = {
-    "allocated devices": ("policysched.devices.inventory.pools.PoolView.place", lambda *_: None),
+    "allocated devices": ("policysched.devices.inventory.pools.Pool._take_over", lambda *_: None),
     "backtracking": ("policysched.devices.partial_solution.PartialSolution.equal", lambda *_: -1),
     "counters": ("policysched.devices.partial_solution.PartialSolution._count", lambda *_: True),
     "distinct values": ("policysched.devices.requests.constraints.DistinctAttribute.remove", lambda *_: None),
     "laziness": ("policysched.devices.search.DeviceSearch._some", _eager),
-    "order": ("policysched.devices.inventory.pools.PoolView.fill", _turned),
+    "order": ("policysched.devices.inventory.pool_views.PoolView.__init__", _turned),
     "rounding": ("policysched.devices.requests.capacities._rounded", lambda requested, _: requested),
     "taints": ("policysched.devices.requests.requirements.tolerates", lambda *_: True),
 }

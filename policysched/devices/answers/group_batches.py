@@ -16,7 +16,7 @@ from policysched.devices.answers.single_nodes import UNANSWERED
 from policysched.devices.answers.wanted_kinds import WantedKinds
 from policysched.devices.inventory.batch import GroupBatch
 from policysched.devices.inventory.columns import Codes
-from policysched.devices.inventory.pools import NodeGroup
+from policysched.devices.inventory.pool_views import NodeGroup
 from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.outcomes import AllocationAnswer, Outcome
 from policysched.devices.steps import Steps

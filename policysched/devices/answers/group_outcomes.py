@@ -12,7 +12,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from policysched.devices.inventory.pools import NodeGroup, PoolView, SeenPool
+from policysched.devices.inventory.pool_views import NodeGroup, PoolView, SeenPool
+from policysched.devices.inventory.slices import KeptSlice
 from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.outcomes import (
     BYTES_AN_OUTCOME,
@@ -28,7 +29,7 @@ from policysched.devices.requests.kinds import Kinds
 from policysched.devices.requests.plans import Plans
 from policysched.devices.requests.requirements import DeviceKind, Suitability
 from policysched.devices.search import DeviceSearch
-from policysched.devices.search_space import SearchSpace, ViewShape, suitabilities
+from policysched.devices.search_space import JoinedShape, SearchSpace, ViewShape, suitabilities
 from policysched.devices.steps import OutOfStepsError, Steps
 from policysched.devices.wide_spaces import WIDE, WideSpaces
 
@@ -38,8 +39,12 @@ _STEPS_A_SEARCH: Final = 32
 """What it takes to begin with a search, besides a step for each requirement of each pool and for each 16 devices."""
 _MOST_REMEMBERED: Final = 20_000
 """How many answers and shapes are remembered."""
-_MOST_VIEWS: Final = 8_000
-"""Of how many views, some of them perhaps gone, it is remembered which kinds of devices they have."""
+_MOST_SLICES: Final = 8_000
+"""Of how many slices, some of them perhaps gone, it is remembered which kinds of devices they have."""
+_DEVICES_A_STEP: Final = 64
+"""So many devices of several slices are put together in a step."""
+_SLICES_A_STEP: Final = 2
+"""So many slices of one pool are put together in a step."""
 _MOST_WIDE_OUTCOMES: Final = 256
 """How many answers are remembered of nodes that see many pools: what is left there is hardly ever the same again."""
 _BYTES_A_KIND: Final = 600
@@ -67,7 +72,7 @@ class GroupOutcomes:
         self.known: list[dict[int, Suitability]] = [{} for _ in plans.requirements]
         self.wanted = _wanted_by_requirement(plans)
         self._shapes: dict[bytes, ViewShape] = {}
-        self._by_view: dict[PoolView, bytes] = {}
+        self._by_slice: dict[KeptSlice, bytes] = {}
         self._outcomes: dict[Hashable, Outcome] = {}
         self._begun: tuple[Hashable, DeviceSearch] | None = None
         """The search that ran out of steps: it goes on where one in pools that look alike is wanted next."""
@@ -92,7 +97,7 @@ class GroupOutcomes:
         """About how much memory it takes. Units: bytes."""
         of_kinds = len(self.kinds.kinds) * (_BYTES_A_KIND + _BYTES_A_VERDICT * len(self.known))
         outcomes = len(self._outcomes) + len(self._wide_outcomes) + len(self._shapes)
-        views = len(self._by_view) + self._wide.pool_count
+        views = len(self._by_slice) + self._wide.pool_count
         return of_kinds + outcomes * BYTES_AN_OUTCOME + views * _BYTES_A_VIEW
 
     def note_all(self) -> None:
@@ -224,7 +229,7 @@ class GroupOutcomes:
             search = begun[1]
         else:
             shapes, requirements = self._shapes_of(pools, steps), len(self.plans.requirements)
-            steps.take(_STEPS_A_SEARCH + requirements * len(pools) + sum(len(one.view.rows) for one in pools) // 16)
+            steps.take(_STEPS_A_SEARCH + requirements * len(pools) + sum([one.view.size for one in pools]) // 16)
             space = SearchSpace(pools, shapes, requirements)
             search = DeviceSearch(self.plans, space, self.known)
         outcome = self._outcomes[key] = self._run(key, search, steps)
@@ -244,34 +249,46 @@ class GroupOutcomes:
         view, reached = seen
         return state(self._kinds_in(view), view, reached) if view.is_usable else view.is_incomplete
 
-    def _kinds_in(self, view: PoolView) -> bytes:
+    def _kinds_in(self, view: PoolView) -> Hashable:
         """Return the kinds of a view's devices, which never change."""
-        known = self._by_view.get(view)
+        slices = view.slices
+        return self._kinds_of(slices[0]) if len(slices) == 1 else tuple([self._kinds_of(one) for one in slices])
+
+    def _kinds_of(self, one: KeptSlice) -> bytes:
+        known = self._by_slice.get(one)
         if known is None:
-            if len(self._by_view) > _MOST_VIEWS:
-                self._by_view.clear()
-            known = self.kinds.known(view.rows).tobytes()
+            if len(self._by_slice) > _MOST_SLICES:
+                self._by_slice.clear()
+            rows = one.rows
+            known = self.kinds.known(rows).tobytes()
             if known not in self._shapes:  # some may not be known yet
-                known = self.kinds.of(view.rows).tobytes()
-            self._by_view[view] = known
+                known = self.kinds.of(rows).tobytes()
+            self._by_slice[one] = known
         return known
 
     def _shapes_of(self, pools: Sequence[SeenPool], steps: Steps) -> list[ViewShape | None]:
         return [self._shape(seen.view, steps) if seen.view.is_usable else None for seen in pools]
 
     def _shape(self, view: PoolView, steps: Steps) -> ViewShape:
-        key = self._kinds_in(view)
+        slices = view.slices
+        if len(slices) == 1:
+            return self._shape_of(slices[0], steps)
+        steps.left -= view.size // _DEVICES_A_STEP + len(slices) // _SLICES_A_STEP
+        return JoinedShape([self._shape_of(one, steps) for one in slices], len(self.plans.requirements))
+
+    def _shape_of(self, one: KeptSlice, steps: Steps) -> ViewShape:
+        key = self._kinds_of(one)
         shape = self._shapes.get(key)
         if shape is None:
             if len(self._shapes) > _MOST_REMEMBERED:
                 self._shapes.clear()
-            kinds = [self.kinds.kinds[one] for one in self.kinds.of(view.rows).tolist()]
+            kinds = [self.kinds.kinds[number] for number in self.kinds.of(one.rows).tolist()]
             self.ask_about(list(dict.fromkeys(kinds)), steps)
             shape = self._shapes[key] = ViewShape(kinds, self.known)
         return shape
 
 
-def state(kinds: bytes, view: PoolView, reached: int | None) -> Hashable:
+def state(kinds: Hashable, view: PoolView, reached: int | None) -> Hashable:
     """Return a value that is equal where a search finds the same in a usable pool.
 
     Args:

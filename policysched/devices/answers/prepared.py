@@ -11,7 +11,7 @@ from policysched.devices.answers.row_outcomes import RowOutcomes
 from policysched.devices.answers.single_nodes import UNANSWERED, NodeAnswers, SingleNodes
 from policysched.devices.answers.wanted_kinds import WantedKinds
 from policysched.devices.inventory.columns import NOBODY
-from policysched.devices.inventory.pools import NodeGroup, PoolView
+from policysched.devices.inventory.pool_views import NodeGroup, PoolView
 from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.outcomes import OUT_OF_STEPS
 from policysched.devices.requests.plans import Plans, selectors_of

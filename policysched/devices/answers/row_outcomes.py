@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from policysched.devices.inventory.batch import Places
 from policysched.devices.inventory.columns import NOBODY
-from policysched.devices.inventory.pools import NodeGroup
+from policysched.devices.inventory.pool_views import NodeGroup
 from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.outcomes import BYTES_AN_OUTCOME, NO, YES, AllocationAnswer, Outcome
 

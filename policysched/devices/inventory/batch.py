@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import accumulate, chain
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.devices.inventory.columns import Codes
-from policysched.devices.inventory.pools import NodeGroup, PoolView
+from policysched.devices.inventory.pool_views import NodeGroup, PoolView
 from policysched.late_dataclass import dataclass
 
 Places = NDArray[np.int64]
+_MOST_DEVICES: Final = 1 << 20
+"""How many devices are put together, those of each view by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,8 @@ class GroupBatch:
 
 
 def batch_of(groups: Iterable[NodeGroup]) -> GroupBatch:
-    """Put the groups together of which nothing but devices counts."""
-    chosen = [one for one in groups if one.pools and all(map(_is_plain, one.pools))]
+    """Put the groups together of which nothing but devices counts, as far as all their devices are not too many."""
+    chosen = _few_enough(one for one in groups if one.pools and all(map(_is_plain, one.pools)))
     places: dict[PoolView, int] = {}
     seen = [places.setdefault(view, len(places)) for one in chosen for view, _ in one.pools]
     devices = [view.rows for view in places]
@@ -59,6 +62,20 @@ def batch_of(groups: Iterable[NodeGroup]) -> GroupBatch:
         nodes=np.fromiter(chain.from_iterable(one.rows for one in chosen), np.int64, sum(sizes)),
         group_of=np.repeat(np.arange(len(chosen)), sizes),
     )
+
+
+def _few_enough(groups: Iterable[NodeGroup]) -> list[NodeGroup]:
+    chosen: list[NodeGroup] = []
+    views: set[PoolView] = set()
+    devices = 0
+    for one in groups:
+        fresh = [view for view, _ in one.pools if view not in views]
+        devices += sum([view.size for view in fresh])
+        if devices > _MOST_DEVICES:
+            break
+        views.update(fresh)
+        chosen.append(one)
+    return chosen
 
 
 def _bounds(sizes: Iterable[int]) -> Places:

@@ -149,9 +149,9 @@ class DeviceColumns:
         self._attributes: list[dict[str, int]] = []
         self._traits_of: Codes = np.zeros(64, np.int32)
         self.used: NDArray[np.bool_] = np.zeros(64, np.bool_)
-        """Whether a device is allocated as a whole; of those that some node sees."""
+        """Whether a device is allocated as a whole."""
         self.consumed: NDArray[np.bool_] = np.zeros(64, np.bool_)
-        """Whether shares of a device consume anything; of those that some node sees."""
+        """Whether shares of a device consume anything."""
         self.owner: Codes = np.full(64, NOBODY, np.int32)
         """The row of the node of a device that one node alone sees, where nothing but devices counts on it."""
         self.order: Codes = np.zeros(64, np.int32)
@@ -159,7 +159,7 @@ class DeviceColumns:
 
         One more where it is the first one of its pool."""
         self.signed: Codes = np.zeros(64, np.int32)
-        """A code of what is left in a device's pool, of those that some node sees; equal codes, equal signatures."""
+        """A code of what is left in a device's pool, of those that one node sees; equal codes, equal signatures."""
         self._signatures = _Codes()
         self._by_name: dict[str, Codes] = {}
         self._everything: Codes | None = None
@@ -197,6 +197,7 @@ class DeviceColumns:
             self._attributes[row] = {}
         self.owner[start : start + count] = NOBODY
         self.signed[start : start + count] = NO_SIGNATURE
+        self.used[start : start + count] = self.consumed[start : start + count] = False
         for column in self._by_name.values():
             column[start : start + count] = ABSENT
         self.freed.add(start, start + count)

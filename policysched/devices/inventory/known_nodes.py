@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from typing import Final
 
-from policysched.devices.inventory.pools import NodeGroup
+from policysched.devices.inventory.pool_views import NodeGroup
 from policysched.devices.inventory.row_bits import bits_of
 from policysched.late_dataclass import dataclass
 from policysched.model.selection.node_selectors import (

@@ -10,7 +10,7 @@ import numpy as np
 from policysched.devices.inventory.allocated import PoolId
 from policysched.devices.inventory.batch import GroupBatch, batch_of
 from policysched.devices.inventory.columns import NOBODY, DeviceColumns
-from policysched.devices.inventory.pools import NodeGroup, PoolView, SeenPool
+from policysched.devices.inventory.pool_views import NodeGroup, PoolView, SeenPool
 from policysched.devices.inventory.row_bits import bits_of, rows_of
 
 _MOST_REMEMBERED: Final = 50_000

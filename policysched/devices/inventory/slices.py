@@ -6,12 +6,15 @@ GatherPools).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
 from typing import Final, TypeAlias
+
+import numpy as np
 
 from policysched.devices.inventory.allocated import PoolId
 from policysched.devices.inventory.amounts import Number, number_of
-from policysched.devices.inventory.columns import DeviceColumns, DeviceTraits
+from policysched.devices.inventory.columns import Codes, DeviceColumns
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import NodeSelector, ResourceSlice, SliceDevice
 from policysched.model.selection.node_selectors import NodeSelectorMatcher, lenient_node_selector
@@ -21,10 +24,14 @@ _FEW_VALUES: Final = 32
 """So many values of labels a selector is filed under at most."""
 _NO_VALUE: Final = "\0"
 """What no label has as its value."""
+_FEW_DEVICES: Final = 16
+"""Up to how many devices one is looked for without an index of their names."""
 
 
 LabelValue: TypeAlias = tuple[str, str]
 """A label and its value."""
+CounterName: TypeAlias = tuple[str, str]
+"""A counter set and one of its counters."""
 
 
 def demanded_by(selector: NodeSelectorMatcher) -> Collection[LabelValue] | None:
@@ -100,6 +107,31 @@ class DeviceNodes:
         return bits
 
 
+class Charges:
+    """What the devices of a slice take of the counters of their pool.
+
+    Attributes:
+        sets: The counter sets.
+        counters: The counters.
+        by_device: By device how much it takes of which counter; only of those that take any.
+    """
+
+    __slots__ = ("by_device", "counters", "sets")
+
+    def __init__(self, devices: Sequence[SliceDevice]) -> None:
+        self.sets = {one.counter_set for device in devices for one in device.consumes_counters}
+        self.by_device: dict[str, list[tuple[CounterName, Number]]] = {}
+        for device in devices:
+            for one in device.consumes_counters:
+                for name, counter in one.counters.items():
+                    taken = (one.counter_set, name), number_of(counter.value)
+                    self.by_device.setdefault(device.name, []).append(taken)
+        self.counters = {name for each in self.by_device.values() for name, _ in each}
+
+
+_NO_CHARGES: Final = Charges(())
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptSlice:
     """What is kept of a slice.
@@ -110,8 +142,10 @@ class KeptSlice:
         selector: The nodes that can reach it, where labels say so.
         device_nodes: Which devices a node can reach, where each device says so by itself.
         counter_sets: The counters of each set; a slice that has some has no devices to allocate.
+        repeats_names: Whether some devices have one name.
         start: The row of the first device.
         counts: Whether some device takes counters.
+        charges: What the devices take of counters.
     """
 
     name: str
@@ -124,11 +158,20 @@ class KeptSlice:
     device_nodes: DeviceNodes | None
     counter_sets: tuple[tuple[str, Mapping[str, Number]], ...]
     devices: tuple[str, ...]
+    repeats_names: bool
     start: int
     counts: bool
+    charges: Charges
     has_binding_conditions: bool
     stated_node: str | None
     stated_selector: NodeSelector | None
+    _places: dict[str, int] = field(default_factory=dict)
+    """The places of many devices by name, once one was looked for."""
+
+    @property
+    def rows(self) -> Codes:
+        """The rows of the devices. Shapes: (D,)."""
+        return np.arange(self.start, self.start + len(self.devices), dtype=np.int32)
 
     @property
     def says_nothing(self) -> bool:
@@ -162,9 +205,14 @@ class KeptSlice:
             return demanded_by(self.selector)
         return () if self.device_nodes is None else self.device_nodes.demands
 
-    def traits(self, columns: DeviceColumns) -> list[DeviceTraits]:
-        """Return the traits of the devices."""
-        return [columns.traits_at(row) for row in range(self.start, self.start + len(self.devices))]
+    def place(self, device: str) -> int | None:
+        """Return the place of a device, None where it is not in the slice."""
+        devices = self.devices
+        if len(devices) <= _FEW_DEVICES:
+            return devices.index(device) if device in devices else None
+        if not self._places:
+            self._places.update((name, place) for place, name in enumerate(devices))
+        return self._places.get(device)
 
 
 def keep(one: ResourceSlice, columns: DeviceColumns) -> KeptSlice:
@@ -181,6 +229,8 @@ def keep(one: ResourceSlice, columns: DeviceColumns) -> KeptSlice:
     everywhere = bool(sets) or (not spec.node_name and bool(spec.all_nodes))
     local_to = "" if everywhere else spec.node_name or ""
     by_labels = not everywhere and not local_to and spec.node_selector is not None
+    names = tuple([device.name for device in spec.devices])
+    counts = any(device.consumes_counters for device in spec.devices)
     return KeptSlice(
         name=one.metadata.name,
         pool=PoolId(spec.driver, spec.pool.name),
@@ -191,9 +241,11 @@ def keep(one: ResourceSlice, columns: DeviceColumns) -> KeptSlice:
         selector=lenient_node_selector(spec.node_selector) if by_labels and spec.node_selector else None,
         device_nodes=DeviceNodes(spec.devices) if spec.per_device_node_selection else None,
         counter_sets=sets,
-        devices=tuple(device.name for device in spec.devices),
+        devices=names,
+        repeats_names=len(set(names)) < len(names),
         start=columns.add(spec.driver, spec.devices),
-        counts=any(device.consumes_counters for device in spec.devices),
+        counts=counts,
+        charges=Charges(spec.devices) if counts else _NO_CHARGES,
         has_binding_conditions=any(device.binding_conditions for device in spec.devices),
         stated_node=spec.node_name,
         stated_selector=spec.node_selector,

@@ -9,7 +9,8 @@ from policysched.devices.inventory.allocated import AllocatedState, PoolId
 from policysched.devices.inventory.columns import DeviceColumns
 from policysched.devices.inventory.known_nodes import KnownNode, KnownNodes
 from policysched.devices.inventory.node_groups import MovedLog, NodeGroups, SightChanges
-from policysched.devices.inventory.pools import NodeGroup, Pool, SeenPool
+from policysched.devices.inventory.pool_views import NodeGroup, SeenPool
+from policysched.devices.inventory.pools import Pool
 from policysched.devices.inventory.row_bits import Parted, bits_of, rows_of
 from policysched.devices.inventory.slices import KeptSlice, LabelValue, keep
 from policysched.devices.inventory.unusable_pools import UnusablePools
@@ -83,7 +84,7 @@ class DeviceTables:
             before = None
         pool = self._pools.setdefault(kept.pool, Pool(kept.pool, self.columns))
         self._mark(pool, before, kept)
-        pool.add(kept)
+        pool.add(kept, self.allocated.of(kept.pool))
         if before is not None:
             self.columns.remove(before.start, len(before.devices))
             self._index(before, pool)
@@ -294,14 +295,13 @@ class DeviceTables:
         changes, self._seen = self.allocated.changed_since(self._seen), self.allocated.revision
         if changes is None:
             for identity, pool in self._pools.items():
+                pool.take(self.allocated.of(identity))
                 for view in pool.views.values():
-                    view.take(self.allocated.of(identity))
                     self.moved.note(view)
             return
         for identity, device in changes:
             known = self._pools.get(identity)
-            for view in known.views.values() if known is not None else ():
-                view.retake(device, self.allocated.of(identity))
+            for view in known.retake(device, self.allocated.of(identity)) if known is not None else ():
                 self.moved.note(view)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import insort
 
 from policysched.devices.inventory.allocated import PoolId
-from policysched.devices.inventory.pools import NodeGroup, SeenPool
+from policysched.devices.inventory.pool_views import NodeGroup, SeenPool
 
 
 class UnusablePools:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from policysched.devices.inventory.known_nodes import KnownNode, KnownNodes
-from policysched.devices.inventory.pools import NodeGroup
+from policysched.devices.inventory.pool_views import NodeGroup
 from policysched.devices.inventory.row_bits import rows_of
 from policysched.model.objects import NodeSelector
 from policysched.model.selection.node_selectors import NodeSelectorMatcher, lenient_node_selector

@@ -1,0 +1,227 @@
+"""`PoolView`: a pool of devices as some nodes see it, and `NodeGroup`: nodes that see the same pools.
+
+A view names the slices that count, and holds nothing of each device: many nodes may each see slices of their own.
+
+Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/pools_incubating.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from policysched.devices.inventory.allocated import PoolId
+from policysched.devices.inventory.amounts import Number
+from policysched.devices.inventory.columns import NO_SIGNATURE, NOBODY, Codes, DeviceColumns
+from policysched.devices.inventory.pool_counters import PoolCounters
+from policysched.devices.inventory.slices import CounterName, KeptSlice
+
+_FEW_POOLS: Final = 16
+"""Up to how many pools one is looked for without an index of their names."""
+_UNSIGNED: Final = -1
+_NO_AMOUNTS: Final[Mapping[CounterName, Number]] = {}
+_NO_ROWS: Final[Codes] = np.zeros(0, np.int32)
+
+
+class SliceTaken(NamedTuple):
+    """What is allocated of a slice's devices; bits stand for the devices, the lowest for the first one.
+
+    Attributes:
+        used: The devices that are allocated as a whole.
+        consumed: By device, what allocated shares of it consume in all; only of those that consume anything.
+    """
+
+    used: int
+    consumed: Mapping[int, Mapping[str, Number]]
+
+
+class PoolView:
+    """A pool as some nodes see it; its devices are in the order of the search.
+
+    Bits stand for the devices, the lowest for the first one.
+
+    Args:
+        pool: The pool.
+        key: What other views of the pool do not have.
+        slices: The slices with devices, by name; none where the devices cannot be used.
+        charges: The counters that the devices share; None where there are none.
+        is_incomplete: Whether not all slices of the pool are there.
+        is_invalid: Whether slices contradict each other.
+
+    Attributes:
+        order: Pools with binding conditions come after all others.
+        size: How many devices it has.
+        groups: The nodes that see the pool so.
+        used: The devices that are allocated as a whole.
+        consumed: By device, what allocated shares of it consume in all; only of those that consume anything.
+        signature: A value that is equal where equal amounts are left of equal counters, and devices consumed alike.
+        signed: A code of the signature.
+    """
+
+    __slots__ = (
+        "_rows", "charges", "consumed", "groups", "is_incomplete", "is_invalid", "key", "order", "pool", "signature",
+        "signed", "size", "slices", "used",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        pool: PoolId,
+        key: Hashable,
+        slices: Sequence[KeptSlice] = (),
+        charges: PoolCounters | None = None,
+        *,
+        is_incomplete: bool = False,
+        is_invalid: bool = False,
+    ) -> None:
+        self.pool, self.key = pool, key
+        self.slices, self.charges = slices, charges
+        self.is_incomplete, self.is_invalid = is_incomplete, is_invalid
+        self.order = (any(one.has_binding_conditions for one in slices), pool)
+        self.size = sum([len(one.devices) for one in slices])
+        self.groups: set[NodeGroup] = set()
+        self.used = 0
+        self.consumed: Mapping[int, Mapping[str, Number]] = {}
+        self.signature: Hashable = None
+        self.signed = _UNSIGNED
+        self._rows: Codes | None = None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether devices may be allocated from it."""
+        return not (self.is_incomplete or self.is_invalid)
+
+    @property
+    def is_of_one_node(self) -> bool:
+        """Whether it can be used, and its slices with devices are tied to a node by name."""
+        return self.is_usable and all(one.local_to for one in self.slices)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it neither has devices nor any trouble: no search would notice it."""
+        return self.is_usable and not self.size
+
+    @property
+    def counters(self) -> Mapping[CounterName, Number]:
+        """How much there is of each counter."""
+        return _NO_AMOUNTS if self.charges is None else self.charges.amounts
+
+    @property
+    def available(self) -> Mapping[CounterName, Number]:
+        """What of each counter no allocated device of the pool takes, on whatever node; it may be below 0."""
+        return _NO_AMOUNTS if self.charges is None else self.charges.available
+
+    @property
+    def rows(self) -> Codes:
+        """The rows of its devices. Shapes: (D,)."""
+        if self._rows is not None:
+            return self._rows
+        spans = [one.rows for one in self.slices]
+        rows = np.concatenate(spans) if spans else _NO_ROWS
+        if len(spans) <= 1:
+            self._rows = rows
+        return rows
+
+    def parts(self) -> Iterator[tuple[int, KeptSlice]]:
+        """Go through the slices with devices, each with the place of its first one."""
+        at = 0
+        for one in self.slices:
+            yield at, one
+            at += len(one.devices)
+
+    def slice_of(self, place: int) -> tuple[KeptSlice, int]:
+        """Return the slice of a device, and its place there."""
+        for at, one in self.parts():
+            if place < at + len(one.devices):
+                return one, place - at
+        raise IndexError(place)
+
+    def device(self, place: int) -> str:
+        """Return the name of a device."""
+        one, at = self.slice_of(place)
+        return one.devices[at]
+
+    def reached(self, reached: Mapping[KeptSlice, int]) -> int | None:
+        """Return the devices that a node can reach, None where no device says so by itself.
+
+        Args:
+            reached: what the node reaches of each slice.
+        """
+        if all(one.device_nodes is None for one in self.slices):
+            return None
+        bits = 0
+        for at, one in self.parts():
+            bits |= ((1 << len(one.devices)) - 1 if one.device_nodes is None else reached[one]) << at
+        return bits
+
+    def take(self, taken: Mapping[KeptSlice, SliceTaken], columns: DeviceColumns) -> None:
+        """Take over what is allocated of the pool's slices."""
+        self.used = 0
+        self.consumed = {}
+        if taken:
+            consumed: dict[int, Mapping[str, Number]] = {}
+            for at, one in self.parts():
+                of_slice = taken.get(one)
+                if of_slice is not None:
+                    self.used |= of_slice.used << at
+                    consumed.update((at + place, amounts) for place, amounts in of_slice.consumed.items())
+            self.consumed = consumed
+        self.sign(columns)
+
+    def sign(self, columns: DeviceColumns) -> None:
+        """Find out the signature anew, and note its code for devices of one node."""
+        if not self.counters and not self.consumed:
+            self.signature = None
+        else:
+            consumed = sorted((device, tuple(sorted(amounts.items()))) for device, amounts in self.consumed.items())
+            self.signature = NO_SIGNATURE if self.charges is None else self.charges.signature, tuple(consumed)
+        signed = columns.signature(self.signature)
+        if signed != self.signed:
+            self.signed = signed
+            if self.is_of_one_node:
+                columns.signed[self.rows] = signed
+
+
+class SeenPool(NamedTuple):
+    """A pool that a node sees, and which of its devices the node can reach; None for all of them."""
+
+    view: PoolView
+    reached: int | None
+
+
+class NodeGroup:
+    """Nodes that see the same pools, in the order of the search."""
+
+    __slots__ = ("_by_pool", "alone", "bits", "pools", "rows")
+
+    def __init__(self, pools: tuple[SeenPool, ...]) -> None:
+        self.pools = pools
+        self._by_pool: dict[PoolId, SeenPool] | None = None
+        self.rows: set[int] = set()
+        self.bits = 0
+        """The rows as a number."""
+        self.alone = NOBODY
+        """The row of the only node, once its devices have it as their owner."""
+
+    @property
+    def is_of_one_node(self) -> bool:
+        """Whether all its pools are usable, and have devices of one node alone."""
+        return bool(self.pools) and all(view.is_of_one_node and reached is None for view, reached in self.pools)
+
+    def seen(self, pool: PoolId) -> SeenPool | None:
+        """Return a pool as the nodes see it."""
+        if len(self.pools) <= _FEW_POOLS:
+            return next((one for one in self.pools if one.view.pool == pool), None)
+        if self._by_pool is None:
+            self._by_pool = {one.view.pool: one for one in self.pools}
+        return self._by_pool.get(pool)
+
+    def with_pools(self, changed: Mapping[PoolId, SeenPool | None]) -> tuple[SeenPool, ...]:
+        """Return the pools that nodes see who see some pools otherwise."""
+        others = [one for one in self.pools if one.view.pool not in changed]
+        added = [one for one in changed.values() if one is not None]
+        if added:
+            others += added
+            others.sort(key=lambda one: one.view.order)
+        return tuple(others)
