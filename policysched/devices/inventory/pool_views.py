@@ -7,7 +7,7 @@ Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -171,7 +171,7 @@ class PoolView:
 
     def sign(self, columns: DeviceColumns) -> None:
         """Find out the signature anew, and note its code for devices of one node."""
-        if not self.counters and not self.consumed:
+        if self.charges is None and not self.consumed:
             self.signature = None
         else:
             consumed = sorted((device, tuple(sorted(amounts.items()))) for device, amounts in self.consumed.items())
@@ -188,6 +188,15 @@ class SeenPool(NamedTuple):
 
     view: PoolView
     reached: int | None
+
+    def reached_of(self, gone: Collection[KeptSlice]) -> dict[KeptSlice, int]:
+        """Return the slices that are not gone, each with the devices that the node reaches; 0 where all are."""
+        found: dict[KeptSlice, int] = {}
+        for at, one in self.view.parts():
+            if one not in gone:
+                is_whole = one.device_nodes is None
+                found[one] = 0 if is_whole else (self.reached or 0) >> at & (1 << len(one.devices)) - 1
+        return found
 
 
 class NodeGroup:

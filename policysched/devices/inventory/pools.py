@@ -18,7 +18,7 @@ from policysched.devices.inventory.amounts import Number
 from policysched.devices.inventory.columns import DeviceColumns
 from policysched.devices.inventory.pool_counters import PoolCounters
 from policysched.devices.inventory.pool_views import PoolView, SeenPool, SliceTaken
-from policysched.devices.inventory.reach import COUNTS, Reach
+from policysched.devices.inventory.reach import Reach
 from policysched.devices.inventory.row_bits import rows_of
 from policysched.devices.inventory.slices import KeptSlice, LabelValue
 
@@ -135,15 +135,46 @@ class Pool:
 
     def seen_as(self, told: Mapping[int, int], name: str, labels: Mapping[str, str], taken: Taken) -> SeenPool | None:
         """Return the pool as a node sees it, by what its `reach` tells of the node."""
-        reached: dict[KeptSlice, int] = {}
-        common: dict[KeptSlice, int] = {}
-        for place in sorted(told):
-            one, is_common = self.reach.slices[place]
-            if told[place] & COUNTS or one.selector is None:
-                (common if is_common else reached)[one] = told[place] >> 1
-        for one in self._local.get(name, ()):
-            reached[one] = one.reached_from(name, labels) or 0
-        return self._seen(reached | common, taken)
+        reached = self.reach.reached(told)
+        local = {one: one.reached_from(name, labels) or 0 for one in self._local.get(name, ())}
+        if local:
+            common = {one: reached.pop(one) for one in self._common if one in reached}
+            reached |= local | common
+        return self._seen(reached, taken)
+
+    def can_replace(self, replaced: Mapping[str, KeptSlice]) -> bool:
+        """Whether nodes see what they saw but for slices that were replaced in place.
+
+        So it is in a pool that is complete and valid, all of whose slices have devices. Where most of them were
+        replaced it is no less work than to look anew.
+
+        Args:
+            replaced: the slices as they were, by name.
+        """
+        every = self._slices.values()
+        [generation, *others] = self._generations
+        if others or self.has_counters or 2 * len(replaced) > len(every):
+            return False
+        count = self._generations[generation]
+        are_there = all(one.slice_count == count and one.devices for one in (*every, *replaced.values()))
+        return are_there and not self._repeated_names
+
+    def seen_otherwise(
+        self, then: SeenPool | None, gone: Collection[KeptSlice], reached: Mapping[KeptSlice, int], taken: Taken
+    ) -> SeenPool | None:
+        """Return the pool as nodes see it who saw it in some way before slices were replaced.
+
+        Args:
+            then: as they saw it.
+            gone: the slices as they were.
+            reached: which of the new ones count there, with the devices that are reached.
+            taken: what is allocated of the pool.
+        """
+        return self._seen({**then.reached_of(gone), **reached} if then is not None else dict(reached), taken)
+
+    def slice(self, name: str) -> KeptSlice:
+        """Return a slice."""
+        return self._slices[name]
 
     def _seen(self, reached: Mapping[KeptSlice, int], taken: Taken) -> SeenPool | None:
         if not reached:
@@ -184,7 +215,7 @@ class Pool:
             taken: what is allocated of the pool.
         """
         if len(slices) > 1:
-            slices.sort(key=_NAME)
+            slices = sorted(slices, key=_NAME)
         key = state, tuple(slices), tuple(others)
         view = self.views.get(key)
         if view is None:
@@ -200,7 +231,7 @@ class Pool:
             charges = self._counters_of(slices, others, taken)
         if self._repeats(with_devices) or (charges is not None and not charges.are_valid):
             return PoolView(self._id, key, is_invalid=True)
-        return PoolView(self._id, key, with_devices, charges)
+        return PoolView(self._id, key, with_devices, charges if charges is not None and charges.amounts else None)
 
     def _counters_of(self, slices: Sequence[KeptSlice], others: Sequence[KeptSlice], taken: Taken) -> PoolCounters:
         having = tuple([one for one in slices if one.counter_sets])
@@ -210,15 +241,20 @@ class Pool:
             found = self._counters[having, taking] = PoolCounters(having, taking, taken, self._columns)
         return found
 
-    def _repeats(self, slices: Sequence[KeptSlice]) -> bool:
-        """Whether some device is there twice."""
+    @property
+    def _repeated_names(self) -> Mapping[KeptSlice, set[str]]:
         if self._repeated is None:
             self._repeated = _repeated(self._slices.values())
-        if not self._repeated:
+        return self._repeated
+
+    def _repeats(self, slices: Sequence[KeptSlice]) -> bool:
+        """Whether some device is there twice."""
+        repeated = self._repeated_names
+        if not repeated:
             return False
         seen: set[str] = set()
         for one in slices:
-            names = self._repeated.get(one, _NO_NAMES)
+            names = repeated.get(one, _NO_NAMES)
             if one.repeats_names or not seen.isdisjoint(names):
                 return True
             seen |= names
@@ -259,6 +295,10 @@ class Pool:
 
     def _take_over(self, one: KeptSlice, taken: Taken) -> None:
         """Take over what is allocated of a slice's devices."""
+        before = self._taken.pop(one, None)
+        if before is None and not taken:
+            return
+        before = before or _NOTHING_TAKEN
         used = 0
         consumed: dict[int, Mapping[str, Number]] = {}
         for place, device in enumerate(one.devices) if taken else ():
@@ -266,7 +306,6 @@ class Pool:
                 used |= 1 << place
             if device in taken.consumed:
                 consumed[place] = taken.consumed[device]
-        before = self._taken.pop(one, _NOTHING_TAKEN)
         if used or consumed:
             self._taken[one] = SliceTaken(used, consumed)
         for place in rows_of(before.used ^ used):

@@ -23,7 +23,7 @@ class Reach:
         common: those that count on every node.
 
     Attributes:
-        slices: The slices, and whether each counts on every node; numbers are told by the places here.
+        slices: The slices; numbers are told by the places here.
         selectors: What nodes are asked.
         of_selectors: By selector the place of a slice, and what the selector adds to its number.
         by_name: The same by the names of nodes.
@@ -32,13 +32,13 @@ class Reach:
     __slots__ = ("_always", "by_name", "of_selectors", "selectors", "slices")
 
     def __init__(self, selective: Sequence[KeptSlice], common: Sequence[KeptSlice]) -> None:
-        self.slices = [*((one, False) for one in selective), *((one, True) for one in common)]
+        self.slices = [*selective, *common]
         self.selectors: list[NodeSelectorMatcher] = []
         self.of_selectors: list[tuple[int, int]] = []
         self.by_name: dict[str, list[tuple[int, int]]] = {}
         self._always: dict[int, int] = {}
-        for place, (one, is_common) in enumerate(self.slices):
-            if is_common:
+        for place, one in enumerate(self.slices):
+            if one.everywhere:
                 self._always[place] = COUNTS
             elif one.selector is not None:
                 self._ask(one.selector, place, COUNTS)
@@ -60,6 +60,14 @@ class Reach:
     def told(self, selectors: Sequence[int]) -> Mapping[int, int]:
         """Return the numbers of slices, by their places, of nodes that some selectors select, by their places."""
         return self._turned(self._always, [*map(self.of_selectors.__getitem__, selectors)])
+
+    def reached(self, told: Mapping[int, int]) -> dict[KeptSlice, int]:
+        """Return the slices that count by what is told of a node, each with the devices that it reaches there."""
+        return {
+            self.slices[place]: told[place] >> 1
+            for place in sorted(told)
+            if told[place] & COUNTS or self.slices[place].selector is None
+        }
 
     def otherwise(self, told: Mapping[int, int], selectors: Sequence[int], name: str = "") -> Mapping[int, int]:
         """Return the numbers of a node of which some selectors say the opposite."""

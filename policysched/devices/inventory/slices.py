@@ -174,6 +174,11 @@ class KeptSlice:
         return np.arange(self.start, self.start + len(self.devices), dtype=np.int32)
 
     @property
+    def is_selective(self) -> bool:
+        """Whether labels, or its devices, say which nodes reach it."""
+        return not (self.everywhere or self.local_to or self.says_nothing)
+
+    @property
     def says_nothing(self) -> bool:
         """Whether it says of no node that it is reached from there."""
         tied = self.local_to or self.everywhere

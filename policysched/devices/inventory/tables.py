@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from policysched.devices.inventory.allocated import AllocatedState, PoolId
@@ -11,6 +11,7 @@ from policysched.devices.inventory.known_nodes import KnownNode, KnownNodes
 from policysched.devices.inventory.node_groups import MovedLog, NodeGroups, SightChanges
 from policysched.devices.inventory.pool_views import NodeGroup, SeenPool
 from policysched.devices.inventory.pools import Pool
+from policysched.devices.inventory.reach import Reach
 from policysched.devices.inventory.row_bits import Parted, bits_of, rows_of
 from policysched.devices.inventory.slices import KeptSlice, LabelValue, keep
 from policysched.devices.inventory.unusable_pools import UnusablePools
@@ -22,6 +23,8 @@ _WIDE_A_CHANGE: Final = 8
 """For so many pools that many nodes see one more change is left: nodes are put into groups by all that they see."""
 _FEW_ROWS: Final = 8
 """Up to how many rows are looked at one by one."""
+_SELECTORS_A_ROW: Final = 4
+"""So many selectors are asked about all nodes in the time that one row takes at most that is looked at by itself."""
 
 
 class DeviceTables:
@@ -59,6 +62,9 @@ class DeviceTables:
         self.moved = MovedLog(self.prepared)
         self.groups = NodeGroups(self.columns, self.moved)
         self._stale: dict[PoolId, set[str] | None] = {}
+        """Pools that changed since it was worked out what nodes see, and which nodes may see them otherwise."""
+        self._replaced: dict[PoolId, dict[str, KeptSlice]] = {}
+        """Of those pools the slices as they were, by name, that labels choose nodes for and that were replaced."""
         self._fresh: set[int] = set()
         """The rows whose nodes came, or got other labels, since it was worked out what nodes see."""
         self._seen = self.allocated.revision
@@ -167,11 +173,17 @@ class DeviceTables:
         changed = [one for one in (before, after) if one is not None]
         identity = changed[0].pool
         stale = self._stale.setdefault(identity, set())
+        if stale is None:
+            return
         in_place = before is not None and after is not None and before.generation == after.generation
-        if not in_place or pool.has_counters or any(not one.local_to or one.counts for one in changed):
-            self._stale[identity] = None
-        elif stale is not None:
-            stale.update(one.local_to for one in changed)
+        if in_place and not pool.has_counters and not any(one.counts for one in changed):
+            if all(one.local_to for one in changed):
+                stale.update(one.local_to for one in changed)
+                return
+            if before is not None and all(one.is_selective for one in changed):
+                self._replaced.setdefault(identity, {}).setdefault(before.name, before)
+                return
+        self._stale[identity] = None
 
     def _index(self, one: KeptSlice, pool: Pool) -> None:
         """Note whether a pool still has slices of a slice's node."""
@@ -194,11 +206,16 @@ class DeviceTables:
     def _look_again(self) -> None:
         """Find out how nodes see the pools that changed, and how nodes that changed see all pools."""
         stale, self._stale = self._stale, {}
+        replaced, self._replaced = self._replaced, {}
         fresh, self._fresh = self._fresh, set()
         changes = SightChanges()
-        for identity, nodes in stale.items():
-            self._note_sights(changes, identity, self._affected(identity, self._pools[identity], nodes))
         rows_of_fresh = bits_of(fresh)
+        for identity, nodes in stale.items():
+            pool, before = self._pools[identity], replaced.get(identity, {}) if nodes is not None else {}
+            if before and pool.can_replace(before):
+                self._note_replaced(changes, identity, before, self._nodes.all & ~rows_of_fresh)
+                before = {}
+            self._note_sights(changes, identity, self._affected(identity, pool, None if before else nodes))
         for identity in self._wide if fresh else ():
             self._note_sights(changes, identity, rows_of_fresh)
         for row in fresh:
@@ -221,40 +238,71 @@ class DeviceTables:
             if not pool:
                 del self._pools[identity]
 
+    def _note_replaced(
+        self, changes: SightChanges, identity: PoolId, replaced: Mapping[str, KeptSlice], rows: int
+    ) -> None:
+        """Note which of some rows see a pool otherwise of which slices were replaced; they see the others as before."""
+        pool, taken, gone = self._pools[identity], self.allocated.of(identity), {*replaced.values()}
+        seeing = [view for view in pool.views.values() if not gone.isdisjoint(view.slices)]
+        before = 0
+        for group in {group for view in seeing for group in view.groups}:
+            before |= group.bits
+        reach = Reach([pool.slice(name) for name in replaced], ())
+        for told, node, part in self._told(reach, self._nodes.named(reach.by_name), rows):
+            reached = reach.reached(told)
+            together = part if reached else part & before
+            for group in [node.group] if node is not None else self._groups_of(together):
+                then = group.seen(identity)
+                seen = pool.seen_otherwise(then, gone, reached, taken)
+                if seen != then:
+                    changes.part(together, group, identity, seen)
+
+    def _groups_of(self, rows: int) -> Collection[NodeGroup]:
+        """Return the groups that some rows are in."""
+        nodes = self._nodes.by_row
+        few = rows.bit_count() <= len(self.groups.all)
+        return {nodes[row].group: None for row in rows_of(rows)} if few else self.groups.among(rows)
+
     def _note_sights(self, changes: SightChanges, identity: PoolId, rows: int) -> None:
         """Note which of some rows see a pool otherwise than before."""
         nodes = self._nodes.by_row
         for seen, together in self._sights(identity, self._pools[identity], rows):
-            count = together.bit_count()
-            if count <= _FEW_ROWS:
+            if together.bit_count() <= _FEW_ROWS:
                 for row in rows_of(together):
                     group = nodes[row].group
                     if seen != group.seen(identity):
                         changes.row(row, group, identity, seen)
                 continue
-            few = count <= len(self.groups.all)
-            for group in {nodes[row].group: None for row in rows_of(together)} if few else self.groups.among(together):
+            for group in self._groups_of(together):
                 if seen != group.seen(identity):
                     changes.part(together, group, identity, seen)
 
     def _sights(self, identity: PoolId, pool: Pool, rows: int) -> Iterator[tuple[SeenPool | None, int]]:
         """Go through what rows see of a pool: many rows by what selectors say of all nodes, few one by one."""
         nodes = self._nodes.by_row
-        if rows.bit_count() <= _FEW_ROWS:
+        count = rows.bit_count()
+        if count <= _FEW_ROWS or count <= len(pool.reach.selectors) // _SELECTORS_A_ROW:
             for row in rows_of(rows):
                 yield self._seen_by(nodes[row], identity), 1 << row
             return
         reach, taken = pool.reach, self.allocated.of(identity)
-        own = rows & self._nodes.named((*pool.nodes, *reach.by_name)) if pool.nodes or reach.by_name else 0
+        own = self._nodes.named((*pool.nodes, *reach.by_name)) if pool.nodes or reach.by_name else 0
+        for told, node, together in self._told(reach, rows & own, rows):
+            if node is not None:
+                yield self._seen_by(node, identity, told), together
+            else:
+                yield None if identity in self.unusable else pool.seen_as(told, "", {}, taken), together
+
+    def _told(self, reach: Reach, own: int, rows: int) -> Iterator[tuple[Mapping[int, int], KnownNode | None, int]]:
+        """Go through what selectors and names say of slices: of rows together, and by itself of each row in `own`."""
         parted = Parted(rows, [self._nodes.selected(one) for one in reach.selectors])
         mostly = reach.told(parted.mostly)
         for part, otherwise in parted.parts:
             for row in rows_of(part & own) if own else ():
-                told = reach.otherwise(mostly, otherwise, nodes[row].name)
-                yield self._seen_by(nodes[row], identity, told), 1 << row
+                node = self._nodes.by_row[row]
+                yield reach.otherwise(mostly, otherwise, node.name), node, 1 << row
             if part & ~own:
-                told = reach.otherwise(mostly, otherwise)
-                yield None if identity in self.unusable else pool.seen_as(told, "", {}, taken), part & ~own
+                yield reach.otherwise(mostly, otherwise), None, part & ~own
 
     def _affected(self, identity: PoolId, pool: Pool, nodes: set[str] | None) -> int:
         if nodes is not None:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import tracemalloc
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 import pytest
 
-from policysched.devices import DeviceTables
+from policysched.devices import AllocatedState, Allocator, DeviceTables
+from policysched.devices.inventory.pools import Pool
 from policysched.devices.inventory.row_bits import rows_of
 from policysched.devices.inventory.slices import DeviceNodes
 from policysched.model.decode import decode
-from policysched.model.objects import ResourceSlice, SliceDevice
+from policysched.model.objects import AllocationResult, ResourceSlice, SliceDevice
+from policysched.model.objects.devices import DeviceAllocation, DeviceResult
 from policysched.model.selection.node_selectors import lenient_node_selector
-from tests.work import calls
+from tests.devices.build import claim, class_of, request
+from tests.work import calls, lines
 
 HOST: Final = "kubernetes.io/hostname"
 REQUIREMENTS: Final[tuple[dict[str, Any], ...]] = (
@@ -190,6 +196,158 @@ def test_nodes_see_after_each_change_what_they_would_see_at_first(
             assert seen(made) == seen(anew)
             assert all(group.rows for group in made.groups.all)
             assert {row for group in made.groups.all for row in group.rows} == {rows[node] for node in labels}
+
+
+def of_one_pool(rng: random.Random, number: int, count: int) -> ResourceSlice:
+    """One of the slices of a pool that is complete, which nodes reach by labels or names, as a whole or by devices."""
+    names = [f"d{number}-{place}" for place in range(rng.randrange(1, 20))]
+    spec: dict[str, Any] = {
+        "driver": "x.io",
+        "pool": {"name": "p", "generation": 1, "resourceSliceCount": count},
+        "devices": [{"name": name} for name in names],
+    }
+    if rng.random() < 0.3:
+        spec |= chosen(rng)
+    else:
+        others = ({"nodeName": rng.choice("abc")}, {"allNodes": True}, chosen(rng), chosen(rng), chosen(rng))
+        some = rng.choices(others[rng.choice((0, 2, 2)) :], k=len(names))
+        spec |= {
+            "perDeviceNodeSelection": True,
+            "devices": [{"name": n, **o} for n, o in zip(names, some, strict=True)],
+        }
+    return decode(ResourceSlice, "ResourceSlice", {"metadata": {"name": f"s{number}"}, "spec": spec})
+
+
+def allocated(rng: random.Random, state: AllocatedState) -> None:
+    """Allocate a device, or give one back."""
+    uid = f"c{rng.randrange(12)}"
+    if rng.random() < 0.4:
+        state.forget(uid)
+        return
+    result = DeviceResult(driver="x.io", pool="p", device=f"d{rng.randrange(8)}-{rng.randrange(20)}")
+    if rng.random() < 0.5:
+        amount = f"{rng.randrange(1, 4)}"
+        result = msgspec.structs.replace(result, share_id=uid, consumed_capacity={"memory": amount})
+    state.assume(uid, AllocationResult(devices=DeviceAllocation(results=(result,))))
+
+
+def taken(tables: DeviceTables) -> dict[str, Any]:
+    """What nodes see of what is allocated, and what is noted of each device."""
+    columns, found = tables.columns, {}
+    for row in tables._nodes.by_row:
+        name, group = tables.node(row)
+        found[name] = [(dict(one.view.consumed), one.view.used, one.view.signature is None) for one in group.pools]
+    for one in tables._slices.values():
+        flags = columns.used[one.rows].tolist(), columns.consumed[one.rows].tolist()
+        found[one.name] = dict(zip(one.devices, zip(*flags, strict=True), strict=True))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_slices_that_are_replaced_are_seen_as_if_they_came_at_first(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    replaced, seen_otherwise = [], Pool.seen_otherwise
+    monkeypatch.setattr(Pool, "seen_otherwise", lambda *given: replaced.append(given) or seen_otherwise(*given))
+    monkeypatch.setattr("policysched.devices.inventory.tables._FEW_ROWS", seed % 9)
+    rng, count, named = random.Random(seed), 8, [*"abcdef", *(f"n{row}" for row in range(60))]
+    state = AllocatedState()
+    made = DeviceTables(state)
+    slices = {number: of_one_pool(rng, number, count) for number in range(count)}
+    for one in slices.values():
+        made.set_slice(one)
+    labels: dict[int, dict[str, str]] = {}
+    for _ in range(40):
+        for row in rng.sample(range(60), rng.choice((0, 1, 20))):
+            labels[row] = {key: rng.choice("abcd") for key in (HOST, "rack", "size") if rng.random() < 0.7}
+            made.set_node(row, named[row], labels[row])
+        for number in rng.sample(range(count), rng.choice((1, 1, 2, 5))):
+            slices[number] = of_one_pool(rng, number, count)
+            made.set_slice(slices[number])
+        for _ in range(rng.randrange(3)):
+            allocated(rng, state)
+        made.refresh()
+        anew = DeviceTables(state)
+        for one in slices.values():
+            anew.set_slice(one)
+        for row, said in labels.items():
+            anew.set_node(row, named[row], said)
+        anew.refresh()
+        assert seen(made) == seen(anew)
+        assert taken(made) == taken(anew)
+    assert replaced
+
+
+def spread_over(nodes: int, devices: int, slices: int = 6) -> DeviceTables:
+    """Tables with a pool of several slices, of which every node sees some of its own, devices of which all differ."""
+    rng, made = random.Random(5), DeviceTables()
+    for row in range(nodes):
+        made.set_node(row, f"n{row}", {HOST: f"n{row}"})
+    made.refresh()
+    for number in range(slices):
+        spec: dict[str, Any] = {"driver": "x.io", "perDeviceNodeSelection": True, "devices": []}
+        spec["pool"] = {"name": "p", "generation": 1, "resourceSliceCount": slices}
+        hosts = rng.sample([f"n{row}" for row in range(nodes)], nodes // 2)
+        for place in range(devices):
+            where = {"key": HOST, "operator": "In", "values": hosts[place % 8 :: 8]}
+            selector = {"nodeSelectorTerms": [{"matchExpressions": [where]}]}
+            attributes = {"id": {"string": f"{number}-{place}"}}
+            spec["devices"].append({"name": f"d{number}-{place}", "attributes": attributes, "nodeSelector": selector})
+        made.set_slice(decode(ResourceSlice, "ResourceSlice", {"metadata": {"name": f"s{number}"}, "spec": spec}))
+    return made
+
+
+def memory_of(action: Callable[[], object]) -> int:
+    gc.collect()
+    tracemalloc.start()
+    try:
+        action()
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_nodes_see_of_a_pool_holds_nothing_of_each_of_its_devices() -> None:
+    def memory(devices: int) -> int:
+        made = spread_over(200, devices)
+
+        def look() -> None:
+            made.refresh()
+            result = DeviceResult(driver="x.io", pool="p", device="d1-1")
+            made.allocated.assume("c", AllocationResult(devices=DeviceAllocation(results=(result,))))
+            made.refresh()
+
+        taken = memory_of(look)
+        assert len({group.pools for group in made.groups.all}) > 100
+        return taken
+
+    assert memory(128) < 1.5 * memory(8)
+
+
+def test_claims_are_answered_by_what_slices_have_and_not_by_what_each_node_sees_of_them() -> None:
+    def work(nodes: int) -> int:
+        made = spread_over(nodes, 64)
+        made.set_class(class_of('device.attributes["x.io"].id == "none"'))
+        made.refresh()
+        allocator = Allocator(made, [claim(request())], steps=10_000_000)
+        return lines(allocator.answers)
+
+    work(10)  # the first one imports what compiles selectors
+    few, many = work(40), work(160)
+    assert many - few < 120 * 200
+
+
+def test_nodes_that_come_after_slices_of_many_selectors_are_looked_at_one_by_one() -> None:
+    def work(slices: int) -> int:
+        made = spread_over(200, 128, slices)
+        made.refresh()
+
+        def come() -> None:
+            for row in range(200, 300):
+                made.set_node(row, f"n{row}", {HOST: f"n{row % 200}"})
+            made.refresh()
+
+        return calls(come)
+
+    assert work(12) < 2 * work(3)
 
 
 def test_a_pool_that_few_nodes_reach_by_their_labels_costs_a_look_at_those() -> None:
