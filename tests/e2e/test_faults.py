@@ -217,6 +217,8 @@ async def test_filter_in_force_is_enforced_on_every_pod(
     server: Server, proxy: tuple[Proxy, Path], fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("policysched.kube.reflector.SILENCE", 60)
+    # With pauses so short the lists after which an older state is taken for the server's are through in a second.
+    monkeypatch.setattr("policysched.kube.reflector.MOST_OLDER", 10**6)
     monkeypatch.setattr("policysched.app.running.process.Transport", partial(Transport, timeout=3))
     monkeypatch.setattr("policysched.app.running.run.Transport", partial(Transport, timeout=3))
     between, kubeconfig = proxy
