@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -35,7 +36,7 @@ from policysched.plugins.bases import HintTable, OwnRowOnly
 from policysched.plugins.columns import row_count
 from policysched.plugins.hint_parts import pods_of
 from policysched.plugins.volumes.claims import claim_missing, stated_claims, states_claim, stored_claim, uses_volumes
-from policysched.state.volumes.volume_users import VolumeUsers, disks_of, disks_of_volume
+from policysched.state.volumes.volume_users import DISK_KINDS, DiskKind, VolumeUsers, disks_of, disks_of_volume
 
 DISK_REASON: Final = "node(s) had no available disk"
 CLAIM_REASON: Final = (
@@ -60,16 +61,18 @@ class Conflicts:
 class Disks:
     """A pod's own volumes that others must not use at the same time, found by those of another pod."""
 
-    __slots__ = ("_writable",)
+    __slots__ = ("_names", "_writable")
 
     def __init__(self, pod: Pod) -> None:
         self._writable = disks_of(pod)
+        self._names: dict[DiskKind, set[str]] = {}
+        for kind, name, *_ in self._writable:
+            self._names.setdefault(DISK_KINDS[kind], set()).add(name)
 
     def conflict_with(self, other: Pod) -> bool:
         """Return whether another pod uses one of these disks in a way that excludes this one."""
-        if not self._writable:
-            return False
-        theirs = (disk for volume in other.spec.volumes for disk in disks_of_volume(volume))
+        alike = chain.from_iterable(kind.named(other.spec.volumes, names) for kind, names in self._names.items())
+        theirs = (disk for volume in alike for disk in disks_of_volume(volume))
         return any(disk in self._writable and (self._writable[disk] or not read_only) for disk, read_only in theirs)
 
     def conflicting(self, users: VolumeUsers) -> set[str]:
@@ -164,7 +167,9 @@ class VolumeRestrictions(OwnRowOnly, HintTable):
         more = changed.more(disks, lambda placed: disks.conflict_with(placed.pod))
         if state.rows.get(changed.row, 0) + more > 0:
             return self.reason(state, DISK)
-        in_use = state.in_use + changed.more(claims, lambda placed: claims.count_volumes(placed.pod))
+        in_use = state.in_use
+        if claims.names:
+            in_use += changed.more(claims, lambda placed: claims.count_volumes(placed.pod))
         return self.reason(state, CLAIM) if in_use > 0 else None
 
     def reason(self, state: Conflicts, code: int) -> Status:  # noqa: ARG002 - the code says it all

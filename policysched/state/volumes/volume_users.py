@@ -6,8 +6,9 @@ volumes, nothing of claims and volumes that are there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, TypeVar
 
 from policysched.model.objects import Pod, Volume
 from policysched.model.objects.storage import claim_name
@@ -81,6 +82,31 @@ def disks_of(pod: Pod) -> dict[Disk, bool]:
         for disk, read_only in disks_of_volume(volume):
             found[disk] = not read_only or found.get(disk, False)
     return found
+
+
+class DiskKind(NamedTuple):
+    """A kind of volume that is a disk.
+
+    Attributes:
+        source: Gives the part of a volume that says which disk it is, None where it is of another kind.
+        name: Gives what follows the kind in the `Disk` of such a part.
+    """
+
+    source: Callable[[Volume], Any]
+    name: Callable[[Any], str]
+
+    def named(self, volumes: Iterable[Volume], names: Container[str]) -> list[Volume]:
+        """Return the volumes of this kind that have one of some names."""
+        source, name = self.source, self.name
+        return [volume for volume in volumes if (disk := source(volume)) is not None and name(disk) in names]
+
+
+DISK_KINDS: Final[Mapping[str, DiskKind]] = {
+    "gce": DiskKind(attrgetter("gce_persistent_disk"), attrgetter("pd_name")),
+    "aws": DiskKind(attrgetter("aws_elastic_block_store"), attrgetter("volume_id")),
+    "iscsi": DiskKind(attrgetter("iscsi"), attrgetter("iqn")),
+    "rbd": DiskKind(attrgetter("rbd"), attrgetter("pool")),
+}
 
 
 def disks_of_volume(volume: Volume) -> Iterator[tuple[Disk, bool]]:

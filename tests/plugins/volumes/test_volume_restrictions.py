@@ -3,14 +3,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from policysched.framework import SKIP, Action, Change, Resource, Status, unresolvable, unschedulable
 from policysched.model.objects import Pod
-from policysched.model.objects.pods import AWSDisk, AzureDisk, GCEDisk, ISCSIDisk, RBDImage
-from policysched.plugins.volumes.volume_restrictions import CLAIM_REASON, DISK_REASON, VolumeRestrictions
+from policysched.model.objects.pods import AWSDisk, AzureDisk, GCEDisk, ISCSIDisk, RBDImage, Volume
+from policysched.plugins.volumes.volume_restrictions import CLAIM_REASON, DISK_REASON, Disks, VolumeRestrictions
 from tests.build import node, pod
 from tests.plugins.ask import filtered
 from tests.plugins.stored import claim, claiming, volume, with_storage
+from tests.work import calls
 
 PLUGIN = VolumeRestrictions()
 DISK, TAKEN = unschedulable(DISK_REASON), unschedulable(CLAIM_REASON)
@@ -46,6 +48,22 @@ def test_disks(source: str, ours: Any, theirs: Any, conflicts: bool) -> None:
     around = with_storage(node("n1"), node("n2"), claiming("other", on="n1", namespace="x", **{source: theirs}))
     answer = filtered(PLUGIN, claiming("p", **{source: ours}), around)
     assert answer == ({"n1": DISK} if conflicts else SKIP if source == "azure_disk" else {})
+
+    assert Disks(claiming("p", **{source: ours})).conflict_with(claiming("other", **{source: theirs})) is conflicts
+
+
+def test_other_disks_of_a_pod_cost_no_call_each() -> None:
+    mine = Disks(claiming("p", gce_persistent_disk=GCEDisk(pd_name="d")))
+    some = pod("other")
+
+    def work(volumes: int) -> int:
+        many = tuple(
+            Volume(name=f"v{number}", gce_persistent_disk=GCEDisk(pd_name=f"d{number}")) for number in range(volumes)
+        )
+        other = replace(some, spec=replace(some.spec, volumes=many))
+        return calls(lambda: mine.conflict_with(other), "call")
+
+    assert work(1000) == work(10)
 
 
 def test_other_pods_with_other_kinds_of_disks_do_not_matter() -> None:
