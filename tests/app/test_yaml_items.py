@@ -240,3 +240,16 @@ def test_what_is_known_has_an_end() -> None:
         labels = "".join(f"      key-{number}-{index}: v\n" for index in range(20_000))
         assert items.take(f"- kind: Node\n  metadata:\n    labels:\n{labels}", 0) is not None
     assert items.known < 1 << 24
+
+
+@pytest.mark.parametrize("key", ["apiVersion", "kind"])
+@pytest.mark.parametrize(
+    "written", ["{} # of others", "{} ", ">-\n    {}", "{}\n   ", '"{}" # of others', "&a {}", "!!str {}"]
+)
+def test_what_kind_an_item_is_of_is_taken_from_plain_texts_alone(key: str, written: str) -> None:
+    plain = "- apiVersion: longhorn.io/v1\n  kind: Node\n  metadata:\n    name: n1\n"
+    value = {"apiVersion": "longhorn.io/v1", "kind": "Node"}[key]
+    other = plain.replace(f"{key}: {value}", f"{key}: {written.format(value)}")
+    found = taken(other)
+    assert found is None or found[:2] == ("Node", "longhorn.io/v1")
+    assert taken(plain)[:2] == ("Node", "longhorn.io/v1")

@@ -37,6 +37,8 @@ _VALUE: Final = re.compile(
 )
 _ENTRY: Final = re.compile(rf"( {{0,60}}+)({KEY})(?:(:\Z)|({_END}\Z)|: )")
 """A key with its value below it, or at the end of the line, or with something else."""
+_HEADS: Final = frozenset(("apiVersion", "kind"))
+"""What says of which kind an item is."""
 _LONGEST: Final = 1 << 23
 """How long the outlines that are known may be together. Units: characters."""
 _MOST_TEXTS: Final = 1 << 14
@@ -144,8 +146,11 @@ class Items:
         values: dict[str, int] = {}
         count = 0
         for entry in _cut(_without_dash(outline, column), column + 2, _is_key):
-            found = _ENTRY.match(entry)
-            if found is not None and found[4]:
+            first, _, rest = entry.partition("\n")
+            found = _ENTRY.match(first)
+            if found is not None and found[2] in _HEADS:
+                if rest or not found[4]:  # a text that goes on, has a comment behind it, or is no plain one
+                    raise NotPlainError
                 values[found[2]] = count
             count += entry.count(_END)
         if "kind" not in values:

@@ -124,7 +124,7 @@ def _warn(checker: Checker, expr: Expr, program: Program, want: Want) -> None:
 def _warn_constant(checker: Checker, expr: Expr, program: Program) -> bool:
     """Report a condition that is the same for every node and pod, once for one cause; whether it is."""
     if program.inputs or not program.is_local:
-        low, high = ranges(program.root)
+        low, high = ranges(program.root, checker.environment.bounds[0])
         if low == high:
             hint = suggestions.constant(checker.environment.phase, "true" if low else "false", expr)
             checker.report("W0703", expr.span, "" if low else "never", value="true", hint=hint)
@@ -145,7 +145,7 @@ def _warn_spread(checker: Checker, span: Span, program: Program) -> None:
         return
     if checker.environment.normalized:
         return
-    least, most, narrow = spread(program)
+    least, most, narrow = spread(program, checker.environment.bounds[1])
     if narrow:
         variant = "range" if least < most else "low" if most <= 0 else "high" if least >= HIGHEST else ""
         checker.report("W0707", span, variant, low=f"{round(least, 6):g}", high=f"{round(most, 6):g}")
@@ -192,7 +192,7 @@ def _put_together(lines: Sequence[str], parsed: list[_Line], found: list[Diagnos
     _check_reached(arms)
     program = None
     if len(parsed) == len(lines) and all(line.complete for line in parsed):
-        program = _assemble(parsed, arms, rests)
+        program = yield from _assemble(parsed, arms, rests)
         if not any(item.severity == "error" for line in parsed for item in line.checker.diagnostics):
             yield from _warn_cases(program, arms, rests)
     for line in parsed:
@@ -256,13 +256,14 @@ def _check_reached(arms: Sequence[_Line]) -> None:
             always = always or constant_value(line.guard) is True
 
 
-def _assemble(parsed: Sequence[_Line], arms: Sequence[_Line], rests: Sequence[_Line]) -> Program:
+def _assemble(parsed: Sequence[_Line], arms: Sequence[_Line], rests: Sequence[_Line]) -> Pausing[Program]:
     result = constant(None, NUMBER.filled(Gap.OWN))
     for line in reversed(arms):
         value = cast("Typed", line.value)
         if line.guard is not None:
             value = make(Op.IF, (line.guard, value, result), value.type.over(result.type, line.guard.type))
         result = value
+        yield
     rest = constant_value(rests[0].value) if rests and rests[0].value else None
     text = "\n".join(line.text for line in parsed)
     return Program(result, text, constant_value(result), rest if isinstance(rest, float) else None)
@@ -274,15 +275,25 @@ def _warn_cases(program: Program, arms: Sequence[_Line], rests: Sequence[_Line])
     if arms and arms[-1].guard is not None and constant_value(arms[-1].guard) is True:
         arms[-1].checker.report("W0703", arms[-1].case.guard_span, value="true", hint="write `else`")
     for line in arms:
-        for node, span, variant in line.parts if not rests else ():
-            guard = None if node is line.guard else line.guard
-            if node is not None and node.type.gap is Gap.INPUT and (found := doubt(node, guard)):
-                line.checker.report("W0701", span, variant, input=found.input, what=found.what)
-        if line.guard is not None and line.guard.inputs and is_never_true(line.guard):
-            line.checker.report("W0703", line.case.guard_span, "never", hint="this case is never taken")
+        yield
+        if not rests:
+            _warn_of_doubts(line)
+        if line.guard is not None:
+            bounds, usual = line.checker.environment.bounds
+            if line.guard.inputs and is_never_true(line.guard, bounds):
+                line.checker.report("W0703", line.case.guard_span, "never", hint="this case is never taken")
+            yield
+            ranges(line.guard, usual, usual=True)  # those of the whole score are told from those of its parts
     yield from _warn_of_taken(arms)
     if arms:
         _warn_spread(arms[0].checker, arms[0].case.value.span, program)
+
+
+def _warn_of_doubts(line: _Line) -> None:
+    for node, span, variant in line.parts:
+        guard = None if node is line.guard else line.guard
+        if node is not None and node.type.gap is Gap.INPUT and (found := doubt(node, guard)):
+            line.checker.report("W0701", span, variant, input=found.input, what=found.what)
 
 
 def _warn_of_taken(arms: Sequence[_Line]) -> Pausing[None]:

@@ -173,22 +173,22 @@ _SIGNED: Final = frozenset({"free", "priority"})
 """Fields that may be negative: overcommitted nodes, and priorities."""
 
 
-def ranges(root: Typed, *, usual: bool = False) -> Range:
+def ranges(root: Typed, known: dict[Typed, Range], *, usual: bool = False) -> Range:
     """Return the least and the greatest value of a quantity or a condition.
 
     Args:
         root: The graph.
+        known: The ranges that are known, usual ones or others; those of all parts of the graph are added.
         usual: Whether to leave out what is rare: nodes with more requested than they have.
     """
-    known: dict[Typed, Range] = {}
-    for node in steps(root, inner=True):
+    for node in steps(root, inner=True, known=known):
         known[node] = USUAL_SHARE if usual and _is_share(node, _SHARES) else _range(node, known)
     return known[root]
 
 
-def is_never_true(root: Typed) -> bool:
-    """Whether a condition is true on no node of any cluster."""
-    return root.type.kind is Kind.BOOL and ranges(root) == NEVER
+def is_never_true(root: Typed, known: dict[Typed, Range]) -> bool:
+    """Whether a condition is true on no node of any cluster; `known` as for `ranges`."""
+    return root.type.kind is Kind.BOOL and ranges(root, known) == NEVER
 
 
 def _range(node: Typed, known: Mapping[Typed, Range]) -> Range:

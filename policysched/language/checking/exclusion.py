@@ -21,6 +21,8 @@ MOST_CONDITIONS: Final = 256
 """How many conditions that follow from one are looked at."""
 MOST_LOOKED_AT: Final = 20_000
 """How many conditions are looked at for the cases of a score."""
+_LISTS: Final = frozenset({Op.IN, Op.NOT_IN})
+_VALUES_A_CONDITION: Final = 16
 _ABOVE: Final = frozenset({Op.GT, Op.GE})
 _BELOW: Final = frozenset({Op.LT, Op.LE})
 _OPPOSITE: Final[Mapping[str, Op]] = {
@@ -119,7 +121,8 @@ def taken_above(guards: Sequence[Typed | None]) -> Iterator[tuple[int, int | Non
     above: list[_Above] = []
     for index, guard in enumerate(guards):
         own = set() if guard is None else implied(guard)
-        looked += len(certain) + sum(len(own) + len(way) for one in above for way in one.ways)
+        weight = _weight(own)
+        looked += _weight(certain) + sum(weight + _weight(way) for one in above for way in one.ways)
         if looked > MOST_LOOKED_AT:
             return
         if not excluded(own):
@@ -131,6 +134,12 @@ def taken_above(guards: Sequence[Typed | None]) -> Iterator[tuple[int, int | Non
             depends = any(node.op == Op.DEFAULT for node in steps(guard))
             above.append(_Above(guard, _ways_to_fail(guard, ()), depends))
             certain |= _only(above[-1].ways)
+
+
+def _weight(conditions: Collection[Typed]) -> int:
+    """Return as how many conditions some count: lists of many values are compared with each other."""
+    lists = (arg.data for one in conditions for arg in one.args if one.op in _LISTS)
+    return len(conditions) + sum(len(one) // _VALUES_A_CONDITION for one in lists if isinstance(one, tuple))
 
 
 def _taken(own: set[Typed], certain: set[Typed], above: Sequence[_Above]) -> tuple[bool, int | None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from policysched.language.checking.estimates import ranges
+from policysched.language.checking.exclusion import Range
 from policysched.language.ir.graph import Input, Op, Program, Typed, steps
 from policysched.language.ir.types import Gap, Shape
 
@@ -40,9 +41,9 @@ def _reads_nodes(node: Typed) -> bool:
     return differs and all(arg.type.shape is Shape.SCALAR for arg in node.args)
 
 
-def spread(program: Program) -> Spread:
-    """Return how far apart a score that is not normalised puts nodes."""
-    low, high = ranges(program.root, usual=True)
+def spread(program: Program, known: dict[Typed, Range]) -> Spread:
+    """Return how far apart a score that is not normalised puts nodes; `known` are usual ranges, see `ranges`."""
+    low, high = ranges(program.root, known, usual=True)
     if _may_be_missing(program.root):
         rest = program.missing_arm or 0.0
         low, high = min(low, rest), max(high, rest)

@@ -24,6 +24,8 @@ MAX_DIAGNOSTICS: Final = 50
 """How many errors of a text are reported: status shows so many, and a text with more is not looked at further."""
 LONGEST_QUOTE: Final = 60
 """How long a part of the text may be that a help repeats. Units: characters."""
+Bounds: TypeAlias = dict[Typed, tuple[float, float]]
+"""The least and the greatest value of graphs."""
 Phase: TypeAlias = Literal["pod", "filter", "score", "preemption", "let"]
 """Where a text stands: it decides which fields can be read, not what an expression means."""
 
@@ -47,6 +49,8 @@ class Environment:
     normalized: bool = False
     used: set[str] = field(default_factory=set, compare=False)
     """The `let` names that texts used, shared by all environments that are made of this one."""
+    bounds: tuple[Bounds, Bounds] = field(default_factory=lambda: ({}, {}), compare=False, repr=False)
+    """What is known of the bounds of graphs, and of their usual ones; shared as `used` is."""
 
 
 class Checker(abc.ABC):

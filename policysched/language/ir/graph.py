@@ -16,6 +16,7 @@ import enum
 import json
 import weakref
 from collections.abc import Callable, Container, Iterable, Mapping
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from policysched.language.ir.types import Kind, Type
@@ -250,11 +251,13 @@ _OWN_INPUTS: Final[Mapping[str, tuple[Input, ...]]] = {
 
 def _inputs(op: str, args: tuple[Typed, ...], data: Constant | Input) -> tuple[Input, ...]:
     own = (data,) if isinstance(data, Input) else _OWN_INPUTS.get(op, ())
-    reading = [arg for arg in args if arg.inputs]
-    if len(reading) <= 1 and not own:
-        return reading[0].inputs if reading else ()
-    found = dict.fromkeys(item for arg in args for item in arg.inputs)
-    return tuple(dict.fromkeys((*found, *own)))
+    parts: list[tuple[Input, ...]] = []
+    for arg in args:
+        if arg.inputs and not (parts and arg.inputs == parts[-1]):
+            parts.append(arg.inputs)
+    if len(parts) <= 1 and not own:
+        return parts[0] if parts else ()
+    return tuple(dict.fromkeys(chain(*parts, own)))
 
 
 _NO_STRING: Final = Length()

@@ -7,10 +7,10 @@ metric becomes an input that carries its query; it is still written as before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from policysched.language.checking.compile import Want, check_name, compile_expression
 from policysched.language.checking.estimates import total_of
@@ -261,32 +261,49 @@ def compiled_filter(name: str, when: Program | None, require: Program, message: 
     A filter keeps the nodes where its condition is true, so `x ?? false` says the same as `x` inside of `and` and `or`,
     and `if(x ?? false, a, b)` as `x and a or not (x ?? false) and b`.
     """
-    root = _without_defaults(require.root, {})
+    root = _without_defaults(require.root)
     if root is require.root:
         return CompiledFilter(name, when, require, message)
     return CompiledFilter(name, when, replace(require, root=root), message, require)
 
 
-def _without_defaults(node: Typed, known: dict[Typed, Typed]) -> Typed:
-    """Return what a condition says without its defaults; parts that stand in it several times are looked at once."""
-    found = known.get(node)
-    if found is None:
-        found = known[node] = _without_own_defaults(node, known)
-    return found
+def _without_defaults(root: Typed) -> Typed:
+    """Return what a condition says without its defaults.
+
+    Parts that stand in it several times are looked at once, and however deep they are without a call for each level.
+    """
+    known: dict[Typed, Typed] = {}
+    found: Any = None
+    under_way = [(root, _without_own_defaults(root))]
+    while under_way:
+        node, work = under_way[-1]
+        try:
+            part = work.send(found)
+        except StopIteration as done:
+            found = known[node] = done.value
+            under_way.pop()
+            continue
+        found = known.get(part)
+        if found is None:
+            under_way.append((part, _without_own_defaults(part)))
+    return known[root]
 
 
-def _without_own_defaults(node: Typed, known: dict[Typed, Typed]) -> Typed:
+def _without_own_defaults(node: Typed) -> Generator[Typed, Typed, Typed]:
+    """Rewrite a part, asking for other parts without their defaults."""
     if _is_defaulted(node):
-        return _without_defaults(node.args[0], known)
+        return (yield node.args[0])
     if node.op is Op.IF and _is_defaulted(node.args[0]):
         asked, first, second = node.args
-        taken = make(Op.AND, (_without_defaults(asked, known), first), BOOL.over(asked.args[0].type, first.type))
+        taken = make(Op.AND, ((yield asked), first), BOOL.over(asked.args[0].type, first.type))
         other = make(Op.NOT, (asked,), asked.type)
         left = make(Op.AND, (other, second), BOOL.over(other.type, second.type))
-        return _without_defaults(make(Op.OR, (taken, left), BOOL.over(taken.type, left.type)), known)
+        return (yield make(Op.OR, (taken, left), BOOL.over(taken.type, left.type)))
     if node.op not in {Op.AND, Op.OR}:
         return node
-    args = [_without_defaults(arg, known) for arg in node.args]
+    args = []
+    for arg in node.args:
+        args.append((yield arg))  # noqa: PERF401 - a comprehension cannot ask
     return node if tuple(args) == node.args else make(node.op, args, BOOL.over(*(arg.type for arg in args)))
 
 

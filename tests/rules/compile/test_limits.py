@@ -9,11 +9,13 @@ import pytest
 
 from policysched.language import load_grammar
 from policysched.language.syntax.parser import MAX_CHARACTERS
+from policysched.pausing import Pausing
 from policysched.rules.compile.compiler import MAX_CHARACTERS as MOST_TOGETHER
-from policysched.rules.compile.compiler import compiling
+from policysched.rules.compile.compiler import compile_policy, compiling
 from policysched.rules.compile.policy import REQUIREMENTS_PER_UNIT
 from policysched.rules.policy_status.status import MAX_DIAGNOSTICS
 from tests.rules.build import filtering, policy, scoring
+from tests.work import calls
 
 pytestmark = pytest.mark.usefixtures("others_apart")
 LONGEST = 0.2
@@ -21,6 +23,7 @@ LONGEST = 0.2
 DEEPEST = 29
 WORDS = 235
 LONG_RULES = MOST_TOGETHER // MAX_CHARACTERS
+_ENDED = object()
 load_grammar()
 
 
@@ -95,3 +98,42 @@ def test_requirements_of_selectors_take_room() -> None:
     small = _result(filters=filtering("node.ready")).policy
     large = _result(filters=filtering("node.ready"), podSelector={"matchExpressions": _expressions(256)}).policy
     assert large.units == small.units + 256 // REQUIREMENTS_PER_UNIT
+
+
+def pieces_of(work: Pausing[object]) -> list[int]:
+    """Count the calls of each piece of work between two pauses."""
+    counted: list[int] = []
+    ended = False
+
+    def step() -> None:
+        nonlocal ended
+        ended = next(work, _ENDED) is _ENDED
+
+    while not ended:
+        counted.append(calls(step))
+    return counted
+
+
+@pytest.mark.parametrize("word", ["or", "and"])
+def test_what_many_cases_share_is_looked_at_once(word: str) -> None:
+    wide = [
+        {"name": f"m{one}", "value": f" {word} ".join(f'node.labels["{one}x{label}"] != ""' for label in range(60))}
+        for one in range(10)
+    ]
+    shared = [*wide, {"name": "shared", "value": f" {word} ".join(one["name"] for one in wide)}]
+
+    def compiled(count: int) -> Pausing[object]:
+        cases = [f'shared and node.name != "{one}" → 1' for one in range(count)]
+        return compiling(policy(let=shared, scores=[{"name": "s", "cases": cases}]))
+
+    few, many = (pieces_of(compiled(count)) for count in (40, 80))
+    assert sum(many) < 1.7 * sum(few)
+    assert max(many) < sum(few) / 8
+
+
+@pytest.mark.parametrize("step", ["if({0} ?? false, {0}, node.cordoned)", "({0} or node.ready) and node.cordoned"])
+def test_conditions_may_stand_in_each_other_as_often_as_lines_allow(step: str) -> None:
+    lines = [{"name": "l0", "value": 'node.labels["a"] == "x"'}]
+    lines += [{"name": f"l{one}", "value": step.format(f"l{one - 1}")} for one in range(1, 250)]
+    found = compile_policy(policy(let=lines, filters=[{"name": "f", "require": "l249 ?? false"}]))
+    assert {one.code for one in found.diagnostics} <= {"E0601"}
