@@ -72,7 +72,10 @@ class GroupOutcomes:
         self.known: list[dict[int, Suitability]] = [{} for _ in plans.requirements]
         self.wanted = _wanted_by_requirement(plans)
         self._shapes: dict[bytes, ViewShape] = {}
-        self._by_slice: dict[KeptSlice, bytes] = {}
+        self._by_slice: dict[int, bytes] = {}
+        """By the numbers of slices, some of them perhaps gone, the kinds of their devices."""
+        self._kinds_bytes = 0
+        """How many bytes these are together."""
         self._outcomes: dict[Hashable, Outcome] = {}
         self._begun: tuple[Hashable, DeviceSearch] | None = None
         """The search that ran out of steps: it goes on where one in pools that look alike is wanted next."""
@@ -98,7 +101,7 @@ class GroupOutcomes:
         of_kinds = len(self.kinds.kinds) * (_BYTES_A_KIND + _BYTES_A_VERDICT * len(self.known))
         outcomes = len(self._outcomes) + len(self._wide_outcomes) + len(self._shapes)
         views = len(self._by_slice) + self._wide.pool_count
-        return of_kinds + outcomes * BYTES_AN_OUTCOME + views * _BYTES_A_VIEW
+        return of_kinds + outcomes * BYTES_AN_OUTCOME + views * _BYTES_A_VIEW + self._kinds_bytes
 
     def note_all(self) -> None:
         """Note that any pool may have moved."""
@@ -255,15 +258,17 @@ class GroupOutcomes:
         return self._kinds_of(slices[0]) if len(slices) == 1 else tuple([self._kinds_of(one) for one in slices])
 
     def _kinds_of(self, one: KeptSlice) -> bytes:
-        known = self._by_slice.get(one)
+        known = self._by_slice.get(one.number)
         if known is None:
             if len(self._by_slice) > _MOST_SLICES:
                 self._by_slice.clear()
+                self._kinds_bytes = 0
             rows = one.rows
             known = self.kinds.known(rows).tobytes()
             if known not in self._shapes:  # some may not be known yet
                 known = self.kinds.of(rows).tobytes()
-            self._by_slice[one] = known
+            self._by_slice[one.number] = known
+            self._kinds_bytes += len(known)
         return known
 
     def _shapes_of(self, pools: Sequence[SeenPool], steps: Steps) -> list[ViewShape | None]:

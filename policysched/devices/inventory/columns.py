@@ -143,6 +143,8 @@ class DeviceColumns:
         self.size = 0
         """How many rows were ever in use at once, in sum of all sizes of slices; these are powers of two."""
         self.freed = FreedRows()
+        self.added = 0
+        """How many slices were ever added."""
         self._traits: _Interner[DeviceTraits] = _Interner()
         self._values: _Interner[DeviceAttribute] = _Interner()
         self._contents = _Codes()
@@ -178,6 +180,7 @@ class DeviceColumns:
         """
         made = [self._traits_for(driver, one) for one in devices]
         start = self._place(len(made))
+        self.added += 1
         for row, (one, (key, traits)) in enumerate(zip(devices, made, strict=True), start):
             codes = {name: self._values.use(typed(value), value) for name, value in one.attributes.items()}
             self._attributes[row] = codes

@@ -76,6 +76,8 @@ class NodeGroups:
         self.shared: dict[NodeGroup, None] = {}
         self._joined: dict[NodeGroup, None] = {}
         """The groups that nodes have come into since devices were given owners."""
+        self._left: dict[PoolView, None] = {}
+        """Views that groups have had that are gone."""
         self._batch: GroupBatch | None = None
 
     @property
@@ -121,16 +123,24 @@ class NodeGroups:
             self._joined.pop(group, None)
             self.shared.pop(group, None)
             del self._by_pools[group.pools]
-            for seen in group.pools:
-                seen.view.groups.discard(group)
+            for view, _ in group.pools:
+                view.groups.discard(group)
+                if not view.groups:
+                    self._left[view] = None
+            group.let_go()
+
+    def unseen(self) -> list[PoolView]:
+        """Return the views that no node has any more, of those that some had; each once."""
+        left, self._left = self._left, {}
+        return [view for view in left if not view.groups]
 
     def give_owners(self) -> None:
         """Say of which nodes devices are that one node alone sees; all views are those of slices that are there."""
-        for group in self._joined:
+        joined, self._joined = self._joined, {}
+        for group in joined:
             if group.rows and group.is_of_one_node:
                 [group.alone] = group.rows
                 self._own(group)
-        self._joined.clear()
 
     def _own(self, group: NodeGroup) -> None:
         """Give the devices of a single node their owner, and their places there."""

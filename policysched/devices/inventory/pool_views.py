@@ -94,7 +94,7 @@ class PoolView:
 
     @property
     def is_of_one_node(self) -> bool:
-        """Whether it can be used, and its slices with devices are tied to a node by name."""
+        """Whether it can be used, and its slices with devices, if any, are tied to a node by name."""
         return self.is_usable and all(one.local_to for one in self.slices)
 
     @property
@@ -154,6 +154,10 @@ class PoolView:
         for at, one in self.parts():
             bits |= ((1 << len(one.devices)) - 1 if one.device_nodes is None else reached[one]) << at
         return bits
+
+    def let_go(self) -> None:
+        """Hold no slices any more: no node sees the view, but what remembers moves may know it for long."""
+        self.key, self.slices, self.charges, self._rows = None, (), None, None
 
     def take(self, taken: Mapping[KeptSlice, SliceTaken], columns: DeviceColumns) -> None:
         """Take over what is allocated of the pool's slices."""
@@ -215,8 +219,14 @@ class NodeGroup:
 
     @property
     def is_of_one_node(self) -> bool:
-        """Whether all its pools are usable, and have devices of one node alone."""
-        return bool(self.pools) and all(view.is_of_one_node and reached is None for view, reached in self.pools)
+        """Whether all its pools are usable and have devices of one node alone, some of them any at all."""
+        if not any(view.size for view, _ in self.pools):
+            return False
+        return all(view.is_of_one_node and reached is None for view, reached in self.pools)
+
+    def let_go(self) -> None:
+        """Hold no pools any more: no node is in the group, but what remembers moves may know it for long."""
+        self.pools, self._by_pool = (), None
 
     def seen(self, pool: PoolId) -> SeenPool | None:
         """Return a pool as the nodes see it."""

@@ -271,16 +271,17 @@ class Pool:
         for view in self.views.values():
             view.take(self._taken, self._columns)
 
-    def retake(self, device: str, taken: Taken) -> list[PoolView]:
-        """Take over what is allocated of the pool, after it changed for one device.
+    def retake(self, devices: Collection[str], taken: Taken) -> list[PoolView]:
+        """Take over what is allocated of the pool, after it changed for some devices.
 
         Returns:
             The views that are otherwise than before.
         """
-        changed = {one for one in self._slices.values() if one.place(device) is not None}
+        slices = self._slices.values()
+        changed = {one for one in slices for device in devices if one.place(device) is not None}
         for one in changed:
             self._take_over(one, taken)
-        charged = {each for each in self._used_counters() if each.are_taken_by(device)}
+        charged = {each for each in self._used_counters() if any(map(each.are_taken_by, devices))}
         for charges in charged:
             charges.take(taken)
         views = [one for one in self.views.values() if one.charges in charged or not changed.isdisjoint(one.slices)]
@@ -316,6 +317,9 @@ class Pool:
     def forget(self, view: PoolView) -> None:
         """Drop a view that no node has any more."""
         self.views.pop(view.key, None)
+        if view.charges is not None:
+            self._counters = {}
+        view.let_go()
 
 
 def _repeated(slices: Iterable[KeptSlice]) -> Mapping[KeptSlice, set[str]]:

@@ -144,6 +144,7 @@ class KeptSlice:
         counter_sets: The counters of each set; a slice that has some has no devices to allocate.
         repeats_names: Whether some devices have one name.
         start: The row of the first device.
+        number: What no other slice, nor another version of it, ever has.
         counts: Whether some device takes counters.
         charges: What the devices take of counters.
     """
@@ -160,6 +161,7 @@ class KeptSlice:
     devices: tuple[str, ...]
     repeats_names: bool
     start: int
+    number: int
     counts: bool
     charges: Charges
     has_binding_conditions: bool
@@ -249,6 +251,7 @@ def keep(one: ResourceSlice, columns: DeviceColumns) -> KeptSlice:
         devices=names,
         repeats_names=len(set(names)) < len(names),
         start=columns.add(spec.driver, spec.devices),
+        number=columns.added,
         counts=counts,
         charges=Charges(spec.devices) if counts else _NO_CHARGES,
         has_binding_conditions=any(device.binding_conditions for device in spec.devices),

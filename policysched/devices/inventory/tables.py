@@ -141,6 +141,7 @@ class DeviceTables:
         self._fresh.discard(row)
         if known is not None:
             self.groups.leave(1 << row, known.group)
+            self._forget_unseen()
 
     def node(self, row: int) -> tuple[str, NodeGroup]:
         """Return a node's name and the group that it is in.
@@ -226,11 +227,17 @@ class DeviceTables:
             for row in rows_of(rows):
                 self._nodes.by_row[row].group = joined
             self.groups.leave(rows, group)
+        self._forget_unseen()
         self._forget_views(stale)
         self.groups.give_owners()
 
+    def _forget_unseen(self) -> None:
+        """Drop views that nodes saw and none sees any more."""
+        for view in self.groups.unseen():
+            self._pools[view.pool].forget(view)
+
     def _forget_views(self, stale: Iterable[PoolId]) -> None:
-        """Drop what no node sees any more of pools that changed."""
+        """Drop what no node sees of pools that changed."""
         for identity in stale:
             pool = self._pools[identity]
             for view in [one for one in pool.views.values() if not one.groups]:
@@ -347,9 +354,12 @@ class DeviceTables:
                 for view in pool.views.values():
                     self.moved.note(view)
             return
+        devices: dict[PoolId, dict[str, None]] = {}
         for identity, device in changes:
+            devices.setdefault(identity, {})[device] = None
+        for identity, some in devices.items():
             known = self._pools.get(identity)
-            for view in known.retake(device, self.allocated.of(identity)) if known is not None else ():
+            for view in known.retake(some, self.allocated.of(identity)) if known is not None else ():
                 self.moved.note(view)
 
 

@@ -12,9 +12,10 @@ import msgspec
 import pytest
 
 from policysched.devices import AllocatedState, Allocator, DeviceTables
+from policysched.devices.inventory.pool_views import PoolView
 from policysched.devices.inventory.pools import Pool
 from policysched.devices.inventory.row_bits import rows_of
-from policysched.devices.inventory.slices import DeviceNodes
+from policysched.devices.inventory.slices import DeviceNodes, KeptSlice
 from policysched.model.decode import decode
 from policysched.model.objects import AllocationResult, ResourceSlice, SliceDevice
 from policysched.model.objects.devices import DeviceAllocation, DeviceResult
@@ -276,22 +277,27 @@ def test_slices_that_are_replaced_are_seen_as_if_they_came_at_first(seed: int, m
     assert replaced
 
 
+def spread(rng: random.Random, number: int, nodes: int, devices: int, slices: int) -> ResourceSlice:
+    """One of several slices of a pool that some of the nodes see, each some devices; all devices differ."""
+    spec: dict[str, Any] = {"driver": "x.io", "perDeviceNodeSelection": True, "devices": []}
+    spec["pool"] = {"name": "p", "generation": 1, "resourceSliceCount": slices}
+    hosts = rng.sample([f"n{row}" for row in range(nodes)], nodes // 2)
+    for place in range(devices):
+        where = {"key": HOST, "operator": "In", "values": hosts[place % 8 :: 8]}
+        selector = {"nodeSelectorTerms": [{"matchExpressions": [where]}]}
+        attributes = {"id": {"string": f"{number}-{place}"}}
+        spec["devices"].append({"name": f"d{number}-{place}", "attributes": attributes, "nodeSelector": selector})
+    return decode(ResourceSlice, "ResourceSlice", {"metadata": {"name": f"s{number}"}, "spec": spec})
+
+
 def spread_over(nodes: int, devices: int, slices: int = 6) -> DeviceTables:
-    """Tables with a pool of several slices, of which every node sees some of its own, devices of which all differ."""
+    """Tables with a pool of several slices, of which every node sees some of its own."""
     rng, made = random.Random(5), DeviceTables()
     for row in range(nodes):
         made.set_node(row, f"n{row}", {HOST: f"n{row}"})
     made.refresh()
     for number in range(slices):
-        spec: dict[str, Any] = {"driver": "x.io", "perDeviceNodeSelection": True, "devices": []}
-        spec["pool"] = {"name": "p", "generation": 1, "resourceSliceCount": slices}
-        hosts = rng.sample([f"n{row}" for row in range(nodes)], nodes // 2)
-        for place in range(devices):
-            where = {"key": HOST, "operator": "In", "values": hosts[place % 8 :: 8]}
-            selector = {"nodeSelectorTerms": [{"matchExpressions": [where]}]}
-            attributes = {"id": {"string": f"{number}-{place}"}}
-            spec["devices"].append({"name": f"d{number}-{place}", "attributes": attributes, "nodeSelector": selector})
-        made.set_slice(decode(ResourceSlice, "ResourceSlice", {"metadata": {"name": f"s{number}"}, "spec": spec}))
+        made.set_slice(spread(rng, number, nodes, devices, slices))
     return made
 
 
@@ -320,6 +326,36 @@ def test_what_nodes_see_of_a_pool_holds_nothing_of_each_of_its_devices() -> None
         return taken
 
     assert memory(128) < 1.5 * memory(8)
+
+
+def living(*kinds: type) -> int:
+    gc.collect()
+    return sum(isinstance(one, kinds) for one in gc.get_objects())
+
+
+def test_nothing_is_kept_of_slices_that_are_gone_nor_of_what_nodes_saw() -> None:
+    rng, made, others = random.Random(6), spread_over(60, 16), living(KeptSlice, PoolView)
+    made.set_class(class_of())
+    for turn in range(60):
+        made.set_slice(spread(rng, turn % 6, 60, 16, 6))
+        made.set_node(0, "n0", {HOST: f"n{turn}"})
+        Allocator(made, [claim(request())]).answers()
+    assert living(KeptSlice, PoolView) <= others + 6 + 60
+    for number in range(6):
+        made.remove_slice(f"s{number}")
+    Allocator(made, [claim(request())]).answers()
+    assert living(KeptSlice, PoolView) <= others - 6
+
+
+def test_an_allocation_of_several_devices_is_taken_over_at_once() -> None:
+    def work(devices: int) -> int:
+        made = spread_over(100, 64)
+        made.refresh()
+        results = tuple(DeviceResult(driver="x.io", pool="p", device=f"d1-{one}") for one in range(devices))
+        made.allocated.assume("c", AllocationResult(devices=DeviceAllocation(results=results)))
+        return calls(made.refresh)
+
+    assert work(8) < 1.2 * work(1)
 
 
 def test_claims_are_answered_by_what_slices_have_and_not_by_what_each_node_sees_of_them() -> None:

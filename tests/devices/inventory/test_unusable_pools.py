@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from policysched.devices import AllocationAnswer, Allocator, DeviceTables
 from policysched.devices.answers.row_outcomes import RowOutcomes
+from policysched.devices.inventory.columns import NOBODY
 from policysched.model.objects import ResourceSlice
 from tests.devices.build import DRIVER, claim, devices, request, slice_of, tables
 
@@ -78,3 +81,21 @@ def test_node_that_reaches_nothing_of_a_pools_newest_generation_is_told_nothing_
     made.set_slice(slice_of("n0", devices(1), name="old", pool="p", slices=2))
     made.set_slice(sets)
     assert (asked.answers().codes[:40] == invalid).all()
+
+
+COUNTED: dict[str, Any] = {"node": "n0", "parts": [], "slices": 2, "sharedCounters": SETS}
+OF_NO_SET = [{"counterSet": "none", "counters": {"c": {"value": "1"}}}]
+CONFUSED: dict[str, Any] = {"node": "", "parts": devices(1, consumesCounters=OF_NO_SET), "allNodes": True}
+
+
+@pytest.mark.parametrize(("odd", "generation"), [(COUNTED, 1), (CONFUSED, 2)])
+def test_nodes_that_see_an_empty_pool_alike_own_nothing_and_others_go_on(odd: dict[str, Any], generation: int) -> None:
+    made = tables(slice_of("n2", devices(4)), nodes=("n0", "n1", "n2"))
+    made.set_slice(slice_of(name="odd", pool="p", **odd))
+    for node in ("n0", "n1"):
+        made.set_slice(slice_of(node, [], name=f"e-{node}", pool="p", generation=generation, slices=2))
+    for number in range(3):
+        made.set_slice(slice_of("n2", devices(4 + number), name="s2", pool=f"x{number}"))
+        made.refresh()
+        assert any(one.view.pool.name == f"x{number}" for one in made.node(2)[1].pools)
+    assert {made.node(row)[1].alone for row in (0, 1)} == {NOBODY}
