@@ -1,7 +1,8 @@
 """A Prometheus server as metric source: one task polls each distinct query, whichever metrics are read from it.
 
-A query that is slow or broken delays no other one: those that were slow share half of the room. Nothing here ever ends
-the process or holds up a decision: without an answer, what was known before ages, and the problem is told.
+A query that is slow or broken delays no other one: those that were slow share a part of the room, and those that were
+never asked, whoever writes how many, another part, where each is tried for a short time. Nothing here ever ends the
+process or holds up a decision: without an answer, what was known before ages, and the problem is told.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Final
 
 from policysched.framework.client import Clock, MetricSink, Wanted
@@ -23,10 +24,12 @@ from policysched.model.policy import MetricAnswer, MetricKey
 log = logging.getLogger(__name__)
 AT_ONCE: Final = 8
 """How many queries may be under way."""
-SLOW_AT_ONCE: Final = AT_ONCE // 2
+SLOW_AT_ONCE: Final = 3
 """How many of these may be such as were slow the last time."""
+NEW_AT_ONCE: Final = 4
+"""How many of these may be such as were never asked before."""
 SLOW: Final = 2.0
-"""From when on a query is slow. Units: seconds."""
+"""From when on a query is slow; one that was never asked is asked again as such. Units: seconds."""
 TOLD_AT_ONCE: Final = 8
 """How many metrics of one query are told before the loop gets its turn."""
 Keys = frozenset[MetricKey]
@@ -51,7 +54,10 @@ class PrometheusSource:
         self._settled.set()
         self._room = asyncio.Semaphore(AT_ONCE)
         self._room_of_slow = asyncio.Semaphore(SLOW_AT_ONCE)
+        self._room_of_new = asyncio.Semaphore(NEW_AT_ONCE)
         self._slow: set[str] = set()
+        self._known: set[str] = set()
+        """The queries of which it is known whether they are slow."""
         self._troubles = ActiveProblems()
 
     def follow(self, wanted: Wanted) -> None:
@@ -62,6 +68,7 @@ class PrometheusSource:
         for query in before.keys() - self._wanted.keys():
             self._troubles.forget(query)
         self._slow &= self._wanted.keys()
+        self._known &= self._wanted.keys()
         self._changed.set()
         self._note_settled()
 
@@ -87,7 +94,8 @@ class PrometheusSource:
         """Ask everything once, for a decision that is made once; problems are in the answers."""
         queries = by_query(wanted)
         try:
-            found = await asyncio.gather(*(self._answers(query, keys) for query, keys in queries.items()))
+            asking = (self._answers(query, keys, tried=True) for query, keys in queries.items())
+            found = await asyncio.gather(*asking)
         finally:
             await self._server.close()
         return [answer for answers in found for answer in answers]
@@ -106,7 +114,7 @@ class PrometheusSource:
     async def _repeat(self, query: str, keys: Keys, sink: MetricSink) -> None:
         while True:
             began = self._clock.monotonic()
-            answers = await self._answers(query, keys)
+            answers = await self._answers(query, keys, tried=query in self._known)
             if self._wanted.get(query) != keys:
                 return
             self._troubles.tell(query, next((one.problem for one in answers if one.problem), ""))
@@ -118,15 +126,28 @@ class PrometheusSource:
             self._note_settled()
             await asyncio.sleep(max(0.0, self._interval - (self._clock.monotonic() - began)))
 
-    async def _answers(self, query: str, keys: Keys) -> list[MetricAnswer]:
-        """Ask one query; whatever goes wrong is in the answers."""
+    async def _answers(self, query: str, keys: Keys, *, tried: bool) -> list[MetricAnswer]:
+        """Ask one query, for a short time first where it was not tried; whatever goes wrong is in the answers."""
+        if not tried:
+            async with self._room_of_new, self._room:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(SLOW):
+                        return await self._asked(query, keys)
+            self._note_speed(query, is_slow=True)
         async with self._room_of_slow if query in self._slow else nullcontext(), self._room:
-            began = self._clock.monotonic()
-            outcome, answers = await self._outcome(query, sorted(keys))
-            took = self._clock.monotonic() - began
-            self._counters.refreshed(outcome, took)
-        (self._slow.add if took > SLOW else self._slow.discard)(query)
+            return await self._asked(query, keys)
+
+    async def _asked(self, query: str, keys: Keys) -> list[MetricAnswer]:
+        began = self._clock.monotonic()
+        outcome, answers = await self._outcome(query, sorted(keys))
+        took = self._clock.monotonic() - began
+        self._counters.refreshed(outcome, took)
+        self._note_speed(query, is_slow=took > SLOW)
         return answers
+
+    def _note_speed(self, query: str, *, is_slow: bool) -> None:
+        self._known.add(query)
+        (self._slow.add if is_slow else self._slow.discard)(query)
 
     async def _outcome(self, query: str, keys: Iterable[MetricKey]) -> tuple[QueryOutcome, list[MetricAnswer]]:
         try:

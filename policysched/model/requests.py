@@ -182,25 +182,29 @@ _Sums: TypeAlias = dict[tuple[bool, tuple[tuple[str, Quantity], ...]], Amounts]
 """By whether statuses count, and what counts for containers that name no amount."""
 
 
-class _LargePod:
-    """The sums of the pod with many containers that was counted last; a cycle and its plugins ask for each of them."""
+class _LargePods:
+    """The sums of the two pods with many containers that were counted last.
+
+    A cycle and its plugins ask for each of a pod, and who compares two versions of it for those of both.
+    """
 
     __slots__ = ("_last",)
 
     def __init__(self) -> None:
-        self._last: tuple[ref[Pod], _Sums] | None = None
+        self._last: tuple[tuple[ref[Pod], _Sums], ...] = ()
 
     def sums_of(self, pod: Pod) -> _Sums:
         """Return what is known of a pod, to be added to; they go with the pod. Any thread may ask."""
         last = self._last
-        if last is not None and last[0]() is pod:
-            return last[1]
-        sums: _Sums = {}
-        self._last = ref(pod, lambda _: sums.clear()), sums
-        return sums
+        for known, sums in last:
+            if known() is pod:
+                return sums
+        made: _Sums = {}
+        self._last = (ref(pod, lambda _: made.clear()), made), *last[:1]
+        return made
 
 
-_large_pod: Final = _LargePod()
+_large_pods: Final = _LargePods()
 
 
 def container_amounts(pod: Pod, *, use_status: bool, missing: Mapping[str, Quantity]) -> Amounts:
@@ -215,7 +219,7 @@ def container_amounts(pod: Pod, *, use_status: bool, missing: Mapping[str, Quant
     statuses = _statuses(pod) if use_status else {}
     if len(pod.spec.containers) + len(pod.spec.init_containers) <= MANY_CONTAINERS:
         return _container_amounts(pod, statuses, missing)
-    sums = _large_pod.sums_of(pod)
+    sums = _large_pods.sums_of(pod)
     key = (any(one.resources is not None for one in statuses.values()), tuple(missing.items()))
     if key not in sums:
         sums[key] = _container_amounts(pod, statuses, missing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from policysched.app.running import run
 from policysched.app.running.run import run_scheduler
 from policysched.app.running.run_options import RunOptions
 from policysched.errors import UsageError
+from policysched.framework.registry import PluginRegistry
 from policysched.kube.connection import Connection
 from tests.app.configuration.test_reading import HEAD
 from tests.leaks import nothing_left_open
@@ -75,3 +77,28 @@ def test_start_without_the_kubeconfig_that_the_file_names_says_where_that_is(tmp
     options = RunOptions(config=tmp_path / "config.yaml")
     with pytest.raises(UsageError, match=r"none: name one with clientConnection\.kubeconfig of .*config\.yaml"):
         asyncio.run(run_scheduler(options, asyncio.Event()))
+
+
+def test_plugins_are_made_in_the_loop_in_which_they_work(tmp_path: Path) -> None:
+    """They may hold what belongs to one thread, or ask for the loop."""
+    made: list[object] = []
+
+    class Where:
+        name = "Where"
+
+        def __init__(self) -> None:
+            made.append((threading.current_thread(), asyncio.get_running_loop().is_running()))
+
+    plugins = PluginRegistry()
+    plugins.register("Where", lambda _args, _handle: Where())
+    config = {
+        **HEAD,
+        "clientConnection": {"kubeconfig": str(tmp_path / "none")},
+        "leaderElection": {"leaderElect": False},
+        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Where"}]}}}],
+    }
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    options = RunOptions(config=tmp_path / "config.yaml", plugins=plugins)
+    with pytest.raises(UsageError, match="none: name one with"):
+        asyncio.run(run_scheduler(options, asyncio.Event()))
+    assert made == [(threading.current_thread(), True)]

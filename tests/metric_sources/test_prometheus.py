@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from policysched.framework import MetricKey, Sample
-from policysched.metric_sources.prometheus import AT_ONCE, SLOW_AT_ONCE, by_query
+from policysched.metric_sources.prometheus import AT_ONCE, NEW_AT_ONCE, SLOW_AT_ONCE, by_query
 from policysched.metric_sources.prometheus_http import PrometheusClient, ServerSettings
-from tests.metric_sources.fake_prometheus import Counted, Held, fake_prometheus, given, nodes, series, vector
-from tests.metric_sources.following import LOAD, answers, prometheus, wanting
+from tests.metric_sources.fake_prometheus import Counted, Held, after, fake_prometheus, given, nodes, series, vector
+from tests.metric_sources.following import LOAD, answers, prometheus, running, wanting
 
 
 async def test_a_compressed_answer_is_not_asked_for() -> None:
@@ -79,6 +80,33 @@ async def test_queries_that_were_slow_leave_room_for_others(monkeypatch: pytest.
         monkeypatch.setattr("policysched.metric_sources.prometheus.SLOW", 10.0)
         await source.ask(wanted)
         assert slow.most == AT_ONCE
+
+
+async def test_queries_that_were_never_asked_are_tried_for_a_short_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many somebody writes, the queries of others are asked again, and a new one soon has its turn."""
+    monkeypatch.setattr("policysched.metric_sources.prometheus.SLOW", 0.1)
+    quick, late = MetricKey("quick", "node"), MetricKey("late", "node")
+    many = [MetricKey(f"q{number}", "node") for number in range(4 * NEW_AT_ONCE)]
+    async with fake_prometheus() as fake:
+        fake.answers["quick"] = fake.answers["late"] = nodes(n1=1)
+        source = prometheus(fake, interval=0.02)
+        source.follow(wanting(quick))
+        async with running(source) as found:
+            await found.reaches(1)
+            fake.otherwise = after(0.3, nodes(n1=1))
+            source.follow(wanting(quick, *many))
+            await asyncio.sleep(0)
+            source.follow(wanting(quick, *many, late))
+            async with asyncio.timeout(60):
+                while late not in found.answers:
+                    await found.reaches(len(found.all) + 1)
+            asked = fake.queries[: fake.queries.index("late")]
+            assert asked.count("quick") >= 3
+            assert set(found.answers) - {quick, late} < set(many)
+            async with asyncio.timeout(60):
+                while not set(many) <= set(found.answers):
+                    await found.reaches(len(found.all) + 1)
+    assert not any(one.problem for one in found.answers.values())
 
 
 async def test_the_time_of_a_sample_is_the_servers() -> None:

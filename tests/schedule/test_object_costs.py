@@ -22,6 +22,7 @@ from policysched.framework import Action, Change, Resource
 from policysched.model import requests
 from policysched.model.decode import decode_node
 from policysched.model.objects import Metadata, Namespace, Pod
+from policysched.model.objects.pods import ContainerStatus, ResourceRequirements
 from policysched.model.selection.pod_affinity import pod_terms
 from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.schedule.cycle.engine import Engine
@@ -190,10 +191,29 @@ def test_requests_of_many_containers_are_added_up_twice_a_decision(shape: str, m
     del decision
     made.forget()
     pod_resources.forget()
-    sums = requests._large_pod.sums_of(one)
+    sums = requests._large_pods.sums_of(one)
     assert sums
     del one
     assert not sums
+
+
+def test_a_resize_of_many_containers_adds_them_up_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, one = engine(3), stating("containers with images", MANY)
+    placed = replace(one, spec=replace(one.spec, node_name="node-0"))
+
+    def resized(millis: int) -> Pod:
+        statuses = [
+            ContainerStatus(name=each.name, resources=ResourceRequirements(requests={"cpu": f"{millis}m"}))
+            for each in placed.spec.containers
+        ]
+        return replace(placed, status=replace(placed.status, container_statuses=statuses))
+
+    made.cluster.set_pod(resized(1))
+    for millis in (2, 3):
+        after, read = resized(millis), Mock(side_effect=requests._container)
+        monkeypatch.setattr(requests, "_container", read)
+        made.cluster.set_pod(after)
+        assert read.call_count == 2 * len(placed.spec.containers)
 
 
 def test_hints_look_up_what_was_compiled() -> None:

@@ -96,16 +96,22 @@ class ConfigurationFile:
         plugins: What it may enable beside the default plugins.
         registry: Where its counter is registered.
         election: What flags say of leader election; it counts before the file.
+        data: Its content; None to read it now.
 
     Raises:
         UsageError: The file cannot be used; the text names all that is wrong.
     """
 
     def __init__(
-        self, path: Path, plugins: PluginRegistry, registry: CollectorRegistry, election: ElectionFlags = NO_FLAGS
+        self,
+        path: Path,
+        plugins: PluginRegistry,
+        registry: CollectorRegistry,
+        election: ElectionFlags = NO_FLAGS,
+        data: bytes | None = None,
     ) -> None:
         self._path, self._plugins, self._election = path, plugins, election
-        self._data = read_bytes(str(path))
+        self._data = read_bytes(str(path)) if data is None else data
         self._read = self._load(self._data)
         self.profiles = configured_profiles(self._read, plugins)
         self._counter = Counter(

@@ -22,6 +22,7 @@ from policysched.app.configuration.election import lease_of
 from policysched.app.configuration.model import LeaderElection
 from policysched.app.configuration.printing import to_yaml
 from policysched.app.daemon_threads import unless
+from policysched.app.files.objects import read_bytes
 from policysched.app.running.configuration_file import ConfigurationFile, without_secrets
 from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leadership, new_identity
 from policysched.app.running.metric_options import make_source
@@ -51,9 +52,10 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
         UsageError: the configuration or the source of metrics cannot be used.
     """
     registry = CollectorRegistry()
-    configuration = await unless(stop, asyncio.to_thread(_file, options, registry))
+    data = None if options.config is None else await unless(stop, asyncio.to_thread(read_bytes, str(options.config)))
     if stop.is_set():
         return
+    configuration = _file(options, registry, data)  # plugins are made where they work, in this thread and its loop
     completed = completed_configuration(options, configuration)
     if log.isEnabledFor(V2):
         log.log(V2, "Using component config", {"config": Block(to_yaml(without_secrets(completed)))})
@@ -149,10 +151,10 @@ def _presence(names: Sequence[str], election: LeaderElection, process: Process, 
     return presence
 
 
-def _file(options: RunOptions, registry: CollectorRegistry) -> ConfigurationFile | None:
+def _file(options: RunOptions, registry: CollectorRegistry, data: bytes | None = None) -> ConfigurationFile | None:
     if options.config is None:
         return None
-    return ConfigurationFile(options.config, options.plugins, registry, options.leader_election)
+    return ConfigurationFile(options.config, options.plugins, registry, options.leader_election, data)
 
 
 def _kubeconfig(options: RunOptions, configuration: ConfigurationFile | None) -> str | None:
