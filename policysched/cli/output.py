@@ -70,7 +70,7 @@ def print_parts(parts: Iterable[RenderableType]) -> None:
     for part in parts:
         if isinstance(part, Table):
             out.print()
-        if out.is_terminal:
+        if sys.stdout.isatty():
             out.print(part)
             continue
         # Where a program may read it a line of text stays one line, and no line of a table ends with blanks.

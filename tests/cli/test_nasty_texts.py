@@ -14,9 +14,11 @@ from typing import Any, Final
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from policysched.app.demo.demo import decision_parts as demo_parts
-from policysched.cli.output import say, say_error, say_json
+from policysched.app.dry_run.tables import plain_table
+from policysched.cli.output import print_parts, say, say_error, say_json
 from policysched.framework import Cluster, Event
 from policysched.klog import TextFormatter
 from policysched.kube.events.bodies import NOTE_LIMIT, EventContent, create_body
@@ -267,3 +269,16 @@ def _prints(node: ast.AST) -> bool:
         or called.endswith((".print", ".writelines"))
         or (called.startswith(("sys.stdout.", "sys.stderr.")) and called.endswith("write"))
     )
+
+
+@pytest.mark.parametrize("width", [40, 200])
+def test_no_line_that_wrapping_makes_is_a_command_of_a_workflow(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as workflows set it; the output is no terminal all the same
+    monkeypatch.setattr("policysched.cli.output.WIDTH", width)
+    text = " ".join(["x" * number + " ::error::forged" for number in range(60)])
+    print_parts([Text(text), plain_table(None, ["a"], [[text]])])
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("error::forged" in line for line in lines) > 5
+    assert not [line for line in lines if line.strip().startswith("::")]

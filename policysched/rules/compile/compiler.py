@@ -177,7 +177,9 @@ class _Compilation:
             self._report("spec", over)
         broken = any(one.severity == "error" for one in self._found)
         policy = None if broken else replace(made, units=units_of(made))
-        return CompilationResult(policy, tuple(self._found), cost, CompiledTexts(self._around, self._texts))
+        # Of a policy that is refused nothing is kept: there may be any number of them.
+        texts = CompiledTexts() if policy is None else CompiledTexts(self._around, self._texts)
+        return CompilationResult(policy, tuple(self._found), cost, texts)
 
     def _warn_of_idleness(self, made: CompiledPolicy) -> None:
         """Report what does nothing: names that no text uses, a policy without rules, selectors that select nothing."""

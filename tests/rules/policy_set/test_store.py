@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import gc
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import pytest
 
+from policysched.language.ir import graph
 from policysched.model.policy import Policy, decode_policy, decode_watched_policy
 from policysched.pausing import finished
 from policysched.rules.compile.compiler import compiling
@@ -364,3 +366,21 @@ def test_a_spec_that_means_the_same_takes_force_under_its_new_generation() -> No
     assert entry.active is not None
     assert (entry.active.generation, entry.active) == (2, entry.result.policy)
     assert not apply(store, policy(generation=2, **GOOD))
+
+
+def test_nothing_compiled_is_kept_of_a_policy_that_is_refused() -> None:
+    store, others = PolicyStore(), set(graph._NODES.values())
+    wide = [
+        {
+            "name": f"w{one}",
+            "value": " and ".join(f'has(node.labels["only{one}x{label}"])' for label in range(60)),
+        }
+        for one in range(8)
+    ]
+    costly = {"let": wide, "filters": filtering(" or ".join(one["name"] for one in wide))}
+    apply(store, policy(**costly))
+    entry = store.get("p")
+    assert entry is not None
+    assert [one.code for one in entry.result.diagnostics] == ["E0601"]
+    gc.collect()
+    assert set(graph._NODES.values()) <= others
