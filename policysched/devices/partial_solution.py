@@ -234,7 +234,8 @@ class PartialSolution:
 
         Where all suffice before, they do so after it if those that the device takes of do.
         """
-        pool, available = self._space.pool_of(device), self._space.view_of(device).available
+        pool = self._space.pool_of(device)
+        available = self._space.available[pool]
         counted = self._counted.setdefault(pool, {})
         taken = self._space.kinds[device].traits.counters
         for name, each, amount in taken:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from policysched.devices.inventory.amounts import Number
-from policysched.devices.inventory.pool_views import PoolView
 from policysched.devices.inventory.slices import CounterName
 from policysched.devices.requests.plans import DeviceAsk
 from policysched.devices.requests.requirements import DeviceKind, DeviceRequirement, Suitability
@@ -100,14 +100,14 @@ class _Looks:
         return known
 
     def _lacks_counters(self, device: int) -> bool:
-        view, kind = self._space.view_of(device), self._space.kinds[device]
-        self._steps.take(len(view.available) + len(kind.traits.counters))
-        return _lacks_counters(view, kind)
+        available, kind = self._space.available[self._space.pool_of(device)], self._space.kinds[device]
+        self._steps.take(len(available) + len(kind.traits.counters))
+        return _lacks_counters(available, kind)
 
 
-def _lacks_counters(view: PoolView, kind: DeviceKind) -> bool:
+def _lacks_counters(available: Mapping[CounterName, Number], kind: DeviceKind) -> bool:
     """Return whether some counter of the pool does not suffice, of those too that the device does not take from."""
     takes: dict[CounterName, Number] = {}
     for name, each, amount in kind.traits.counters:
         takes[name, each] = takes.get((name, each), 0) + amount
-    return any(available < takes.get(name, 0) for name, available in view.available.items())
+    return any(left < takes.get(name, 0) for name, left in available.items())

@@ -111,10 +111,13 @@ class SearchSpace:
         consumed: By device, what allocated shares of it consume.
         shared: The devices of which anything is consumed.
         pools: The node's pools, usable or not, each with the place of its first device.
+        available: For each pool, what of each counter no allocated device takes. As all else it is as it was when the
+            space was made, or looked at again: a search that goes on later must not meet what moved meanwhile.
     """
 
     __slots__ = (
-        "_shapes", "_views", "able", "consumed", "failing", "fit", "kinds", "lacking", "pools", "shared", "used",
+        "_shapes", "_views", "able", "available", "consumed", "failing", "fit", "kinds", "lacking", "pools", "shared",
+        "used",
     )  # fmt: skip
 
     def __init__(self, pools: Sequence[SeenPool], shapes: Sequence[ViewShape | None], requirements: int) -> None:
@@ -126,6 +129,7 @@ class SearchSpace:
         self.pools: list[tuple[int, PoolView]] = []
         self._views: list[int] = []
         self._shapes = shapes
+        self.available = [view.available for view, _ in pools]
         for place, ((view, reached), shape) in enumerate(zip(pools, shapes, strict=True)):
             at = len(self.kinds)
             self.pools.append((at, view))
@@ -152,6 +156,7 @@ class SearchSpace:
             lacking: for each requirement the pool's devices of which others left too little.
         """
         at, view = self.pools[place]
+        self.available[place] = view.available
         others = ~(((1 << view.size) - 1) << at)
         self.used = self.used & others | view.used << at
         for device in range(at, at + view.size) if self.consumed else ():
@@ -163,10 +168,6 @@ class SearchSpace:
     def pool_of(self, device: int) -> int:
         """Return the place of a device's pool."""
         return self._views[device]
-
-    def view_of(self, device: int) -> PoolView:
-        """Return a device's pool."""
-        return self.pools[self._views[device]][1]
 
     def place_in_pool(self, device: int) -> int:
         """Return a device's place in its pool."""

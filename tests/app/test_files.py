@@ -153,6 +153,12 @@ def test_read_refuses_numbers_that_python_does_not_read(name: str) -> None:
         read('{"kind": "Node", "x": ' + "9" * 1_000_000 + "}", name)
 
 
+@pytest.mark.parametrize("written", ["0x" + "f" * 20_000, "-0o" + "7" * 20_000, "0b" + "1" * 20_000])
+def test_read_refuses_numbers_that_python_does_not_write(written: str) -> None:
+    with pytest.raises(UsageError, match=r"^f\.yaml: not valid YAML: a number has more than 4300 digits$"):
+        read(f"kind: Node\nx: {written}\n", "f.yaml")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -9,7 +9,8 @@ import pytest
 
 from policysched.devices import AllocationAnswer, AllocationError, AllocationTimeoutError, Allocator, DeviceTables
 from policysched.devices.search import DeviceSearch
-from policysched.model.objects import ResourceClaim
+from policysched.model.objects import AllocationResult, ResourceClaim, ResourceSlice
+from policysched.model.objects.devices import DeviceAllocation, DeviceResult
 from tests.devices.build import DRIVER, allocate, claim, class_of, device, devices, names, request, slice_of, tables
 
 
@@ -178,3 +179,48 @@ def test_alternatives_are_told_for_each_node() -> None:
     answers = Allocator(made, [claim(both)]).answers()
     assert [answers.alternatives(row) for row in (0, 1)] == [[{0: 0}], [{0: 1}]]
     assert answers.codes[:3].tolist() == [AllocationAnswer.YES, AllocationAnswer.YES, AllocationAnswer.NO]
+
+
+def partitions(node: str, *, generation: int = 1) -> list[ResourceSlice]:
+    """A pool of partitions of which each takes another amount of a counter: eight of sixteen never suffice."""
+    pool: dict[str, Any] = {"pool": node, "generation": generation, "slices": 2}
+    takes = [*range(100, 116), 500]
+    parts = [
+        device(f"d{place}", consumesCounters=[{"counterSet": "set", "counters": {"c": {"value": str(amount)}}}])
+        for place, amount in enumerate(takes)
+    ]
+    sets = [{"name": "set", "counters": {"c": {"value": "1308"}}}]
+    return [
+        slice_of(node, parts, name=f"{node}-parts", **pool),
+        slice_of(node, [], name=f"{node}-sets", sharedCounters=sets, **pool),
+    ]
+
+
+def take_the_largest(made: DeviceTables, node: str) -> None:
+    result = DeviceResult(driver=DRIVER, pool=node, device="d16")
+    made.allocated.assume(f"largest-{node}", AllocationResult(devices=DeviceAllocation(results=(result,))))
+
+
+@pytest.mark.parametrize("change", ["given back", "node gone", "written anew", "written anew elsewhere"])
+def test_a_search_that_goes_on_meets_what_was_there_when_it_began(change: str) -> None:
+    made = tables(*partitions("n2"), nodes=("n0", "n1", "n2"))
+    wanted = claim(request(8))
+    assert Allocator(made, [wanted], steps=10**7).answers().codes[2] == AllocationAnswer.YES
+    for node in ("n0", "n1"):
+        for one in partitions(node):
+            made.set_slice(one)
+        take_the_largest(made, node)
+    pieces = Allocator(made, [wanted]).working_ahead()
+    next(pieces)
+    next(pieces)
+    match change:
+        case "given back":
+            made.allocated.forget("largest-n0")
+        case "node gone":
+            made.remove_node(0)
+        case "written anew" | "written anew elsewhere":
+            for one in partitions("n1" if change == "written anew" else "n0", generation=2):
+                made.set_slice(one)
+    asked = Allocator(made, [wanted], steps=10**7)
+    assert asked.answers().codes[1] == AllocationAnswer.NO
+    assert asked.allocate(1, lambda: "share") is None

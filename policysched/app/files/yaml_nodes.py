@@ -22,6 +22,8 @@ from policysched.errors import UsageError
 
 LINE_END: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 LONG_NUMBER: Final = "a number has more than 4300 digits"
+_MOST_BITS: Final = 14_284
+"""How much fewer than 4,300 decimal digits can say; numbers may be written in hexadecimal ones as well. Units: bits."""
 TRAP_HELP: Final = 'a text that starts with ", [ or ! or contains ": " or " #" has to be quoted or be a block scalar'
 FLOW_HELP: Final = "a text with brackets or commas inside { } has to be quoted"
 QUESTION: Final = "kubectl reads no text with ? inside { } or [ ]: it has to be quoted"
@@ -48,6 +50,15 @@ class PlainLoader(yaml.CSafeLoader):
         self.flatten_mapping(node)
         return {key.value: self.construct_object(value, deep=deep) for key, value in node.value}
 
+    def construct_whole_number(self, node: ScalarNode) -> int:
+        """Make a whole number, of as many digits at most as can be written again."""
+        number = self.construct_yaml_int(node)
+        if number.bit_length() > _MOST_BITS:
+            raise ValueError("too many digits")
+        return number
+
+
+PlainLoader.add_constructor("tag:yaml.org,2002:int", PlainLoader.construct_whole_number)
 
 for _tag, _pattern, _first in (
     ("bool", _BOOL, "yYnNtTfFoO"),

@@ -99,6 +99,7 @@ class ClaimReservation:
         self._known = cluster.resource_claims
         self._claims: list[ResourceClaim] = []
         """The claims as they were last seen."""
+        self._keys: set[str] = set()
         self._allocations: dict[int, AllocationResult] = {}
         """What is written, by the claim's place."""
         self._uids: dict[int, str] = {}
@@ -108,7 +109,13 @@ class ClaimReservation:
         self._mappings: Mappings = ()
 
     def add(self, claim: ResourceClaim, allocation: AllocationResult | None = None) -> None:
-        """Take a claim along; one with an allocation that is not written yet is in flight from now on."""
+        """Take a claim along; one with an allocation that is not written yet is in flight from now on.
+
+        A pod may name a claim several times, and was found devices for each. It gets those of the first one.
+        """
+        if claim.key in self._keys:
+            return
+        self._keys.add(claim.key)
         place = len(self._claims)
         self._claims.append(claim)
         if allocation is None:
@@ -195,6 +202,7 @@ class ClaimReservation:
 
     async def _write(self, claim: ResourceClaim, allocation: AllocationResult | None, handle: Handle) -> ResourceClaim:
         """Write a claim's finalizer, allocation and reservation, again where others wrote to it meanwhile."""
+        uid = claim.metadata.uid
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return await self._write_once(claim, allocation, handle)
@@ -202,7 +210,8 @@ class ClaimReservation:
                 cause = error.__cause__
                 if not isinstance(cause, ApiError):
                     raise
-                if _may_be_done(cause) and is_reserved_for(found := await self._found_out(claim, handle), self._pod):
+                found = await self._found_out(claim, handle) if _may_be_done(cause) else None
+                if found is not None and found.metadata.uid == uid and is_reserved_for(found, self._pod):
                     return found
                 if cause.status != HTTPStatus.CONFLICT or attempt == ATTEMPTS:
                     raise
@@ -211,6 +220,8 @@ class ClaimReservation:
                 claim = await handle.client.claims.get(claim)
             except ApiError as error:
                 raise BindingError(f"get updated claim {claim.key} after conflict: {error.message}") from error
+            if claim.metadata.uid != uid:
+                raise BindingError(f"claim {claim.key} was deleted and made anew in the meantime")
         raise AssertionError("the last attempt returns or raises")
 
     @staticmethod

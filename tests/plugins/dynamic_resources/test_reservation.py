@@ -24,7 +24,7 @@ from policysched.framework import (
     Resource,
     Status,
 )
-from policysched.model.objects import DeviceCondition, Pod, PodExtendedClaimStatus, ResourceClaim
+from policysched.model.objects import DeviceCondition, Pod, PodExtendedClaimStatus, PodResourceClaim, ResourceClaim
 from policysched.plugins.dynamic_resources.plugin import DynamicResources
 from policysched.plugins.dynamic_resources.reservation import ATTEMPTS, FINALIZER, share_ids
 from tests.build import node, pod
@@ -522,3 +522,37 @@ async def test_a_write_that_was_not_done_frees_its_devices_once_that_is_known() 
     one.reserve()
     assert await one.pre_bind() == "add allocation and reservation to claim default/c: no"
     assert one.taken() == []
+
+
+@pytest.mark.parametrize("watched", [True, False])
+async def test_a_claim_that_a_pod_names_twice_takes_the_devices_of_one(watched: bool) -> None:
+    around = world(node("n1"), resource_slice("n1", "d1", "d2"), claim("a"), claim("b"))
+    entries = [PodResourceClaim(name=name, resource_claim_name="a") for name in ("x", "y")]
+    twice = Binding(around, pod("twice", resource_claims=entries), "n1", watched=watched)
+    other = Binding(around, claiming("b", name="other"), "n1", watched=watched)
+    other.plugin, other.server.stored = twice.plugin, twice.server.stored
+    assert twice.reserve() is None
+    assert other.reserve() is None
+    assert await asyncio.gather(other.pre_bind(), twice.pre_bind()) == ["", ""]
+    stored = [twice.server.stored[f"default/{name}"] for name in "ab"]
+    assert [devices_of(one.status.allocation) for one in stored] == [["n1/d1"], ["n1/d2"]]
+    assert [[user.name for user in one.status.reserved_for] for one in stored] == [["twice"], ["other"]]
+
+
+async def test_a_claim_that_is_made_anew_meanwhile_does_not_get_what_the_one_before_was_to_get() -> None:
+    around = world(node("n1"), resource_slice("n1", "d1"), claim("a"))
+    binding = Binding(around, claiming("a"), "n1")
+    assert binding.reserve() is None
+    made_anew = claim("a")
+    made_anew = replace(made_anew, metadata=replace(made_anew.metadata, uid="new", resource_version="60"))
+
+    def gone(_: ResourceClaim) -> ResourceClaim:
+        around.drop(claim("a"))
+        around.take(made_anew)
+        return made_anew
+
+    binding.server.meanwhile = gone
+    assert await binding.pre_bind() == "claim default/a was deleted and made anew in the meantime"
+    assert binding.server.stored["default/a"].status.allocation is None
+    assert around.devices.allocated.allocation("new") is None
+    assert not around.resource_claims.in_flight
