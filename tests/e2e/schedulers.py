@@ -44,12 +44,13 @@ class Lines(logging.Handler):
         """Wait until it begins to try pods."""
         await until_true(lambda: any(line.endswith(" scheduling") for line in self.lines))
 
-    async def said(self, text: str) -> None:
-        """Wait for a line that contains a text."""
+    async def said(self, text: str, times: int = 1) -> list[str]:
+        """Wait for lines that contain a text, as what they tell of may be seen elsewhere before; give them."""
         try:
-            await until_true(lambda: bool(self.saying(text)))
+            await until_true(lambda: len(self.saying(text)) >= times)
         except AssertionError as error:
-            raise AssertionError(f"no line says {text!r}: {self.lines}") from error
+            raise AssertionError(f"fewer than {times} lines say {text!r}: {self.lines}") from error
+        return self.saying(text)
 
 
 class InProcess(Lines):

@@ -46,7 +46,7 @@ async def test_plugin_prefers_one_node_by_name(server: Server, kubectl: Kubectl)
         assert set(nodes) == {"piworknode001", "piworknode002", "piworknode003"}
         first = [line.rpartition("node=")[2] for line in scheduler.saying(" score=")[:3]]
         assert sorted(first) == ["piworknode001 score=100", "piworknode002 score=25", "piworknode003 score=25"]
-        bound = scheduler.saying('"Successfully bound pod to node" pod="default/')
+        bound = await scheduler.said('"Successfully bound pod to node" pod="default/', times=10)
         assert any(line.endswith('node="piworknode001" evaluatedNodes=4 feasibleNodes=3') for line in bound)
 
 

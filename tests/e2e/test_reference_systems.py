@@ -42,7 +42,7 @@ async def test_one_node_is_preferred_by_name(server: Server, kubectl: Kubectl, s
         nodes = await all_run(server, 10)
         assert nodes["piworknode001"] == max(nodes.values())
         assert set(nodes) == {"piworknode001", "piworknode002", "piworknode003"}
-        bound = scheduler.saying('"Successfully bound pod to node" pod="default/test-scheduler-')
+        bound = await scheduler.said('"Successfully bound pod to node" pod="default/test-scheduler-', times=10)
         assert len(bound) == 10
         assert any(line.endswith('node="piworknode001" evaluatedNodes=4 feasibleNodes=3') for line in bound)
 

@@ -230,7 +230,7 @@ async def test_place_of_a_lost_binding_is_kept_while_the_server_refuses_to_tell_
         sandbox.faults.fail("GET", f"{PODS_OF_DEFAULT}/(one|two)$", 403, times=None)
         await server.patch("Node", "n1", {"spec": {"unschedulable": None}})
         await until_true(lambda: sandbox.faults.seen >= 5)
-        assert scheduler.saying("no verdict on the binding")
+        await scheduler.said("no verdict on the binding")
         # both ask for more than half of the node
         assert sorted((await server.nodes_of()).values()) == ["", "n1"]
         sandbox.faults.clear()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from policysched.state.tables.columns import FIRST_CAPACITY, ColumnSet, distinct, distinct_places
+from policysched.state.tables.columns import FIRST_CAPACITY, ColumnSet, counted, distinct, distinct_places
 from policysched.state.tables.interner import MAX_KEYS, MISSING, Strings, TextColumns
 
 
@@ -102,3 +102,9 @@ def test_distinct_numbers_are_what_numpy_says(numbers: list[int], dtype: type[np
     found, of_each = distinct_places(given)
     assert (found.tolist(), of_each.tolist()) == (values.tolist(), places.tolist())
     assert found.dtype == distinct(given).dtype == given.dtype
+
+
+@pytest.mark.parametrize("numbers", [[], [0], [5, 5, 2], [2**31 - 1, 3, 2**31 - 1], list(range(100, 0, -3)) * 2])
+def test_counts_are_what_numpy_says_however_large_a_number_is(numbers: list[int]) -> None:
+    values, counts = np.unique(np.array(numbers, np.int32), return_counts=True)
+    assert counted(np.array(numbers, np.int32)) == (values.tolist(), counts.tolist())

@@ -47,6 +47,7 @@ class Decision:
     feasible_count: int = 0
     nominated: bool = False
     """True where the pod's nominated node fits, which is then the only one looked at."""
+    _statuses: Counter[Status] | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def node(self) -> str:
@@ -151,6 +152,11 @@ class Decision:
 
     def _histogram(self) -> Counter[Status]:
         """Count the rows by the status that keeps them out."""
+        if self._statuses is None:
+            self._statuses = self._count()
+        return self._statuses
+
+    def _count(self) -> Counter[Status]:
         counts: Counter[Status] = Counter()
         for status, count in histogram(*self._rejections()):
             counts[status] += count

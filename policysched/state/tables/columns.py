@@ -31,6 +31,8 @@ Floats = NDArray[np.float64]
 IntegerT = TypeVar("IntegerT", bound=np.integer[Any])
 BEYOND: Final = 2.0**63
 """The smallest double above all int64."""
+_SMALL: Final = 64
+"""Numbers up to this are counted by place, however few there are."""
 _OWN_REFERENCES: Final = 2
 """References to an argument that nobody holds: the function's own, and that of the call that counts them."""
 
@@ -131,6 +133,19 @@ def distinct_places(numbers: NDArray[IntegerT]) -> tuple[NDArray[IntegerT], NDAr
     places = np.empty(numbers.size, np.intp)
     places[order] = np.cumsum(begins) - 1
     return ordered[begins], places
+
+
+def counted(numbers: NDArray[IntegerT]) -> tuple[list[int], list[int]]:
+    """Return which integers there are, none below 0, in order, and how often each is there.
+
+    Shapes: (R,) -> V and V of them.
+    """
+    if numbers.size and int(numbers.max()) > 4 * numbers.size + _SMALL:
+        values, places = distinct_places(numbers)
+        return values.tolist(), np.bincount(places).tolist()
+    counts = np.bincount(numbers)
+    found = counts.nonzero()[0]
+    return found.tolist(), counts[found].tolist()
 
 
 def _begins(ordered: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:

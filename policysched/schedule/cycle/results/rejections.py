@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import Code, Mask, Rows, Status
 from policysched.schedule.cycle.results.plugin_results import FilterResults
-from policysched.state.tables.columns import distinct, distinct_places
+from policysched.state.tables.columns import counted, distinct, distinct_places
 
 FEASIBLE: Final = 0
 ABSENT: Final = -1
@@ -61,13 +61,12 @@ def rejected_with(code: Code, first: NDArray[np.int16], filters: Sequence[Filter
 
 def histogram(first: NDArray[np.int16], filters: Sequence[FilterResults]) -> list[tuple[Status, int]]:
     """Count the rows by the status that keeps them out. Shapes: first (N,)."""
-    counted = []
-    for place in distinct(first[first > 0]).tolist():
-        results = filters[place - 1]
-        codes, places = distinct_places(results.codes[: first.size][first == place])
-        counts = np.bincount(places).tolist()
-        counted += [(results.reason(code), count) for code, count in zip(codes.tolist(), counts, strict=True)]
-    return counted
+    found = []
+    for place, results in enumerate(filters, 1):
+        if results.rejects_any:
+            codes, counts = counted(results.codes[: first.size][first == place])
+            found += [(results.reason(code), count) for code, count in zip(codes, counts, strict=True)]
+    return found
 
 
 def failure_of(
@@ -81,7 +80,7 @@ def failure_of(
         if not one.rejects_any:
             continue
         codes = one.codes[: first.size]
-        for code in np.bincount(codes).nonzero()[0].tolist():
+        for code in counted(codes)[0]:
             if code and (status := one.reason(code)).code is Code.ERROR:
                 place = filters.index(one) + 1
                 if ((codes == code) & (first == place)).any():
