@@ -2,7 +2,7 @@
 
 POLICYSCHED_YEAR sets how many pods come in the year, POLICYSCHED_YEAR_SHAPES of how many shapes, POLICYSCHED_YEAR_NODES
 how many nodes there are, each replaced weekly: 20000000, 50000 and 5000 are a real one and take half a day.
-POLICYSCHED_YEAR_DAYS ends it after fewer than 364 days, at least 112. With POLICYSCHED_YEAR_CURVE the memory of every
+POLICYSCHED_YEAR_DAYS ends it after fewer than 364 days, at least 84. With POLICYSCHED_YEAR_CURVE the memory of every
 four weeks is printed.
 """
 
@@ -93,7 +93,7 @@ def test_a_year_ends_with_no_more_than_it_began_with(monkeypatch: pytest.MonkeyP
     quarters = [Quarter() for _ in range(4)]
 
     def look(day: int) -> None:
-        if day % 14 == 13 and day >= 28:
+        if day % 14 == 13 and day >= QUARTER // 3:
             quarters[min(day // QUARTER, 3)].look(year)
         if CURVE and day % 28 == 27:
             print(_said(day, year), flush=True)  # noqa: T201 - that is what was asked for
