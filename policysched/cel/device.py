@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import field
 from typing import Any, Final
 
@@ -32,9 +32,13 @@ from policysched.model import quantity as amounts
 
 _FRAMES: Final = 20_000
 """Python's frames that a text of the deepest nesting needs, with some to spare; they take no stack of C."""
+_DEEP: Final = 50
+"""Texts of up to this nesting are evaluated within the frames that are left anyway: 5 for each level at most."""
 _MOST_CHARACTERS: Final = 100_000
 COST_LIMIT: Final = "operation cancelled: actual cost limit exceeded"
-TOO_LARGE: Final = "program instantiation failed: its patterns and constants take too much to compile"
+TOO_LARGE: Final = "program instantiation failed: its types, patterns and constants take too much to compile"
+_CHECKING: Final = LIMIT // 4
+"""What going into the parts of types may take; the longest selectors that people write need a tenth of it."""
 _OUTPUTS: Final = frozenset({types.BOOL, types.ANY})
 
 
@@ -105,6 +109,7 @@ class CompiledSelector:
     reads: frozenset[Attribute] | None
     _closure: Closure
     _slots: int
+    _is_deep: bool
 
     def matches(self, device: Variables) -> bool | str:
         """Return whether a device matches, or the error of the evaluation, in Kubernetes' words."""
@@ -112,7 +117,8 @@ class CompiledSelector:
             return device.trouble
         WORK.left = LIMIT
         try:
-            value = self._closure([device.value, *([None] * (self._slots - 1))])
+            with _deep_recursion() if self._is_deep else nullcontext():
+                value = self._closure([device.value, *([None] * (self._slots - 1))])
         except CostLimitError:
             return COST_LIMIT
         except InternalError as error:
@@ -128,31 +134,34 @@ def compile_selector(text: str) -> CompiledSelector:
     Raises:
         InvalidDeviceSelectorError: it cannot be used.
     """
+    WORK.left = _CHECKING
+    try:
+        with _deep_recursion():
+            return _compiled(text)
+    except CostLimitError:
+        raise InvalidDeviceSelectorError(TOO_LARGE) from None
+
+
+def _compiled(text: str) -> CompiledSelector:
     issues = Issues(text)
+    if len(text) > _MOST_CHARACTERS:
+        size = f"size: {len(text)}, limit {_MOST_CHARACTERS}"
+        issues.report(-1, f"expression code point size exceeds limit: {size}")
+        _refuse(issues)
+    node = parse(text, issues)
+    _refuse(issues)
+    checked = check(node, issues)
+    _refuse(issues)
     WORK.left = LIMIT
-    with _deep_recursion():
-        if len(text) > _MOST_CHARACTERS:
-            size = f"size: {len(text)}, limit {_MOST_CHARACTERS}"
-            issues.report(-1, f"expression code point size exceeds limit: {size}")
-            _refuse(issues)
-        node = parse(text, issues)
-        _refuse(issues)
-        checked = check(node, issues)
-        _refuse(issues)
-        try:
-            validate(node, checked, issues)
-        except CostLimitError:
-            raise InvalidDeviceSelectorError(TOO_LARGE) from None
-        _refuse(issues)
-        if checked.types[node] not in _OUTPUTS:
-            raise InvalidDeviceSelectorError(f"must evaluate to bool or the unknown type, not {checked.types[node]}")
-        try:
-            closure, slots = compile_closures(node, checked, VARIABLE)
-        except ProgramError as error:
-            raise InvalidDeviceSelectorError(f"program instantiation failed: {error}") from None
-        except CostLimitError:
-            raise InvalidDeviceSelectorError(TOO_LARGE) from None
-    return CompiledSelector(text, attributes_read(node), closure, slots)
+    validate(node, checked, issues)
+    _refuse(issues)
+    if checked.types[node] not in _OUTPUTS:
+        raise InvalidDeviceSelectorError(f"must evaluate to bool or the unknown type, not {checked.types[node]}")
+    try:
+        closure, slots = compile_closures(node, checked, VARIABLE)
+    except ProgramError as error:
+        raise InvalidDeviceSelectorError(f"program instantiation failed: {error}") from None
+    return CompiledSelector(text, attributes_read(node), closure, slots, node.depth > _DEEP)
 
 
 def _refuse(issues: Issues) -> None:

@@ -1,5 +1,8 @@
 """Types as the checker has them and as messages name them.
 
+One that is a part of another twice, and that of a third twice, is walked 2, 4, 8, … times: whatever goes into parts
+spends work for it.
+
 Source: cel-go v0.26 common/types/types.go, checker/format.go.
 """
 
@@ -8,6 +11,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Final
 
+from policysched.cel.values.work import WORK
 from policysched.late_dataclass import dataclass
 
 
@@ -25,8 +29,24 @@ class CelType:
         """Look at the parameters once: types may be nested deep."""
         object.__setattr__(self, "is_open", self.kind == "param" or any(one.is_open for one in self.parameters))
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether another type is the same."""
+        if self is other:
+            return True
+        if not isinstance(other, CelType):
+            return NotImplemented
+        if self.kind != other.kind or self.name != other.name or len(self.parameters) != len(other.parameters):
+            return False
+        WORK.spend(len(self.parameters))
+        return self.parameters == other.parameters
+
+    def __hash__(self) -> int:
+        """Return what equal types have in common, without their parameters."""
+        return hash((self.kind, self.name, len(self.parameters)))
+
     def __str__(self) -> str:
         """Write the type as messages about results have it."""
+        WORK.spend(len(self.parameters))
         return f"{self.name}({', '.join(map(str, self.parameters))})" if self.parameters else self.name
 
     def formatted(self) -> str:
@@ -35,6 +55,7 @@ class CelType:
             return _SHORT[self.kind]
         if not self.parameters:
             return self.name
+        WORK.spend(len(self.parameters))
         return f"{self.name}({', '.join(one.formatted() for one in self.parameters)})"
 
     @property

@@ -10,6 +10,7 @@ from typing import Final
 
 from policysched.cel import types
 from policysched.cel.types import CelType
+from policysched.cel.values.work import WORK
 
 Substitutions = dict[str, CelType]
 _NULLABLE: Final = frozenset({"null", "opaque", "struct", "any", "duration", "timestamp"})
@@ -36,6 +37,7 @@ def substituted(known: Mapping[str, CelType], of: CelType, *, to_dyn: bool = Fal
         return types.DYN if to_dyn else of
     if not of.is_open:
         return of
+    WORK.spend(len(of.parameters))
     return CelType(of.kind, of.name, tuple(substituted(known, one, to_dyn=to_dyn) for one in of.parameters))
 
 
@@ -76,6 +78,7 @@ def _no_more_specific(first: CelType, second: CelType) -> bool:
     if second.is_dynamic or second.kind == "param" or first.kind != second.kind:
         return False
     if first.kind in _COMPOSED:
+        WORK.spend(len(first.parameters))
         same = first.name == second.name and len(first.parameters) == len(second.parameters)
         return same and all(map(_no_more_specific, first.parameters, second.parameters))
     return first.kind == "type" or first == second
@@ -95,6 +98,7 @@ def _assignable(known: Substitutions, first: CelType, second: CelType) -> bool:
         return kinds <= _NULLABLE
     if first.kind == "type" or first.kind != second.kind:
         return first.kind == second.kind
+    WORK.spend(len(first.parameters))
     return first.name == second.name and _all_assignable(known, first.parameters, second.parameters)
 
 
@@ -131,4 +135,5 @@ def _free_of(known: Substitutions, parameter: CelType, of: CelType) -> bool:
         return False
     if of.kind == "param":
         return of.name not in known or _free_of(known, parameter, known[of.name])
+    WORK.spend(len(of.parameters))
     return all(_free_of(known, parameter, one) for one in of.parameters)

@@ -101,6 +101,28 @@ def test_patterns_that_take_long_to_compile_are_refused() -> None:
     assert "expression too large" in str(says(r"'a'.matches('\\pL{400}' + device.driver)"))
 
 
+@pytest.mark.parametrize(
+    "first, then, last",
+    [
+        ("{1: 1}", "{%s: %s}", "true"),
+        ("{1: 1}", "{%s: %s}", "a%d == {a%d: 1}"),
+        ("[]", "[[], [{%s: %s}]][0]", "a%d + a%d == []"),
+    ],
+    ids=["maps of maps", "compared ones", "of what is not known yet"],
+)
+def test_types_that_double_with_each_part_are_refused(first: str, then: str, last: str) -> None:
+    def text(depth: int) -> str:
+        made = last % (depth - 1, depth - 2) if "%" in last else last
+        for number in reversed(range(depth)):
+            value = then % (f"a{number - 1}", f"a{number - 1}") if number else first
+            made = f"cel.bind(a{number}, {value}, {made})"
+        return made
+
+    assert "take too much to compile" not in str(says(text(8)))
+    assert "types, patterns and constants take too much to compile" in str(says(text(24)))
+    assert work.lines(lambda: says(text(60))) < 900_000
+
+
 def test_a_long_text_is_not_searched_with_a_large_pattern() -> None:
     text = "lists.range(20000).map(x, 'a').join()"
     assert says(f"{text}.matches('(a?){{1000}}b')") == COST
@@ -118,8 +140,9 @@ def test_a_long_text_is_not_searched_with_a_large_pattern() -> None:
         (lambda size: 'device.driver == "' + "a" * size, 100),
         (lambda size: "!" * size + "true", 100),
         (lambda size: "= " * size, 100),
+        (lambda size: "optional.of(1)" + ".optMap(x, x + 1)" * size + ".hasValue()", 2500),
     ],
-    ids=["and", "sum", "brackets", "lists in lists", "unterminated", "not", "no tokens"],
+    ids=["and", "sum", "brackets", "lists in lists", "unterminated", "not", "no tokens", "optional values"],
 )
 def test_compiling_takes_work_in_proportion_to_the_text(grow: object, most: int) -> None:
     def compiled(size: int) -> int:
@@ -139,6 +162,15 @@ def test_deep_nesting_is_refused(deep: str) -> None:
 def test_deepest_text_that_is_allowed_is_evaluated() -> None:
     assert says("(" * 240 + "true" + ")" * 240) is True
     assert says("[" * 200 + "1" + "]" * 200 + " == []") is False
+
+
+def test_deepest_chain_is_evaluated_far_down_in_the_stack() -> None:
+    selector = compile_selector("optional.of(1)" + ".optMap(x, x + 1)" * 240 + ".hasValue()")
+
+    def below(frames: int) -> bool | str:
+        return below(frames - 1) if frames else selector.matches(Variables(DEVICE))
+
+    assert below(500) is True
 
 
 def test_ten_kibibytes_are_compiled_and_evaluated() -> None:

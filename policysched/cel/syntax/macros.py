@@ -6,7 +6,6 @@ Source: cel-go v0.26 parser/macro.go, cel/library.go (optMap), ext/bindings.go, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from typing import Final
 
 from policysched.cel.syntax.tree import (
@@ -14,11 +13,9 @@ from policysched.cel.syntax.tree import (
     CallNode,
     CelNode,
     ConstantNode,
-    Entry,
     ListOf,
     Loop,
     MapOf,
-    MessageNode,
     Name,
     Select,
 )
@@ -27,6 +24,7 @@ _OLD_RESULT: Final = "__result__"
 UNUSED: Final = "#unused"
 """The variable of a loop over nothing, which a binding is."""
 _SORTED: Final = "@__sortBy_input__"
+_OPTIONAL: Final = "@optional"
 Expander = Callable[[int, CelNode, list[CelNode]], CelNode | None]
 
 
@@ -182,12 +180,14 @@ def _bind(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode | None:
 
 
 def _opt_map(function: str) -> Expander:
+    """Make a macro of an optional; cel-go's has the target twice, so that a chain of them doubles with each link."""
+
     def expander(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode:
         name = _name_of(arguments[0], f"{function}() variable name must be a simple identifier")
-        present = CallNode(at, "hasValue", [], target)
-        value = binding(at, name, CallNode(at, "value", [], copied(target)), arguments[1])
+        present = CallNode(at, "hasValue", [], Name(at, _OPTIONAL))
+        value = binding(at, name, CallNode(at, "value", [], Name(at, _OPTIONAL)), arguments[1])
         made = CallNode(at, "optional.of", [value]) if function == "optMap" else value
-        return CallNode(at, "_?_:_", [present, made, CallNode(at, "optional.none", [])])
+        return binding(at, _OPTIONAL, target, CallNode(at, "_?_:_", [present, made, CallNode(at, "optional.none", [])]))
 
     return expander
 
@@ -201,30 +201,6 @@ def _sort_by(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode:
     keys = _METHODS["map", 2](at, Name(at, _SORTED), arguments)
     call = CallNode(at, "@sortByAssociatedKeys", [keys] if keys else [], Name(at, _SORTED))
     return binding(at, _SORTED, target, call)
-
-
-def copied(node: CelNode) -> CelNode:
-    """Copy a tree: a macro that uses a part twice needs two."""
-    made = copy(node)
-    match made:
-        case Select():
-            made.operand = copied(made.operand)
-        case CallNode():
-            made.arguments = [copied(one) for one in made.arguments]
-            made.target = copied(made.target) if made.target else None
-        case ListOf():
-            made.elements = [copied(one) for one in made.elements]
-        case MapOf() | MessageNode():
-            made.entries = [_copied_entry(one) for one in made.entries]
-        case Loop():
-            made.over, made.start, made.condition = copied(made.over), copied(made.start), copied(made.condition)
-            made.step, made.result = copied(made.step), copied(made.result)
-    return made
-
-
-def _copied_entry(one: Entry) -> Entry:
-    key = copied(one.key) if isinstance(one.key, CelNode) else one.key
-    return Entry(one.at, key, copied(one.value), one.optional)
 
 
 _METHODS: Final[dict[tuple[str, int], Expander]] = {
