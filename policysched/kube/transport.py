@@ -36,6 +36,8 @@ PATIENCE = 20
 """How many times as long an answer may take that is read, as long as something of it keeps coming."""
 SILENT = "Silent"
 """The reason of a stream that was given up because no line came."""
+NOT_LEADING = "NotLeading"
+"""The reason of a request that was not sent, because another process may act now."""
 UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 """What decoding a text that a server sent may raise."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
@@ -76,12 +78,25 @@ _STATUS = msgspec.json.Decoder(ApiStatus)
 
 
 class Transport:
-    """Requests over one connection."""
+    """Requests over one connection.
+
+    Args:
+        connection: The connection.
+        timeout: How long an answer may take. Units: seconds.
+        limit: How many requests there may be in a time.
+        may_write: Whether anything but questions may be sent; asked when a request's turn has come.
+    """
 
     def __init__(
-        self, connection: Connection, timeout: float = REQUEST_TIMEOUT, *, limit: RateLimit = UNLIMITED
+        self,
+        connection: Connection,
+        timeout: float = REQUEST_TIMEOUT,
+        *,
+        limit: RateLimit = UNLIMITED,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self._connection = connection
+        self._may_write = may_write
         self._limit = limit
         self._seconds = timeout
         self._timeout = aiohttp.ClientTimeout(total=timeout)
@@ -142,6 +157,8 @@ class Transport:
             # Any other answer is one, and what may be asked shows when it is.
 
     async def _once(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int) -> bytes:
+        if method != "GET" and not self._may_write():
+            raise ApiError(0, NOT_LEADING, "the lease has run out, so that another process may act: nothing is sent")
         short = self._connection.short if method != "GET" else None
         began, code = self._now(), 0
         try:

@@ -234,3 +234,18 @@ async def test_server_that_is_away_leaves_no_garbage(kube: Kube) -> None:
 def failures() -> set[int]:
     """Which failed attempts to connect are in memory, those of other tests among them."""
     return {id(one) for one in gc.get_objects() if isinstance(one, aiohttp.ClientConnectorError)}
+
+
+async def test_nothing_but_questions_is_sent_by_who_may_not_write(kube: Kube) -> None:
+    may = True
+    transport = Transport(kube.connection, may_write=lambda: may)
+    for method in ("GET", "POST", "DELETE"):
+        kube.server.on(method, "/a", answer({"x": 1}), answer({"x": 1}))
+    await transport.request("POST", "/a", b"{}")
+    may = False
+    await transport.request("GET", "/a")
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        with pytest.raises(ApiError, match="the lease has run out") as caught:
+            await transport.request(method, "/a", b"{}")
+        assert (caught.value.status, caught.value.reason) == (0, "NotLeading")
+    assert [one.method for one in kube.server.asked] == ["POST", "GET"]

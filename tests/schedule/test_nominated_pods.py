@@ -14,8 +14,9 @@ from policysched.framework import Cluster
 from policysched.model.objects import Pod, PodStatus
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
+from policysched.state.placed.pods import pod_id
 from tests.build import cluster, node, pod
-from tests.plugins.inter_pod_affinity.build import label, near, term
+from tests.plugins.inter_pod_affinity.build import away, label, near, term
 from tests.schedule.stand import running
 
 
@@ -106,3 +107,21 @@ async def test_nomination_that_ends_wakes_no_pod_of_higher_priority() -> None:
         assert (stand.attempts("low"), stand.attempts("high")) == (1, 1)
         await stand.settled(replace(theirs, status=PodStatus()))
         assert (stand.attempts("low"), stand.attempts("high")) == (2, 1)
+
+
+def test_anti_affinity_of_nominated_pods_counts_where_a_pod_that_is_placed_keeps_the_class_away() -> None:
+    """Where none does, the filter skips the class and is not asked about pods that come, whoever was there before."""
+    around = cluster(node("a", labels={"zone": "z"}), node("b", labels={"zone": "y"}))
+    engine = Engine(around, default_profile(), random.Random(0))
+    around.nominations.set(promised("a", labels={"app": "x"}, affinity=away(term(label("app", "x"), "zone"))), "a")
+    wanted = pod("wanted", labels={"app": "x"})
+    assert engine.decide(wanted).feasible_count == 2
+    stranger = pod("stranger", on="b", namespace="other", affinity=away(term(label("app", "x"), "zone")))
+    around.set_pod(stranger)
+    assert engine.decide(wanted).feasible_count == 2
+    close = pod("near", on="b", affinity=away(term(label("app", "x"), "zone")))
+    around.set_pod(close)
+    assert engine.decide(wanted).feasible_count == 0
+    for one in (close, stranger):
+        around.remove_pod(pod_id(one))
+    assert engine.decide(wanted).feasible_count == 2

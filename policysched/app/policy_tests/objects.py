@@ -183,10 +183,12 @@ def key_of(one: Object) -> tuple[str, str, str]:
         UsageError: it has no name.
     """
     metadata = one.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise UsageError(f"metadata of a {one.get('kind')} of the cluster is no mapping")
     if not metadata.get("name"):
         raise UsageError(f"a {one.get('kind')} of the cluster has no name")
-    namespaced = one["kind"] in _NAMESPACED
-    return one["kind"], (metadata.get("namespace") or ("default" if namespaced else "")), metadata["name"]
+    namespace = metadata.get("namespace") or ("default" if one["kind"] in _NAMESPACED else "")
+    return one["kind"], str(namespace), str(metadata["name"])
 
 
 _NAMESPACED: Final = frozenset(("Pod",))

@@ -98,6 +98,10 @@ class Leadership:
             return ""
         return f"failed election to renew leadership on lease {self._election.resource_name}"
 
+    def may_act(self) -> bool:
+        """Return whether the lease is held and has not run out: who stood still has not heard of its loss yet."""
+        return self._elector is not None and self._elector.may_act()
+
     async def acquire(self) -> None:
         """Take part in the election until the lease is held."""
         if self._thread is None:

@@ -95,7 +95,7 @@ class Process:
         self._at_start = completed = completed_configuration(options, configuration)
         self.leadership: Leadership | None = None
         """Its part in an election; without one it acts as soon as everything is listed."""
-        self._transport = transport = Transport(connection, limit=_limit(completed))
+        self._transport = transport = Transport(connection, limit=_limit(completed), may_write=self._may_write)
         self.events = EventWriter(Transport(connection, limit=_limit(completed)), pacing, socket.gethostname())
         client = KubeClient(transport, self.events, pacing)
         self._extenders = RunningExtenders(None if configuration is None else configuration.completed)
@@ -120,6 +120,9 @@ class Process:
         self._watch_more()
         self.dry_runs = LiveDryRuns(self.scheduler, self.reloader, self._extenders, self.not_ready, self._acting.is_set)
         self.health = self._make_health()
+
+    def _may_write(self) -> bool:
+        return self.leadership is None or self.leadership.may_act()
 
     def _make_scheduler(self, client: KubeClient, clock: SystemClock) -> Scheduler:
         """Make the scheduler, which a recorder hears and lends its cluster where there is one."""

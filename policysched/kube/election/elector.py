@@ -4,6 +4,10 @@ Whether a lease has run out is judged by this process's own clock alone, from wh
 clocks of different machines are never compared. A candidate waits the lease's whole duration without a change; a leader
 that cannot renew gives up before that. So there are never two, as long as no clock runs a quarter faster than another.
 
+A candidate waits so for a lease that was deleted, too, which its leader makes anew, and for one whose duration somebody
+wrote shorter: client-go's takes both at once. Who stood still for long, and has not heard yet that the lease is lost,
+may not act: `may_act` goes by the clock alone.
+
 In four points a leader gives up sooner than client-go's: its time counts from when it sent the renewal that succeeded
 last, not from the answer; it ends with the lease, where the renew deadline with a retry period before it is longer; a
 lease that somebody else holds is lost at once; and on loss it acts no more while a release is tried.
@@ -72,6 +76,8 @@ class Elector:
         self._observed = LeaseRecord()
         self._observed_at = 0.0
         """When the record was last seen to change, or when the request was sent that changed it."""
+        self._longest = 0
+        """The longest duration that the record's holder was seen to have. Units: seconds."""
         self._holder = ""
         """The leader that the log knows of."""
         self._problem = ""
@@ -88,6 +94,10 @@ class Elector:
         """Return whether the lease that is held ran out more than `tolerance` seconds ago; safe in any thread."""
         age = self._clock.monotonic() - self._observed_at
         return self.leads and age > self._timing.lease_duration + tolerance
+
+    def may_act(self) -> bool:
+        """Return whether the lease is held and has not run out by this process's clock; safe in any thread."""
+        return self.leads and self._clock.monotonic() < self._observed_at + int(self._timing.lease_duration)
 
     async def acquire(self) -> None:
         """Wait until the lease is held."""
@@ -175,9 +185,14 @@ class Elector:
         except ApiError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
+            if not self.leads and self._observed.holder and self._is_valid(self._clock.monotonic()):
+                self._worked()
+                return False  # it was deleted, and who holds it makes it anew
             await self._write(self._own_record(), new=True)
             return True
         if found != self._observed:
+            same = found.holder == self._observed.holder
+            self._longest = max(self._longest, found.duration_seconds) if same else found.duration_seconds
             self._observed, self._observed_at = found, self._clock.monotonic()
         record = self._own_record()
         if self.leads:
@@ -193,7 +208,7 @@ class Elector:
     async def _write(self, record: LeaseRecord, *, new: bool = False) -> None:
         sent = self._clock.monotonic()
         await (self._lock.create(record) if new else self._lock.update(record))
-        self._observed, self._observed_at = record, sent
+        self._observed, self._observed_at, self._longest = record, sent, record.duration_seconds
         self._worked()
 
     def _own_record(self) -> LeaseRecord:
@@ -201,7 +216,8 @@ class Elector:
         return LeaseRecord(self.identity, int(self._timing.lease_duration), now, now)
 
     def _is_valid(self, now: float) -> bool:
-        return self._observed_at + self._observed.duration_seconds > now
+        """Return whether the holder may act still."""
+        return self._observed_at + self._longest > now
 
     def _say_holder(self) -> None:
         holder = self._observed.holder

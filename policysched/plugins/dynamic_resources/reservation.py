@@ -138,7 +138,8 @@ class ClaimReservation:
     def undo(self) -> UndoClaims:
         """Give back what is in flight; return what takes back the rest."""
         for place, uid in self._uids.items():
-            if self._known.end(uid):
+            known = self._known.get(self._claims[place].key)
+            if self._known.end(uid) and (known is None or known.metadata.uid == uid):
                 self._known.restore(self._claims[place].key)
         freed = [self._claims[place] for place in self._uids if self._claims[place].status.allocation is None]
         special = self._claims[self._special] if self._special >= 0 else None

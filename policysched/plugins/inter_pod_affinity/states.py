@@ -441,10 +441,21 @@ class RequiredState:
             codes[~sums.labelled(rows) if self._first else sums.of(rows) <= 0] = NEAR
         return codes
 
+    def _is_skipped(self) -> bool:
+        """Return whether kube-scheduler's PreFilter skips: it has no terms, and no pod that is placed keeps it away.
+
+        Pods that come are not looked at then, as nominated ones with anti-affinity.
+        """
+        if self._near_terms or self._away_terms:
+            return False
+        return not any(sums.counts_any() for sums in self._repelling)
+
     def on(self, changed: ChangedRow) -> int:
         """Return the reason code of a row if other pods were on it, 0 where the pod could go there."""
         if self._nowhere:
             return NEAR
+        if self._is_skipped():
+            return 0
         if self._near:
             first = self._may_be_first and not any(sums.counts_any_on(changed) for sums in self._near)
             row = slice(changed.row, changed.row + 1)
@@ -462,6 +473,8 @@ class RequiredState:
         """
         if self._nowhere:
             return np.full(changed.rows.size, NEAR, np.int32)
+        if self._is_skipped():
+            return np.zeros(changed.rows.size, np.int32)
         if not all(sums.tells(changed) for sums in (*self._near, *self._away, *self._repelling)):
             return None
         codes: Codes = np.where(self._concerning.repels_on_rows(changed), REPELLED, 0).astype(np.int32)

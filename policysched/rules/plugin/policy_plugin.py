@@ -404,11 +404,9 @@ class PolicyGroup:
 
     def __init__(self, filters: Sequence[PolicyPlugin], scores: Sequence[PolicyPlugin]) -> None:
         self.filters, self.scores = filters, scores
+        self.units = {plugin.name: plugin.units for plugin in (*filters, *scores)}
+        """What each of its policies takes of a decision, by the plugin's name."""
         self._results: WeakKeyDictionary[EvaluationContext, GroupResults] = WeakKeyDictionary()
-
-    def __len__(self) -> int:
-        """Return how many policies there are."""
-        return len({plugin.name for plugin in (*self.filters, *self.scores)})
 
     def seed(self) -> None:
         """Find out again what the rules make of no pod, after contexts have begun anew."""

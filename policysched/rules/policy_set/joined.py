@@ -15,9 +15,12 @@ from policysched.framework import Cluster
 from policysched.late_dataclass import dataclass
 from policysched.pausing import Pausing
 from policysched.rules.plugin.policy_plugin import PolicyGroup, PolicyPlugin
+from policysched.rules.policy_set.budget import MAX_UNITS
 
 MOST_APART: Final = 4
 """One of so many policies of the first group may stand apart, or be gone: it is evaluated all the same."""
+MOST_UNITS_GONE: Final = MAX_UNITS // 8
+"""What those that are gone from it may take of each decision. Units: as the limit of all policies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,9 @@ class JoinedPolicies:
         known, first = before.plugins, before.groups[0]
         stays = {name: known[name] for name, one in acting.items() if name in known and one.acts_as(known[name])}
         apart = {name for name in acting if name not in stays or stays[name].group is not first}
-        gone = len(first) - (len(acting) - len(apart))
-        if MOST_APART * max(gone, len(apart)) > len(first):
+        gone = first.units.keys() - (acting.keys() - apart)
+        units = sum(first.units[name] for name in gone)
+        if MOST_APART * max(len(gone), len(apart)) > len(first.units) or units > MOST_UNITS_GONE:
             return cls._with_group(filters, scores, {}, ())
         for group in before.groups:
             group.seed()

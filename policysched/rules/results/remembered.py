@@ -151,6 +151,8 @@ class RememberedAnswers:
 
     def _keys(self, of_pod: Hashable, frame: RuleFrame, kept: NDArray[Any]) -> list[Hashable]:
         """Return what answers are found by, row by row."""
+        if not self._width:
+            return [(of_pod, b"")] * frame.rows
         self._batch.evaluate(frame)
         told = np.empty((frame.rows, self._width))
         told[:, : len(kept)] = kept.T

@@ -335,3 +335,48 @@ def test_lease_is_overdue_where_a_leader_should_have_ended_long_ago() -> None:
 )
 def test_timing_that_could_not_work_is_refused_in_client_gos_words(timing: ElectionTiming, fault: str | None) -> None:
     assert list(timing.faults()) == ([fault] if fault else [])
+
+
+def test_candidate_waits_for_a_lease_that_was_deleted_as_for_one_that_is_there() -> None:
+    server = held("another", duration=10)
+
+    async def run() -> None:
+        elector, _ = candidate(server, "me")
+        assert not await acquired(elector, 3)
+        server.record = None
+        assert not await acquired(elector, 6)
+        assert server.record is None
+        assert await acquired(elector, 10)
+
+    simulate(run())
+
+
+def test_candidate_goes_by_the_longest_duration_that_a_holder_was_seen_to_have() -> None:
+    server = held("another", duration=10)
+
+    async def run() -> None:
+        elector, _ = candidate(server, "me")
+        assert not await acquired(elector, 3)
+        assert server.record is not None
+        server.record = replace(server.record, duration_seconds=1)
+        assert not await acquired(elector, 9)
+        assert await acquired(elector, 10)
+
+    simulate(run())
+
+
+def test_leader_may_not_act_once_the_lease_has_run_out_by_its_clock() -> None:
+    server = held("", duration=0)
+
+    async def run() -> None:
+        elector, _ = candidate(server, "me")
+        assert not elector.may_act()
+        await elector.acquire()
+        assert elector.may_act()
+        await asyncio.sleep(14.9)
+        assert elector.may_act()
+        await asyncio.sleep(0.2)
+        assert elector.leads
+        assert not elector.may_act()
+
+    simulate(run())

@@ -556,3 +556,19 @@ async def test_a_claim_that_is_made_anew_meanwhile_does_not_get_what_the_one_bef
     assert binding.server.stored["default/a"].status.allocation is None
     assert around.devices.allocated.allocation("new") is None
     assert not around.resource_claims.in_flight
+
+
+async def test_who_gives_up_a_claim_that_was_made_anew_takes_nothing_of_the_new_one() -> None:
+    around = world(node("n1"), resource_slice("n1", "d1", "d2"), claim("a"), claim("b"), claim("c"))
+    first = Binding(around, claiming("a", "b", name="first"), "n1", watched=False)
+    assert first.reserve() is None
+    around.drop(claim("b"))
+    around.take(replace(claim("b"), metadata=replace(claim("b").metadata, uid="new", resource_version="60")))
+    known = around.resource_claims.get("default/b")
+    assert known is not None
+    allocation = around.resource_claims.pending_allocation("a")
+    around.resource_claims.assume(replace(known, status=replace(known.status, allocation=allocation)))
+    await first.give_up()
+    known = around.resource_claims.get("default/b")
+    assert known is not None
+    assert known.status.allocation == allocation

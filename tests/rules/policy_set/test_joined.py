@@ -10,6 +10,7 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework.profile import Profile
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.plugin.policy_plugin import PolicyGroup, PolicyPlugin
+from policysched.rules.policy_set import joined
 from policysched.rules.policy_set.policy_set import PolicySet
 from tests.rules.build import compiled, filtering, scoring
 
@@ -120,3 +121,19 @@ def test_profiles_in_which_policies_act_at_other_points_have_groups_of_their_own
     assert groups(joined) != groups(policies.profile)
     assert joined.scores == ()
     assert groups(policies.set.join(default_profile("other"))) == groups(policies.profile)
+
+
+@pytest.mark.parametrize("how", ["removed", "edited"])
+def test_costly_policy_that_is_gone_is_not_evaluated_any_more(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is one of eight, but what it takes of each decision is not an eighth."""
+    monkeypatch.setattr(joined, "MOST_UNITS_GONE", 100)
+    edited = Edited()
+    costly = " and ".join(f'node.name != concat(pod.name, "{number}")' for number in range(40))
+    edited.edit(3, filters=filtering(costly), scores=[])
+    assert plugins(edited.profile)["p3"].units > 100
+    if how == "removed":
+        del edited.policies[3]
+        edited.use()
+    else:
+        edited.edit(3)
+    assert sum(units for group in groups(edited.profile) for units in group.units.values()) < 100

@@ -117,3 +117,16 @@ def test_what_is_remembered_is_bounded() -> None:
     found = RememberedAnswers.of([rule.require.root], 1, 0, FilterMatrix._dtype)
     assert found is not None
     assert found._answers.shape[1] * (remembered.BYTES_PER_ENTRY + 16) <= remembered.MOST_BYTES
+
+
+@pytest.mark.parametrize("rules", [{"filters": filtering("pod.priority < 100")}, {"scores": scoring("pod.priority")}])
+def test_rules_that_read_nothing_of_nodes_are_asked_about_a_node_that_comes(rules: Spec) -> None:
+    around = cluster(node("n1"), node("n2"))
+    profile = policy_set(p=rules).join(default_profile(off=("ImageLocality",)))
+    engine = Engine(around, profile, random.Random(0))
+    wanted = pod("wanted", priority=5)
+    assert engine.decide(wanted).feasible_count == 2
+    around.set_node(node("n3"))
+    assert engine.decide(wanted).feasible_count == 3
+    around.remove_node("n1")
+    assert engine.decide(wanted).feasible_count == 2
