@@ -443,3 +443,36 @@ def test_guards_that_ask_much_are_asked_in_slices_and_say_the_same(
     assert sorted(asked)[-of_record:] == [len(pods)] * of_record
     assert sorted(asked)[:-of_record][-1] <= 80
     assert (in_slices[0].status, in_slices[1]) == (together[0].status, together[1])
+
+
+def test_many_small_guards_are_asked_about_many_pods_at_once_and_read_values_of_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pods = [born(low(f"p{number:03}", f"n{number % 10}", cpu=0), 2) for number in range(400)]
+    full = [pod(f"full{number}", on=f"n{number}", requests={"cpu": 4}, priority=20) for number in range(10)]
+    around = world(*(node(f"n{number}") for number in range(10)), *pods, *full)
+    keeping = policy_set(**{f"g{number}": guarded(f'victim.labels["a"] == "{number}"') for number in range(20)})
+    units = sum(one.units for one in keeping.join(default_profile()).victim_guards)
+    monkeypatch.setattr(slices, "ASKED", 40 * units)
+    monkeypatch.setattr(slices, "ONE_GUARD", 2 * units)
+    asked, read = 0, 0
+    protected, values = PolicyGuard.protected, PolicyGuard._values
+
+    def asking(self: PolicyGuard, of: Pod, among: Cluster, slots: RowNumbers) -> Any:
+        nonlocal asked
+        asked += 1
+        return protected(self, of, among, slots)
+
+    def reading(self: PolicyGuard, slot: int, of: Pod, context: Any) -> str:
+        nonlocal read
+        read += 1
+        return values(self, slot, of, context)
+
+    monkeypatch.setattr(PolicyGuard, "protected", asking)
+    monkeypatch.setattr(PolicyGuard, "_values", reading)
+    profile, rng = keeping.join(default_profile()), random.Random(0)
+    decision = Engine(around, profile, rng).decide(wanted())
+    failed = FailedCycle(decision, rng, (), lambda: profile.victim_guards)
+    assert not at_once(run_post_filters(profile.post_filters, wanted(), failed)).nominated_node
+    assert asked <= 20 * 400 // 80 + 20
+    assert read <= 2 * 20

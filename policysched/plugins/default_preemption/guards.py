@@ -94,9 +94,11 @@ class Guarded:
         """Take what guards say of other pods; their reasons are told as the other told them first."""
         self.answers += other.answers
         self._told += len(other.answers)
-        for reason, (rank, text) in other.ranked().items():
+        for reason, (rank, text) in other._examples.items():
             if reason not in self._examples or rank < self._examples[reason][0]:
                 self._examples[reason] = rank, text
+        for one in other.answers[other._told :]:
+            self._tell(one)
 
     def examples(self) -> dict[str, str]:
         """Give each reason with the one of the pods that it keeps that would go first, and what was read of that."""
@@ -105,12 +107,15 @@ class Guarded:
     def ranked(self) -> dict[str, tuple[Rank, str]]:
         """Give the examples with how soon each pod would go."""
         for one in self.answers[self._told :]:
-            places = np.flatnonzero(one.kept)
-            codes = one.protection.codes[places]
-            for code in np.unique(codes).tolist():
-                self._take_example(one, places[codes == code])
+            self._tell(one)
         self._told = len(self.answers)
         return self._examples
+
+    def _tell(self, one: _Answer) -> None:
+        places = np.flatnonzero(one.kept)
+        codes = one.protection.codes[places]
+        for code in np.unique(codes).tolist():
+            self._take_example(one, places[codes == code])
 
     def describe(self) -> dict[str, Any]:
         """Say which pods have to stay on which node, and why: the first ones by name, and how many there are beside."""

@@ -31,6 +31,8 @@ LARGEST: Final = 4096
 """Of how many pods, and nodes, a slice is at most where they answer for many."""
 ASKED: Final = 1 << 20
 """How much guards are asked in a slice. Units: pods times the units of the guards."""
+ONE_GUARD: Final = 10_000
+"""What asking one guard takes beside, about however few pods. Units: as `ASKED`."""
 TOGETHER: Final = 8
 """How many times that much they may be asked at once: slices cost more than they ask."""
 
@@ -42,7 +44,8 @@ def guards_take_long(failed: FailedDecision) -> bool:
 
 def pods_at_once(failed: FailedDecision) -> int:
     """Return of about how many pods a slice is, where filters answer for many nodes together."""
-    return max(1, min(LARGEST, ASKED // max(1, _guard_units(failed))))
+    asked = ASKED + ONE_GUARD * len(failed.victim_guards)
+    return max(1, min(LARGEST, asked // max(1, _guard_units(failed))))
 
 
 def _guard_units(failed: FailedDecision) -> int:

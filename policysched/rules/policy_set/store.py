@@ -117,10 +117,13 @@ class PolicyStore:
             if not number % AT_ONCE:
                 yield
         keys.sort(key=lambda key: _grows(self._entries[key]))
-        for number, key in enumerate(keys, 1):
-            self._admit(key, budget)
-            if not number % AT_ONCE:
-                yield
+        was_admitted = True
+        while was_admitted:  # what takes less of one thing than before makes room for those that had none
+            was_admitted = False
+            for number, key in enumerate(keys, 1):
+                was_admitted |= self._admit(key, budget)
+                if not number % AT_ONCE:
+                    yield
         after = self._active()
         return frozenset(key for key in before.keys() | after.keys() if before.get(key) is not after.get(key))
 
@@ -130,17 +133,19 @@ class PolicyStore:
         if entry.active is not None and budget.take(entry.active) is not None:
             self._entries[key] = replace(entry, active=None, refused=NO_ROOM)
 
-    def _admit(self, key: PolicyKey, budget: PolicyBudget) -> None:
-        """Put in force what waits, if there is room."""
+    def _admit(self, key: PolicyKey, budget: PolicyBudget) -> bool:
+        """Put in force what waits, if there is room; return whether there was."""
         entry = self._entries[key]
         if entry.waiting is None or entry.waiting.policy is None:
-            return
+            return False
         shortage = budget.take(entry.waiting.policy, entry.active)
         if shortage is None:
             self._entries[key] = _admitted(entry)
-        elif entry.result is entry.waiting or entry.shortage is not shortage:
+            return True
+        if entry.result is entry.waiting or entry.shortage is not shortage:
             result = crowded_out(entry.waiting, shortage)
             self._entries[key] = replace(entry, result=result, shortage=shortage)
+        return False
 
     def _active(self) -> dict[PolicyKey, CompiledPolicy]:
         return {key: entry.active for key, entry in self._entries.items() if entry.active is not None}

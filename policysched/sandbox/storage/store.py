@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import field
 from datetime import UTC, datetime
+from typing import Final
 
 from policysched.late_dataclass import dataclass
 from policysched.sandbox.objects import Json, encode
 from policysched.sandbox.objects.resources import DEFINITIONS, Registry
 
 ANY = "*"
+HISTORY_BYTES: Final = 64 << 20
+"""How much the versions in the history of a resource may take as texts; as objects they take some three times that.
+Units: bytes."""
 SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """What generated names are made of: no vowels, which might make words."""
 
@@ -29,6 +33,8 @@ class Stored:
 
     object: Json
     revision: int
+    size: int = 0
+    """How long its text is. Units: bytes."""
     encodings: dict[str, bytes] = field(default_factory=dict)
 
     @property
@@ -67,6 +73,8 @@ class ObjectStore:
         self._events: dict[str, deque[StoreEvent]] = {}
         self._listeners: dict[str, list[Callable[[StoreEvent], None]]] = {}
         self._forgotten: dict[str, int] = {}
+        self._sizes: Counter[str] = Counter()
+        """How long the texts of the history of each resource are together."""
 
     def get(self, key: str, namespace: str, name: str) -> Stored | None:
         """Return the present version of an object."""
@@ -105,13 +113,17 @@ class ObjectStore:
     def _version(self, obj: Json) -> Stored:
         self.revision += 1
         metadata = obj["metadata"] | {"resourceVersion": str(self.revision)}
-        return Stored(obj | {"metadata": metadata}, self.revision)
+        made = obj | {"metadata": metadata}
+        return Stored(made, self.revision, len(encode(made)))
 
     def _tell(self, key: str, event: StoreEvent) -> None:
         events = self._events.setdefault(key, deque())
         events.append(event)
-        while len(events) > self._history:
-            self._forgotten[key] = events.popleft().revision
+        self._sizes[key] += event.entry.size
+        while len(events) > self._history or self._sizes[key] > HISTORY_BYTES:
+            oldest = events.popleft()
+            self._sizes[key] -= oldest.entry.size
+            self._forgotten[key] = oldest.revision
         for listener in (*self._listeners.get(key, ()), *self._listeners.get(ANY, ())):
             listener(event)
 
@@ -134,6 +146,7 @@ class ObjectStore:
         """Drop the history, so that every older version is too old to watch from."""
         for key in self._objects:
             self._events[key] = deque()
+            self._sizes[key] = 0
             self._forgotten[key] = self.revision
 
     def listen(self, key: str, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:

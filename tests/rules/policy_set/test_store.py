@@ -384,3 +384,16 @@ def test_nothing_compiled_is_kept_of_a_policy_that_is_refused() -> None:
     assert [one.code for one in entry.result.diagnostics] == ["E0601"]
     gc.collect()
     assert set(graph._NODES.values()) <= others
+
+
+def test_who_waits_for_what_another_edit_gives_back_has_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The edit takes more units and fewer queries: it comes after what waits, and makes room for it."""
+    monkeypatch.setattr("policysched.rules.policy_set.budget.MAX_QUERIES", 1)
+    asking = {"metrics": [{"name": "load", "query": "a"}], "filters": filtering("(metrics.load ?? 0) < 5")}
+    other = {"metrics": [{"name": "load", "query": "b"}], "filters": filtering("(metrics.load ?? 0) < 5")}
+    more = {"filters": filtering(" or ".join(f"node.free.cpu >= {number}" for number in range(1, 9)))}
+    store = PolicyStore()
+    assert apply(store, policy("first", since="2026-01-02T00:00:00Z", **asking))
+    assert not apply(store, policy("second", since="2026-01-01T00:00:00Z", **other))
+    assert apply(store, policy("first", generation=2, since="2026-01-02T00:00:00Z", **more))
+    assert (active(store, "first"), active(store, "second")) == (2, 1)
