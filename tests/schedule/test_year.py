@@ -1,7 +1,7 @@
 """After a year in which everything came and went, nothing is kept but what is there.
 
 POLICYSCHED_YEAR sets how many pods come in the year, POLICYSCHED_YEAR_SHAPES of how many shapes, POLICYSCHED_YEAR_NODES
-how many nodes there are, each replaced weekly: 20000000, 50000 and 5000 are a real one and take half a day.
+how many nodes there are, each replaced weekly: 20000000, 50000 and 5000 are a real one and take more than half a day.
 POLICYSCHED_YEAR_DAYS ends it after fewer than 364 days, at least 84. With POLICYSCHED_YEAR_CURVE the memory of every
 four weeks is printed.
 """
