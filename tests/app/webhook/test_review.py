@@ -167,3 +167,12 @@ def test_policy_nested_too_deeply_is_refused(operation: str) -> None:
     said = reviewed(policy(filters=deep), policy(filters=[]), operation)
     assert not said["allowed"]
     assert said["status"]["message"] == "the policy is nested too deeply"
+
+
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+def test_number_that_no_double_holds_is_refused(operation: str) -> None:
+    text = json.dumps({"uid": "u1", "operation": operation, "object": policy(**requiring("node.ready"), weight=77)})
+    review = f'{{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {text}}}'
+    said = json.loads(answer(review.replace("77", "1e999").encode()))["response"]
+    assert not said["allowed"]
+    assert said["status"]["message"].startswith("the policy cannot be read: ")
