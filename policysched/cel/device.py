@@ -119,7 +119,7 @@ class CompiledSelector:
         try:
             with _deep_recursion() if self._is_deep else nullcontext():
                 value = self._closure([device.value, *([None] * (self._slots - 1))])
-        except CostLimitError:
+        except (CostLimitError, RecursionError):  # values nest deeper than the texts that make them
             return COST_LIMIT
         except InternalError as error:
             return str(error)

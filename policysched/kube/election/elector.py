@@ -76,8 +76,8 @@ class Elector:
         self._observed = LeaseRecord()
         self._observed_at = 0.0
         """When the record was last seen to change, or when the request was sent that changed it."""
-        self._longest = 0
-        """The longest duration that the record's holder was seen to have. Units: seconds."""
+        self._until = 0.0
+        """Until when the record's holder may act."""
         self._holder = ""
         """The leader that the log knows of."""
         self._problem = ""
@@ -185,15 +185,19 @@ class Elector:
         except ApiError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-            if not self.leads and self._observed.holder and self._is_valid(self._clock.monotonic()):
+            now = self._clock.monotonic()
+            self._until = self._believed_until(now)
+            if not self.leads and self._observed.holder and self._is_valid(now):
                 self._worked()
                 return False  # it was deleted, and who holds it makes it anew
             await self._write(self._own_record(), new=True)
             return True
         if found != self._observed:
-            same = found.holder == self._observed.holder
-            self._longest = max(self._longest, found.duration_seconds) if same else found.duration_seconds
-            self._observed, self._observed_at = found, self._clock.monotonic()
+            now = self._clock.monotonic()
+            until = now + found.duration_seconds
+            if found.holder == self._observed.holder:
+                until = max(until, self._believed_until(now))
+            self._observed, self._observed_at, self._until = found, now, until
         record = self._own_record()
         if self.leads:
             record = replace(record, acquire_time=found.acquire_time, transitions=found.transitions)
@@ -208,7 +212,7 @@ class Elector:
     async def _write(self, record: LeaseRecord, *, new: bool = False) -> None:
         sent = self._clock.monotonic()
         await (self._lock.create(record) if new else self._lock.update(record))
-        self._observed, self._observed_at, self._longest = record, sent, record.duration_seconds
+        self._observed, self._observed_at, self._until = record, sent, sent + record.duration_seconds
         self._worked()
 
     def _own_record(self) -> LeaseRecord:
@@ -217,7 +221,11 @@ class Elector:
 
     def _is_valid(self, now: float) -> bool:
         """Return whether the holder may act still."""
-        return self._observed_at + self._longest > now
+        return self._until > now
+
+    def _believed_until(self, now: float) -> float:
+        """Return until when the holder may act by what it wrote, whatever others did to the lease since."""
+        return min(self._until, now + int(self._timing.lease_duration))
 
     def _say_holder(self) -> None:
         holder = self._observed.holder

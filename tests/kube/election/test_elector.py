@@ -380,3 +380,24 @@ def test_leader_may_not_act_once_the_lease_has_run_out_by_its_clock() -> None:
         assert not elector.may_act()
 
     simulate(run())
+
+
+@pytest.mark.parametrize("how", ["renewed", "corrected", "deleted"])
+def test_duration_that_somebody_wrote_longer_is_over_with_the_next_write(how: str) -> None:
+    server = held("another", duration=15)
+
+    async def run() -> None:
+        elector, _ = candidate(server, "me")
+        assert not await acquired(elector, 3)
+        assert server.record is not None
+        server.record = replace(server.record, duration_seconds=2**31 - 1)
+        assert not await acquired(elector, 40)
+        if how == "deleted":
+            server.record = None
+        else:
+            changed = {"renew_time": "2026-01-01T00:01:00Z"} if how == "renewed" else {}
+            server.record = replace(server.record, duration_seconds=15, **changed)
+        assert not await acquired(elector, 12)
+        assert await acquired(elector, 10)
+
+    simulate(run())
