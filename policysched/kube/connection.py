@@ -419,6 +419,8 @@ def _check_files(paths: str, context: str | None) -> None:
         content = _read(file)
         current = content.get("current-context") or current
         contexts = content.get("contexts") or []
+        if not isinstance(contexts, list):
+            raise KubeconfigError(f"kubeconfig {file}: contexts is no list")
         names += [str(one["name"]) for one in contexts if isinstance(one, Mapping) and "name" in one]
     wanted = context or current
     listed = ", ".join(sorted(names)) or "none"

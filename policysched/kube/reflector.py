@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from http import HTTPStatus
@@ -60,6 +61,9 @@ LASTING = 1.0
 """A watch that ends sooner is not repeated at once, whatever it said. Units: seconds."""
 ABSENT = 5.0
 """How often a resource that need not exist is asked for again: who installs it wants to see it work. Units: seconds."""
+MALFORMED, OLDER = "Malformed", "Older"
+UNTRUE = frozenset((MALFORMED, OLDER))
+"""The reasons of errors about what a watch said, as opposed to one that is lost."""
 GONE = 410
 STALE = frozenset((400, 404, GONE, 504))
 """Statuses after which only a new list helps: 504 is also said of a version that the server has not reached."""
@@ -131,6 +135,8 @@ class Reflector(Generic[T]):
         """The newest version that was seen."""
         self._older = 0
         """How many lists in a row were older than that."""
+        self._unheard = 0
+        """How many watches in a row broke before anything was heard of them."""
 
     def objects(self) -> tuple[T, ...]:
         """Return what it has heard of and was not told to be gone; it may be asked from any thread."""
@@ -236,25 +242,45 @@ class Reflector(Generic[T]):
         seconds = round(SHORTEST_WATCH * (1 + self._pacing.random()))
         query = f"?watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={quote(version)}"
         heard, clock = False, asyncio.get_running_loop().time
-        began = clock()
-        async with aclosing(self._transport.lines(self.watched.path + query, seconds + GRACE, SILENCE)) as stream:
-            async for lines in stream:
-                self._well()
-                turn_ends = clock() + TURN
-                for line in filter(None, lines):
-                    self._hear(line)
-                    heard = True
-                    if clock() >= turn_ends:
-                        await asyncio.sleep(0)
-                        turn_ends = clock() + TURN
-                if heard:
-                    self._retry.reset()
-                if clock() - began >= LASTING:
-                    self._relisting.reset()
+        began, answered = clock(), math.inf
+        try:
+            async with aclosing(self._transport.lines(self.watched.path + query, seconds + GRACE, SILENCE)) as stream:
+                async for lines in stream:
+                    self._well()
+                    answered = min(answered, clock())
+                    heard = await self._hear_all(lines) or heard
+                    if heard:
+                        self._retry.reset()
+                        self._unheard = 0
+                    if clock() - began >= LASTING:
+                        self._relisting.reset()
+        except ApiError as error:
+            if error.status == 0 and error.reason not in UNTRUE:
+                self._broke_off(heard=heard, lasted=clock() - answered >= LASTING)
+            raise
         if not heard or clock() - began < LASTING:
             # It may be a server that ends all of them at once.
             self._retry.reset()
             await self._retry.pause()
+
+    async def _hear_all(self, lines: Sequence[bytes]) -> bool:
+        """Hear what a watch said; return whether it was anything."""
+        heard, clock = False, asyncio.get_running_loop().time
+        turn_ends = clock() + TURN
+        for line in filter(None, lines):
+            self._hear(line)
+            heard = True
+            if clock() >= turn_ends:
+                await asyncio.sleep(0)
+                turn_ends = clock() + TURN
+        return heard
+
+    def _broke_off(self, *, heard: bool, lasted: bool) -> None:
+        """Note that a watch was lost; one that was merely quiet is no failure of the server."""
+        if lasted:
+            self._retry.reset()
+            self._relisting.reset()
+        self._unheard += not heard
 
     def _hear(self, line: bytes) -> None:
         try:
@@ -262,13 +288,13 @@ class Reflector(Generic[T]):
         except UNREADABLE as error:
             self._version = None
             text = f"the watch of {self.watched.plural} sent a line that cannot be read: {error}"
-            raise ApiError(0, "Malformed", text) from error
+            raise ApiError(0, MALFORMED, text) from error
         if event.type == "ERROR":
             raise _error(event.object)
         if not self._is_ours(event.object):
             self._version = None
             text = f"the watch of {self.watched.plural} sent an event about an object of another kind"
-            raise ApiError(0, "Malformed", text)
+            raise ApiError(0, MALFORMED, text)
         if event.type in CHANGES:
             self._change(event)
             return
@@ -301,7 +327,7 @@ class Reflector(Generic[T]):
         if is_older(version, self._newest):
             self._version = None
             text = f"the watch of {self.watched.plural} went back from version {self._newest} to {version}"
-            raise ApiError(0, "Older", text)
+            raise ApiError(0, OLDER, text)
         if version:
             self._version = self._newest = version
 
@@ -323,8 +349,8 @@ class Reflector(Generic[T]):
             return
         self._trouble(f"{self.watched.plural}: {error}; {HELD if self.synced.is_set() else AWAITED}")
         await retry.pause((isinstance(error, ApiError) and error.retry_after) or 0.0)
-        if self._retry.failures >= MOST_BROKEN:
-            self._version = None
+        if max(self._retry.failures, self._unheard) >= MOST_BROKEN:
+            self._version, self._unheard = None, 0
 
     async def _never_was(self, status: int) -> bool:
         """Return whether there is nothing to lose by going on without the resource.

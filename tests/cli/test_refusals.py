@@ -115,3 +115,28 @@ def test_a_server_that_is_down_ends_with_2_and_words(
     done = command(*arguments, "--kubeconfig", write("kubeconfig", yaml.dump(content)))
     assert done.code == 2
     assert done.problem == "error: http://127.0.0.1:9 cannot be reached: connection refused by 127.0.0.1:9\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("why", "web", "--cluster", "odd.yaml"), "metadata: expected object, got str"),
+        (("plan", "--cluster", "node.yaml", "--policy", "odd-policy.yaml"), "metadata: expected object, got array"),
+        (("run", "--kubeconfig", "odd-config.yaml"), "kubeconfig odd-config.yaml: contexts is no list"),
+        (("test", "long.yaml"), "there is no such file"),
+        (("test", "tests.yaml"), "a Node of the cluster has no name"),
+    ],
+)
+def test_what_is_of_another_shape_than_it_should_be_is_told_in_words(
+    command: Command, write: Write, arguments: tuple[str, ...], said: str
+) -> None:
+    odd = NODE.replace("{name: n1}", "x")
+    write("odd.yaml", f"{POD}---\n{odd}")
+    write("odd-policy.yaml", POLICY.replace("{name: p}", "[1]"))
+    write("odd-config.yaml", "{apiVersion: v1, kind: Config, current-context: a, contexts: 5}")
+    asks = "policies: a.yaml\ntests:\n- given: a\n  pod: {name: web}\n  expect: {best: []}\n"
+    write("long.yaml", f"cluster: {'a' * 300}\n{asks}")
+    write("tests.yaml", f"cluster: odd.yaml\n{asks}")
+    done = command(*arguments)
+    assert done.code in {1, 2}
+    assert said in done.problem + done.out

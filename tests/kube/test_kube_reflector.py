@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from policysched.kube import reflector
 from policysched.kube.reflector import AWAITED
 from policysched.model.kinds import PODS, RESOURCE_CLAIMS
 from tests.kube.fake_server import Answer, Kube, answer, eventually, refuse, reset, stream
@@ -184,6 +185,15 @@ async def test_watches_that_keep_failing_lead_to_a_new_list(kube: Kube, broken: 
     kube.server.on("GET", NODE_PATH, *pages)
     kube.server.on("WATCH", NODE_PATH, *[broken] * 8, HANG)
     await heard(kube, "list", "+a@1", "list", "+b@2")
+
+
+async def test_quiet_watches_that_break_are_no_failures_in_a_row(kube: Kube, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As behind a proxy that ends idle connections; all is listed in the end, if it should let nothing through."""
+    monkeypatch.setattr(reflector, "LASTING", 0.02)
+    kube.server.on("GET", NODE_PATH, answer(page(node("a", 1))))
+    kube.server.on("WATCH", NODE_PATH, *[stream(*[b"\n"] * 10, then="reset")] * 8, HANG)
+    await heard(kube, "list", "+a@1", "list")
+    assert kube.pauses.lengths == [1] * 8
 
 
 async def test_watch_of_a_restored_server_is_listed_again(kube: Kube) -> None:

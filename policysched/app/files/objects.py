@@ -233,6 +233,20 @@ def shown(name: str) -> str:
     return {STDIN: "<stdin>", "": '""'}.get(name, name)
 
 
+def metadata_of(one: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the metadata of an object as it is written, none where that is no mapping: who decodes it says so."""
+    found = one.get("metadata")
+    return found if isinstance(found, Mapping) else {}
+
+
+def exists(file: Path) -> bool:
+    """Return whether there is a file; there is none whose name is longer than names can be."""
+    try:
+        return file.exists()
+    except OSError:
+        return False
+
+
 def why(error: OSError) -> str:
     """Say why a file cannot be read."""
     match error:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from policysched.app.files.objects import load
+from policysched.app.files.objects import exists, load, metadata_of
 from policysched.app.files.workload_pods import pod_of
 from policysched.app.policy_tests.file_format import Amounts, PlacedShortPod, ShortCluster, ShortNode, ShortPod
 from policysched.app.policy_tests.reading import PolicyTestSource
@@ -72,7 +72,7 @@ def file_objects(source: PolicyTestSource, name: str, path: str) -> list[Object]
         UsageError: it cannot be read; the text names the place of its name where there is no such file.
     """
     place = source.folder / name
-    if not place.exists():
+    if not exists(place):
         raise source.refusal(path, f"{place}: there is no such file")
     return [one.object for one in load([str(place)])]
 
@@ -90,7 +90,7 @@ def pod_object(source: PolicyTestSource, short: ShortPod, path: str, name: str =
 
 def _from_file(source: PolicyTestSource, short: ShortPod, path: str) -> dict[str, Any]:
     place = source.folder / str(short.file)
-    if not place.exists():
+    if not exists(place):
         raise source.refusal(f"{path}.file", f"{place}: there is no such file")
     written = msgspec.to_builtins(short)
     if extra := sorted(set(written) - {"file", "name"}):
@@ -182,9 +182,7 @@ def key_of(one: Object) -> tuple[str, str, str]:
     Raises:
         UsageError: it has no name.
     """
-    metadata = one.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        raise UsageError(f"metadata of a {one.get('kind')} of the cluster is no mapping")
+    metadata = metadata_of(one)
     if not metadata.get("name"):
         raise UsageError(f"a {one.get('kind')} of the cluster has no name")
     namespace = metadata.get("namespace") or ("default" if one["kind"] in _NAMESPACED else "")

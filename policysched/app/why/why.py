@@ -14,6 +14,7 @@ from typing import Any, Final
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles
 from policysched.app.configuration.reading import ConfigurationInput
 from policysched.app.dry_run.dry_run import Measure, Numbers, simulate, unlisted
+from policysched.app.files.objects import metadata_of
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.why.asking import Asking
 from policysched.app.why.comparison import compare, runner_up
@@ -90,12 +91,12 @@ def _find(objects: Sequence[Object], key: str) -> Object:
 
 
 def _key(raw: Object) -> str:
-    metadata = raw.get("metadata") or {}
+    metadata = metadata_of(raw)
     return f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
 
 
 def _refuse_unknown(objects: Sequence[Object], node: str) -> None:
-    names = [str((one.get("metadata") or {}).get("name")) for one in objects if one["kind"] == "Node"]
+    names = [str(metadata_of(one).get("name")) for one in objects if one["kind"] == "Node"]
     if node and node not in names:
         meant = did_you_mean(node, names)
         raise UsageError(
@@ -125,7 +126,7 @@ def _undecided(raw: Object, config: ConfigurationInput | None, plugins: PluginRe
 
     if phase in FINISHED:
         return told(State.FINISHED, f"has ended ({phase}) and is scheduled no more")
-    if (raw.get("metadata") or {}).get("deletionTimestamp"):
+    if metadata_of(raw).get("deletionTimestamp"):
         return told(State.TERMINATING, "is being deleted and is scheduled no more")
     others = find_plugins().registry if plugins is None and config is not None else plugins
     names = {DEFAULT_NAME} if config is None else {*_profile_names(config, others)}

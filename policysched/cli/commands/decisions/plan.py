@@ -121,8 +121,10 @@ def _one(file: str) -> Any:
 
 def _refuse_broken(inputs: ClusterInputs) -> None:
     """Refuse policies to come that do not compile; print what is wrong with all."""
+    from policysched.app.files.objects import metadata_of  # noqa: PLC0415 - as above
+
     coming = {id(one): one for one in inputs.findings()}
-    tried = {str((one.object.get("metadata") or {}).get("name")) for one in inputs.policies}
+    tried = {str(metadata_of(one.object).get("name")) for one in inputs.policies}
     for one in coming.values():
         print_finding(one.text(), stderr=True)
     broken = sorted({str(one.policy) for one in coming.values() if one.is_error and one.policy in tried})
