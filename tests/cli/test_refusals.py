@@ -134,7 +134,7 @@ def test_what_is_of_another_shape_than_it_should_be_is_told_in_words(
     write("odd.yaml", f"{POD}---\n{odd}")
     write("odd-policy.yaml", POLICY.replace("{name: p}", "[1]"))
     write("odd-config.yaml", "{apiVersion: v1, kind: Config, current-context: a, contexts: 5}")
-    asks = "policies: a.yaml\ntests:\n- given: a\n  pod: {name: web}\n  expect: {best: []}\n"
+    asks = "policies: [a.yaml]\ntests:\n- given: a\n  pod: {name: web}\n  expect: {best: []}\n"
     write("long.yaml", f"cluster: {'a' * 300}\n{asks}")
     write("tests.yaml", f"cluster: odd.yaml\n{asks}")
     done = command(*arguments)
