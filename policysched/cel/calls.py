@@ -13,7 +13,7 @@ from policysched.cel.libraries import clocks, conversions, kubernetes, lists, pa
 from policysched.cel.libraries.operators import OPERATORS, no_overload
 from policysched.cel.values.kinds import GO_NAMES, KINDS, LISTS, fits
 from policysched.cel.values.scalars import Duration, Error, Timestamp, Uint
-from policysched.cel.values.work import WORK, effort_of
+from policysched.cel.work import WORK, effort_of
 
 Slots = list[Any]
 Closure = Callable[[Slots], Any]

@@ -26,7 +26,7 @@ from policysched.cel.validation import validate
 from policysched.cel.values.kinds import GO_NAMES, KINDS, LISTS, MAPS
 from policysched.cel.values.kubernetes import Address, CelQuantity, Format, Locator, Prefix, Semver
 from policysched.cel.values.scalars import DefaultMap, Duration, Error, Map, Optional, Timestamp, Uint
-from policysched.cel.values.work import LIMIT, WORK, CostLimitError
+from policysched.cel.work import LIMIT, WORK, CostLimitError
 from policysched.late_dataclass import dataclass
 from policysched.model import quantity as amounts
 

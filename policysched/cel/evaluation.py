@@ -46,7 +46,7 @@ from policysched.cel.values.scalars import (
     key_form,
 )
 from policysched.cel.values.texts import shown
-from policysched.cel.values.work import WORK
+from policysched.cel.work import WORK
 
 _CONVERSIONS: Final = frozenset(
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Final
 
-from policysched.cel.values.work import WORK
+from policysched.cel.work import WORK
 from policysched.late_dataclass import dataclass
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from policysched.cel import types
 from policysched.cel.types import CelType
-from policysched.cel.values.work import WORK
+from policysched.cel.work import WORK
 
 Substitutions = dict[str, CelType]
 _NULLABLE: Final = frozenset({"null", "opaque", "struct", "any", "duration", "timestamp"})

@@ -15,7 +15,7 @@ from policysched.cel.types import CelType
 from policysched.cel.values.kinds import KINDS, LISTS, MAPS
 from policysched.cel.values.quoting import quoted
 from policysched.cel.values.scalars import Duration, Error, Timestamp, Uint
-from policysched.cel.values.work import WORK
+from policysched.cel.work import WORK
 
 _DIGITS: Final = "0123456789"
 _DEFAULT: Final = 6

@@ -24,7 +24,7 @@ from policysched.cel.values.scalars import (
     key_form,
 )
 from policysched.cel.values.texts import shown
-from policysched.cel.values.work import WORK
+from policysched.cel.work import WORK
 
 _MOST_INCLUDED: Final = 48
 _TYPES: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")

@@ -33,7 +33,7 @@ from policysched.cel.values.scalars import (
     Timestamp,
     Uint,
 )
-from policysched.cel.values.work import WORK
+from policysched.cel.work import WORK
 
 _WITH_METHODS: Final = frozenset({str, Timestamp, Duration})
 Operation = Callable[..., Any]

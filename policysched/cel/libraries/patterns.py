@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from policysched.cel.values.scalars import Error
-from policysched.cel.values.work import WORK
+from policysched.cel.work import WORK
 
 _MESSAGES: Final = {
     "missing ]": "missing closing ]",

@@ -11,7 +11,7 @@ from typing import Any, Final
 from policysched.cel.libraries.formatting import format_text
 from policysched.cel.values.scalars import NO_OVERLOAD, Error
 from policysched.cel.values.texts import shown
-from policysched.cel.values.work import WORK
+from policysched.cel.work import WORK
 
 _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}

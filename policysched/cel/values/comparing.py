@@ -28,7 +28,7 @@ from policysched.cel.values.scalars import (
     Timestamp,
     Uint,
 )
-from policysched.cel.values.work import WORK
+from policysched.cel.work import WORK
 
 NOT_A_NUMBER: Final = Error("NaN values cannot be ordered")
 _NUMBERS: Final = frozenset({int, Uint, float})

@@ -138,7 +138,7 @@ class DeviceRequirement:
         Returns:
             The answer, None where some selectors are still to be asked, and what it took. Units: steps.
         """
-        from policysched.cel.values.work import LIMIT, WORK  # noqa: PLC0415 - a start needs no selectors
+        from policysched.cel.work import LIMIT, WORK  # noqa: PLC0415 - a start needs no selectors
 
         effort, asked = _STEPS_A_KIND, self._begun[1] if self._begun[0] is kind else 0
         for place in range(asked, len(self._selectors)):
@@ -165,7 +165,7 @@ class DeviceRequirement:
         Returns:
             That, and what it took. Units: steps.
         """
-        from policysched.cel.values.work import LIMIT, WORK  # noqa: PLC0415 - a start needs no selectors
+        from policysched.cel.work import LIMIT, WORK  # noqa: PLC0415 - a start needs no selectors
 
         effort = _STEPS_A_KIND
         for one in self._selectors:
