@@ -245,6 +245,24 @@ def test_nominated_pods_of_equal_priority_hold_their_node(oracle: Oracle) -> Non
     assert oracle.decide(case(objects, requesting(cpu="1")))["best"] == ["a", "b"]
 
 
+def test_anti_affinity_of_nominated_pods_counts_where_a_placed_pod_repels(oracle: Oracle) -> None:
+    """PreFilter skips where none does; pods that are nominated are not looked at then."""
+    apart = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "zone"}
+    repels = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}}
+    nodes = [node(name, labels={"zone": name}) for name in ("a", "b", "c")]
+    promised, wanted = pod("promised", status={"nominatedNodeName": "a"}, **repels), pod("wanted")
+    placed = pod("placed", nodeName="b", **repels)
+    for one in (promised, wanted, placed):
+        one["metadata"] |= {"uid": one["metadata"]["name"], "labels": {"app": "x" if one is wanted else "y"}}
+
+    def feasible(*pods: Any) -> set[str]:
+        return set(oracle.decide(case([*nodes, *pods], wanted, configs.RELATED.base()))["scores"])
+
+    assert feasible(promised) == {"a", "b", "c"}
+    assert feasible(placed) == {"a", "c"}
+    assert feasible(promised, placed) == {"c"}
+
+
 def test_own_nominated_node_is_tried_first_and_alone(oracle: Oracle) -> None:
     wanted = requesting(cpu="1") | {"status": {"nominatedNodeName": "b"}}
     record = oracle.decide(case([node("a"), node("b")], wanted))
