@@ -136,7 +136,7 @@ class Reflector(Generic[T]):
         self._older = 0
         """How many lists in a row were older than that."""
         self._unheard = 0
-        """How many watches in a row broke before anything was heard of them."""
+        """How many watches in a row ended before anything was heard of them."""
 
     def objects(self) -> tuple[T, ...]:
         """Return what it has heard of and was not told to be gone; it may be asked from any thread."""
@@ -252,12 +252,15 @@ class Reflector(Generic[T]):
                     if heard:
                         self._retry.reset()
                         self._unheard = 0
-                    if clock() - began >= LASTING:
+                    if clock() - answered >= LASTING:
                         self._relisting.reset()
         except ApiError as error:
             if error.status == 0 and error.reason not in UNTRUE:
                 self._broke_off(heard=heard, lasted=clock() - answered >= LASTING)
             raise
+        if not heard:
+            self._unheard += 1
+            self._list_if_unheard()
         if not heard or clock() - began < LASTING:
             # It may be a server that ends all of them at once.
             self._retry.reset()
@@ -281,6 +284,11 @@ class Reflector(Generic[T]):
             self._retry.reset()
             self._relisting.reset()
         self._unheard += not heard
+
+    def _list_if_unheard(self) -> None:
+        """Ask for a list where watches say nothing: what is known must not grow old for ever."""
+        if self._unheard >= MOST_BROKEN:
+            self._version, self._unheard = None, 0
 
     def _hear(self, line: bytes) -> None:
         try:
@@ -349,8 +357,9 @@ class Reflector(Generic[T]):
             return
         self._trouble(f"{self.watched.plural}: {error}; {HELD if self.synced.is_set() else AWAITED}")
         await retry.pause((isinstance(error, ApiError) and error.retry_after) or 0.0)
-        if max(self._retry.failures, self._unheard) >= MOST_BROKEN:
-            self._version, self._unheard = None, 0
+        if self._retry.failures >= MOST_BROKEN:
+            self._version = None
+        self._list_if_unheard()
 
     async def _never_was(self, status: int) -> bool:
         """Return whether there is nothing to lose by going on without the resource.

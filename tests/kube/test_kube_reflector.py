@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from policysched.kube import reflector
 from policysched.kube.reflector import AWAITED
@@ -194,6 +196,28 @@ async def test_quiet_watches_that_break_are_no_failures_in_a_row(kube: Kube, mon
     kube.server.on("WATCH", NODE_PATH, *[stream(*[b"\n"] * 10, then="reset")] * 8, HANG)
     await heard(kube, "list", "+a@1", "list")
     assert kube.pauses.lengths == [1] * 8
+
+
+async def test_watches_that_end_without_a_word_lead_to_a_new_list(kube: Kube) -> None:
+    """As those of a gateway that passes no streams, and says that all is well."""
+    kube.server.on("GET", NODE_PATH, answer(page(node("a", 1))))
+    kube.server.on("WATCH", NODE_PATH, *[stream()] * 8, HANG)
+    await heard(kube, "list", "+a@1", "list")
+
+
+async def test_watch_that_begins_late_and_is_too_old_has_the_next_list_wait(
+    kube: Kube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reflector, "LASTING", 0.02)
+
+    async def late(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(0.03)
+        return await stream(gone())(request)
+
+    kube.server.on("GET", NODE_PATH, answer(page(node("a", 1))))
+    kube.server.on("WATCH", NODE_PATH, late, late, late, HANG)
+    await heard(kube, "list", "+a@1", "list", "list", "list")
+    assert kube.pauses.lengths == [2, 4]
 
 
 async def test_watch_of_a_restored_server_is_listed_again(kube: Kube) -> None:

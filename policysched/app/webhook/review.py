@@ -81,7 +81,7 @@ def answer(raw: bytes) -> bytes:
         verdict = _verdict(review.request)
     except RecursionError:
         verdict = _refused("the policy is nested too deeply")
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeError) as error:
         verdict = _refused(f"the policy cannot be read: {error}")
     response = {"uid": review.request.uid, **verdict}
     return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})

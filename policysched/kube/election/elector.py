@@ -76,6 +76,10 @@ class Elector:
         self._observed = LeaseRecord()
         self._observed_at = 0.0
         """When the record was last seen to change, or when the request was sent that changed it."""
+        self._sent = 0.0
+        """When the last write was sent, whatever became of it."""
+        self._seconds = max(1, int(timing.lease_duration))
+        """How long the lease is written to last: an API server takes whole seconds above 0."""
         self._until = 0.0
         """Until when the record's holder may act."""
         self._holder = ""
@@ -97,7 +101,8 @@ class Elector:
 
     def may_act(self) -> bool:
         """Return whether the lease is held and has not run out by this process's clock; safe in any thread."""
-        return self.leads and self._clock.monotonic() < self._observed_at + int(self._timing.lease_duration)
+        lasts = min(self._timing.lease_duration, self._seconds)
+        return self.leads and self._clock.monotonic() < self._observed_at + lasts
 
     async def acquire(self) -> None:
         """Wait until the lease is held."""
@@ -197,7 +202,9 @@ class Elector:
             until = now + found.duration_seconds
             if found.holder == self._observed.holder:
                 until = max(until, self._believed_until(now))
-            self._observed, self._observed_at, self._until = found, now, until
+            # what this process wrote counts from when that was sent, though its answer was lost
+            at = self._sent if found.holder == self.identity else now
+            self._observed, self._observed_at, self._until = found, at, until
         record = self._own_record()
         if self.leads:
             record = replace(record, acquire_time=found.acquire_time, transitions=found.transitions)
@@ -210,14 +217,14 @@ class Elector:
         return True
 
     async def _write(self, record: LeaseRecord, *, new: bool = False) -> None:
-        sent = self._clock.monotonic()
+        sent = self._sent = self._clock.monotonic()
         await (self._lock.create(record) if new else self._lock.update(record))
         self._observed, self._observed_at, self._until = record, sent, sent + record.duration_seconds
         self._worked()
 
     def _own_record(self) -> LeaseRecord:
         now = micro_time(self._clock.now())
-        return LeaseRecord(self.identity, int(self._timing.lease_duration), now, now)
+        return LeaseRecord(self.identity, self._seconds, now, now)
 
     def _is_valid(self, now: float) -> bool:
         """Return whether the holder may act still."""
@@ -225,7 +232,7 @@ class Elector:
 
     def _believed_until(self, now: float) -> float:
         """Return until when the holder may act by what it wrote, whatever others did to the lease since."""
-        return min(self._until, now + int(self._timing.lease_duration))
+        return min(self._until, now + self._seconds)
 
     def _say_holder(self) -> None:
         holder = self._observed.holder

@@ -176,3 +176,10 @@ def test_number_that_no_double_holds_is_refused(operation: str) -> None:
     said = json.loads(answer(review.replace("77", "1e999").encode()))["response"]
     assert not said["allowed"]
     assert said["status"]["message"].startswith("the policy cannot be read: ")
+
+
+def test_text_that_is_no_utf_8_is_refused() -> None:
+    text = json.dumps({"uid": "u1", "operation": "CREATE", "object": policy(**requiring('node.name == "QQ"'))})
+    review = f'{{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {text}}}'
+    said = json.loads(answer(review.encode().replace(b"QQ", b"\xff\xfe")))["response"]
+    assert not said["allowed"]

@@ -401,3 +401,43 @@ def test_duration_that_somebody_wrote_longer_is_over_with_the_next_write(how: st
         assert await acquired(elector, 10)
 
     simulate(run())
+
+
+def test_renewal_whose_answer_was_lost_counts_from_when_it_was_sent() -> None:
+    server = LeaseServer()
+
+    async def run() -> None:
+        clock = asyncio.get_running_loop().time
+        leader, lock = candidate(server, "a")
+        standby, _ = candidate(server, "b", seed=3)
+        await leader.acquire()
+        acquiring = asyncio.create_task(standby.acquire())
+        await asyncio.sleep(2)
+        fates = iter([(Fault.UNANSWERED, 0.01, 4.9), (Fault.NONE, 0.01, 4.0)])
+        lock.faults = lambda: next(fates, (Fault.SILENT, 0, 0))
+        renewing = asyncio.create_task(leader._try())  # it stands still in the midst of it
+        took_over = False
+        while clock() < 40:
+            await asyncio.sleep(0.1)
+            took_over |= standby.may_act()
+            assert not (leader.may_act() and standby.may_act())
+        assert took_over
+        for task in (acquiring, renewing):
+            task.cancel()
+
+    simulate(run())
+
+
+def test_lease_of_less_than_a_second_is_written_to_last_one() -> None:
+    server = LeaseServer()
+
+    async def run() -> None:
+        elector, lock = candidate(server, "me")
+        timing = ElectionTiming(lease_duration=0.9, renew_deadline=0.5, retry_period=0.1)
+        brief = Elector(lock, "me", timing, elector._clock, elector._pacing)
+        await brief.acquire()
+        assert brief.may_act()
+
+    simulate(run())
+    assert server.record is not None
+    assert server.record.duration_seconds == 1
