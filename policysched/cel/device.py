@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import field
 from typing import Any, Final
 
 from policysched.cel import types
-from policysched.cel.calls import Closure, InternalError
+from policysched.cel.calls import Closure, InternalError, Slots
 from policysched.cel.checker import check
 from policysched.cel.declarations import VARIABLE
 from policysched.cel.evaluation import ProgramError, compile_closures
@@ -117,8 +117,8 @@ class CompiledSelector:
             return device.trouble
         WORK.left = LIMIT
         try:
-            with _deep_recursion() if self._is_deep else nullcontext():
-                value = self._closure([device.value, *([None] * (self._slots - 1))])
+            slots = [device.value, *([None] * (self._slots - 1))]
+            value = self._evaluated_deeply(slots) if self._is_deep else self._closure(slots)
         except (CostLimitError, RecursionError):  # values nest deeper than the texts that make them
             return COST_LIMIT
         except InternalError as error:
@@ -126,6 +126,10 @@ class CompiledSelector:
         if value is True or value is False:
             return bool(value)
         return value.message if isinstance(value, Error) else _not_bool(value)
+
+    def _evaluated_deeply(self, slots: Slots) -> Any:
+        with _deep_recursion():
+            return self._closure(slots)
 
 
 def compile_selector(text: str) -> CompiledSelector:

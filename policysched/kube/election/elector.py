@@ -76,8 +76,8 @@ class Elector:
         self._observed = LeaseRecord()
         self._observed_at = 0.0
         """When the record was last seen to change, or when the request was sent that changed it."""
-        self._sent = 0.0
-        """When the last write was sent, whatever became of it."""
+        self._sent = "", 0.0
+        """The renew time of the last record that was sent, whatever became of it, and when that was."""
         self._seconds = max(1, int(timing.lease_duration))
         """How long the lease is written to last: an API server takes whole seconds above 0."""
         self._until = 0.0
@@ -202,9 +202,7 @@ class Elector:
             until = now + found.duration_seconds
             if found.holder == self._observed.holder:
                 until = max(until, self._believed_until(now))
-            # what this process wrote counts from when that was sent, though its answer was lost
-            at = self._sent if found.holder == self.identity else now
-            self._observed, self._observed_at, self._until = found, at, until
+            self._observed, self._observed_at, self._until = found, self._changed_at(found, now), until
         record = self._own_record()
         if self.leads:
             record = replace(record, acquire_time=found.acquire_time, transitions=found.transitions)
@@ -217,10 +215,21 @@ class Elector:
         return True
 
     async def _write(self, record: LeaseRecord, *, new: bool = False) -> None:
-        sent = self._sent = self._clock.monotonic()
+        sent = self._clock.monotonic()
+        self._sent = record.renew_time, sent
         await (self._lock.create(record) if new else self._lock.update(record))
         self._observed, self._observed_at, self._until = record, sent, sent + record.duration_seconds
         self._worked()
+
+    def _changed_at(self, found: LeaseRecord, now: float) -> float:
+        """Return from when a record counts: one that this process wrote, whose answer was lost, from when it was sent.
+
+        What others change about it does not make it younger.
+        """
+        if found.holder != self.identity:
+            return now
+        renewed, sent = self._sent
+        return sent if found.renew_time == renewed else self._observed_at
 
     def _own_record(self) -> LeaseRecord:
         now = micro_time(self._clock.now())

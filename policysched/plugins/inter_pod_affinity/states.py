@@ -362,7 +362,7 @@ class RequiredState:
 
     __slots__ = (
         *("_away", "_away_terms", "_concerning", "_generation", "_first", "_judged", "_may_be_first", "_near"),
-        *("_near_terms", "_nowhere", "_own_nbytes", "_position", "_repelling", "_resolved", "_shared"),
+        *("_near_terms", "_nowhere", "_own_nbytes", "_position", "_repelling", "_resolved", "_shared", "_skips"),
     )
 
     def __init__(
@@ -389,12 +389,14 @@ class RequiredState:
         self._first = False
         self._judged = slice(0, 0)
         self._position = -1
+        self._skips: bool | None = None
+        """Whether kube-scheduler's PreFilter skips; None where that is not found out yet."""
 
     def renew(self, changed: RowNumbers) -> Rows:
         """Catch up; give the rows that may be judged otherwise now."""
         if self._position == self._shared.journal.position:
             return NO_ROWS
-        self._position = self._shared.journal.position
+        self._position, self._skips = self._shared.journal.position, None
         other = self._concerning.renew()
         if other:
             self._repelling = self._shared.sums(self._concerning.parts())
@@ -446,9 +448,10 @@ class RequiredState:
 
         Pods that come are not looked at then, as nominated ones with anti-affinity.
         """
-        if self._near_terms or self._away_terms:
-            return False
-        return not any(sums.counts_any() for sums in self._repelling)
+        if self._skips is None:
+            has_terms = bool(self._near_terms or self._away_terms)
+            self._skips = not has_terms and not any(sums.counts_any() for sums in self._repelling)
+        return self._skips
 
     def on(self, changed: ChangedRow) -> int:
         """Return the reason code of a row if other pods were on it, 0 where the pod could go there."""
