@@ -44,7 +44,7 @@ from policysched.schedule.shadow_guards import ShadowGuards
 from policysched.schedule.timing import Timing
 from policysched.state.cluster import Cluster
 from policysched.state.cluster_events import departure
-from policysched.state.nominations import Nomination
+from policysched.state.nominated.columns import Nomination
 from policysched.state.placed.pods import pod_id
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from policysched.state.cluster_events import (
     weighs_differently,
 )
 from policysched.state.domain_sums import SharedSums
-from policysched.state.nominations import Nominations
+from policysched.state.nominated.nominations import Nominations
 from policysched.state.object_tables import NamespaceChanges, ObjectTables, Workloads
 from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.existing_terms import ExistingTerms

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from policysched.model.objects import Pod
 from policysched.model.quantity import wrap
 from policysched.state.cluster import Cluster
-from policysched.state.nominated_terms import RepellingTerms
-from policysched.state.nominations import PodsByRow, YieldedPods
+from policysched.state.nominated.columns import PodsByRow, YieldedPods
+from policysched.state.nominated.terms import RepellingTerms
 from policysched.state.placed.counters import WIDEST, PodCounter
 from policysched.state.placed.pods import Measured, PlacedPod, measure, pod_id
 from policysched.state.tables.amounts import WantedPorts
@@ -306,7 +306,7 @@ class _WithNominated(ChangedRows):
                 weights = [weigh(self._columns.samples[kind]) for kind in kinds.tolist()]
                 added = self._summed(np.array(weights, np.int64)[of_pod])
             elif isinstance(key, WantedPorts):
-                added = self._summed(self._columns.ports_met(key)[self._columns.ports_of[self._places]])
+                added = self._summed(self._columns.ports.met(key)[self._columns.ports_of[self._places]])
             else:
                 added = self._summed(np.array([weigh(one) for one in self._as_placed()], np.int64))
             self._added[key, alike] = added

@@ -16,7 +16,7 @@ from policysched.model.pod_requirements import pod_priority
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import FEASIBLE
 from policysched.schedule.cycle.what_if import Trial
-from policysched.state import nominations
+from policysched.state.nominated import columns
 from policysched.state.placed.pods import pod_id
 from tests.build import cluster, node, pod
 from tests.plugins.inter_pod_affinity.build import away, label, near, term
@@ -92,7 +92,7 @@ def test_a_nominated_pod_keeps_others_away_before_and_after_one_like_it_is_place
 
 
 def test_nominated_pods_of_many_kinds_are_weighed_once_for_each_of_many_counters() -> None:
-    keys = [f"key-{number}" for number in range(nominations.MOST_COUNTERS // 8 + 1)]
+    keys = [f"key-{number}" for number in range(columns.MOST_COUNTERS // 8 + 1)]
     labels = {HOST: "n0"} | dict.fromkeys(keys, "v")
     found = []
     for kinds in (20, 400):
@@ -169,8 +169,8 @@ class Drawn:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_decisions_are_those_of_each_node_with_its_pods_for_itself(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nominations, "MOST_COUNTERS", 2)
-    monkeypatch.setattr(nominations, "MOST_WEIGHTS", 0)
+    monkeypatch.setattr(columns, "MOST_COUNTERS", 2)
+    monkeypatch.setattr(columns, "MOST_WEIGHTS", 0)
     drawn = Drawn(seed)
     classes = [drawn.pod(f"asked-{number}") for number in range(8)]
     for step in range(200):

@@ -19,7 +19,7 @@ from policysched.framework import AssumedPod, WaitingPod
 from policysched.schedule.binding import Failure
 from policysched.schedule.queue.in_flight import Flight, Occurrence
 from policysched.schedule.queue.queued_pod import QueuedPod
-from policysched.state.nominations import Nomination
+from policysched.state.nominated.columns import Nomination
 from tests.schedule.day import Day
 from tests.schedule.soak import Soak
 

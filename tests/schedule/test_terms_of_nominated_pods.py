@@ -27,7 +27,8 @@ from policysched.plugins.inter_pod_affinity import plugin as plugin_module
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import FEASIBLE, Evaluation
 from policysched.schedule.cycle.what_if import Trial
-from policysched.state import nominated_terms, nominations
+from policysched.state.nominated import columns, nominations, ports
+from policysched.state.nominated import terms as nominated_terms
 from policysched.state.placed.pods import pod_id
 from tests.build import node, pod
 from tests.plugins.inter_pod_affinity.build import away, both, label, near, team, term
@@ -356,9 +357,10 @@ def statuses(found: Evaluation) -> Mapping[str, object]:
 def test_decisions_are_those_of_an_engine_that_knows_nothing_yet(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("LEAST_LOGGED", 2), ("PEERS_PER_PIECE", 2)):
         monkeypatch.setattr(nominated_terms, name, value)
-    for name, value in (("MOST_EMPTY", 2), ("PODS_PER_PIECE", 1), ("FIRST_PLACES", 2), ("MOST_COUNTERS", 2)):
-        monkeypatch.setattr(nominations, name, value)
-    monkeypatch.setattr(nominations, "MOST_WEIGHTS", 9)
+    for name, value in (("MOST_EMPTY", 2), ("FIRST_PLACES", 2), ("MOST_COUNTERS", 2), ("MOST_WEIGHTS", 9)):
+        monkeypatch.setattr(columns, name, value)
+    monkeypatch.setattr(ports, "MOST_ANSWERS", 2)
+    monkeypatch.setattr(nominations, "PODS_PER_PIECE", 1)
     if seed % 2:
         monkeypatch.setattr(plugin_module, "MANY_PEERS", 0)
     drawn = Drawn(seed)

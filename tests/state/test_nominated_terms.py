@@ -9,8 +9,8 @@ import pytest
 from policysched.framework import Cluster
 from policysched.model.objects import Pod
 from policysched.pausing import finished
-from policysched.state import nominated_terms
-from policysched.state.nominated_terms import NONE, RepelledClass, RepellingTerms
+from policysched.state.nominated import terms as nominated_terms
+from policysched.state.nominated.terms import NONE, RepelledClass, RepellingTerms
 from tests.build import cluster, node, pod
 from tests.plugins.inter_pod_affinity.build import away, label, team, term
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from policysched.framework import ChangedRow, Cluster
 from policysched.model.objects import Pod, PodStatus
-from policysched.state.nominations import Nominations
+from policysched.state.nominated.nominations import Nominations
 from policysched.state.placed.pods import measure
 from tests.build import node, pod
 
@@ -92,7 +92,8 @@ def test_what_if_of_nominated_pods_measures_none_of_them_again(monkeypatch: pyte
         made.nominations.update(one)
     measured: list[str] = []
     monkeypatch.setattr(
-        "policysched.state.nominations.measure", lambda one: measured.append(one.metadata.name) or measure(one)
+        "policysched.state.nominated.nominations.measure",
+        lambda one: measured.append(one.metadata.name) or measure(one),
     )
     for _ in range(2):
         changed = ChangedRow(made, made.nodes.row_of["n1"])

@@ -15,7 +15,8 @@ from policysched.framework import MetricAnswer, MetricKey
 from policysched.model.objects import Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceClaim
 from policysched.state.cluster import Cluster
 from policysched.state.cluster_events import Change
-from policysched.state.nominations import Nomination, Nominations
+from policysched.state.nominated.columns import Nomination
+from policysched.state.nominated.nominations import Nominations
 from policysched.state.placed.pods import pod_id
 from policysched.state.resource_claims import ResourceClaims
 from policysched.state.tables.amounts import PodResources

@@ -35,7 +35,7 @@ from policysched.plugins.inter_pod_affinity.terms import (
     terms_nbytes,
 )
 from policysched.state.cluster import Cluster
-from policysched.state.nominated_terms import NONE, RepelledClass, RepellingTerms
+from policysched.state.nominated.terms import NONE, RepelledClass, RepellingTerms
 from policysched.state.placed.counters import PodCounter
 from policysched.state.placed.existing_terms import TERMS_PER_PIECE
 from policysched.state.placed.pods import PlacedPod

@@ -39,7 +39,7 @@ from policysched.schedule.cycle.results.rejections import ABSENT, FEASIBLE, fail
 from policysched.schedule.cycle.what_if import Trial
 from policysched.schedule.timing import FILTER, FILTERED, NORMALIZE, PRE_SCORED, PREPARED, SCORE, CycleTimes, asked
 from policysched.state.cluster import Cluster
-from policysched.state.nominations import PodsByRow
+from policysched.state.nominated.columns import PodsByRow
 from policysched.state.tables.amounts import PodResources, pod_resources
 
 Results = FilterResults | ScoreResults | JointFilters | JointScores

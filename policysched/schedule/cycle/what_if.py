@@ -32,7 +32,7 @@ from policysched.model.objects import Pod
 from policysched.pausing import Pausing, finished
 from policysched.schedule.cycle.results.out_of_tree_results import OutOfTreeResults
 from policysched.schedule.cycle.results.plugin_results import FilterResults
-from policysched.state.nominations import PodsByRow
+from policysched.state.nominated.columns import PodsByRow
 
 POD_ASPECTS: Final = int(ABOUT_PODS)
 """The same as a plain number, which is read more quickly."""

@@ -26,7 +26,7 @@ from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
-from policysched.state.nominations import Nominations
+from policysched.state.nominated.nominations import Nominations
 from policysched.state.tables.metrics import Metrics
 from policysched.state.volumes.storage import Assumable
 from tests.app.dry_runs import policy, requiring

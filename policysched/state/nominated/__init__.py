@@ -1,0 +1,1 @@
+"""Nominated pods: which node is kept for which, and what that means for the others."""

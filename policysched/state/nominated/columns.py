@@ -1,0 +1,310 @@
+"""What is worked out of all nominated pods, as columns, and the choice of those that a pod leaves their place.
+
+Source: pkg/scheduler/framework/runtime/framework.go, addGENominatedPods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.late_dataclass import dataclass
+from policysched.model.objects import Pod
+from policysched.model.pod_requirements import pod_priority
+from policysched.state.nominated.ports import NO_PORTS, PortLists
+from policysched.state.nominated.terms import RepellingTerms
+from policysched.state.placed.counters import PodCounter
+from policysched.state.placed.pods import Measured, PlacedPod, PodSignatures, measure, pod_id
+
+PodsByRow = Mapping[int, Sequence[Pod]]
+MOST_COUNTERS = 64
+"""Of how many counters of pods it is kept at least what nominated pods weigh."""
+MOST_WEIGHTS = 1 << 21
+"""How many weights are kept where there are more counters."""
+FIRST_PLACES = 16
+MOST_EMPTY = 16
+"""How many places of pods that are not nominated any more may be empty, beside a quarter of those that are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nomination:
+    """A pod and the node that is kept for it."""
+
+    pod: Pod
+    node: str
+
+
+class NominatedColumns:
+    """What is worked out of all nominated pods: each comes with a place behind the others, and leaves it empty.
+
+    Pods of one signature are of one kind: what they weigh is worked out once. Places and kinds that are given stay as
+    they are, so that who chose some may go on reading them; `compacted` makes others without the empty places.
+
+    Args:
+        terms: What the pods state that keeps others away.
+
+    Shapes: P places and more; K kinds; kind_of and repelling (P,).
+    """
+
+    __slots__ = (
+        *("_amounts", "_kinds", "_live", "_node_of", "_nodes", "_place_of", "_priorities", "_seen", "_weights"),
+        *("kind_of", "measured", "numbers", "pods", "ports", "ports_of", "repelling", "samples", "terms"),
+    )
+
+    def __init__(self, terms: RepellingTerms) -> None:
+        self.terms = terms
+        self.pods: list[Pod] = []
+        self.measured: list[Measured] = []
+        self.kind_of: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
+        self.repelling: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
+        """The number of what each pod states that keeps others away."""
+        self._live: NDArray[np.bool_] = np.zeros(FIRST_PLACES, np.bool_)
+        self._priorities: NDArray[np.int64] = np.zeros(FIRST_PLACES, np.int64)
+        self._node_of: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
+        self._place_of: dict[str, int] = {}
+        self._nodes: dict[str, int] = {}
+        self._kinds: dict[SignatureKey, int] = {}
+        self.samples: list[PlacedPod] = []
+        """A pod of each kind; its row means nothing."""
+        self.numbers: NDArray[np.intp] = np.zeros(0, np.intp)
+        """Each kind's signature, -1 where no placed pod has it. Shapes: (K,)."""
+        self._seen = -1
+        self._amounts: dict[str, NDArray[np.int64]] = {}
+        self._weights: WeakKeyDictionary[PodCounter, tuple[NDArray[np.intp], int, NDArray[np.float64]]]
+        self._weights = WeakKeyDictionary()
+        self.ports = PortLists()
+        self.ports_of: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
+        """Which list of host ports each pod has."""
+
+    def __contains__(self, identity: str) -> bool:
+        return identity in self._place_of
+
+    def enter(self, identity: str, one: Nomination, measured: Measured, repelling: int) -> None:
+        """Give a pod the next place.
+
+        Args:
+            identity: Its identity.
+            one: The pod and its node.
+            measured: What is worked out of it.
+            repelling: The number of what it states that keeps others away.
+
+        Cost: O(1).
+        """
+        kind = self._kinds.setdefault(SignatureKey.of(measured.signature_key), len(self._kinds))
+        if kind == len(self.samples):
+            self.samples.append(PlacedPod(one.pod, -1, measured.resources, assumed=True))
+        ports = self.ports.number(measured.resources)
+        self._append(identity, one, measured, (kind, repelling, pod_priority(one.pod), ports))
+
+    def renew(self, identity: str, one: Nomination) -> None:
+        """Move a pod that has a place behind the others, as a version of it that differs in nothing that counts."""
+        place = self._place_of[identity]
+        self._live[place] = False
+        alike = (self.kind_of, self.repelling, self._priorities, self.ports_of)
+        kind, repelling, priority, ports = (int(column[place]) for column in alike)
+        known = kind, repelling, priority, ports
+        self._append(identity, one, self.measured[place], known)
+
+    def drop(self, identity: str) -> int:
+        """Leave a pod's place empty; return the number of what it stated that keeps others away."""
+        place = self._place_of.pop(identity)
+        self._live[place] = False
+        return int(self.repelling[place])
+
+    def repelling_of(self, identity: str) -> int | None:
+        """Return the number of what a pod states that keeps others away, None where it has no place."""
+        place = self._place_of.get(identity)
+        return None if place is None else int(self.repelling[place])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether there are many empty places."""
+        live = len(self._place_of)
+        return len(self.pods) - live > MOST_EMPTY + live // 4
+
+    def compacted(self) -> NominatedColumns:
+        """Return the same without empty places and kinds of which no pod is left.
+
+        Cost: O(places + kinds).
+        """
+        made = NominatedColumns(self.terms)
+        places = self._live[: len(self.pods)].nonzero()[0]
+        made.pods = [self.pods[place] for place in places.tolist()]
+        made.measured = [self.measured[place] for place in places.tolist()]
+        kinds, made.kind_of = np.unique(self.kind_of[places], return_inverse=True)
+        nodes, made._node_of = np.unique(self._node_of[places], return_inverse=True)
+        names = [*self._nodes]
+        made._nodes = {names[number]: place for place, number in enumerate(nodes.tolist())}
+        made.repelling, made._priorities = self.repelling[places], self._priorities[places]
+        made._live = np.ones(places.size, np.bool_)
+        made._place_of = dict(zip(self._place_of, range(places.size), strict=True))
+        keys = [*self._kinds]
+        made._kinds = {keys[kind]: place for place, kind in enumerate(kinds.tolist())}
+        made.samples = [self.samples[kind] for kind in kinds.tolist()]
+        if self.numbers.size == len(self.samples):
+            made.numbers, made._seen = self.numbers[kinds], self._seen
+            for counter, (numbers, seen, found) in [*self._weights.items()]:
+                if found.size == len(self.samples):
+                    made._weights[counter] = numbers[kinds], seen, found[kinds]
+        full = len(self.samples)
+        made._amounts = {resource: found[kinds] for resource, found in self._amounts.items() if found.size == full}
+        used: NDArray[np.bool_] = np.zeros(len(self.ports), np.bool_)
+        used[self.ports_of[places]] = used[NO_PORTS] = True
+        made.ports, made.ports_of = self.ports.kept(used), (np.cumsum(used) - 1)[self.ports_of[places]]
+        return made
+
+    def yielded_to(self, priority: int, own: str, row_of: Mapping[str, int]) -> YieldedPods:
+        """Choose those of a priority and above, but one, whose node has a row."""
+        count = len(self.pods)
+        rows = np.array([row_of.get(node, -1) for node in self._nodes], np.intp)[self._node_of[:count]]
+        chosen = self._live[:count] & (rows >= 0) & (self._priorities[:count] >= priority)
+        if own in self._place_of:
+            chosen[self._place_of[own]] = False
+        places = chosen.nonzero()[0]
+        return YieldedPods(self, places, rows[places])
+
+    def refresh(self, signatures: PodSignatures) -> None:
+        """Look up which kinds are signatures of placed pods.
+
+        Cost: O(kinds) after a signature appeared or went, else O(kinds that came).
+        """
+        known = self.numbers.size if self._seen == signatures.generation else 0
+        self._seen = signatures.generation
+        if known == len(self.samples):
+            return
+        numbers = [signatures.number(key) for key in islice(self._kinds, known, None)]
+        for placed, number in zip(self.samples[known:], numbers, strict=True):
+            placed.signature = number
+        self.numbers = np.concatenate((self.numbers[:known], np.array(numbers, np.intp)))
+
+    def amounts(self, resource: str) -> NDArray[np.int64]:
+        """Return how much of a resource a pod of each kind takes.
+
+        Shapes: (K,).
+        """
+        found = self._amounts.get(resource)
+        if found is None or found.size < len(self.samples):
+            found = np.zeros(0, np.int64) if found is None else found
+            amounts = [dict(one.pod_resources.amounts).get(resource, 0) for one in self.samples[found.size :]]
+            found = self._amounts[resource] = np.concatenate((found, np.array(amounts, np.int64)))
+        return found
+
+    def weights(self, counter: PodCounter) -> NDArray[np.float64]:
+        """Return what a counter counts for a pod of each kind; the numbers are up to date.
+
+        A kind that is no placed pod's weighs the same as long as it is not.
+
+        Shapes: (K,).
+        """
+        known, count = self._weights.get(counter), len(self.samples)
+        if known is not None and known[1] == self._seen and known[2].size == count:
+            return known[2]
+        if known is None:
+            if len(self._weights) >= MOST_COUNTERS and len(self._weights) * count >= MOST_WEIGHTS:
+                self._weights.clear()
+            anew, found = [*range(count)], np.zeros(count)
+        else:
+            size = known[0].size
+            moved = np.ones(count, np.bool_)
+            moved[:size] = (known[0] >= 0) | (self.numbers[:size] >= 0) if known[1] != self._seen else False
+            anew = moved.nonzero()[0].tolist()
+            found = np.concatenate((known[2], np.zeros(count - size)))
+        for kind in anew:
+            found[kind] = counter.weight_of(self.samples[kind])
+        self._weights[counter] = self.numbers, self._seen, found
+        return found
+
+    def _append(self, identity: str, one: Nomination, measured: Measured, known: tuple[int, int, int, int]) -> None:
+        place = len(self.pods)
+        if place >= self._live.size:
+            self._grow()
+        self.pods.append(one.pod)
+        self.measured.append(measured)
+        self.kind_of[place], self.repelling[place], self._priorities[place], self.ports_of[place] = known
+        self._node_of[place] = self._nodes.setdefault(one.node, len(self._nodes))
+        self._place_of.pop(identity, None)
+        self._place_of[identity] = place
+        self._live[place] = True
+
+    def _grow(self) -> None:
+        more = max(FIRST_PLACES, self._live.size)
+        self.kind_of = np.concatenate((self.kind_of, np.zeros(more, np.intp)))
+        self.repelling = np.concatenate((self.repelling, np.zeros(more, np.intp)))
+        self.ports_of = np.concatenate((self.ports_of, np.zeros(more, np.intp)))
+        self._node_of = np.concatenate((self._node_of, np.zeros(more, np.intp)))
+        self._priorities = np.concatenate((self._priorities, np.zeros(more, np.int64)))
+        self._live = np.concatenate((self._live, np.zeros(more, np.bool_)))
+
+
+class SignatureKey(tuple[Any, ...]):
+    """The key of a signature, equal to it as it is, whose hash is worked out once."""
+
+    _hash: int
+
+    @classmethod
+    def of(cls, key: Hashable) -> SignatureKey:
+        """Return the same key so."""
+        if isinstance(key, cls):
+            return key
+        made = cls(cast("tuple[Any, ...]", key))
+        made._hash = hash(key)
+        return made
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+class YieldedPods(Mapping[int, Sequence[Pod]]):
+    """The nominated pods that a pod has to leave their place, by row.
+
+    Args:
+        columns: What is known of all nominated pods.
+        places: The places of those among them, in their order.
+        rows: The row of each.
+
+    Shapes: places and rows (Q,).
+    """
+
+    __slots__ = ("_by_row", "columns", "places", "rows")
+
+    def __init__(self, columns: NominatedColumns, places: NDArray[np.intp], rows: NDArray[np.intp]) -> None:
+        self.columns, self.places, self.rows = columns, places, rows
+        self._by_row: dict[int, list[Pod]] | None = None
+
+    @classmethod
+    def of(cls, pods: PodsByRow) -> YieldedPods:
+        """Return the same of pods that are given by row."""
+        if isinstance(pods, YieldedPods):
+            return pods
+        stated = [(pod_id(pod), Nomination(pod, str(row))) for row, together in pods.items() for pod in together]
+        rows = np.array([int(one.node) for _, one in stated], np.intp)
+        columns = NominatedColumns(RepellingTerms())
+        for identity, one in stated:
+            columns.enter(identity, one, measure(one.pod), columns.terms.enter(one.pod))
+        return cls(columns, np.arange(rows.size), rows)
+
+    @property
+    def distinct_rows(self) -> NDArray[np.intp]:
+        """The rows, in ascending order."""
+        return np.bincount(self.rows).nonzero()[0]
+
+    def __getitem__(self, row: int) -> Sequence[Pod]:
+        if self._by_row is None:
+            self._by_row = {}
+            for place, on in zip(self.places.tolist(), self.rows.tolist(), strict=True):
+                self._by_row.setdefault(on, []).append(self.columns.pods[place])
+        return self._by_row[row]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.distinct_rows.tolist())
+
+    def __len__(self) -> int:
+        return self.distinct_rows.size
+
+    def __bool__(self) -> bool:
+        return bool(self.rows.size)
