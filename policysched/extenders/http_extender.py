@@ -8,7 +8,7 @@ Source: pkg/scheduler/extender.go, v1.36.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final, Protocol
@@ -59,7 +59,12 @@ class HttpExtender:
     """One extender, and one HTTP session with it."""
 
     def __init__(
-        self, settings: ExtenderSettings, texts: ObjectTexts, environment: Mapping[str, str] = NOTHING
+        self,
+        settings: ExtenderSettings,
+        texts: ObjectTexts,
+        environment: Mapping[str, str] = NOTHING,
+        *,
+        may_bind: Callable[[], bool] = lambda: True,
     ) -> None:
         """Look at the settings; no request is made yet.
 
@@ -67,11 +72,12 @@ class HttpExtender:
             settings: Where it is and what it does.
             texts: What it is sent.
             environment: Says which proxy there is.
+            may_bind: Whether it may be asked to bind; where not, it is asked nothing and the binding fails.
 
         Raises:
             UsageError: the URL or a certificate cannot be used.
         """
-        self._settings, self._texts = settings, texts
+        self._settings, self._texts, self._may_bind = settings, texts, may_bind
         url = _checked(settings)
         self._url = settings.url_prefix.rstrip("/") + "/"
         self._tls = make_tls(settings) if url.scheme == "https" else None
@@ -113,6 +119,8 @@ class HttpExtender:
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Ask the extender to bind a pod."""
+        if not self._may_bind():
+            raise ExtenderError("the lease has run out, so that another process may act: nothing is bound")
         metadata = pod.metadata
         sent = wire.binding_arguments(metadata.name, metadata.namespace, metadata.uid, node)
         wire.read_binding(await self._post(self._settings.bind_verb, sent))

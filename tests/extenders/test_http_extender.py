@@ -121,6 +121,21 @@ async def test_a_pod_is_bound_by_name_and_uid() -> None:
             await extender.bind(pod(), "n1")
 
 
+async def test_who_may_not_write_asks_no_extender_to_bind() -> None:
+    may = False
+    async with fake_extender() as fake:
+        settings = ExtenderSettings(fake.url, filter_verb="filter", bind_verb="bind")
+        extender = HttpExtender(settings, Texts(), may_bind=lambda: may)
+        fake.answers |= {"filter": lambda _: {}, "bind": lambda _: {}}
+        await extender.filter(pod(), ())
+        with pytest.raises(ExtenderError, match=r"^the lease has run out"):
+            await extender.bind(pod(), "n1")
+        may = True
+        await extender.bind(pod(), "n1")
+        await extender.retire()
+    assert [verb for verb, _ in fake.asked] == ["filter", "bind"]
+
+
 @pytest.mark.parametrize("by_name", [False, True])
 async def test_candidates_of_preemption_are_sent_and_read(by_name: bool) -> None:
     candidates = {"n1": NodeVictims((pod("low"), pod("lower")), 1), "n2": NodeVictims((pod("other"),))}

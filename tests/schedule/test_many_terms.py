@@ -11,7 +11,7 @@ from bench.workloads import HOST, ZONE, node, pod
 from policysched.app.configuration.profiles import default_profile
 from policysched.model.decode import decode_node
 from policysched.model.objects import Pod
-from policysched.plugins.inter_pod_affinity import states
+from policysched.plugins.inter_pod_affinity import matching_terms
 from policysched.schedule.cycle import engine as engines
 from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
@@ -74,7 +74,7 @@ def test_one_more_term_has_a_class_look_at_no_others() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_decisions_are_those_of_an_engine_that_knows_nothing_yet(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("LEAST_TOGETHER", 2), ("USUALLY_TOGETHER", 3), ("MOST_TOGETHER", 5), ("MOST_GONE", 4)):
-        monkeypatch.setattr(states, name, value)
+        monkeypatch.setattr(matching_terms, name, value)
     rng, made = random.Random(seed), engine()
     cluster, placed = made.cluster, dict[str, Pod]()
     for identity in range(150):
@@ -97,7 +97,7 @@ def test_decisions_are_those_of_an_engine_that_knows_nothing_yet(seed: int, monk
 
 
 def test_terms_that_are_gone_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(states, "MOST_GONE", 8)
+    monkeypatch.setattr(matching_terms, "MOST_GONE", 8)
     made = engine()
     for identity in range(60):
         one = stating(identity, 6, nodeName="node-0")

@@ -12,8 +12,8 @@ import pytest
 from policysched.app.configuration.profiles import default_profile
 from policysched.model.objects import Metadata, Namespace
 from policysched.model.selection import pod_affinity
+from policysched.plugins.inter_pod_affinity import matching_terms
 from policysched.plugins.inter_pod_affinity import plugin as plugin_module
-from policysched.plugins.inter_pod_affinity import states
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.scheduler import Scheduler
 from policysched.state.placed import existing_terms
@@ -27,10 +27,10 @@ PIECE = 50
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugin_module, "MANY_PEERS", 100)
-    for module in (existing_terms, states):
+    for module in (existing_terms, matching_terms):
         monkeypatch.setattr(module, "TERMS_PER_PIECE", PIECE)
     for name, value in (("LEAST_TOGETHER", 4), ("USUALLY_TOGETHER", 8), ("MOST_TOGETHER", 16)):
-        monkeypatch.setattr(states, name, value)
+        monkeypatch.setattr(matching_terms, name, value)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ Source: pkg/scheduler/scheduler.go (buildExtenders), v1.36.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -25,12 +25,15 @@ if TYPE_CHECKING:
     from policysched.extenders.http_extender import HttpExtender, ObjectTexts
 
 
-def make_extenders(configuration: Configuration, texts: ObjectTexts) -> tuple[HttpExtender, ...]:
+def make_extenders(
+    configuration: Configuration, texts: ObjectTexts, may_bind: Callable[[], bool] = lambda: True
+) -> tuple[HttpExtender, ...]:
     """Make extenders in the order in which they are asked: those that may be ignored come last.
 
     Args:
         configuration: The whole file.
         texts: Objects as the API server wrote them.
+        may_bind: Whether they may be asked to bind.
 
     Raises:
         UsageError: a URL or a certificate cannot be used.
@@ -39,7 +42,7 @@ def make_extenders(configuration: Configuration, texts: ObjectTexts) -> tuple[Ht
         return ()
     from policysched.extenders.http_extender import HttpExtender  # noqa: PLC0415 - a start without them needs none
 
-    made = (HttpExtender(_settings(one), texts, os.environ) for one in configuration.extenders)
+    made = (HttpExtender(_settings(one), texts, os.environ, may_bind=may_bind) for one in configuration.extenders)
     return tuple(sorted(made, key=lambda one: one.ignorable))
 
 

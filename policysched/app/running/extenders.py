@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -23,18 +23,20 @@ class RunningExtenders:
 
     Args:
         configuration: What the process starts with; None where it has none.
+        may_bind: Whether they may be asked to bind.
 
     Raises:
         UsageError: an extender's URL or certificate cannot be used.
     """
 
-    def __init__(self, configuration: Configuration | None) -> None:
+    def __init__(self, configuration: Configuration | None, may_bind: Callable[[], bool] = lambda: True) -> None:
+        self._may_bind = may_bind
         self.nodes: KeptTexts[Node] = KeptTexts(lambda node: node.metadata.name)
         """The nodes as they are watched, while extenders need them."""
         self.pods: KeptTexts[Pod] = KeptTexts(pod_id, MANAGED)
         """The pods as they are watched, while extenders need them."""
         self._named: tuple[ExtenderConfig, ...] = () if configuration is None else configuration.extenders
-        self.present = () if configuration is None else make_extenders(configuration, self)
+        self.present = () if configuration is None else make_extenders(configuration, self, may_bind)
         """Those that take part, in their order."""
         self._asked: dict[str, bytes] = {}
         """The pods of dry-runs."""
@@ -67,7 +69,7 @@ class RunningExtenders:
         """
         before = made = self.present
         if configuration.extenders != self._named:
-            made = make_extenders(configuration, self)
+            made = make_extenders(configuration, self, self._may_bind)
             self._keep_for((*before, *made))
         stay = before
         try:

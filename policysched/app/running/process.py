@@ -98,7 +98,7 @@ class Process:
         self._transport = transport = Transport(connection, limit=_limit(completed), may_write=self._may_write)
         self.events = EventWriter(Transport(connection, limit=_limit(completed)), pacing, socket.gethostname())
         client = KubeClient(transport, self.events, pacing)
-        self._extenders = RunningExtenders(None if configuration is None else configuration.completed)
+        self._extenders = RunningExtenders(None if configuration is None else configuration.completed, self._may_write)
         self._profiles = with_extenders(_profiles(options, configuration), self._extenders.present)
         self.metrics = metrics = ProcessMetrics(clock, registry)
         metrics.requests.count(connection)

@@ -45,14 +45,9 @@ from policysched.plugins.arguments import Fault, Int32, PluginArguments
 from policysched.plugins.bases import ScoresInRange
 from policysched.plugins.columns import levelled
 from policysched.plugins.inter_pod_affinity.hints import INDEX, namespace_helps, node_helps, pod_helps
-from policysched.plugins.inter_pod_affinity.states import (
-    AWAY,
-    NEAR,
-    REPELLED,
-    PreferredState,
-    RequiredState,
-    SharedCounts,
-)
+from policysched.plugins.inter_pod_affinity.matching_terms import TermsByClass
+from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts
+from policysched.plugins.inter_pod_affinity.states import AWAY, NEAR, REPELLED, PreferredState, RequiredState
 
 STATUSES = {
     NEAR: unresolvable("node(s) didn't match pod affinity rules"),
@@ -85,21 +80,22 @@ class InterPodAffinity(ScoresInRange):
     def __init__(self, hard_weight: int = DEFAULT_HARD_WEIGHT, *, ignore_preferred: bool = False) -> None:
         self._ignore_preferred = ignore_preferred
         self._weights = {TermKind.PREFERRED: 0} | ({TermKind.REQUIRED: hard_weight} if hard_weight > 0 else {})
-        self._around: weakref.WeakKeyDictionary[Cluster, SharedCounts] = weakref.WeakKeyDictionary()
+        self._terms_of: weakref.WeakKeyDictionary[Cluster, TermsByClass] = weakref.WeakKeyDictionary()
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Find what the pod requires of others, and what others require of it."""
-        terms, around = pod_terms(pod), self._surroundings(cluster)
+        terms = pod_terms(pod)
         if terms.faults:
             return unresolvable(f"parsing pod: {terms.fault}")
-        if not around.existing_terms.ever and not terms.affinity and not terms.anti_affinity:
+        existing = self._existing_terms(cluster)
+        if not cluster.existing_terms.ever and not terms.affinity and not terms.anti_affinity:
             return SKIP
-        near = around.resolved((1, term) for term in terms.affinity)
+        near = existing.shared.resolved((1, term) for term in terms.affinity)
         return RequiredState(
             near=near,
-            away=around.resolved((1, term) for term in terms.anti_affinity),
-            concerning=around.existing_terms_about(pod, REPELLING),
-            shared=around,
+            away=existing.shared.resolved((1, term) for term in terms.anti_affinity),
+            concerning=existing.about(pod, REPELLING),
+            shared=existing.shared,
             may_be_first=bool(near.terms) and all(one.said.matches(pod) for one in near.terms),
         )
 
@@ -131,17 +127,17 @@ class InterPodAffinity(ScoresInRange):
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
         """Find what the pod prefers, and which preferences of others mean it."""
-        terms, around = pod_terms(pod), self._surroundings(cluster)
+        terms = pod_terms(pod)
         prefers = _states_preferences(pod)
         if not prefers and self._ignore_preferred:
             return SKIP
         if terms.faults:
             return Status(Code.ERROR, (f"failed to parse pod: {terms.fault}",))
-        if not prefers and not around.existing_terms.ever:
+        if not prefers and not cluster.existing_terms.ever:
             return SKIP
-        concerning = around.existing_terms_about(pod, self._weights)
+        existing = self._existing_terms(cluster)
         weighted = (*terms.preferred, *((-one.weight, one.term) for one in terms.preferred_anti))
-        return PreferredState(around.resolved(weighted), concerning, around)
+        return PreferredState(existing.shared.resolved(weighted), existing.about(pod, self._weights), existing.shared)
 
     def score_affected(self, state: PreferredState, rows: RowNumbers) -> Rows:
         """Name the rows near the changed ones."""
@@ -163,7 +159,7 @@ class InterPodAffinity(ScoresInRange):
 
     def has_long_class_work(self, pod: Pod, cluster: Cluster) -> bool:
         """Return whether so many terms of others may be about a pod that listing them would hold the loop."""
-        if self._surroundings(cluster).existing_terms.led_to(pod) >= MANY_PEERS:
+        if cluster.existing_terms.led_to(pod) >= MANY_PEERS:
             return True
         nominations = cluster.nominations
         if not nominations:
@@ -173,9 +169,9 @@ class InterPodAffinity(ScoresInRange):
     def class_work(self, pod: Pod, cluster: Cluster) -> Pausing[object]:
         """List and count the existing terms about a pod class in pieces, those of nominated pods too; return them."""
         yield from cluster.nominations.entering()
-        around = self._surroundings(cluster)
-        repelling = yield from around.listing_ahead(pod, REPELLING)
-        return repelling, (yield from around.listing_ahead(pod, self._weights))
+        existing = self._existing_terms(cluster)
+        repelling = yield from existing.listing_ahead(pod, REPELLING)
+        return repelling, (yield from existing.listing_ahead(pod, self._weights))
 
     def leaves_out(self, state: PreferredState) -> bool:
         """Return whether no placed pod has anything to do with the class."""
@@ -199,11 +195,11 @@ class InterPodAffinity(ScoresInRange):
             Hint(Resource.NAMESPACE, Action.ALL, namespace_helps),
         )
 
-    def _surroundings(self, cluster: Cluster) -> SharedCounts:
-        around = self._around.get(cluster)
-        if around is None:
-            around = self._around[cluster] = SharedCounts(cluster)
-        return around
+    def _existing_terms(self, cluster: Cluster) -> TermsByClass:
+        found = self._terms_of.get(cluster)
+        if found is None:
+            found = self._terms_of[cluster] = TermsByClass(SharedCounts(cluster))
+        return found
 
 
 def _normalized(scores: Scores, chosen: Scores) -> Scores | None:

@@ -146,6 +146,6 @@ def test_the_cluster_is_free_to_go_while_the_plugin_stays() -> None:
     plugin = InterPodAffinity()
     around = scene(*ZONES, *webs(1, "a"))
     plugin.prepare_filter(pod(affinity=near(term(APP))), around)
-    assert len(plugin._around) == 1
+    assert len(plugin._terms_of) == 1
     del around
-    assert not len(plugin._around)
+    assert not len(plugin._terms_of)

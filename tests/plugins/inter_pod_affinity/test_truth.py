@@ -15,7 +15,7 @@ import pytest
 
 from policysched.framework import SKIP, Cluster, Code, Status
 from policysched.model.objects import Pod
-from policysched.plugins.inter_pod_affinity import states as inter_pod_affinity_states
+from policysched.plugins.inter_pod_affinity import shared_counts
 from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
@@ -72,12 +72,12 @@ def theirs(incoming: Pod, scene: Scene, arguments: Mapping[str, Any]) -> tuple[A
     return rejected, scores
 
 
-@pytest.mark.parametrize("few", [0, inter_pod_affinity_states.FEW])
+@pytest.mark.parametrize("few", [0, shared_counts.FEW])
 @pytest.mark.parametrize("arguments", VARIANTS, ids=str)
 def test_random_states_are_judged_as_pod_by_pod(
     monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], few: int
 ) -> None:
-    monkeypatch.setattr(inter_pod_affinity_states, "FEW", few)
+    monkeypatch.setattr(shared_counts, "FEW", few)
     for case in range(CASES):
         world = World(Random(f"{SEED}/{case}"))
         world.fill()
@@ -94,7 +94,7 @@ def test_a_state_that_lives_through_events_is_judged_as_pod_by_pod(
     monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], ring: int, settled: bool, few: int
 ) -> None:
     monkeypatch.setattr(journal, "RING", ring)
-    monkeypatch.setattr(inter_pod_affinity_states, "FEW", few)
+    monkeypatch.setattr(shared_counts, "FEW", few)
     for life in range(max(1, EVENTS // 500)):
         world = World(Random(f"{SEED}/{life}/{ring}"), settled=settled)
         live = engine(world.cluster, arguments)

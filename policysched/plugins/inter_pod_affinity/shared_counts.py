@@ -1,0 +1,115 @@
+"""The counters and sums of placed pods that the states of all pod classes over one cluster share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from policysched.framework import Rows
+from policysched.model.selection.pod_affinity import AffinityTerm
+from policysched.plugins.columns import row_count
+from policysched.plugins.inter_pod_affinity.sums import WeightedCounter, WeightedSums
+from policysched.plugins.inter_pod_affinity.terms import (
+    FEW,
+    Namespaces,
+    ResolvedPeers,
+    ResolvedTerms,
+    T,
+    WeighedByExistingTerms,
+    WeighedByTerms,
+    Weighted,
+    apart,
+    sizes,
+)
+from policysched.state.cluster import Cluster
+from policysched.state.placed.counters import PodCounter
+from policysched.state.placed.pods import PlacedPod
+from policysched.state.placed.selector_index import narrowest
+
+KeyedCounter = tuple[str, WeightedCounter]
+"""A topology key and what is summed up over its domains."""
+Sizes = frozenset[tuple[T, int]]
+
+
+class SharedCounts:
+    """The pod counters and sums that all states over one cluster share."""
+
+    __slots__ = (
+        *("_counters", "_domains", "_namespaces", "_sums"),
+        *("existing_terms", "journal", "namespace_changes", "namespace_labels", "nodes", "nominations"),
+    )
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.existing_terms = cluster.existing_terms
+        self.nodes, self.nominations = cluster.nodes, cluster.nominations
+        self.journal = cluster.journal
+        self._domains, self._sums = cluster.domains, cluster.sums
+        self._counters = cluster.counters
+        self.namespace_labels, self.namespace_changes = cluster.namespaces, cluster.namespace_changes
+        self._namespaces = Namespaces(self.namespace_labels, self.namespace_changes)
+
+    def resolved(self, terms: Iterable[tuple[int, AffinityTerm]]) -> ResolvedTerms:
+        """Resolve the namespaces of terms of a pod to place, each with its weight."""
+        return ResolvedTerms(terms, self._namespaces, self.namespace_labels, self.namespace_changes)
+
+    def count(self, rows: Rows) -> int:
+        """Count the rows selected."""
+        return row_count(self.nodes, rows)
+
+    def matching(self, meant: Iterable[ResolvedPeers]) -> PodCounter:
+        """Count by row the pods that all of these mean."""
+        wanted = frozenset(meant)
+
+        def counts(placed: PlacedPod) -> bool:
+            return all(one.matches(placed.pod) for one in wanted)
+
+        among = narrowest(one.index_keys for one in wanted)
+        return self._counters.of(("affinity", wanted), counts, among=among)
+
+    def stating(self, number: int) -> PodCounter:
+        """Count by row how often placed pods state something."""
+        existing_terms = self.existing_terms
+
+        def times(placed: PlacedPod) -> int:
+            return existing_terms.of_signature(placed.signature).get(number, 0)
+
+        return self._counters.of(("existing term", number), times, among=(number,))
+
+    def parts_of_terms(self, stated: Iterable[Weighted[ResolvedPeers]]) -> list[KeyedCounter]:
+        """Count the pods that terms mean, with what these add."""
+
+        def many(terms: Sizes[ResolvedPeers]) -> PodCounter:
+            weigh = WeighedByTerms(terms)
+            return self._counters.of(("affinity terms", terms), weigh, among=weigh.index_keys, terms=len(terms))
+
+        return self._parts(stated, lambda meant: self.matching([meant]), many)
+
+    def parts_of_existing_terms(self, stated: Iterable[Weighted[int]]) -> list[KeyedCounter]:
+        """Count how often placed pods make existing terms, given by number, with what these add."""
+
+        def many(made: Sizes[int]) -> PodCounter:
+            among = [number for number, _ in made]
+            weigh = WeighedByExistingTerms(self.existing_terms, made)
+            return self._counters.of(("existing terms", made), weigh, among=among)
+
+        return self._parts(stated, self.stating, many)
+
+    def _parts(
+        self, said: Iterable[Weighted[T]], one: Callable[[T], PodCounter], many: Callable[[Sizes[T]], PodCounter]
+    ) -> list[KeyedCounter]:
+        """Count what is said by topology keys that nodes have: a few things each by itself, many together."""
+        parts: list[KeyedCounter] = []
+        for (key, sign), alike in apart(said).items():
+            if not self.nodes.has_label(key):
+                continue
+            if len(alike) <= FEW:
+                parts += [(key, WeightedCounter(one(each.said), each.weight)) for each in alike]
+            else:
+                parts.append((key, WeightedCounter(many(sizes(alike)), sign)))
+        return parts
+
+    def sums(self, parts: Iterable[KeyedCounter]) -> list[WeightedSums]:
+        """Sum up parts by topology key."""
+        by_key: dict[str, list[WeightedCounter]] = {}
+        for key, part in parts:
+            by_key.setdefault(key, []).append(part)
+        return [WeightedSums(self._domains.of(key), parts, self._sums) for key, parts in by_key.items()]
