@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import msgspec
+import numpy as np
 
 from policysched.app.files.objects import why
 from policysched.errors import UsageError
@@ -30,6 +31,12 @@ END: Final = "end"
 """The last entry of a file."""
 MOST_BLOCK: Final = 1024 * 1024 * 1024
 """How long a block may be once it is not compressed any more. Units: bytes."""
+MOST_READ: Final = 4 << 30
+"""How much memory an entry may take once it is read: a snapshot of 50,000 nodes takes 2 GiB. Units: bytes."""
+CONTAINER: Final = 72
+"""The memory that an empty list or map takes. Units: bytes."""
+VALUE: Final = 8
+"""The memory that any other value takes at most for each byte that is written. Units: bytes."""
 LEVEL: Final = 3
 """How much is done to make blocks small: twice as much saves a seventh."""
 ENCODER: Final = msgspec.msgpack.Encoder()
@@ -139,7 +146,10 @@ def _entries(path: Path, data: bytes, number: int, decoder: msgspec.msgpack.Deco
         begin = 0
         while begin < len(plain):
             end = begin + 4 + int.from_bytes(plain[begin : begin + 4])
-            yield decoder.decode(plain[begin + 4 : end])
+            entry = plain[begin + 4 : end]
+            if _memory(entry) > MOST_READ:
+                raise BrokenRecordError(f"{path}: block {number} has an entry that is too large", cut=False)
+            yield decoder.decode(entry)
             begin = end
     except (zlib.error, msgspec.MsgspecError, RecursionError) as error:
         raise BrokenRecordError(f"{path}: block {number} cannot be read: {error}", cut=False) from error
@@ -149,6 +159,12 @@ def encoded(entry: list[Any]) -> bytes:
     """Encode an entry, behind its length."""
     data = ENCODER.encode(entry)
     return len(data).to_bytes(4) + data
+
+
+def _memory(entry: bytes) -> int:
+    """Return about how much memory an entry takes at most once it is read. Units: bytes."""
+    containers = np.count_nonzero(np.frombuffer(entry, np.uint8) & 0xE0 == 0x80)  # short ones, most of all empty ones
+    return VALUE * len(entry) + CONTAINER * int(containers)
 
 
 def _head_of(length: int, number: int, checksum: bytes) -> bytes:

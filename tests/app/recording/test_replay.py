@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,22 @@ def test_entry_that_is_nested_too_deep_is_an_error(tmp_path: Path) -> None:
         BlockWriter(file).write([len(deep).to_bytes(4) + deep, encoded([END, 0])])
     with pytest.raises(UsageError, match="block 1 cannot be read"):
         replayed(path)
+
+
+def test_entry_that_would_take_very_much_memory_is_an_error(tmp_path: Path) -> None:
+    path, count = tmp_path / "a.record", 60_000_000
+    bomb = b"\xdd" + count.to_bytes(4) + b"\x80" * count
+    with path.open("xb") as file:
+        BlockWriter(file).write([len(bomb).to_bytes(4) + bomb, encoded([END, 0])])
+    assert path.stat().st_size < 100_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(UsageError, match="block 1 has an entry that is too large"):
+            replayed(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * count
 
 
 def test_a_disk_that_hangs_keeps_no_more_waiting_than_came_meanwhile(
