@@ -24,6 +24,8 @@ from policysched.sandbox.objects.resources import ApiResource
 from policysched.sandbox.storage.store import Backend, ObjectStore, Stored, StoreEvent
 
 BOOKMARK_SECONDS = 60.0
+MOST_BEHIND = 64 << 20
+"""How far a watch may fall behind what changes. Units: bytes."""
 _SNAPSHOTS = 16
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "
@@ -218,10 +220,16 @@ class WatchSpec:
 
 
 class WatchStream:
-    """A stream of event lines for one client."""
+    """A stream of event lines for one client; one that falls too far behind is given up, as kube-apiserver does."""
 
     def __init__(self, store: ObjectStore, spec: WatchSpec) -> None:
         self._spec = spec
+        self.seconds = spec.seconds
+        """How long it lasts."""
+        self.given_up: Callable[[], object] | None = None
+        """Ends the connection of a client that does not read."""
+        self._behind = 0
+        """What changes piled up since a line was taken. Units: bytes."""
         self._store = store
         self._pending: deque[bytes] = deque()
         self._wake = asyncio.Event()
@@ -239,7 +247,15 @@ class WatchStream:
             metadata = before.object["metadata"] | {"resourceVersion": str(event.revision)}
             entry = Stored(before.object | {"metadata": metadata}, event.revision)
         seen = "DELETED" if not now else "MODIFIED" if was else "ADDED"
-        self.push(self._spec.line(seen, entry, event.revision))
+        line = self._spec.line(seen, entry, event.revision)
+        self._behind += len(line)
+        if self._behind <= MOST_BEHIND:
+            self.push(line)
+            return
+        self._pending.clear()
+        self.close()
+        if self.given_up is not None:
+            self.given_up()
 
     def push(self, line: bytes) -> None:
         """Send a line as it is."""
@@ -270,6 +286,7 @@ class WatchStream:
             if self._pending:
                 chunk = b"".join(self._pending)
                 self._pending.clear()
+                self._behind = 0
                 yield chunk
             if self.closed or loop.time() >= end:
                 return

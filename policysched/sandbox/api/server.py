@@ -13,6 +13,7 @@ import logging
 import re
 from collections.abc import Callable
 from dataclasses import field
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -27,6 +28,8 @@ from policysched.sandbox.storage.actions import scale_of
 from policysched.sandbox.storage.store import Backend, Stored
 from policysched.sandbox.storage.writes import WriteOptions, fetch
 
+GRACE = 10.0
+"""How much longer than it lasts a watch may be sent. Units: seconds."""
 _LOG = logging.getLogger(__name__)
 _HEALTH = ("healthz", "readyz", "livez")
 _HTML = b"<html><body><h1>503 Service Unavailable</h1></body></html>"
@@ -222,12 +225,16 @@ class Server:
     async def _watch(self, request: web.BaseRequest, target: Target, fault: Fault | None) -> web.StreamResponse:
         watch = self._reader.watch(target, request.query, request.headers.get("Accept", ""))
         response = web.StreamResponse(headers={"Content-Type": discovery.JSON})
+        watch.given_up = partial(_drop, request)
         self._watches.add(watch)
         try:
-            await response.prepare(request)
-            await self._send(request, response, watch, fault)
+            async with asyncio.timeout(watch.seconds + GRACE):
+                await response.prepare(request)
+                await self._send(request, response, watch, fault)
+        except TimeoutError:
+            _drop(request)  # it does not read
         except ConnectionError:
-            return response  # the client went away: nobody is left to tell
+            pass  # the client went away: nobody is left to tell
         finally:
             self._watches.discard(watch)
             watch.close()

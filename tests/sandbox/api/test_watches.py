@@ -197,3 +197,61 @@ async def test_table_watches_send_rows(quiet_api: Api) -> None:
         line = await response.content.readline()
     assert b'"kind":"Table"' in line
     assert b'"cells":["a","0/1","Pending"' in line
+
+
+async def not_reading(quiet: Sandbox, path: str) -> asyncio.StreamWriter:
+    """Open a watch and never read what it says."""
+    port = int(quiet.url.rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+    await reader.readexactly(12)
+    return writer
+
+
+async def none_is_left(streams: list[Any]) -> None:
+    async with asyncio.timeout(60):
+        while any(not stream.closed for stream in streams):
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def streams(monkeypatch: pytest.MonkeyPatch) -> list[reading.WatchStream]:
+    """The watches that were opened."""
+    made: list[reading.WatchStream] = []
+    begin = reading.WatchStream.__init__
+
+    def noted(stream: reading.WatchStream, *given: Any) -> None:
+        begin(stream, *given)
+        made.append(stream)
+
+    monkeypatch.setattr(reading.WatchStream, "__init__", noted)
+    return made
+
+
+async def test_a_watch_that_falls_far_behind_is_given_up(
+    quiet_api: Api, quiet: Sandbox, monkeypatch: pytest.MonkeyPatch, streams: list[reading.WatchStream]
+) -> None:
+    monkeypatch.setattr(reading, "MOST_BEHIND", 1_000_000)
+    await quiet_api.post(MAPS, config_map("a"))
+    idle = await not_reading(quiet, f"{MAPS}?watch=1&timeoutSeconds=600")
+    for number in range(200):
+        await quiet_api.merge(f"{MAPS}/a", {"data": {"x": f"{number}" * 40_000}})
+        if streams[0].closed:
+            break
+    await none_is_left(streams)
+    assert sum(map(len, streams[0]._pending)) == 0
+    idle.close()
+
+
+async def test_a_watch_that_nobody_reads_ends_soon_after_its_time(
+    quiet_api: Api, quiet: Sandbox, monkeypatch: pytest.MonkeyPatch, streams: list[reading.WatchStream]
+) -> None:
+    monkeypatch.setattr("policysched.sandbox.api.server.GRACE", 0.1)
+    await quiet_api.post(MAPS, config_map("a"))
+    idle = await not_reading(quiet, f"{MAPS}?watch=1&timeoutSeconds=1")
+    for number in range(100):
+        await quiet_api.merge(f"{MAPS}/a", {"data": {"x": f"{number}" * 100_000}})
+        if streams[0].closed:
+            break
+    await none_is_left(streams)
+    idle.close()
