@@ -72,7 +72,7 @@ class HttpExtender:
             settings: Where it is and what it does.
             texts: What it is sent.
             environment: Says which proxy there is.
-            may_bind: Whether it may be asked to bind; where not, it is asked nothing and the binding fails.
+            may_bind: Whether it may be asked to bind; asked last before it is, with a connection at hand.
 
         Raises:
             UsageError: the URL or a certificate cannot be used.
@@ -119,11 +119,13 @@ class HttpExtender:
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Ask the extender to bind a pod."""
-        if not self._may_bind():
-            raise ExtenderError("the lease has run out, so that another process may act: nothing is bound")
         metadata = pod.metadata
         sent = wire.binding_arguments(metadata.name, metadata.namespace, metadata.uid, node)
-        wire.read_binding(await self._post(self._settings.bind_verb, sent))
+        wire.read_binding(await self._post(self._settings.bind_verb, sent, before=self._check_may_bind))
+
+    def _check_may_bind(self) -> None:
+        if not self._may_bind():
+            raise ExtenderError("the lease has run out, so that another process may act: nothing is bound")
 
     async def retire(self) -> None:
         """Close its connections as soon as no request is under way, and those of later ones after each."""
@@ -161,8 +163,13 @@ class HttpExtender:
             raise ExtenderError(f"pod {pod.key} is gone")
         return text
 
-    async def _post(self, verb: str, body: bytes) -> bytes:
+    async def _post(self, verb: str, body: bytes, *, before: Callable[[], None] = lambda: None) -> bytes:
         """Ask.
+
+        Args:
+            verb: What is asked.
+            body: The question.
+            before: What is done last before it is sent, once there is a connection; if it raises, it is not sent.
 
         Raises:
             ExtenderError: there is no answer, or none with status 200.
@@ -177,7 +184,7 @@ class HttpExtender:
         try:
             async with self._opened().post(
                 URL(url, encoded=True),
-                data=body if len(body) <= SLICE else _slices(body),
+                data=_slices(body, before),
                 headers=headers,
                 timeout=self._timeout,
                 allow_redirects=False,
@@ -188,6 +195,8 @@ class HttpExtender:
                     raise ExtenderError(f"failed {verb} with extender at URL {shown}, code {response.status}")
                 return await _read(response, shown, 2 * len(body) + BEYOND)
         except LOST as error:
+            if isinstance(error.__cause__, ExtenderError):  # the library's own error lies around what `before` raised
+                raise error.__cause__ from None
             raise ExtenderError(f"failed {verb} with extender: {describe(error, shown)[1]}") from error
         finally:
             self._under_way -= 1
@@ -236,8 +245,9 @@ def _names(container: Container, managed: frozenset[str]) -> bool:
     return not managed.isdisjoint(given.requests) or not managed.isdisjoint(given.limits)
 
 
-async def _slices(body: bytes) -> AsyncIterator[bytes]:
+async def _slices(body: bytes, before: Callable[[], None]) -> AsyncIterator[bytes]:
     """Give a question slice by slice; the loop has its turn between them, whether or not the connection is slower."""
+    before()
     for start in range(0, len(body), SLICE):
         yield body[start : start + SLICE]
         await asyncio.sleep(0)

@@ -9,6 +9,7 @@ Source: plugins/dynamicresources/dynamicresources.go, extendeddynamicresources.g
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -86,8 +87,18 @@ class KubeClaimClient:
         return _claim(await self._send("PATCH", f"{_path(claim)}/status", body, MERGE_PATCH))
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """Delete a claim."""
-        await self._send("DELETE", _path(claim))
+        """Delete a claim; the UID keeps one made anew under the same name from being deleted instead.
+
+        Raises:
+            ApiError: the server refused; status 404 where the claim, by its UID, is gone.
+        """
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": claim.metadata.uid}}
+        try:
+            await self._send("DELETE", _path(claim), _ENCODER.encode(options))
+        except ApiError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+            raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f"resource claim {claim.key} was made anew") from error
 
     async def tell_pod(self, pod: Pod, told: PodExtendedClaimStatus) -> None:
         """Write into a pod's status which claim holds its extended resources."""

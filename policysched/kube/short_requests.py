@@ -16,7 +16,7 @@ import asyncio
 import ipaddress
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import quote, urlsplit
@@ -82,14 +82,21 @@ class ShortRequests:
         self._timer: asyncio.TimerHandle | None = None
 
     async def request(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, timeout: float, most: int
+        self,
+        method: str,
+        path: str,
+        body: Callable[[], bytes],
+        headers: Mapping[str, str],
+        *,
+        timeout: float,
+        most: int,
     ) -> Answer:
         """Send a request and wait for its answer; it is sent once, whatever happens.
 
         Args:
             method: the HTTP method.
             path: what is asked for.
-            body: what is sent.
+            body: makes what is sent, last before it is, once there is a connection; if it raises, nothing is sent.
             headers: what the head says besides.
             timeout: after how many seconds nobody waits any more.
             most: how large the answer may be, in bytes.
@@ -100,7 +107,7 @@ class ShortRequests:
         deadline = asyncio.get_running_loop().time() + timeout
         channel = self._idle.pop() if self._idle else await self._connected(timeout)
         try:
-            waiting = channel.send(self._text(method, path, body, headers), deadline, most)
+            waiting = channel.send(self._text(method, path, body(), headers), deadline, most)
             self._watch(deadline)
             answer = await waiting
         except BaseException:
@@ -133,7 +140,7 @@ class ShortRequests:
         while self._open:
             await asyncio.sleep(0)
 
-    def _text(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
+    def _text(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> bytes:
         head = self._heads.get(key := tuple(headers.items()))
         if head is None:
             if len(self._heads) >= MOST_HEADS:
@@ -142,8 +149,7 @@ class ShortRequests:
             head = self._heads[key] = f" HTTP/1.1\r\n{''.join(said)}Content-Length: ".encode("latin-1")
         if not path.isascii() or not path.isprintable() or " " in path:
             path = quote(path, safe=_SAFE)
-        sent = body or b""
-        return b"%b%b%d\r\n\r\n%b" % (f"{method} {self._prefix}{path}".encode(), head, len(sent), sent)
+        return b"%b%b%d\r\n\r\n%b" % (f"{method} {self._prefix}{path}".encode(), head, len(body), body)
 
     async def _connected(self, timeout: float) -> _Channel:
         """Open another connection.

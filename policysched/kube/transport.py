@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 
 import msgspec
@@ -84,7 +85,8 @@ class Transport:
         connection: The connection.
         timeout: How long an answer may take. Units: seconds.
         limit: How many requests there may be in a time.
-        may_write: Whether anything but questions may be sent; asked when a request's turn has come.
+        may_write: Whether anything but questions may be sent; asked last before a request is, once there is a
+            connection.
     """
 
     def __init__(
@@ -157,19 +159,20 @@ class Transport:
             # Any other answer is one, and what may be asked shows when it is.
 
     async def _once(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int) -> bytes:
-        if method != "GET" and not self._may_write():
-            raise ApiError(0, NOT_LEADING, "the lease has run out, so that another process may act: nothing is sent")
         short = self._connection.short if method != "GET" else None
         began, code = self._now(), 0
         try:
             if short is not None:
-                answer = await short.request(method, path, body, headers, timeout=self._seconds, most=most)
+                sent = partial(self._if_it_may_write, body or b"")
+                answer = await short.request(method, path, sent, headers, timeout=self._seconds, most=most)
             else:
                 answer = await self._answer(method, path, body, headers, most)
             code = answer.status
         except TooLargeError as error:
             raise self._malformed(f"more than {most >> 20} MiB") from without_frames(error)
         except LOST as error:
+            if isinstance(error.__cause__, ApiError):  # the library's own error lies around what its body raised
+                raise error.__cause__ from None
             raise ApiError(0, *describe(error, self._connection.url)) from without_frames(error)
         finally:
             self._ended(method, code, began)
@@ -183,17 +186,28 @@ class Transport:
     async def _answer(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
     ) -> Answer:
-        """Send a request through the HTTP library."""
+        """Send a request through the HTTP library, which asks for what is written once it is connected."""
+        data: bytes | AsyncIterator[bytes] | None = body
+        if method != "GET":
+            data, headers = self._written(body or b""), {**headers, "Content-Length": str(len(body or b""))}
         async with self._connection.session.request(
             method,
             URL(self._connection.url + path, encoded=True),
-            data=body,
+            data=data,
             headers=headers,
             timeout=self._patience if method == "GET" else self._timeout,
             allow_redirects=False,
             **self._connection.routing,
         ) as response:
             return await _answer_of(response, most)
+
+    def _if_it_may_write(self, body: bytes) -> bytes:
+        if not self._may_write():
+            raise ApiError(0, NOT_LEADING, "the lease has run out, so that another process may act: nothing is sent")
+        return body
+
+    async def _written(self, body: bytes) -> AsyncIterator[bytes]:
+        yield self._if_it_may_write(body)
 
     @property
     def _origin(self) -> str:

@@ -17,6 +17,7 @@ from policysched.extenders.settings import ExtenderSettings
 from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims, NodeVictims
 from policysched.model.decode import decode_pod
 from policysched.model.objects import Pod
+from tests.connecting import once_connected
 from tests.extenders.fake_extender import FakeExtender, fake_extender
 from tests.work import turns_of_the_loop
 
@@ -121,17 +122,19 @@ async def test_a_pod_is_bound_by_name_and_uid() -> None:
             await extender.bind(pod(), "n1")
 
 
-async def test_who_may_not_write_asks_no_extender_to_bind() -> None:
-    may = False
+async def test_no_extender_is_asked_to_bind_where_the_lease_runs_out_while_a_connection_is_made() -> None:
+    connections: list[str] = []
     async with fake_extender() as fake:
         settings = ExtenderSettings(fake.url, filter_verb="filter", bind_verb="bind")
-        extender = HttpExtender(settings, Texts(), may_bind=lambda: may)
+        extender = HttpExtender(settings, Texts(), may_bind=lambda: not connections)
         fake.answers |= {"filter": lambda _: {}, "bind": lambda _: {}}
-        await extender.filter(pod(), ())
-        with pytest.raises(ExtenderError, match=r"^the lease has run out"):
+        with once_connected(lambda: connections.append("one")):
+            with pytest.raises(ExtenderError, match=r"^the lease has run out"):
+                await extender.bind(pod(), "n1")
+            assert (connections, fake.asked) == (["one"], [])
+            await extender.filter(pod(), ())
+            connections.clear()
             await extender.bind(pod(), "n1")
-        may = True
-        await extender.bind(pod(), "n1")
         await extender.retire()
     assert [verb for verb, _ in fake.asked] == ["filter", "bind"]
 

@@ -9,6 +9,7 @@ import pytest
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
 from policysched.kube.transport import LINES_SLICE, SLICE, Transport
+from tests.connecting import once_connected
 from tests.kube.fake_server import Answer, Kube, Ticking, answer, hang, refuse, reset, status, stream
 from tests.work import turns_of_the_loop
 
@@ -236,16 +237,37 @@ def failures() -> set[int]:
     return {id(one) for one in gc.get_objects() if isinstance(one, aiohttp.ClientConnectorError)}
 
 
+@pytest.fixture(params=["our own", "the library's"])
+def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have writes go over connections of our own, or through the HTTP library, as where there is a proxy."""
+    if request.param == "the library's":
+        monkeypatch.setattr(Connection, "short", None)
+
+
+@pytest.mark.usefixtures("ways")
 async def test_nothing_but_questions_is_sent_by_who_may_not_write(kube: Kube) -> None:
     may = True
     transport = Transport(kube.connection, may_write=lambda: may)
     for method in ("GET", "POST", "DELETE"):
         kube.server.on(method, "/a", answer({"x": 1}), answer({"x": 1}))
-    await transport.request("POST", "/a", b"{}")
+    await transport.request("POST", "/a", b'{"y": 1}')
     may = False
     await transport.request("GET", "/a")
     for method in ("POST", "PUT", "PATCH", "DELETE"):
         with pytest.raises(ApiError, match="the lease has run out") as caught:
             await transport.request(method, "/a", b"{}")
         assert (caught.value.status, caught.value.reason) == (0, "NotLeading")
-    assert [one.method for one in kube.server.asked] == ["POST", "GET"]
+    assert [(one.method, one.body) for one in kube.server.asked] == [("POST", {"y": 1}), ("GET", None)]
+
+
+@pytest.mark.usefixtures("ways")
+async def test_nothing_is_sent_where_the_lease_runs_out_while_a_connection_is_made(kube: Kube) -> None:
+    connections: list[str] = []
+    transport = Transport(kube.connection, may_write=lambda: not connections)
+    kube.server.on("POST", "/a", answer({}))
+    with once_connected(lambda: connections.append("one")), pytest.raises(ApiError, match="the lease has run out"):
+        await transport.request("POST", "/a", b"{}")
+    assert (connections, kube.server.asked) == (["one"], [])
+    connections.clear()
+    await transport.request("POST", "/a", b"{}")
+    assert [one.method for one in kube.server.asked] == ["POST"]

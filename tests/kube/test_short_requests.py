@@ -76,7 +76,8 @@ def read_answer(received: bytes, most: int, *, ended: bool = False) -> tuple[Ans
 
 
 async def post(requests: ShortRequests, path: str = "/a", timeout: float = 30.0) -> Answer:
-    return await requests.request("POST", path, b"{}", {"Authorization": "Bearer x"}, timeout=timeout, most=MOST)
+    headers = {"Authorization": "Bearer x"}
+    return await requests.request("POST", path, lambda: b"{}", headers, timeout=timeout, most=MOST)
 
 
 def pieces(received: bytes, size: int) -> list[bytes]:
