@@ -28,12 +28,13 @@ T = TypeVar("T")
 SizedT = TypeVar("SizedT", bound=Sized)
 NULL = msgspec.Raw(b"null")
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
-_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
+_OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw] | None] | None)
 _ANYTHING: Final = msgspec.json.Decoder(msgspec.Raw)
 _STRING: Final = msgspec.json.Decoder(str)
 _INTEGER: Final = msgspec.json.Decoder(int)
 _MISMATCH: Final = re.compile(r"Expected `(\w++)[^`\n]*+`, got `(\w++)`")
+_TRAILING: Final = re.compile(r"JSON is malformed: trailing characters \(byte (\d++)\)")
 _KINDS: Final = {
     "null": "null",
     "bool": "a boolean",
@@ -158,11 +159,19 @@ def int_of(raw: msgspec.Raw | None, what: str) -> int:
 
 
 def field(given: Mapping[str, T], name: str) -> T | None:
-    """Return a field, its name in any case; None where it is missing."""
-    if name in given:
-        return given[name]
+    """Return a field, its name in any case, of several the last one; None where it is missing."""
     lowered = name.lower()
-    return next((value for key, value in given.items() if key.lower() == lowered), None)
+    return next((given[key] for key in reversed([*given]) if key.lower() == lowered), None)
+
+
+def first_value(body: bytes) -> bytes:
+    """Return the first value of a text without what follows it."""
+    try:
+        _ANYTHING.decode(body)
+    except UNREADABLE as error:
+        found = _TRAILING.fullmatch(str(error))
+        body = body if found is None else body[: int(found[1]) - 1]
+    return body
 
 
 def present(raw: msgspec.Raw | None, absent: bytes) -> bytes | msgspec.Raw:
@@ -171,25 +180,25 @@ def present(raw: msgspec.Raw | None, absent: bytes) -> bytes | msgspec.Raw:
 
 
 def members(body: bytes | msgspec.Raw, what: str, most: int = MOST_FIELDS) -> Mapping[str, msgspec.Raw]:
-    """Read the fields of an object without what is in them: whole nodes are large.
+    """Read the fields of an object without what is in them: whole nodes are large; null has none.
 
     Raises:
         ExtenderError: it is no object, or has too many.
     """
     if are_few(body):
-        return bounded(decoded(_MEMBERS, body, what), what, most)
+        return bounded(decoded(_MEMBERS, body, what) or {}, what, most)
     found: Mapping[str, msgspec.Raw] = bounded_by(most, dict[Key, msgspec.Raw], body, what)
     return found
 
 
 def objects(body: bytes | msgspec.Raw, what: str, most: int) -> Sequence[Mapping[str, msgspec.Raw]]:
-    """Read the fields of the objects of a list without what is in them.
+    """Read the fields of the objects of a list without what is in them; null is empty, as a list and in one.
 
     Raises:
         ExtenderError: it is no list of objects, or has too many, or these have.
     """
     if are_few(body):
-        return bounded(decoded(_OBJECTS, body, what), what, most)
+        return [one or {} for one in bounded(decoded(_OBJECTS, body, what) or (), what, most)]
     bounded_by(0, list[Counted], body, what, items=most)
     kind = list[dict[Key, msgspec.Raw]]
     found: list[Mapping[str, msgspec.Raw]] = bounded_by(FIELDS_EACH * most, kind, body, f"{what}: their fields")

@@ -1,7 +1,8 @@
 """What is sent to extenders and read from them: kube-scheduler's JSON, names of fields in any case, as Go reads them.
 
-Objects are sent as the API server wrote them. Of an answer only what is asked for is looked at, and everything in it
-may be missing, null or of another type: then it is an ExtenderError that says what is wrong. `bounded_json` decodes it.
+Objects are sent as the API server wrote them. Of an answer only what is asked for is looked at. What is missing or null
+in it is empty, the answer itself too, and what follows it is not read; what is of another type is an ExtenderError that
+says what is wrong. `bounded_json` decodes it.
 
 Source: k8s.io/kube-scheduler/extender/v1 (types.go), v1.36.
 """
@@ -28,6 +29,7 @@ from policysched.extenders.bounded_json import (
     counted,
     decoded,
     field,
+    first_value,
     int_of,
     members,
     objects,
@@ -64,9 +66,9 @@ class _FilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=True)
     """ExtenderFilterResult, its fields in the case in which nearly every extender writes them."""
 
     nodes: _Nodes | None = None
-    node_names: list[str] | None = None
-    failed_nodes: dict[str, str] | None = None
-    failed_and_unresolvable_nodes: dict[str, str] | None = None
+    node_names: list[str | None] | None = None
+    failed_nodes: dict[str, str | None] | None = None
+    failed_and_unresolvable_nodes: dict[str, str | None] | None = None
     error: str | None = None
 
 
@@ -83,8 +85,8 @@ class _LongFilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=T
 
     nodes: _CountedNodes | None = None
     node_names: msgspec.Raw = NULL
-    failed_nodes: dict[Key, str] | None = None
-    failed_and_unresolvable_nodes: dict[Key, str] | None = None
+    failed_nodes: dict[Key, str | None] | None = None
+    failed_and_unresolvable_nodes: dict[Key, str | None] | None = None
     error: str | None = None
 
 
@@ -134,10 +136,10 @@ class _LongPreemptionResult(msgspec.Struct, forbid_unknown_fields=True):
 
 _PREEMPTION_RESULT: Final = msgspec.json.Decoder(_PreemptionResult)
 _FILTER_RESULT: Final = msgspec.json.Decoder(_FilterResult)
-_SCORES: Final = msgspec.json.Decoder(list[_Score] | None)
+_SCORES: Final = msgspec.json.Decoder(list[_Score | None] | None)
 _NAMED: Final = msgspec.json.Decoder(list[_Named])
-_TEXTS: Final = msgspec.json.Decoder(dict[str, str])
-_LIST: Final = msgspec.json.Decoder(list[str])
+_TEXTS: Final = msgspec.json.Decoder(dict[str, str | None])
+_LIST: Final = msgspec.json.Decoder(list[str | None] | None)
 _FIELDS: Final = frozenset(("nodes", "nodenames", "failednodes", "failedandunresolvablenodes", "error"))
 """The fields of ExtenderFilterResult, in lower case."""
 
@@ -194,7 +196,7 @@ def read_filter(body: bytes, asked: Sequence[str], *, by_name: bool, extender: s
     """
     most = MORE_THAN_ASKED * len(asked)
     left, failed, unresolvable = _filter_result(body, most, by_name=by_name) or _odd_filter_result(
-        body, most, by_name=by_name
+        first_value(body), most, by_name=by_name
     )
     if foreign := left.difference(asked):
         name = min(foreign)
@@ -205,7 +207,7 @@ def read_filter(body: bytes, asked: Sequence[str], *, by_name: bool, extender: s
     return FilterAnswer(left, _cut(failed, "FailedNodes", most), _cut(unresolvable, "FailedAndUnresolvableNodes", most))
 
 
-_Reasons: TypeAlias = Mapping[str, str] | Mapping[Key, str] | None
+_Reasons: TypeAlias = Mapping[str, str | None] | Mapping[Key, str | None] | None
 _Filtered: TypeAlias = tuple[frozenset[str], _Reasons, _Reasons]
 """Which nodes are left, and why others are not."""
 
@@ -228,10 +230,12 @@ def _filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered | None
 
 def _left(given: _FilterResult | _LongFilterResult, most: int, *, by_name: bool) -> Sequence[str] | None:
     """Return the nodes that are left, None where their names stand elsewhere than expected."""
-    if by_name:
-        names = given.node_names if isinstance(given, _FilterResult) else _node_names(given.node_names, most)
-        if names is not None:
-            return names
+    if isinstance(given, _LongFilterResult):
+        names = _node_names(given.node_names, most)
+    else:
+        names = None if given.node_names is None else [name or "" for name in given.node_names]
+    if by_name and names is not None:
+        return names
     if given.nodes is None:
         return []
     if given.nodes.items is None:
@@ -245,8 +249,8 @@ def _odd_filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered:
     fields = members(body, "the answer").items()
     given = {name: raw for name, raw in fields if name.lower() in _FIELDS}
     check_error(given)
-    names = _node_names(field(given, "NodeNames"), most) if by_name else None
-    left = _names_of(field(given, "Nodes"), most) if names is None else names
+    names, whole = _node_names(field(given, "NodeNames"), most), _names_of(field(given, "Nodes"), most)
+    left = names if by_name and names is not None else whole
     failed, unresolvable = (
         _reasons(field(given, name), name, most) for name in ("FailedNodes", "FailedAndUnresolvableNodes")
     )
@@ -266,19 +270,19 @@ def read_scores(body: bytes, asked: int) -> dict[str, int]:
     scores: dict[str, int] = {}
     most = MORE_THAN_ASKED * asked
     found = _usual_scores(body, most)
-    for host, score in _odd_scores(body, most) if found is None else found:
+    for host, score in _odd_scores(first_value(body), most) if found is None else found:
         scores[host] = scores.get(host, 0) + score
     return scores
 
 
 def _usual_scores(body: bytes, most: int) -> list[tuple[str, int]] | None:
     """Read scores of the usual form in one go; None for any other."""
-    given: Sequence[_Score | _CountedScore] | None
+    given: Sequence[_Score | _CountedScore | None] | None
     try:
         given = _SCORES.decode(body) if weight(body) <= FEW // 2 else counted(body, list[_CountedScore], 0, most)
     except (TooManyError, *UNREADABLE):
         return None
-    found = [(one.host or "", one.score or 0) for one in given or ()]
+    found = [(one.host or "", one.score or 0) for one in given or () if one is not None]
     return found if len(found) <= most and all(score in INT64 for _, score in found) else None
 
 
@@ -301,7 +305,7 @@ def read_victims(body: bytes, asked: int, victims: int) -> dict[str, NamedVictim
     """
     room = MORE_THAN_ASKED * victims + OTHER_VICTIMS
     found = _usual_victims(body, MORE_THAN_ASKED * asked, room)
-    return _odd_victims(body, MORE_THAN_ASKED * asked, room) if found is None else found
+    return _odd_victims(first_value(body), MORE_THAN_ASKED * asked, room) if found is None else found
 
 
 def _usual_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims] | None:
@@ -343,7 +347,7 @@ def read_binding(body: bytes) -> None:
     Raises:
         ExtenderError: it was not.
     """
-    check_error(members(body, "the answer"))
+    check_error(members(first_value(body), "the answer"))
 
 
 def check_error(answer: Mapping[str, msgspec.Raw]) -> None:
@@ -363,7 +367,7 @@ def _node_names(raw: msgspec.Raw | None, most: int) -> list[str] | None:
     text = bytes(raw)
     if len(text) > FEW and (count := text.count(b",")) > most:
         raise ExtenderError(f"NodeNames: {count + 1} are more than {most}")
-    return bounded(decoded(_LIST, text, "NodeNames"), "NodeNames", most)
+    return bounded([name or "" for name in decoded(_LIST, text, "NodeNames") or ()], "NodeNames", most)
 
 
 def _names_of(nodes: msgspec.Raw | None, most: int) -> list[str]:
@@ -390,16 +394,16 @@ def _odd_names(items: bytes | msgspec.Raw, most: int) -> list[str]:
     return names
 
 
-def _reasons(raw: msgspec.Raw | None, name: str, most: int) -> Mapping[str, str]:
+def _reasons(raw: msgspec.Raw | None, name: str, most: int) -> Mapping[str, str | None]:
     """Read why nodes fail."""
     given = present(raw, b"{}")
     if are_few(given):
         return decoded(_TEXTS, given, name)
-    found: Mapping[str, str] = bounded_by(most, dict[Key, str], given, name)
+    found: Mapping[str, str | None] = bounded_by(most, dict[Key, str | None], given, name)
     return found
 
 
 def _cut(reasons: _Reasons, name: str, most: int) -> Mapping[str, str]:
     if not reasons:
         return {}
-    return {node: why[:LONGEST_MESSAGE] for node, why in bounded(reasons, name, most).items()}
+    return {node: (why or "")[:LONGEST_MESSAGE] for node, why in bounded(reasons, name, most).items()}

@@ -69,7 +69,10 @@ def test_an_answer_of_the_usual_form_is_read_in_one_go() -> None:
     assert 4 * calls(lambda: read(usual)) < calls(lambda: read(usual.replace(b'"Nodes"', b'"nodes"')))
 
 
-@pytest.mark.parametrize("body", [b"{}", b'{"Nodes": null}', b'{"Nodes": {}}', b'{"Nodes": {"items": null}}'])
+@pytest.mark.parametrize(
+    "body",
+    [b"{}", b"null", b"{}\n{}", b"null 3", b'{"Nodes": null}', b'{"Nodes": {}}', b'{"Nodes": {"items": null}}'],
+)
 def test_no_nodes_are_none(body: bytes) -> None:
     assert read(body) == frozenset()
 
@@ -120,7 +123,7 @@ def test_victims_are_read_whatever_the_case_of_their_fields() -> None:
         (b'{"NodeNameToMetaVictims": {"n1": {"Pods": {}}}}', "Pods: expected a list, got an object"),
         (b'{"NodeNameToMetaVictims": {"n1": []}}', "victims: expected an object, got a list"),
         (b'{"NodeNameToMetaVictims": []}', "NodeNameToMetaVictims: expected an object, got a list"),
-        (b"null", "the answer: expected an object, got null"),
+        (b"3", "the answer: expected an object, got a number"),
         (b"{", "the answer is no JSON"),
     ],
 )

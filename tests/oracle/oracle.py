@@ -16,7 +16,7 @@ from .build import binary
 from .casefiles import read_case
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -101,6 +101,16 @@ class Oracle:
         """
         answer = self._ask({"config": config, "completed": True})
         return answer.get("completed"), answer.get("refusals", [])
+
+    def extended(self, verb: str, answer: bytes, nodes: Sequence[str], *, by_name: bool) -> dict[str, Any]:
+        """Ask what the answer of an extender means that was asked about some nodes: to filter, prioritize or bind.
+
+        Returns:
+            `left`, `failed`, `unresolvable` and `scores`, any of which may be null; `error`, empty where there is none.
+        """
+        asked = {"verb": verb, "byName": by_name, "nodes": list(nodes), "answer": answer.decode()}
+        found: dict[str, Any] = self._ask({"extender": asked})["extended"]
+        return found
 
     def _ask(self, case: Case) -> dict[str, Any]:
         if self._process.stdin is None or self._process.stdout is None:

@@ -109,6 +109,13 @@ async def test_scores_are_added_to_those_of_plugins() -> None:
         assert stand.bound == {"a": "n2"}  # 60 + 5 and 50 + 20
 
 
+async def test_scores_of_extenders_of_one_name_are_added() -> None:
+    one, two = FakeExtender(scores={"n1": 100, "n2": 30}), FakeExtender(scores={"n2": 80})
+    async with running(node("n1"), node("n2"), of=extended(one, two, of=profile())) as stand:
+        await stand.settled(pod("a"))
+        assert stand.bound == {"a": "n2"}
+
+
 @pytest.mark.parametrize(("score", "chosen"), [(2**62, "n1"), (-(2**62), "n2")])
 async def test_scores_of_any_size_count(score: int, chosen: str) -> None:
     of = profile(scores=[(FakeScore("plugin", {"n2": 50}), 1)])

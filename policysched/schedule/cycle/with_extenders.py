@@ -46,8 +46,8 @@ class Answers:
     passed: set[str] = field(default_factory=set)
     """The nodes that are left; nothing is known of those that are in neither."""
     rejected: dict[str, Status] = field(default_factory=dict)
-    scores: dict[str, Mapping[str, int]] = field(default_factory=dict)
-    """What is added to total scores, by extender."""
+    scores: dict[str, dict[str, int]] = field(default_factory=dict)
+    """What is added to total scores, by the name of the extender, which several may have, and node."""
     failure: str = ""
     """What ends the cycle, of an extender that must not be ignored."""
 
@@ -142,7 +142,9 @@ async def _prioritize(pod: Pod, names: Sequence[str], extenders: Sequence[Extend
         elif isinstance(scores, BaseException):
             raise scores
         else:
-            answers.scores[extender.name] = scores
+            added = answers.scores.setdefault(extender.name, {})
+            for node, score in scores.items():
+                added[node] = added.get(node, 0) + score
 
 
 def _with_answers(evaluation: Evaluation, answers: Answers) -> Evaluation:
