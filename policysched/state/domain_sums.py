@@ -27,6 +27,7 @@ FEW: Final = 4
 """Up to how many rows are followed faster one by one."""
 BYTES_PER_SUMS: Final = 2048
 """What the sums take beside their arrays. Units: bytes."""
+_NONE: Final[Sums] = np.zeros(0, np.int64)
 
 
 class DomainSums:
@@ -91,17 +92,19 @@ class CounterSums:
         self._journal = journal
         self._position = 0
         self._seen = (-1, -1)
-        self._sums = DomainSums(domains.of_row, 0)
+        self._sums: DomainSums | None = None
+        """None before they were asked for: what is a domain of its own is read off the counter."""
 
     @property
     def values(self) -> Sums:
         """The sums; that of the rows without a domain means nothing. They are not to be changed. Shapes: (D,)."""
-        return self._sums.totals
+        return _NONE if self._sums is None else self._sums.totals
 
     @property
     def nbytes(self) -> int:
         """The memory that they take, with their part of counter and domains. Units: bytes."""
-        return BYTES_PER_SUMS + self._sums.nbytes + self.counter.nbytes + part_of(self.domains)
+        sums = 0 if self._sums is None else self._sums.nbytes
+        return BYTES_PER_SUMS + sums + self.counter.nbytes + part_of(self.domains)
 
     def refresh(self) -> None:
         """Bring the sums up to the counter.
@@ -115,7 +118,7 @@ class CounterSums:
             return
         counts = self.counter.counts.astype(np.int64, copy=False)
         changed = self._journal.since(position) if now[0] == self._seen[0] else None
-        if changed is None or GOOD_PART * changed[0].size > counts.size:
+        if self._sums is None or changed is None or GOOD_PART * changed[0].size > counts.size:
             self._sums = DomainSums(self.domains.of_row, self.domains.count)
             self._sums.put_all(counts)
         else:

@@ -20,7 +20,9 @@ from policysched.late_dataclass import dataclass
 from policysched.model.objects import Affinity, Pod, PodAffinity, PodAffinityTerm
 from policysched.model.selection.pod_part_cache import PodPartCache
 from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector, selector_key
+from policysched.pausing import Pausing, finished
 
+TERMS_PER_PIECE: Final = 500
 NO_LABELS: Final[Mapping[str, str]] = {}
 
 
@@ -110,22 +112,32 @@ def _stated(pod: Pod) -> tuple[str, PodAffinity | None, PodAffinity | None] | No
 
 
 def _terms_of(pod: Pod) -> PodTerms:
+    return finished(_compiling(pod))
+
+
+def _compiling(pod: Pod) -> Pausing[PodTerms]:
+    """Compile a pod's terms, pausing after so many."""
     affinity = pod.spec.affinity or Affinity()
     near, away = affinity.pod_affinity or PodAffinity(), affinity.pod_anti_affinity or PodAffinity()
     faults: list[str] = []
     compiler = _TermCompiler(pod.metadata.namespace)
 
-    def parsed(sort: str, stated: Iterable[PodAffinityTerm]) -> Sequence[AffinityTerm]:
+    def parsing(sort: str, stated: Iterable[PodAffinityTerm]) -> Pausing[Sequence[AffinityTerm]]:
+        found: list[AffinityTerm] = []
         try:
-            return [compiler.term(one) for one in stated]
+            for one in stated:
+                found.append(compiler.term(one))
+                if len(found) % TERMS_PER_PIECE == 0:
+                    yield
         except SelectorError as error:
             faults.append(f"{sort}: {error}")
             return ()
+        return found
 
-    required = parsed("requiredAffinityTerms", near.required)
-    anti = parsed("requiredAntiAffinityTerms", away.required)
-    liked = parsed("preferredAffinityTerms", (one.pod_affinity_term for one in near.preferred))
-    disliked = parsed("preferredAntiAffinityTerms", (one.pod_affinity_term for one in away.preferred))
+    required = yield from parsing("requiredAffinityTerms", near.required)
+    anti = yield from parsing("requiredAntiAffinityTerms", away.required)
+    liked = yield from parsing("preferredAffinityTerms", (one.pod_affinity_term for one in near.preferred))
+    disliked = yield from parsing("preferredAntiAffinityTerms", (one.pod_affinity_term for one in away.preferred))
     return PodTerms(
         affinity=tuple(required),
         anti_affinity=tuple(anti),
@@ -184,7 +196,7 @@ def _existing_terms_of(pod: Pod) -> Mapping[ExistingTerm, int]:
     )
 
 
-pod_terms: Final = PodPartCache(_terms_of, _stated, PodTerms())
+pod_terms: Final = PodPartCache(_terms_of, _stated, PodTerms(), _compiling)
 """Return a pod's terms, as the pod that is to be placed reads them."""
 existing_terms: Final = PodPartCache[Mapping[ExistingTerm, int]](_existing_terms_of, _stated, {})
 """Return how often a placed pod states what."""

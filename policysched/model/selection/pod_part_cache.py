@@ -14,6 +14,7 @@ import msgspec
 from cachetools import LRUCache
 
 from policysched.model.objects import Pod
+from policysched.pausing import Pausing
 
 T = TypeVar("T")
 KEPT_BYTES: Final = 32 << 20
@@ -30,10 +31,18 @@ class PodPartCache(Generic[T]):
         answer: Works the answer out for a pod; it may read nothing but the part.
         part: Gives what the answer depends on, None where that is nothing.
         without: The answer where it is nothing.
+        in_pieces: Works the answer out with pauses, where that may take long.
     """
 
-    def __init__(self, answer: Callable[[Pod], T], part: Callable[[Pod], Any | None], without: T) -> None:
+    def __init__(
+        self,
+        answer: Callable[[Pod], T],
+        part: Callable[[Pod], Any | None],
+        without: T,
+        in_pieces: Callable[[Pod], Pausing[T]] | None = None,
+    ) -> None:
         self._answer = answer
+        self._in_pieces = in_pieces
         self._part = part
         self._without = without
         self._kept: LRUCache[Hashable, tuple[T, int]] = LRUCache(KEPT_BYTES, getsizeof=itemgetter(1))
@@ -48,15 +57,23 @@ class PodPartCache(Generic[T]):
         last = self._last
         if last is not None and last[0] == part:
             return last[1]
-        try:
-            key = _ENCODER.encode(part)
-        except UnicodeError:  # a text that no JSON can say
+        key = _key(part)
+        if key is None:
             return self._answer(pod)
         known = self._kept.get(key)
         if known is not None:
             self._last = part, known[0]
             return known[0]
-        answer = self._answer(pod)
+        return self._keep(part, key, self._answer(pod))
+
+    def working_out(self, pod: Pod) -> Pausing[T]:
+        """Work the answer for a pod out in pieces, and keep it."""
+        key = None if self._in_pieces is None or (part := self._part(pod)) is None else _key(part)
+        if self._in_pieces is None or key is None or key in self._kept:
+            return self(pod)
+        return self._keep(part, key, (yield from self._in_pieces(pod)))
+
+    def _keep(self, part: Any, key: bytes, answer: T) -> T:
         size = LEAST_BYTES + BYTES_PER_BYTE * len(key)
         if size <= KEPT_BYTES:
             self._kept[key] = answer, size
@@ -72,3 +89,11 @@ class PodPartCache(Generic[T]):
     def nbytes(self) -> int:
         """The memory that all answers are estimated to take. Units: bytes."""
         return int(self._kept.currsize)
+
+
+def _key(part: Any) -> bytes | None:
+    """Return what an answer is found by; None where the part has a text that no JSON can say."""
+    try:
+        return _ENCODER.encode(part)
+    except UnicodeError:
+        return None

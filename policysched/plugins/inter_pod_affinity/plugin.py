@@ -39,7 +39,7 @@ from policysched.framework import (
     unschedulable,
 )
 from policysched.model.objects import Pod
-from policysched.model.selection.pod_affinity import TermKind, pod_terms
+from policysched.model.selection.pod_affinity import AffinityTerm, PodTerms, TermKind, pod_terms
 from policysched.pausing import Pausing
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
 from policysched.plugins.bases import ScoresInRange
@@ -60,6 +60,8 @@ REPELLING = {TermKind.REPELS: 1}
 """The kinds of existing terms that keep a pod away, with what each adds."""
 MANY_PEERS = 2000
 """From how many peers on that may mean a pod existing terms are listed before the first cycle of its class."""
+MANY_TERMS = 500
+"""From how many terms on that a pod states they are compiled and counted before the first cycle of its class."""
 WIDEST_SPREAD = 4096
 """Up to which difference of sums what they are stretched to is looked up."""
 
@@ -136,7 +138,7 @@ class InterPodAffinity(ScoresInRange):
         if not prefers and not cluster.existing_terms.ever:
             return SKIP
         existing = self._existing_terms(cluster)
-        weighted = (*terms.preferred, *((-one.weight, one.term) for one in terms.preferred_anti))
+        weighted = _weighted(terms)
         return PreferredState(existing.shared.resolved(weighted), existing.about(pod, self._weights), existing.shared)
 
     def score_affected(self, state: PreferredState, rows: RowNumbers) -> Rows:
@@ -158,7 +160,9 @@ class InterPodAffinity(ScoresInRange):
         return _normalized(scores, chosen)
 
     def has_long_class_work(self, pod: Pod, cluster: Cluster) -> bool:
-        """Return whether so many terms of others may be about a pod that listing them would hold the loop."""
+        """Return whether so many terms are its own, or may be about it, that they would hold the loop."""
+        if _stated_terms(pod) >= MANY_TERMS:
+            return True
         if cluster.existing_terms.led_to(pod) >= MANY_PEERS:
             return True
         nominations = cluster.nominations
@@ -167,11 +171,12 @@ class InterPodAffinity(ScoresInRange):
         return nominations.waiting + nominations.terms.unfiled + nominations.terms.led_to(pod) >= MANY_PEERS
 
     def class_work(self, pod: Pod, cluster: Cluster) -> Pausing[object]:
-        """List and count the existing terms about a pod class in pieces, those of nominated pods too; return them."""
+        """Count in pieces the terms about a pod class, those of nominated pods too, and its own; return them."""
         yield from cluster.nominations.entering()
         existing = self._existing_terms(cluster)
         repelling = yield from existing.listing_ahead(pod, REPELLING)
-        return repelling, (yield from existing.listing_ahead(pod, self._weights))
+        scoring = yield from existing.listing_ahead(pod, self._weights)
+        return repelling, scoring, (yield from _counting_own(pod, existing.shared))
 
     def leaves_out(self, state: PreferredState) -> bool:
         """Return whether no placed pod has anything to do with the class."""
@@ -200,6 +205,29 @@ class InterPodAffinity(ScoresInRange):
         if found is None:
             found = self._terms_of[cluster] = TermsByClass(SharedCounts(cluster))
         return found
+
+
+def _stated_terms(pod: Pod) -> int:
+    affinity = pod.spec.affinity
+    parts = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
+    return sum(len(part.required) + len(part.preferred) for part in parts if part is not None)
+
+
+def _counting_own(pod: Pod, shared: SharedCounts) -> Pausing[object]:
+    """Compile the terms of a pod to place and count what they mean, where they are many."""
+    if _stated_terms(pod) < MANY_TERMS:
+        return ()
+    terms = yield from pod_terms.working_out(pod)
+    away = shared.resolved((1, term) for term in terms.anti_affinity)
+    yield
+    near = shared.resolved(_weighted(terms))
+    yield
+    return (yield from shared.counting_terms(away.terms)), (yield from shared.counting_terms(near.terms))
+
+
+def _weighted(terms: PodTerms) -> tuple[tuple[int, AffinityTerm], ...]:
+    """Return what a pod prefers, anti-affinity with negative weights."""
+    return (*terms.preferred, *((-one.weight, one.term) for one in terms.preferred_anti))
 
 
 def _normalized(scores: Scores, chosen: Scores) -> Scores | None:

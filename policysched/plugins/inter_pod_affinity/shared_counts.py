@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from policysched.framework import Rows
 from policysched.model.selection.pod_affinity import AffinityTerm
+from policysched.pausing import Pausing, finished
 from policysched.plugins.columns import row_count
 from policysched.plugins.inter_pod_affinity.sums import WeightedCounter, WeightedSums
 from policysched.plugins.inter_pod_affinity.terms import (
@@ -21,12 +24,15 @@ from policysched.plugins.inter_pod_affinity.terms import (
     sizes,
 )
 from policysched.state.cluster import Cluster
-from policysched.state.placed.counters import PodCounter
+from policysched.state.placed.counters import WIDEST, PodCounter
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.selector_index import narrowest
+from policysched.state.placed.signature_labels import NAMESPACE, Chosen, SignatureLabels
 
 KeyedCounter = tuple[str, WeightedCounter]
 """A topology key and what is summed up over its domains."""
+TERMS_TOGETHER: Final = 256
+"""How many terms of a pod to place are counted together where it states many."""
 Sizes = frozenset[tuple[T, int]]
 
 
@@ -62,8 +68,15 @@ class SharedCounts:
         def counts(placed: PlacedPod) -> bool:
             return all(one.matches(placed.pod) for one in wanted)
 
+        def counts_all(labels: SignatureLabels) -> Chosen:
+            labels.prepare((one.pods for one in wanted), NAMESPACE)
+            chosen = labels.present()
+            for one in wanted:
+                one.restrict(chosen, labels)
+            return chosen
+
         among = narrowest(one.index_keys for one in wanted)
-        return self._counters.of(("affinity", wanted), counts, among=among)
+        return self._counters.of(("affinity", wanted), counts, among=among, weigh_all=counts_all)
 
     def stating(self, number: int) -> PodCounter:
         """Count by row how often placed pods state something."""
@@ -76,12 +89,20 @@ class SharedCounts:
 
     def parts_of_terms(self, stated: Iterable[Weighted[ResolvedPeers]]) -> list[KeyedCounter]:
         """Count the pods that terms mean, with what these add."""
+        return finished(self.counting_terms(stated))
+
+    def counting_terms(self, stated: Iterable[Weighted[ResolvedPeers]]) -> Pausing[list[KeyedCounter]]:
+        """Do the same, pausing after so many terms."""
 
         def many(terms: Sizes[ResolvedPeers]) -> PodCounter:
+            key = "affinity terms", terms
+            if (known := self._counters.get(key)) is not None:
+                return known
             weigh = WeighedByTerms(terms)
-            return self._counters.of(("affinity terms", terms), weigh, among=weigh.index_keys, terms=len(terms))
+            weigh_all = weigh.all if sum(weight for _, weight in terms) <= WIDEST else None
+            return self._counters.of(key, weigh, among=weigh.index_keys, terms=len(terms), weigh_all=weigh_all)
 
-        return self._parts(stated, lambda meant: self.matching([meant]), many)
+        return (yield from self._counting(stated, lambda meant: self.matching([meant]), many, TERMS_TOGETHER))
 
     def parts_of_existing_terms(self, stated: Iterable[Weighted[int]]) -> list[KeyedCounter]:
         """Count how often placed pods make existing terms, given by number, with what these add."""
@@ -91,20 +112,26 @@ class SharedCounts:
             weigh = WeighedByExistingTerms(self.existing_terms, made)
             return self._counters.of(("existing terms", made), weigh, among=among)
 
-        return self._parts(stated, self.stating, many)
+        return finished(self._counting(stated, self.stating, many, sys.maxsize))
 
-    def _parts(
-        self, said: Iterable[Weighted[T]], one: Callable[[T], PodCounter], many: Callable[[Sizes[T]], PodCounter]
-    ) -> list[KeyedCounter]:
-        """Count what is said by topology keys that nodes have: a few things each by itself, many together."""
+    def _counting(
+        self,
+        said: Iterable[Weighted[T]],
+        one: Callable[[T], PodCounter],
+        many: Callable[[Sizes[T]], PodCounter],
+        together: int,
+    ) -> Pausing[list[KeyedCounter]]:
+        """Count what is said by topology keys that nodes have: a few things each by itself, more some together."""
         parts: list[KeyedCounter] = []
         for (key, sign), alike in apart(said).items():
             if not self.nodes.has_label(key):
                 continue
             if len(alike) <= FEW:
                 parts += [(key, WeightedCounter(one(each.said), each.weight)) for each in alike]
-            else:
-                parts.append((key, WeightedCounter(many(sizes(alike)), sign)))
+                continue
+            for start in range(0, len(alike), together):
+                parts.append((key, WeightedCounter(many(sizes(alike[start : start + together])), sign)))
+                yield
         return parts
 
     def sums(self, parts: Iterable[KeyedCounter]) -> list[WeightedSums]:

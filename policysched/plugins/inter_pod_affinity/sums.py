@@ -20,7 +20,7 @@ from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Mask, RowNum
 from policysched.plugins.columns import PresentNumbers
 from policysched.state.domain_sums import SharedSums, Sums
 from policysched.state.placed.counters import PodCounter
-from policysched.state.tables.columns import part_of
+from policysched.state.tables.columns import part_of, parts_of
 from policysched.state.tables.domains import NO_DOMAIN, Domains
 
 
@@ -124,7 +124,7 @@ class WeightedSums:
     def nbytes(self) -> int:
         """The memory that it takes, with its parts of what is shared. Units: bytes."""
         own = self._sums.nbytes + self._present.nbytes
-        return own + part_of(self._domains) + sum(map(part_of, self._summed))
+        return own + part_of(self._domains) + parts_of(self._summed)
 
     @property
     def by_domain(self) -> bool:

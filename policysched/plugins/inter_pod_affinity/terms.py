@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Generic, NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector
@@ -18,6 +21,7 @@ from policysched.state.object_tables import NamespaceChanges
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.selector_index import IndexKey, demanded_labels, index_keys_met, index_keys_of_selector
+from policysched.state.placed.signature_labels import NAMESPACE, Chosen, SignatureLabels
 
 T = TypeVar("T")
 FEW: Final = 8
@@ -39,6 +43,14 @@ class ResolvedPeers:
         """Return whether a pod is meant."""
         inside = self.namespaces is None or pod.metadata.namespace in self.namespaces
         return inside and self.pods.matches(pod.metadata.labels)
+
+    def restrict(self, chosen: Chosen, labels: SignatureLabels) -> None:
+        """Take out of some signatures those that are not meant; the columns are prepared.
+
+        Shapes: chosen (S,).
+        """
+        labels.restrict(chosen, self.pods)
+        labels.within(chosen, self.namespaces)
 
     @property
     def index_keys(self) -> list[IndexKey]:
@@ -201,7 +213,7 @@ class WeighedByTerms:
         terms: what each of them adds for a pod that it means.
     """
 
-    __slots__ = ("_by_index_key", "index_keys")
+    __slots__ = ("_by_index_key", "_by_selector", "index_keys")
 
     def __init__(self, terms: Iterable[tuple[ResolvedPeers, int]]) -> None:
         by_selector: dict[LabelMatcher, dict[str | None, int]] = {}
@@ -213,6 +225,7 @@ class WeighedByTerms:
             index_keys |= dict.fromkeys(meant.index_keys)
         self.index_keys: Collection[IndexKey] = tuple(index_keys)
         """What a pod that any of them means has one of."""
+        self._by_selector: Mapping[LabelMatcher, Mapping[str | None, int]] = by_selector
         self._by_index_key: dict[IndexKey, list[tuple[LabelMatcher, Mapping[str | None, int]]]] = {}
         for selector, weights in by_selector.items():
             for index_key in index_keys_of_selector(selector, None):
@@ -228,6 +241,28 @@ class WeighedByTerms:
                 if weight and selector.matches(labels):
                     total += weight
         return total
+
+    def all(self, labels: SignatureLabels) -> NDArray[np.int64]:
+        """Weigh all signatures. Shapes: (S,)."""
+        labels.prepare(self._by_selector, NAMESPACE)
+        present = labels.present()
+        totals: NDArray[np.int64] = np.zeros(present.size, np.int64)
+        of_label: dict[str | None, dict[str, list[tuple[LabelMatcher, int]]]] = {}
+        for selector, weights in self._by_selector.items():
+            if len(selector.keys) == len(weights) == 1:
+                (label,), ((namespace, weight),) = selector.keys, weights.items()
+                of_label.setdefault(namespace, {}).setdefault(label, []).append((selector, weight))
+                continue
+            chosen = present.copy()
+            labels.restrict(chosen, selector)
+            labels.add_by_namespace(totals, chosen, weights)
+        for namespace, by_label in of_label.items():
+            inside: NDArray[np.int64] = np.zeros(present.size, np.int64)
+            inside += sum(labels.add_by_label(inside, label, weighted) for label, weighted in by_label.items())
+            chosen = present.copy()
+            labels.within(chosen, None if namespace is None else (namespace,))
+            totals[chosen] += inside[chosen]
+        return totals
 
 
 class WeighedByExistingTerms:

@@ -27,6 +27,7 @@ from policysched.state.object_tables import Workloads
 from policysched.state.placed.counters import PodCounter
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.selector_index import index_keys_of_selector
+from policysched.state.placed.signature_labels import LEAVING, NAMESPACE, SignatureLabels
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
@@ -68,8 +69,17 @@ class Constraint(NamedTuple):
             stays = metadata.deletion_timestamp is None
             return int(stays and metadata.namespace == namespace and selector.matches(metadata.labels))
 
+        def weigh_all(labels: SignatureLabels) -> NDArray[np.bool_]:
+            labels.prepare((selector,), NAMESPACE, LEAVING)
+            counting = labels.present()
+            labels.restrict(counting, selector)
+            labels.within(counting, (namespace,))
+            labels.staying(counting)
+            return counting
+
         key: Hashable = (Constraint, namespace, selector)
-        return cluster.counters.of(key, weigh, among=index_keys_of_selector(selector, (namespace,)))
+        among = index_keys_of_selector(selector, (namespace,))
+        return cluster.counters.of(key, weigh, among=among, weigh_all=weigh_all)
 
     def more_on(self, changed: ChangedRow, namespace: str) -> int:
         """Return how many pods more would count on a row if other pods were on it, below 0 for fewer.

@@ -32,7 +32,7 @@ from policysched.rules.shared_values.what_if import (
     is_row_by_row,
     reads_pods,
 )
-from policysched.state.tables.columns import part_of
+from policysched.state.tables.columns import parts_of
 
 BYTES_PER_RULE = 256
 """What a rule takes of a matrix. Units: bytes."""
@@ -77,7 +77,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
     @property
     def nbytes(self) -> int:
         """The memory that it takes, with its parts of what is context. Units: bytes."""
-        return BYTES_PER_RULE * len(self._order.policy_of) + sum(map(part_of, (*self._held, *self._dependencies)))
+        return BYTES_PER_RULE * len(self._order.policy_of) + parts_of(self._held) + parts_of(self._dependencies)
 
     def __len__(self) -> int:
         return len(self._order.speaking)

@@ -21,7 +21,7 @@ from policysched.rules.results.rule_rows import ScoreRow, Values
 from policysched.rules.shared_values.aggregates import hold
 from policysched.rules.shared_values.context import RuleFrame
 from policysched.rules.shared_values.derived import AffectedRows, dependencies_of
-from policysched.state.tables.columns import part_of
+from policysched.state.tables.columns import parts_of
 
 PART_BYTES = 8
 """What a rule's part of the final scores takes a row."""
@@ -67,7 +67,7 @@ class NormalizedScores:
         """The memory of what belongs to this pod class alone, once it has been asked for. Units: bytes."""
         own = sum(values.nbytes for values in self._own.values())
         per_row = PART_BYTES * len(self._rules) + LAST_BYTES
-        held = sum(map(part_of, (*self._held, *self.affected.dependencies)))
+        held = parts_of(self._held) + parts_of(self.affected.dependencies)
         return BYTES_PER_SCORE * len(self._rules) + own + held + per_row * self._capacity
 
     def continues(self, before: object) -> bool:

@@ -26,7 +26,7 @@ from policysched.rules.inputs import PodInputs, aspects_read
 from policysched.rules.shared_values.context import EvaluationContext, Floats, RuleFrame
 from policysched.rules.shared_values.pod_aggregates import Version, counter, generation, pod_aggregate_at
 from policysched.state.domain_sums import DomainSums
-from policysched.state.tables.columns import part_of
+from policysched.state.tables.columns import part_of, parts_of
 from policysched.state.tables.domains import Grouping
 from policysched.state.tables.interner import MISSING
 
@@ -212,7 +212,7 @@ class Aggregate:
         sums = self._sums.nbytes if self._sums is not None else 0
         domains = part_of(self._domains) if self._domains is not None else 0
         others = self._others.nbytes if self._others is not None else 0
-        return BYTES_PER_AGGREGATE + self._found.nbytes + sums + domains + others + sum(map(part_of, self._held))
+        return BYTES_PER_AGGREGATE + self._found.nbytes + sums + domains + others + parts_of(self._held)
 
     def at(self, rows: Rows) -> Floats | float:
         """Return its value on rows.

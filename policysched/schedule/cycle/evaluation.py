@@ -174,9 +174,9 @@ class Evaluation:
             # what plugins noted while they prepared is in what is asked now, unless some of it was asked before
             seen = self._seen if pauses or earlier is not None else cluster.journal.position
             yield from self._recomputing(seen, earlier)
-        asking = [(outdated_check(one.plugin), one.state) for one in self.filters]
-        asking += [(outdated_check(one.plugin), one.state) for one in self.scores]
-        self._outdated_checks = [(asked, state) for asked, state in asking if asked is not None]
+        prepared_parts: tuple[FilterResults | ScoreResults, ...] = (*self.filters, *self.scores)
+        asking = [(outdated_check(one.plugin), one) for one in prepared_parts]
+        self._outdated_checks = [(asked, results) for asked, results in asking if asked is not None]
 
     @property
     def is_outdated(self) -> bool:
@@ -186,7 +186,7 @@ class Evaluation:
             own = self.cluster.namespaces.get(self._namespace)
             if own is not self._namespace_labels and own != self._namespace_labels and self.profile.reads_own_namespace:
                 return True
-            if any(asked(state) for asked, state in self._outdated_checks):
+            if any(asked(results.state) for asked, results in self._outdated_checks):
                 return True
             self._namespaces_seen = generation
         return False

@@ -4,6 +4,9 @@
 that a placement changes in one element. A pod's weight depends on its signature alone, so a counter weighs each
 signature once. It lives as long as somebody holds it: nobody has to say that it is no longer needed.
 
+Most counters count few signatures and are found by these; one that counts many (a dense one) has an array of weights
+and is asked about every pod.
+
 Weights may be fractions. A row's sum is then taken anew with `math.fsum`, so that it does not depend on the order in
 which pods came and went. So it is, from then on, where a single weight is so large that whole sums might leave 64 bits.
 """
@@ -22,6 +25,7 @@ from policysched.model.quantity import wrap
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod, PodSignatures, PodTable
 from policysched.state.placed.selector_index import ANYTHING, IndexKey, index_keys_met
+from policysched.state.placed.signature_labels import SignatureLabels
 from policysched.state.placed.signature_values import Demand, SharedValue, SignatureValues
 from policysched.state.tables.columns import Column, ColumnSet
 
@@ -41,11 +45,17 @@ TERMS = 4
 """By how many terms a pod is weighed in about the time that a counter of one takes beside that."""
 BYTES_PER_COUNTER = 2048
 """What a counter takes beside its column and its signatures: who knows it, and by what. Units: bytes."""
+LEAST_DENSE, DENSE_SHARE = 256, 8
+"""How many signatures a dense counter counts at least, and of how many there are it counts one at least."""
 BYTES_PER_SIGNATURE = 256
 """What each signature that counts in a counter takes there and beside it. Units: bytes."""
 T = TypeVar("T")
 Weigh = Callable[[PlacedPod], float]
 """A weight for a pod of a signature; it may read nothing that pods of one signature differ in."""
+
+
+WeighAll = Callable[[SignatureLabels], NDArray[Any]]
+"""Weighs all signatures at once, as a counter's own function does one after the other. Shapes: (S,)."""
 
 
 class Alike(NamedTuple):
@@ -93,7 +103,7 @@ class PodKinds(list[PlacedPod]):
 class PodCounter:
     """One sum a row."""
 
-    __slots__ = ("__weakref__", "_weigh", "column", "effort", "version", "weights")
+    __slots__ = ("__weakref__", "_dense", "_weigh", "column", "effort", "version", "weights")
 
     def __init__(self, column: Column, weigh: Weigh, terms: int = 1) -> None:
         self.column = column
@@ -101,7 +111,8 @@ class PodCounter:
         self.effort = max(1, terms // TERMS)
         """What weighing a signature takes beside a counter of one term."""
         self.weights: dict[int, float] = {}
-        """What a pod weighs, by signature; signatures that weigh nothing are left out."""
+        """What a pod weighs, by signature; signatures that weigh nothing are left out. Empty in a dense counter."""
+        self._dense: NDArray[Any] | None = None
         self.version = 0
         """Moves when any row's sum does."""
 
@@ -120,43 +131,107 @@ class PodCounter:
 
     def weight_of(self, placed: PlacedPod) -> float:
         """Return what a pod weighs, or would weigh, one of a signature that is not placed anywhere included."""
-        return self.weights.get(placed.signature, 0) if placed.signature >= 0 else self._weigh(placed)
+        return self.of_signature(placed.signature) if placed.signature >= 0 else self._weigh(placed)
+
+    def of_signature(self, signature: int) -> float:
+        """Return what a pod of a signature weighs."""
+        if self._dense is None:
+            return self.weights.get(signature, 0)
+        weight: float = self._dense.item(signature) if signature < self._dense.size else 0
+        return weight
+
+    def counts_signature(self, signature: int) -> bool:
+        """Return whether pods of a signature weigh anything."""
+        return self._dense is None or bool(self.of_signature(signature))
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether it counts so many signatures that it is asked about every pod."""
+        return self._dense is not None
 
     @property
     def nbytes(self) -> int:
         """The memory that it takes, with what knows it by signature. Units: bytes."""
-        return self.column.nbytes + BYTES_PER_COUNTER + BYTES_PER_SIGNATURE * len(self.weights)
+        dense = 0 if self._dense is None else self._dense.nbytes
+        return self.column.nbytes + BYTES_PER_COUNTER + BYTES_PER_SIGNATURE * len(self.weights) + dense
 
     def weigh(self, signature: int, placed: PlacedPod, like: float | None = None) -> bool:
         """Weigh a signature, or take the weight of one like it; tell whether its pods count."""
         weight = self._weigh(placed) if like is None else like
         if weight:
             if abs(weight) > WIDEST:
-                self.column.data = self.column.data.astype(np.float64, copy=False)
-            self.weights[signature] = int(weight) if self.column.data.dtype == np.int64 else weight
+                self._take_fractions()
+            kept = int(weight) if self.column.data.dtype == np.int64 else weight
+            if self._dense is None:
+                self.weights[signature] = kept
+            else:
+                self._grow(signature + 1)
+                self._dense[signature] = kept
         return bool(weight)
 
-    def weigh_together(self, signatures: NDArray[np.intp], weights: NDArray[np.float64]) -> list[int]:
-        """Take the weights of signatures, and return those whose pods count. Shapes: (S,) each."""
+    def weigh_together(self, signatures: NDArray[np.intp], weights: NDArray[Any], size: int) -> list[int]:
+        """Take the weights of signatures, and return those whose pods count, none where it is dense now.
+
+        Args:
+            signatures: Different signatures.
+            weights: What each weighs.
+            size: How many signatures there are, free ones included.
+
+        Shapes: (S,) each.
+        """
         counting = np.flatnonzero(weights)
-        weights = weights[counting]
-        those: list[int] = signatures[counting].tolist()
+        weights, counted = weights[counting], signatures[counting]
         if np.count_nonzero(np.abs(weights) > WIDEST):
-            self.column.data = self.column.data.astype(np.float64, copy=False)
-        whole = self.column.data.dtype == np.int64
-        self.weights.update(zip(those, (weights.astype(np.int64) if whole else weights).tolist(), strict=True))
+            self._take_fractions()
+        kept = weights.astype(self.column.data.dtype)
+        if _are_many(counting.size, size):
+            self._dense = np.zeros(size, self.column.data.dtype)
+            self._dense[counted] = kept
+            return []
+        those: list[int] = counted.tolist()
+        self.weights.update(zip(those, kept.tolist(), strict=True))
         return those
+
+    def densify(self, size: int) -> bool:
+        """Become dense where it counts many of so many signatures by now; tell whether it did."""
+        if self._dense is not None or not _are_many(len(self.weights), size):
+            return False
+        self._dense = np.zeros(size, self.column.data.dtype)
+        self._dense[list(self.weights)] = list(self.weights.values())
+        self.weights.clear()
+        return True
+
+    def forget(self, signature: int) -> None:
+        """Forget the weight of a signature."""
+        if self._dense is None:
+            self.weights.pop(signature, None)
+        elif signature < self._dense.size:
+            self._dense[signature] = 0
+
+    def _take_fractions(self) -> None:
+        self.column.data = self.column.data.astype(np.float64, copy=False)
+        if self._dense is not None:
+            self._dense = self._dense.astype(np.float64, copy=False)
+
+    def _grow(self, size: int) -> None:
+        if self._dense is not None and size > self._dense.size:
+            more = max(size - self._dense.size, self._dense.size)
+            self._dense = np.concatenate((self._dense, np.zeros(more, self._dense.dtype)))
 
     def fill(self, pods: PodTable, signatures: int) -> None:
         """Sum up all placed pods.
 
         Cost: O(placed pods) array work; with fractions a loop over the pods that count.
         """
-        if len(self.weights) <= FEW and self.column.data.dtype == np.int64:
+        if self._dense is None and len(self.weights) <= FEW and self.column.data.dtype == np.int64:
             self._fill_few(pods)
             return
-        weights = np.zeros(signatures, self.column.data.dtype)
-        weights[list(self.weights)] = list(self.weights.values())
+        if self._dense is None:
+            weights = np.zeros(signatures, self.column.data.dtype)
+            weights[list(self.weights)] = list(self.weights.values())
+        else:
+            self._grow(signatures)
+            weights = self._dense
         used = pods.rows >= 0
         rows, amounts = pods.rows[used], weights[pods.signatures[used]]
         if amounts.dtype == np.int64:
@@ -176,13 +251,13 @@ class PodCounter:
         self.version += 1
         if self.column.data.dtype == np.int64:
             data, row = self.column.data, placed.row
-            data[row] = wrap(data.item(row) + sign * int(self.weights[placed.signature]))
+            data[row] = wrap(data.item(row) + sign * int(self.of_signature(placed.signature)))
         else:
             self._sum(placed.row, pods)
 
     def move(self, before: PlacedPod, after: PlacedPod, pods: PodTable) -> None:
         """Count a version of a pod in place of the one before."""
-        was, now = self.weights.get(before.signature, 0), self.weights.get(after.signature, 0)
+        was, now = self.of_signature(before.signature), self.of_signature(after.signature)
         if was == now:
             return
         self.version += 1
@@ -193,8 +268,11 @@ class PodCounter:
             self._sum(after.row, pods)
 
     def _sum(self, row: int, pods: PodTable) -> None:
-        weights = self.weights
-        self.column.data[row] = math.fsum(weights.get(one.signature, 0.0) for one in pods.on_row(row))
+        self.column.data[row] = math.fsum(self.of_signature(one.signature) for one in pods.on_row(row))
+
+
+def _are_many(count: int, size: int) -> bool:
+    return count >= LEAST_DENSE and count * DENSE_SHARE >= size
 
 
 class PodCounters:
@@ -213,6 +291,9 @@ class PodCounters:
         self._by_facet: dict[Facet | None, dict[Hashable, weakref.ref[PodCounter]]] = {}
         self._by_key: dict[Hashable, weakref.ref[PodCounter]] = {}
         self._by_signature: dict[int, dict[Hashable, weakref.ref[PodCounter]]] = {}
+        """The counters that count a signature, but dense ones."""
+        self._dense: dict[Hashable, weakref.ref[PodCounter]] = {}
+        self._labels = SignatureLabels(signatures.present)
         self._indexes: weakref.WeakValueDictionary[Hashable, SignatureValues] = weakref.WeakValueDictionary()
         self._kinds: dict[Hashable, PodKinds] = {}
         self._kinds_of = -1
@@ -227,6 +308,7 @@ class PodCounters:
         alike: Alike | None = None,
         demand: Demand | None = None,
         terms: int = 1,
+        weigh_all: WeighAll | None = None,
     ) -> PodCounter:
         """Return the counter of a key, made and filled if nobody holds it.
 
@@ -238,58 +320,75 @@ class PodCounters:
             alike: What pods of one weight have in common, so that many are weighed once; None where that is not known.
             demand: What a pod that counts has, in place of `among`; None where nothing can be said.
             terms: How many terms weigh a pod one after the other.
+            weigh_all: Weighs all signatures at once as the counter begins; None where they are weighed one by one.
         """
-        known = self._by_key.get(key)
-        counter = known() if known is not None else None
+        counter = self.get(key)
         if counter is None:
             counter = PodCounter(self._column(fractions), weigh, terms)
-            self._make(key, counter, among if demand is None else (self._demanded(demand),), alike)
+            self._begin(counter, key, weigh_all, among if demand is None else (self._demanded(demand),), alike)
         return counter
+
+    def get(self, key: Hashable) -> PodCounter | None:
+        """Return the counter of a key, None where nobody holds it."""
+        known = self._by_key.get(key)
+        return known() if known is not None else None
 
     def appear(self, signature: int, placed: PlacedPod) -> None:
         """Weigh a new signature in every counter that it may count in; its existing terms are known already."""
-        metadata = placed.pod.metadata
-        index_keys = index_keys_met(metadata.namespace, metadata.labels, self._by_facet)
+        self._labels.appear(signature, placed)
+        held_by = self._that_may_count(signature, placed)
         counting: dict[Hashable, weakref.ref[PodCounter]] = {}
-        held_by: dict[Hashable, weakref.ref[PodCounter]] = {}
-        values = [index.appear(signature, placed) for index in tuple(self._indexes.values())]
-        for facet in (None, *index_keys, *values, *self._existing_terms.of_signature(signature)):
-            if facet in self._by_facet:
-                held_by |= self._by_facet[facet]
         effort = 0
+        becoming_dense: list[Hashable] = []
         try:
             for key, held in held_by.items():
                 counter = held()
                 if counter is None:
                     continue
                 effort += counter.effort
-                if counter.weigh(signature, placed):
+                if counter.weigh(signature, placed) and not counter.is_dense:
                     counting[key] = held
+                    if counter.densify(len(self._signatures.present)):
+                        becoming_dense.append(key)
         finally:  # so that all can be forgotten if a weight cannot be told
             self.crowded = self.crowded or effort > CROWD
             if counting:
                 self._by_signature[signature] = counting
+            for key in becoming_dense:
+                self._find_no_more_by_signature(key, held_by[key])
+
+    def _that_may_count(self, signature: int, placed: PlacedPod) -> dict[Hashable, weakref.ref[PodCounter]]:
+        """Find the counters that may count a new signature, and file it in the indexes."""
+        metadata = placed.pod.metadata
+        index_keys = index_keys_met(metadata.namespace, metadata.labels, self._by_facet)
+        values = [index.appear(signature, placed) for index in tuple(self._indexes.values())]
+        found: dict[Hashable, weakref.ref[PodCounter]] = {}
+        for facet in (None, *index_keys, *values, *self._existing_terms.of_signature(signature)):
+            if facet in self._by_facet:
+                found |= self._by_facet[facet]
+        return found
 
     def vanish(self, signature: int) -> None:
         """Forget the weights of a signature that has no pods any more."""
+        self._labels.vanish(signature)
         for index in tuple(self._indexes.values()):
             index.vanish(signature)
-        for held in tuple(self._by_signature.pop(signature, {}).values()):
+        for held in (*self._by_signature.pop(signature, {}).values(), *self._dense.values()):
             counter = held()
             if counter is not None:
-                del counter.weights[signature]
+                counter.forget(signature)
 
     def add(self, placed: PlacedPod, sign: int) -> None:
         """Count a pod that came to its row, or with -1 one that left it.
 
         Cost: O(counters that the pod counts in).
         """
-        counting = tuple(self._by_signature.get(placed.signature, {}).values())
+        counting = (*self._by_signature.get(placed.signature, {}).values(), *self._dense.values())
         if len(counting) > CROWD:
             self.crowded = True
         for held in counting:
             counter = held()
-            if counter is not None:
+            if counter is not None and counter.counts_signature(placed.signature):
                 counter.add(placed, sign, self._pods)
 
     def move(self, before: PlacedPod, after: PlacedPod) -> None:
@@ -297,7 +396,8 @@ class PodCounters:
 
         Cost: O(counters that either counts in).
         """
-        counting = {**self._by_signature.get(before.signature, {}), **self._by_signature.get(after.signature, {})}
+        of = self._by_signature
+        counting = {**of.get(before.signature, {}), **of.get(after.signature, {}), **self._dense}
         for held in counting.values():
             counter = held()
             if counter is not None:
@@ -309,31 +409,55 @@ class PodCounters:
     def _column(self, fractions: bool) -> Column:
         return self._columns.new(np.float64 if fractions else np.int64)
 
-    def _make(self, key: Hashable, counter: PodCounter, among: Collection[Facet] | None, alike: Alike | None) -> None:
-        held = weakref.ref(counter)
-        if among is None and alike is not None and alike.key is not None:
+    def _begin(
+        self,
+        counter: PodCounter,
+        key: Hashable,
+        weigh_all: WeighAll | None,
+        among: Collection[Facet] | None,
+        alike: Alike | None,
+    ) -> None:
+        """Weigh the signatures that there are, sum up their pods, and file the counter."""
+        held, size = weakref.ref(counter), len(self._signatures.present)
+        counting: Sequence[int]
+        if weigh_all is not None:
+            weights = weigh_all(self._labels)
+            counting = counter.weigh_together(np.arange(size, dtype=np.intp), weights, size)
+        elif among is None and alike is not None and alike.key is not None:
             kinds = self._all_kinds(alike)
             weights = np.asarray(alike.weigh(kinds), np.float64)[kinds.of_signature]
-            for signature in counter.weigh_together(kinds.signatures, weights):
-                self._by_signature.setdefault(signature, {})[key] = held
+            counting = counter.weigh_together(kinds.signatures, weights, size)
         else:
-            self._weigh_each(key, counter, among, alike)
-        counter.fill(self._pods, len(self._signatures.present))
+            counting = self._weighed_each(counter, among, alike)
+        if counter.is_dense:
+            self._dense[key] = held
+        for signature in counting:
+            self._by_signature.setdefault(signature, {})[key] = held
+        counter.fill(self._pods, size)
         self._by_key[key] = held
         facets: Collection[Facet | None] = (None,) if among is None else tuple(among)
         for facet in facets:
             self._by_facet.setdefault(facet, {})[key] = held
         weakref.finalize(counter, self._drop, key, held, counter.weights, facets).atexit = False
 
-    def _weigh_each(
-        self, key: Hashable, counter: PodCounter, among: Collection[Facet] | None, alike: Alike | None
-    ) -> None:
-        """Weigh the signatures that may count."""
-        held, present = weakref.ref(counter), self._signatures.present
+    def _find_no_more_by_signature(self, key: Hashable, held: weakref.ref[PodCounter]) -> None:
+        """Ask a counter that became dense about every pod."""
+        self._dense[key] = held
+        emptied = [one for one, counting in self._by_signature.items() if counting.pop(key, None) and not counting]
+        for signature in emptied:
+            del self._by_signature[signature]
+
+    def _weighed_each(self, counter: PodCounter, among: Collection[Facet] | None, alike: Alike | None) -> Sequence[int]:
+        """Weigh the signatures that may count, and return those that do and are to be found by it."""
+        present = self._signatures.present
         found = [(one, placed) for one in self._candidates(among) if (placed := present[one]) is not None]
-        for (signature, placed), weight in zip(found, _weights([placed for _, placed in found], alike), strict=True):
-            if counter.weigh(signature, placed, weight):
-                self._by_signature.setdefault(signature, {})[key] = held
+        weights = _weights([placed for _, placed in found], alike)
+        counting = [
+            signature
+            for (signature, placed), weight in zip(found, weights, strict=True)
+            if counter.weigh(signature, placed, weight)
+        ]
+        return () if counter.densify(len(present)) else counting
 
     def _all_kinds(self, alike: Alike) -> PodKinds:
         """Return the kinds of all placed pods, found once until signatures appear or go."""
@@ -377,6 +501,7 @@ class PodCounters:
     ) -> None:
         for counting in (
             self._by_key,
+            self._dense,
             *(self._by_facet.get(facet, {}) for facet in facets),
             *(self._by_signature.get(signature, {}) for signature in tuple(weights)),
         ):

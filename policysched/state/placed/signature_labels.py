@@ -1,0 +1,267 @@
+"""Labels of signatures as columns, so that a selector is asked once a distinct value and not once a signature.
+
+Where no two placed pods have the same labels, as those of a StatefulSet, there are as many signatures as pods. A label
+gets a column when a selector first asks about it, which is kept up to date as signatures appear and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.model.objects import Pod
+from policysched.model.selection.selectors import LabelMatcher, LabelRequirement, OfLabel
+from policysched.state.placed.pods import PlacedPod
+
+MOST_COLUMNS = 1024
+"""How many labels have a column, beside those of the question at hand."""
+FIRST_SIZE: Final = 16
+SPARE: Final = 64
+"""How many values a column may know that no signature has any more, beside as many as there are signatures in it."""
+_NAMESPACE, _LEAVING = "namespace", "leaving"
+_Key = tuple[str, str]
+"""Of which kind a column is: a label, the namespace, or whether the pod is being deleted; and the label."""
+NAMESPACE: Final[_Key] = _NAMESPACE, ""
+LEAVING: Final[_Key] = _LEAVING, ""
+Chosen = NDArray[np.bool_]
+
+
+class LabelColumn:
+    """The signatures that have a label, with their values by number.
+
+    Shapes: signatures and codes (L,), in any order.
+    """
+
+    __slots__ = ("_codes", "_count", "_places", "_signatures", "numbers")
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        """The number of each value."""
+        self._signatures: NDArray[np.intp] = np.zeros(FIRST_SIZE, np.intp)
+        self._codes: NDArray[np.intp] = np.zeros(FIRST_SIZE, np.intp)
+        self._count = 0
+        self._places: dict[int, int] = {}
+
+    @property
+    def signatures(self) -> NDArray[np.intp]:
+        """The signatures that have the label."""
+        return self._signatures[: self._count]
+
+    @property
+    def codes(self) -> NDArray[np.intp]:
+        """The number of the value of each."""
+        return self._codes[: self._count]
+
+    def put(self, signature: int, value: str) -> None:
+        """Note the value of a signature that has none yet. Cost: O(1)."""
+        place = self._count
+        if place == self._signatures.size:
+            self._signatures = np.concatenate((self._signatures, np.zeros_like(self._signatures)))
+            self._codes = np.concatenate((self._codes, np.zeros_like(self._codes)))
+        self._signatures[place], self._codes[place] = signature, self.numbers.setdefault(value, len(self.numbers))
+        self._places[signature] = place
+        self._count += 1
+
+    def drop(self, signature: int) -> None:
+        """Forget a signature, if it is here. Cost: O(1), and now and then O(signatures)."""
+        place = self._places.pop(signature, None)
+        if place is None:
+            return
+        self._count = last = self._count - 1
+        if place != last:
+            moved = self._signatures.item(last)
+            self._signatures[place], self._codes[place] = moved, self._codes[last]
+            self._places[moved] = place
+        if len(self.numbers) > 2 * self._count + SPARE:
+            self._renumber()
+
+    def _renumber(self) -> None:
+        kept, self._codes[: self._count] = np.unique(self.codes, return_inverse=True)
+        values = [*self.numbers]
+        self.numbers = {values[code]: number for number, code in enumerate(kept.tolist())}
+
+
+class SignatureLabels:
+    """Which signatures selectors select.
+
+    Args:
+        present: A pod of each signature, None where it is free; it may grow.
+
+    Shapes: S is the number of signatures, those that are free included.
+    """
+
+    __slots__ = ("_columns", "_present", "_used")
+
+    def __init__(self, present: Sequence[PlacedPod | None]) -> None:
+        self._present = present
+        self._columns: dict[_Key, LabelColumn] = {}
+        self._used: Chosen = np.zeros(FIRST_SIZE, np.bool_)
+
+    def appear(self, signature: int, placed: PlacedPod) -> None:
+        """Put a new signature into the columns that there are.
+
+        Cost: O(columns) or O(labels), whichever is less.
+        """
+        while signature >= self._used.size:
+            self._used = np.concatenate((self._used, np.zeros_like(self._used)))
+        self._used[signature] = True
+        for key, value in _values(placed.pod, self._columns):
+            self._columns[key].put(signature, value)
+
+    def vanish(self, signature: int) -> None:
+        """Take a signature out of the columns. Cost: O(columns)."""
+        if signature < self._used.size:
+            self._used[signature] = False
+        for column in self._columns.values():
+            column.drop(signature)
+
+    def present(self) -> Chosen:
+        """Return which signatures are in use.
+
+        Shapes: (S,).
+        """
+        return self._used[: len(self._present)].copy()
+
+    def prepare(self, selectors: Iterable[LabelMatcher], *others: _Key) -> None:
+        """Make the columns of all labels that selectors ask about, in one go.
+
+        Cost: O(signatures times labels of each) where one is missing.
+        """
+        wanted = {("", key) for one in selectors for key in one.keys}.union(others)
+        missing = wanted - self._columns.keys()
+        if not missing:
+            return
+        if len(self._columns) + len(missing) > MOST_COLUMNS:
+            self._columns = {key: column for key, column in self._columns.items() if key in wanted}
+        made = {key: LabelColumn() for key in missing}
+        for signature, placed in enumerate(self._present):
+            if placed is not None:
+                for key, value in _values(placed.pod, made):
+                    made[key].put(signature, value)
+        self._columns |= made
+
+    def restrict(self, chosen: Chosen, selector: LabelMatcher) -> None:
+        """Take out of some signatures those that a selector does not select; its columns are prepared.
+
+        Shapes: chosen (S,).
+        Cost: for each label O(signatures that have it), O(values that are listed).
+        """
+        if selector.requirements is None:
+            chosen[:] = False
+            return
+        for key, stated in _by_label(selector.requirements).items():
+            self._restrict(chosen, self._columns["", key], stated)
+
+    def within(self, chosen: Chosen, namespaces: Collection[str] | None) -> None:
+        """Take out those of other namespaces than some, where not all are meant.
+
+        Shapes: chosen (S,).
+        """
+        if namespaces is not None:
+            column = self._columns[NAMESPACE]
+            _keep(chosen, column.signatures[_listed(column, namespaces)[column.codes]])
+
+    def staying(self, chosen: Chosen) -> None:
+        """Take out those whose pods are being deleted.
+
+        Shapes: chosen (S,).
+        """
+        chosen[self._columns[LEAVING].signatures] = False
+
+    def add_by_namespace(self, totals: NDArray[np.int64], chosen: Chosen, weights: Mapping[str | None, int]) -> None:
+        """Add to some signatures what their namespace weighs, and what all weigh.
+
+        Shapes: totals and chosen (S,).
+        """
+        if everywhere := weights.get(None, 0):
+            totals[chosen] += everywhere
+        named = {name: weight for name, weight in weights.items() if name is not None}
+        if named:
+            column = self._columns[NAMESPACE]
+            by_code: NDArray[np.int64] = np.zeros(len(column.numbers), np.int64)
+            for name in named.keys() & column.numbers.keys():
+                by_code[column.numbers[name]] = named[name]
+            totals[column.signatures] += np.where(chosen[column.signatures], by_code[column.codes], 0)
+
+    def add_by_label(self, totals: NDArray[np.int64], label: str, weighted: Iterable[tuple[LabelMatcher, int]]) -> int:
+        """Add what selectors weigh that ask about one label alone, to what each of them selects.
+
+        Args:
+            totals: What is added to, but for what is returned.
+            label: The label.
+            weighted: The selectors, each with its weight.
+
+        Returns:
+            What all signatures weigh that are without the label, to be added to all.
+
+        Shapes: totals (S,).
+        Cost: O(signatures that have the label), and for each selector O(values that it lists).
+        """
+        column = self._columns["", label]
+        numbers = column.numbers
+        by_code: NDArray[np.int64] = np.zeros(len(numbers), np.int64)
+        of_others = of_absent = 0
+        for selector, weight in weighted:
+            together = OfLabel(selector.requirements or ())
+            listed, are_admitted = together.among(numbers.keys())
+            of_others += 0 if are_admitted else weight
+            of_absent += weight if together.admits_absence else 0
+            for value in listed:
+                by_code[numbers[value]] += weight if are_admitted else -weight
+        totals[column.signatures] += of_others - of_absent + by_code[column.codes]
+        return of_absent
+
+    def _restrict(self, chosen: Chosen, column: LabelColumn, stated: Sequence[LabelRequirement]) -> None:
+        """Take out what requirements on one label do not admit."""
+        together = OfLabel(stated)
+        listed, are_admitted = together.among(column.numbers.keys())
+        met = _listed(column, listed)[column.codes]
+        if not are_admitted:
+            met = ~met
+        if together.admits_absence:
+            chosen[column.signatures[~met]] = False
+        else:
+            _keep(chosen, column.signatures[met])
+
+
+def _values(pod: Pod, columns: Collection[_Key]) -> Iterator[tuple[_Key, str]]:
+    """Give what a pod has of some columns."""
+    metadata = pod.metadata
+    if NAMESPACE in columns:
+        yield NAMESPACE, metadata.namespace
+    if LEAVING in columns and metadata.deletion_timestamp is not None:
+        yield LEAVING, ""
+    labels = metadata.labels
+    if len(labels) <= len(columns):
+        for key, value in labels.items():
+            if ("", key) in columns:
+                yield ("", key), value
+        return
+    for kind, key in columns:
+        if not kind and key in labels:
+            yield ("", key), labels[key]
+
+
+def _by_label(requirements: Iterable[LabelRequirement]) -> Mapping[str, Sequence[LabelRequirement]]:
+    stated: dict[str, list[LabelRequirement]] = {}
+    for one in requirements:
+        stated.setdefault(one.key, []).append(one)
+    return stated
+
+
+def _listed(column: LabelColumn, values: Iterable[str]) -> NDArray[np.bool_]:
+    """Return for each number whether its value is listed."""
+    found: NDArray[np.bool_] = np.zeros(len(column.numbers), np.bool_)
+    numbers = column.numbers
+    found[[numbers[value] for value in values if value in numbers]] = True
+    return found
+
+
+def _keep(chosen: Chosen, signatures: NDArray[np.intp]) -> None:
+    """Take out all but some signatures."""
+    kept = signatures[chosen[signatures]]
+    chosen[:] = False
+    chosen[kept] = True

@@ -1,0 +1,231 @@
+"""Selectors asked about all signatures at once say what they say of each; counters of many signatures count right."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping, Sequence
+from random import Random
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from policysched.framework import Cluster
+from policysched.model.objects import LabelSelector, Pod, Requirement
+from policysched.model.selection.selectors import LabelMatcher, compile_selector
+from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts
+from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, WeighedByTerms, Weighted
+from policysched.plugins.pod_topology_spread.constraints import Constraint
+from policysched.state.placed import counters, signature_labels
+from policysched.state.placed.counters import PodCounter
+from policysched.state.placed.signature_labels import NAMESPACE, LabelColumn, SignatureLabels
+from tests.build import cluster, node, pod
+from tests.work import calls
+
+KEYS, VALUES, SPACES = ("app", "tier", "own", "rare"), ("a", "b", "c", ""), ("default", "other", "third")
+
+
+def selector(rng: Random) -> LabelMatcher:
+    def requirement() -> Requirement:
+        operator = rng.choice(("In", "NotIn", "Exists", "DoesNotExist"))
+        values = tuple(rng.sample((*VALUES, "unknown"), rng.randint(1, 3))) if operator.endswith("In") else ()
+        return Requirement(rng.choice((*KEYS, "nobody")), operator, values)
+
+    return compile_selector(LabelSelector(match_expressions=tuple(requirement() for _ in range(rng.randint(1, 3)))))
+
+
+class Life:
+    """Pods that come, change and go, with labels that many share and some that none does."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = Random(seed)
+        self.cluster: Cluster = cluster(*(node(f"n{number}", labels={"zone": f"z{number % 2}"}) for number in range(4)))
+        self.pods: dict[str, Pod] = {}
+
+    def step(self) -> None:
+        rng = self.rng
+        name = f"p{rng.randrange(60)}"
+        if name in self.pods and rng.random() < 0.4:
+            self.cluster.remove_pod(f"{self.pods.pop(name).metadata.namespace}.{name}")
+            return
+        known = self.pods.get(name)
+        space = known.metadata.namespace if known else rng.choice(SPACES)
+        labels = {key: rng.choice(VALUES) for key in rng.sample(KEYS, rng.randint(0, 3))}
+        if rng.random() < 0.5:
+            labels["own"] = name
+        made = pod(name, namespace=space, on=known.spec.node_name if known else f"n{rng.randrange(4)}", labels=labels)
+        if rng.random() < 0.1:
+            made = leaving(made)
+        self.pods[name] = made
+        self.cluster.set_pod(made)
+
+    def counted(self, weigh: Mapping[str, int]) -> list[int]:
+        """Sum up what pods weigh by name, by row."""
+        found = [0] * 4
+        for name, one in self.pods.items():
+            found[self.cluster.nodes.row_of[one.spec.node_name]] += weigh[name]
+        return found
+
+
+def leaving(one: Pod) -> Pod:
+    return replace(one, metadata=replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
+
+
+@pytest.fixture(params=[False, True], ids=["usual", "dense"])
+def dense(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Have counters be dense from a few signatures on, and columns be few."""
+    if request.param:
+        monkeypatch.setattr(counters, "LEAST_DENSE", 2)
+        monkeypatch.setattr(signature_labels, "MOST_COLUMNS", 3)
+        monkeypatch.setattr(signature_labels, "SPARE", 1)
+    return bool(request.param)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_counters_count_what_their_selectors_select(seed: int, dense: bool) -> None:
+    life = Life(seed)
+    rng, shared = life.rng, SharedCounts(life.cluster)
+    held: list[tuple[PodCounter, object]] = []
+    was_dense = 0
+    for step in range(400):
+        life.step()
+        if step % 8 == 0:
+            held = [*held[-12:], make(life, rng, shared)]
+        if step % 5:
+            continue
+        for counter, weigh in held:
+            weights = {name: weigh(one) for name, one in life.pods.items()}  # type: ignore[operator]
+            assert counter.counts[:4].tolist() == life.counted(weights)
+            placed = life.cluster.pods.by_id.values()
+            assert all(counter.weight_of(one) == weights[one.pod.metadata.name] for one in placed)
+            was_dense += counter.is_dense
+    assert bool(was_dense) is dense
+
+
+def make(life: Life, rng: Random, shared: SharedCounts) -> tuple[PodCounter, object]:
+    """Make a counter of some kind, with what a pod weighs in it."""
+    namespaces = rng.choice((None, frozenset(rng.sample(SPACES, rng.randint(1, 2)))))
+    kind = rng.randrange(3)
+    if kind == 0:
+        space, chosen = rng.choice(SPACES), selector(rng)
+        counter = Constraint(1, "zone", chosen, 1, honors_affinity=True, honors_taints=True).counter(
+            space, life.cluster
+        )
+
+        def of_constraint(one: Pod) -> int:
+            metadata = one.metadata
+            stays = metadata.deletion_timestamp is None and not chosen.selects_nothing
+            return int(stays and metadata.namespace == space and chosen.matches(metadata.labels))
+
+        return counter, of_constraint
+    if kind == 1:
+        wanted = [ResolvedPeers(selector(rng), namespaces) for _ in range(rng.randint(1, 3))]
+        return shared.matching(wanted), lambda one: int(all(peers.matches(one) for peers in wanted))
+    terms = [
+        Weighted("zone", rng.randint(1, 100), ResolvedPeers(selector(rng), rng.choice((namespaces, None))))
+        for _ in range(12)
+    ]
+    ((_, part),) = shared.parts_of_terms(terms)
+    return part.counter, lambda one: sum(term.weight for term in terms if term.said.matches(one))
+
+
+def test_terms_of_any_weight_are_counted(dense: bool) -> None:
+    del dense
+    made = cluster(node("n1", labels={"zone": "z"}), *(pod(f"p{number}", on="n1") for number in range(3)))
+    terms = [Weighted("zone", 10**20, ResolvedPeers(compile_selector(LabelSelector()), None)) for _ in range(12)]
+    ((_, part),) = SharedCounts(made).parts_of_terms(terms)
+    assert part.counter.counts[0] == 36 * 10**20
+
+
+def crowd(count: int) -> Cluster:
+    """A cluster of pods that share no label value."""
+    return cluster(
+        node("n1", labels={"zone": "z"}),
+        *(pod(f"p{number}", on="n1", labels={"app": "db", "own": f"o{number}"}) for number in range(count)),
+    )
+
+
+def excluding(count: int) -> Sequence[Weighted[ResolvedPeers]]:
+    def of(number: int) -> LabelMatcher:
+        stated = (Requirement("own", "NotIn", (f"x{number}",)), Requirement("app", "NotIn", (f"y{number}",)))
+        return compile_selector(LabelSelector(match_expressions=stated[: 1 + number % 2]))
+
+    return [Weighted("zone", 1 + number, ResolvedPeers(of(number), None)) for number in range(count)]
+
+
+def test_many_terms_are_not_asked_about_each_signature() -> None:
+    work = []
+    for signatures, terms in ((100, 20), (100, 200), (1000, 20), (1000, 200)):
+        shared = SharedCounts(crowd(signatures))
+        shared.parts_of_terms(excluding(9))
+        stated, held = excluding(terms), []
+        work.append(calls(lambda shared=shared, stated=stated, held=held: held.append(shared.parts_of_terms(stated))))
+    few, many_terms, many_signatures, both = work
+    assert many_signatures < few + 200
+    assert both < many_terms + 200
+
+
+def test_a_dense_counter_is_dropped_without_a_look_at_its_signatures() -> None:
+    work = []
+    for count in (300, 1500):
+        made = crowd(count)
+        counter = Constraint(1, "zone", excluding(1)[0].said.pods, 1, honors_affinity=True, honors_taints=True).counter(
+            "default", made
+        )
+        assert counter.is_dense
+        assert not counter.weights
+        held = [counter]
+        del counter
+        gc.collect()
+        work.append(calls(held.clear))
+        assert not len(made.counters)
+    assert work[1] < work[0] + 20
+
+
+def test_a_counter_becomes_dense_as_signatures_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters, "LEAST_DENSE", 16)
+    made = crowd(4)
+    (stated,) = excluding(1)
+    counter = SharedCounts(made).matching([stated.said])
+    for number in range(40):
+        assert counter.is_dense is (number + 4 > 15)
+        made.set_pod(pod(f"q{number}", on="n1", labels={"own": f"q{number}"}))
+        assert counter.counts[0] == number + 5
+    for number in range(40):
+        made.remove_pod(f"default.q{number}")
+    assert counter.counts[0] == 4
+
+
+def test_columns_forget_values_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signature_labels, "SPARE", 4)
+    column = LabelColumn()
+    for number in range(1000):
+        column.put(number, f"v{number}")
+        if number >= 3:
+            column.drop(number - 3)
+        assert len(column.numbers) <= 2 * 3 + 4 + 1
+    values = {number: value for value, number in column.numbers.items()}
+    there = zip(column.signatures.tolist(), column.codes.tolist(), strict=True)
+    assert {signature: values[code] for signature, code in there} == {n: f"v{n}" for n in (997, 998, 999)}
+
+
+def test_labels_that_nobody_asks_about_any_more_have_no_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signature_labels, "MOST_COLUMNS", 8)
+    labels = SignatureLabels(crowd(5).signatures.present)
+    for number in range(100):
+        labels.prepare([compile_selector(LabelSelector(match_labels={f"k{number}": "v"}))], NAMESPACE)
+        assert len(labels._columns) <= 8
+    wide = compile_selector(LabelSelector(match_labels={f"w{number}": "v" for number in range(20)}))
+    labels.prepare([wide], NAMESPACE)
+    assert len(labels._columns) == 21
+
+
+def test_weighed_by_terms_weighs_all_as_each() -> None:
+    made, rng = crowd(50), Random(3)
+    weigh = WeighedByTerms((ResolvedPeers(selector(rng), None), rng.randint(-9, 9)) for _ in range(40))
+    labels = SignatureLabels(made.signatures.present)
+    for signature, placed in enumerate(made.signatures.present):
+        assert placed is not None
+        labels.appear(signature, placed)
+    expected = [weigh(placed) for placed in made.signatures.present if placed is not None]
+    assert np.array_equal(weigh.all(labels), expected)
