@@ -179,6 +179,8 @@ class PostFilterResult:
     """What the plugin tells records of how it came to that."""
     rejectors: frozenset[str] = frozenset()
     """The plugins beside filters that kept it from finding a way: the pod is tried again when they say so."""
+    rejecting_anyway: frozenset[str] = frozenset()
+    """The filters that reject the pod somewhere even if room is made: those that listen are asked about changes too."""
     cleanups: tuple[Callable[[Handle], Coroutine[Any, Any, None]], ...] = ()
     """What is to be done outside whatever other plugins find; nobody calls it in a dry-run."""
     ask: Callable[[], Awaitable[PostFilterResult]] | None = None

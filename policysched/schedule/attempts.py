@@ -274,9 +274,8 @@ class Attempts:
             self._queue.done(queued)  # it went away while extenders were asked, and nobody has to make room for it
             return
         message = message_of(fit_error, result)
-        failure = Failure(
-            AttemptResult.UNSCHEDULABLE, message, rejectors | result.rejectors, pending, nominated=result.nominated_node
-        )
+        rejectors |= result.rejectors | self._queue.listening(queued, result.rejecting_anyway)
+        failure = Failure(AttemptResult.UNSCHEDULABLE, message, rejectors, pending, nominated=result.nominated_node)
         if self._observers and result.victims:
             tell(self._observers, lambda one: one.on_preemption(queued, result))
         if result.act is not None:

@@ -324,7 +324,9 @@ def _no_candidate(statuses: Counter[Status], guarded: Guarded | None, nodes: int
     told, guards = ({}, frozenset()) if guarded is None else (guarded.examples(), guarded.names)
     parts = sorted(f"{count} {told.get(reason, reason)}" for reason, count in reasons.items() if count)
     text = f"0/{nodes} nodes are available: {', '.join(parts)}."
-    return replace(_said(Code.UNSCHEDULABLE, text), nominated_node="", details=guarded, rejectors=guards)
+    anyway = frozenset(one.plugin for one in statuses if one.plugin)
+    said = _said(Code.UNSCHEDULABLE, text)
+    return replace(said, nominated_node="", details=guarded, rejectors=guards, rejecting_anyway=anyway)
 
 
 def _none_left(guarded: Guarded) -> PostFilterResult:

@@ -189,6 +189,7 @@ async def run_post_filters(
             found.nominated_node if result.nominated_node is None else result.nominated_node,
             details=result.details or found.details,
             rejectors=found.rejectors | result.rejectors,
+            rejecting_anyway=found.rejecting_anyway | result.rejecting_anyway,
             cleanups=result.cleanups,
         )
     return found

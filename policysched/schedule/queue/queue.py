@@ -415,6 +415,10 @@ class Queue:
         pushed = occurrence.only or occurrence.pushes_all or occurrence.plugins & (queued.rejectors | queued.pending)
         return QueueingStrategy.AFTER_BACKOFF if pushed else QueueingStrategy.SKIP
 
+    def listening(self, queued: QueuedPod, plugins: frozenset[str]) -> frozenset[str]:
+        """Return those of some plugins that hear which pods they rejected, under the pod's profile."""
+        return plugins & self._interests(queued).listeners.keys()
+
     def _listeners(self, queued: QueuedPod) -> list[RejectionListener]:
         known = self._interests(queued).listeners
         return [known[plugin] for plugin in queued.rejectors if plugin in known] if known else []
