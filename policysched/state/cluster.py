@@ -442,7 +442,7 @@ class Cluster:
 
     def _leave(self, placed: PlacedPod) -> None:
         if self.signatures.leave(placed.signature):
-            self.counters.vanish(placed.signature)
+            self.counters.vanish(placed.signature, placed)
             self.existing_terms.vanish(placed.signature)
             self._leave_namespace(placed.pod.metadata.namespace)
 

@@ -35,13 +35,13 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     """The keys of counters as they are made."""
     keys: list[object] = []
-    make = PodCounters._make
+    make = PodCounters._begin
 
-    def noted(self: PodCounters, key: object, *rest: object) -> None:
+    def noted(self: PodCounters, counter: object, key: object, *rest: object) -> None:
         keys.append(key)
-        make(self, key, *rest)  # type: ignore[arg-type]
+        make(self, counter, key, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(PodCounters, "_make", noted)
+    monkeypatch.setattr(PodCounters, "_begin", noted)
     yield keys
 
 

@@ -18,7 +18,7 @@ from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, WeighedB
 from policysched.plugins.pod_topology_spread.constraints import Constraint
 from policysched.state.placed import counters, signature_labels
 from policysched.state.placed.counters import PodCounter
-from policysched.state.placed.signature_labels import NAMESPACE, LabelColumn, SignatureLabels
+from policysched.state.placed.signature_labels import LabelColumn, SignatureLabels
 from tests.build import cluster, node, pod
 from tests.work import calls
 
@@ -76,7 +76,6 @@ def dense(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bo
     """Have counters be dense from a few signatures on, and columns be few."""
     if request.param:
         monkeypatch.setattr(counters, "LEAST_DENSE", 2)
-        monkeypatch.setattr(signature_labels, "MOST_COLUMNS", 3)
         monkeypatch.setattr(signature_labels, "SPARE", 1)
     return bool(request.param)
 
@@ -157,8 +156,7 @@ def test_many_terms_are_not_asked_about_each_signature() -> None:
     work = []
     for signatures, terms in ((100, 20), (100, 200), (1000, 20), (1000, 200)):
         shared = SharedCounts(crowd(signatures))
-        shared.parts_of_terms(excluding(9))
-        stated, held = excluding(terms), []
+        stated, held = excluding(terms), shared.parts_of_terms(excluding(9))
         work.append(calls(lambda shared=shared, stated=stated, held=held: held.append(shared.parts_of_terms(stated))))
     few, many_terms, many_signatures, both = work
     assert many_signatures < few + 200
@@ -209,15 +207,17 @@ def test_columns_forget_values_that_nobody_has(monkeypatch: pytest.MonkeyPatch) 
     assert {signature: values[code] for signature, code in there} == {n: f"v{n}" for n in (997, 998, 999)}
 
 
-def test_labels_that_nobody_asks_about_any_more_have_no_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signature_labels, "MOST_COLUMNS", 8)
-    labels = SignatureLabels(crowd(5).signatures.present)
-    for number in range(100):
-        labels.prepare([compile_selector(LabelSelector(match_labels={f"k{number}": "v"}))], NAMESPACE)
-        assert len(labels._columns) <= 8
-    wide = compile_selector(LabelSelector(match_labels={f"w{number}": "v" for number in range(20)}))
-    labels.prepare([wide], NAMESPACE)
-    assert len(labels._columns) == 21
+def test_a_label_has_a_column_as_long_as_a_counter_was_weighed_by_it() -> None:
+    made = crowd(5)
+    labels, shared = made.counters._labels, SharedCounts(made)
+    first, second = (shared.matching([one.said]) for one in excluding(2))
+    assert {key for _, key in labels._columns} == {"own", "app", ""}
+    assert first.nbytes > 0
+    del second
+    assert {key for _, key in labels._columns} == {"own", ""}
+    del first
+    assert not len(labels._columns)
+    assert not labels._prepared
 
 
 def test_weighed_by_terms_weighs_all_as_each() -> None:

@@ -62,6 +62,8 @@ MANY_PEERS = 2000
 """From how many peers on that may mean a pod existing terms are listed before the first cycle of its class."""
 MANY_TERMS = 500
 """From how many terms on that a pod states they are compiled and counted before the first cycle of its class."""
+MANY_ASKED = 1_000_000
+"""From how many pairs of those and of signatures of placed pods on they are counted before the cycle, too."""
 WIDEST_SPREAD = 4096
 """Up to which difference of sums what they are stretched to is looked up."""
 
@@ -214,10 +216,13 @@ def _stated_terms(pod: Pod) -> int:
 
 
 def _counting_own(pod: Pod, shared: SharedCounts) -> Pausing[object]:
-    """Compile the terms of a pod to place and count what they mean, where they are many."""
-    if _stated_terms(pod) < MANY_TERMS:
+    """Compile the terms of a pod to place, where they are many, and count the pods that they mean, where these are."""
+    stated = _stated_terms(pod)
+    if stated < MANY_TERMS:
         return ()
     terms = yield from pod_terms.working_out(pod)
+    if stated * shared.signature_count < MANY_ASKED:
+        return ()
     away = shared.resolved((1, term) for term in terms.anti_affinity)
     yield
     near = shared.resolved(_weighted(terms))

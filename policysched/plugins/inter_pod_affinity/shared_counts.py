@@ -40,7 +40,7 @@ class SharedCounts:
     """The pod counters and sums that all states over one cluster share."""
 
     __slots__ = (
-        *("_counters", "_domains", "_namespaces", "_sums"),
+        *("_counters", "_domains", "_namespaces", "_signatures", "_sums"),
         *("existing_terms", "journal", "namespace_changes", "namespace_labels", "nodes", "nominations"),
     )
 
@@ -49,9 +49,14 @@ class SharedCounts:
         self.nodes, self.nominations = cluster.nodes, cluster.nominations
         self.journal = cluster.journal
         self._domains, self._sums = cluster.domains, cluster.sums
-        self._counters = cluster.counters
+        self._counters, self._signatures = cluster.counters, cluster.signatures
         self.namespace_labels, self.namespace_changes = cluster.namespaces, cluster.namespace_changes
         self._namespaces = Namespaces(self.namespace_labels, self.namespace_changes)
+
+    @property
+    def signature_count(self) -> int:
+        """How many signatures placed pods have, free ones included."""
+        return len(self._signatures.present)
 
     def resolved(self, terms: Iterable[tuple[int, AffinityTerm]]) -> ResolvedTerms:
         """Resolve the namespaces of terms of a pod to place, each with its weight."""

@@ -27,7 +27,7 @@ from policysched.state.placed.pods import PlacedPod, PodSignatures, PodTable
 from policysched.state.placed.selector_index import ANYTHING, IndexKey, index_keys_met
 from policysched.state.placed.signature_labels import SignatureLabels
 from policysched.state.placed.signature_values import Demand, SharedValue, SignatureValues
-from policysched.state.tables.columns import Column, ColumnSet
+from policysched.state.tables.columns import Column, ColumnSet, parts_of
 
 Facet = IndexKey | int | SharedValue
 """What pods are looked up by: a namespace and label that they have, the number of what they state about others, or a
@@ -103,7 +103,7 @@ class PodKinds(list[PlacedPod]):
 class PodCounter:
     """One sum a row."""
 
-    __slots__ = ("__weakref__", "_dense", "_weigh", "column", "effort", "version", "weights")
+    __slots__ = ("__weakref__", "_dense", "_weigh", "column", "effort", "reads", "version", "weights")
 
     def __init__(self, column: Column, weigh: Weigh, terms: int = 1) -> None:
         self.column = column
@@ -113,6 +113,8 @@ class PodCounter:
         self.weights: dict[int, float] = {}
         """What a pod weighs, by signature; signatures that weigh nothing are left out. Empty in a dense counter."""
         self._dense: NDArray[Any] | None = None
+        self.reads: tuple[object, ...] = ()
+        """What it was weighed by, held for the next counter that asks the same."""
         self.version = 0
         """Moves when any row's sum does."""
 
@@ -153,7 +155,8 @@ class PodCounter:
     def nbytes(self) -> int:
         """The memory that it takes, with what knows it by signature. Units: bytes."""
         dense = 0 if self._dense is None else self._dense.nbytes
-        return self.column.nbytes + BYTES_PER_COUNTER + BYTES_PER_SIGNATURE * len(self.weights) + dense
+        own = self.column.nbytes + BYTES_PER_COUNTER + BYTES_PER_SIGNATURE * len(self.weights) + dense
+        return own + parts_of(self.reads)
 
     def weigh(self, signature: int, placed: PlacedPod, like: float | None = None) -> bool:
         """Weigh a signature, or take the weight of one like it; tell whether its pods count."""
@@ -368,9 +371,9 @@ class PodCounters:
                 found |= self._by_facet[facet]
         return found
 
-    def vanish(self, signature: int) -> None:
-        """Forget the weights of a signature that has no pods any more."""
-        self._labels.vanish(signature)
+    def vanish(self, signature: int, placed: PlacedPod) -> None:
+        """Forget the weights of a signature that has no pods any more; one of them was its last."""
+        self._labels.vanish(signature, placed)
         for index in tuple(self._indexes.values()):
             index.vanish(signature)
         for held in (*self._by_signature.pop(signature, {}).values(), *self._dense.values()):
@@ -421,7 +424,7 @@ class PodCounters:
         held, size = weakref.ref(counter), len(self._signatures.present)
         counting: Sequence[int]
         if weigh_all is not None:
-            weights = weigh_all(self._labels)
+            weights, counter.reads = weigh_all(self._labels), self._labels.prepared()
             counting = counter.weigh_together(np.arange(size, dtype=np.intp), weights, size)
         elif among is None and alike is not None and alike.key is not None:
             kinds = self._all_kinds(alike)

@@ -1,11 +1,13 @@
 """Labels of signatures as columns, so that a selector is asked once a distinct value and not once a signature.
 
 Where no two placed pods have the same labels, as those of a StatefulSet, there are as many signatures as pods. A label
-gets a column when a selector first asks about it, which is kept up to date as signatures appear and go.
+gets a column when a selector first asks about it, which is kept up to date as signatures appear and go, as long as
+somebody holds it.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -16,9 +18,9 @@ from policysched.model.objects import Pod
 from policysched.model.selection.selectors import LabelMatcher, LabelRequirement, OfLabel
 from policysched.state.placed.pods import PlacedPod
 
-MOST_COLUMNS = 1024
-"""How many labels have a column, beside those of the question at hand."""
 FIRST_SIZE: Final = 16
+BYTES_PER_COLUMN, BYTES_PER_ENTRY = 1 << 10, 128
+"""What a column takes beside its arrays, and each of its signatures and values. Units: bytes."""
 SPARE: Final = 64
 """How many values a column may know that no signature has any more, beside as many as there are signatures in it."""
 _NAMESPACE, _LEAVING = "namespace", "leaving"
@@ -35,7 +37,7 @@ class LabelColumn:
     Shapes: signatures and codes (L,), in any order.
     """
 
-    __slots__ = ("_codes", "_count", "_places", "_signatures", "numbers")
+    __slots__ = ("__weakref__", "_codes", "_count", "_places", "_signatures", "numbers")
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -44,6 +46,11 @@ class LabelColumn:
         self._codes: NDArray[np.intp] = np.zeros(FIRST_SIZE, np.intp)
         self._count = 0
         self._places: dict[int, int] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return BYTES_PER_COLUMN + 2 * self._signatures.nbytes + BYTES_PER_ENTRY * (self._count + len(self.numbers))
 
     @property
     def signatures(self) -> NDArray[np.intp]:
@@ -93,11 +100,12 @@ class SignatureLabels:
     Shapes: S is the number of signatures, those that are free included.
     """
 
-    __slots__ = ("_columns", "_present", "_used")
+    __slots__ = ("_columns", "_prepared", "_present", "_used")
 
     def __init__(self, present: Sequence[PlacedPod | None]) -> None:
         self._present = present
-        self._columns: dict[_Key, LabelColumn] = {}
+        self._columns: weakref.WeakValueDictionary[_Key, LabelColumn] = weakref.WeakValueDictionary()
+        self._prepared: dict[_Key, LabelColumn] = {}
         self._used: Chosen = np.zeros(FIRST_SIZE, np.bool_)
 
     def appear(self, signature: int, placed: PlacedPod) -> None:
@@ -111,12 +119,15 @@ class SignatureLabels:
         for key, value in _values(placed.pod, self._columns):
             self._columns[key].put(signature, value)
 
-    def vanish(self, signature: int) -> None:
-        """Take a signature out of the columns. Cost: O(columns)."""
+    def vanish(self, signature: int, placed: PlacedPod) -> None:
+        """Take a signature out of the columns.
+
+        Cost: O(columns) or O(labels), whichever is less.
+        """
         if signature < self._used.size:
             self._used[signature] = False
-        for column in self._columns.values():
-            column.drop(signature)
+        for key, _ in _values(placed.pod, self._columns):
+            self._columns[key].drop(signature)
 
     def present(self) -> Chosen:
         """Return which signatures are in use.
@@ -126,22 +137,24 @@ class SignatureLabels:
         return self._used[: len(self._present)].copy()
 
     def prepare(self, selectors: Iterable[LabelMatcher], *others: _Key) -> None:
-        """Make the columns of all labels that selectors ask about, in one go.
+        """Make the columns of all labels that selectors ask about, in one go; `prepared` gives them to who holds them.
 
         Cost: O(signatures times labels of each) where one is missing.
         """
         wanted = {("", key) for one in selectors for key in one.keys}.union(others)
-        missing = wanted - self._columns.keys()
-        if not missing:
-            return
-        if len(self._columns) + len(missing) > MOST_COLUMNS:
-            self._columns = {key: column for key, column in self._columns.items() if key in wanted}
-        made = {key: LabelColumn() for key in missing}
-        for signature, placed in enumerate(self._present):
+        found = {key: column for key in wanted if (column := self._columns.get(key)) is not None}
+        made = {key: LabelColumn() for key in wanted - found.keys()}
+        for signature, placed in enumerate(self._present) if made else ():
             if placed is not None:
                 for key, value in _values(placed.pod, made):
                     made[key].put(signature, value)
-        self._columns |= made
+        self._columns.update(made)
+        self._prepared |= found | made
+
+    def prepared(self) -> tuple[LabelColumn, ...]:
+        """Return the columns that were prepared since this was asked last."""
+        prepared, self._prepared = self._prepared, {}
+        return (*prepared.values(),)
 
     def restrict(self, chosen: Chosen, selector: LabelMatcher) -> None:
         """Take out of some signatures those that a selector does not select; its columns are prepared.
@@ -153,7 +166,7 @@ class SignatureLabels:
             chosen[:] = False
             return
         for key, stated in _by_label(selector.requirements).items():
-            self._restrict(chosen, self._columns["", key], stated)
+            self._restrict(chosen, self._prepared["", key], stated)
 
     def within(self, chosen: Chosen, namespaces: Collection[str] | None) -> None:
         """Take out those of other namespaces than some, where not all are meant.
@@ -161,7 +174,7 @@ class SignatureLabels:
         Shapes: chosen (S,).
         """
         if namespaces is not None:
-            column = self._columns[NAMESPACE]
+            column = self._prepared[NAMESPACE]
             _keep(chosen, column.signatures[_listed(column, namespaces)[column.codes]])
 
     def staying(self, chosen: Chosen) -> None:
@@ -169,7 +182,7 @@ class SignatureLabels:
 
         Shapes: chosen (S,).
         """
-        chosen[self._columns[LEAVING].signatures] = False
+        chosen[self._prepared[LEAVING].signatures] = False
 
     def add_by_namespace(self, totals: NDArray[np.int64], chosen: Chosen, weights: Mapping[str | None, int]) -> None:
         """Add to some signatures what their namespace weighs, and what all weigh.
@@ -180,7 +193,7 @@ class SignatureLabels:
             totals[chosen] += everywhere
         named = {name: weight for name, weight in weights.items() if name is not None}
         if named:
-            column = self._columns[NAMESPACE]
+            column = self._prepared[NAMESPACE]
             by_code: NDArray[np.int64] = np.zeros(len(column.numbers), np.int64)
             for name in named.keys() & column.numbers.keys():
                 by_code[column.numbers[name]] = named[name]
@@ -200,7 +213,7 @@ class SignatureLabels:
         Shapes: totals (S,).
         Cost: O(signatures that have the label), and for each selector O(values that it lists).
         """
-        column = self._columns["", label]
+        column = self._prepared["", label]
         numbers = column.numbers
         by_code: NDArray[np.int64] = np.zeros(len(numbers), np.int64)
         of_others = of_absent = 0
@@ -227,7 +240,7 @@ class SignatureLabels:
             _keep(chosen, column.signatures[met])
 
 
-def _values(pod: Pod, columns: Collection[_Key]) -> Iterator[tuple[_Key, str]]:
+def _values(pod: Pod, columns: Mapping[_Key, LabelColumn]) -> Iterator[tuple[_Key, str]]:
     """Give what a pod has of some columns."""
     metadata = pod.metadata
     if NAMESPACE in columns:
@@ -240,7 +253,7 @@ def _values(pod: Pod, columns: Collection[_Key]) -> Iterator[tuple[_Key, str]]:
             if ("", key) in columns:
                 yield ("", key), value
         return
-    for kind, key in columns:
+    for kind, key in tuple(columns):
         if not kind and key in labels:
             yield ("", key), labels[key]
 
