@@ -1,9 +1,10 @@
-"""The real clock, implementing `Clock`: the only place that reads time for decisions and records."""
+"""The real clocks, implementing `Clock`: the only place that reads time for decisions, records and leases."""
 
 from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from typing import Final
 
 
 class SystemClock:
@@ -18,3 +19,15 @@ class SystemClock:
 
     monotonic = staticmethod(time.monotonic)
     """Seconds that never go back; the function itself, because it is asked several times a decision."""
+
+
+class LeaseClock(SystemClock):
+    """The same for a lease, which runs out while the machine is suspended, too: its monotonic clock counts that time."""
+
+    @staticmethod
+    def monotonic() -> float:
+        """Return seconds that never go back."""
+        return time.clock_gettime(_SINCE_BOOT)
+
+
+_SINCE_BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from policysched.app.clock import SystemClock
+from policysched.app.clock import LeaseClock, SystemClock
 from policysched.app.configuration.command_line import ignored_flags
 from policysched.app.configuration.election import lease_of
 from policysched.app.configuration.model import LeaderElection
@@ -71,7 +71,7 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
         process = Process(options, connection, source, registry, configuration)
         process.health.add("shutdown", lambda: "process is shutting down" if stop.is_set() else "", READYZ)
         if completed.leader_election.leader_elect:
-            around = ElectionThread(connect, SystemClock(), Pacing(random.random), names[0])
+            around = ElectionThread(connect, LeaseClock(), Pacing(random.random), names[0])
             process.leadership = Leadership(completed.leader_election, around, registry)
             process.health.add("leaderElection", process.leadership.problem, HEALTHZ, READYZ)
         served = _served(process, options)
