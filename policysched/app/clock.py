@@ -22,7 +22,7 @@ class SystemClock:
 
 
 class LeaseClock(SystemClock):
-    """The same for a lease, which runs out while the machine is suspended, too: its monotonic clock counts that time."""
+    """The same for a lease, which runs out while the machine is suspended, too: its monotonic clock counts that."""
 
     @staticmethod
     def monotonic() -> float:
