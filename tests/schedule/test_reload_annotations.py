@@ -82,7 +82,8 @@ async def test_annotation_that_moved_on_brings_its_own_turn() -> None:
 
 async def test_claims_of_a_status_are_said_and_change_nothing(caplog: pytest.LogCaptureFixture) -> None:
     claim = {"activeGeneration": 9, "activeSpec": OPEN}
-    async with running(policy(status=claim, **GOOD), policy("q", status=claim, **BAD)) as stand:
+    spec = policy("r", status={"activeSpec": OPEN}, **BAD)
+    async with running(policy(status=claim, **GOOD), policy("q", status=claim, **BAD), spec) as stand:
         assert stand.in_force == {"p": 1}
         statuses = {name: status for name, _, status in stand.client.statuses}
         assert statuses["p"]["activeGeneration"] == 1
@@ -90,3 +91,4 @@ async def test_claims_of_a_status_are_said_and_change_nothing(caplog: pytest.Log
         assert statuses["q"]["conditions"][1]["reason"] == "NotTrusted"
     assert "policy=p: its status tells of generation 9, and the newest is 1" in caplog.text
     assert "policy=q: generation 9 that the status tells of is not used" in caplog.text
+    assert "policy=r: the specification that the status tells of is not used" in caplog.text

@@ -197,8 +197,11 @@ class PolicyStore:
             return compiled, "" if compiled else f"the annotation {LAST_GOOD} is not used: it does not compile"
         if status.active_spec is None and not status.active_generation:
             return None, ""
-        told = f"generation {status.active_generation} that the status tells of"
-        return None, f"{told} is not used: it counts only where the annotation {LAST_GOOD} keeps it"
+        told = f"generation {status.active_generation}" if status.active_generation else "the specification"
+        return (
+            None,
+            f"{told} that the status tells of is not used: it counts only where the annotation {LAST_GOOD} keeps it",
+        )
 
     def removing(self, key: PolicyKey) -> Pausing[frozenset[PolicyKey]]:
         """Forget a policy, pausing; tell which policies changed in force, those among them that have room now."""
