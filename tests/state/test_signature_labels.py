@@ -18,6 +18,7 @@ from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, WeighedB
 from policysched.plugins.pod_topology_spread.constraints import Constraint
 from policysched.state.placed import counters, signature_labels
 from policysched.state.placed.counters import PodCounter
+from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.signature_labels import LabelColumn, SignatureLabels
 from tests.build import cluster, node, pod
 from tests.work import calls
@@ -218,6 +219,21 @@ def test_a_label_has_a_column_as_long_as_a_counter_was_weighed_by_it() -> None:
     del first
     assert not len(labels._columns)
     assert not labels._prepared
+
+
+def test_pods_that_could_not_be_entered_leave_free_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = crowd(signature_labels.FIRST_SIZE)
+
+    def fails(*_: object) -> None:
+        raise ValueError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ExistingTerms, "appear", fails)
+        with pytest.raises(ValueError, match=""):
+            made.set_pod(pod("bad", on="n1", labels={"own": "bad"}))
+    assert made.signatures.present[-1] is None
+    (stated,) = excluding(1)
+    assert SharedCounts(made).matching([stated.said]).counts[0] == signature_labels.FIRST_SIZE
 
 
 def test_weighed_by_terms_weighs_all_as_each() -> None:

@@ -113,8 +113,7 @@ class SignatureLabels:
 
         Cost: O(columns) or O(labels), whichever is less.
         """
-        while signature >= self._used.size:
-            self._used = np.concatenate((self._used, np.zeros_like(self._used)))
+        self._grow(signature + 1)
         self._used[signature] = True
         for key, value in _values(placed.pod, self._columns):
             self._columns[key].put(signature, value)
@@ -134,6 +133,7 @@ class SignatureLabels:
 
         Shapes: (S,).
         """
+        self._grow(len(self._present))  # one that could not be entered may have left a free one behind the others
         return self._used[: len(self._present)].copy()
 
     def prepare(self, selectors: Iterable[LabelMatcher], *others: _Key) -> None:
@@ -226,6 +226,10 @@ class SignatureLabels:
                 by_code[numbers[value]] += weight if are_admitted else -weight
         totals[column.signatures] += of_others - of_absent + by_code[column.codes]
         return of_absent
+
+    def _grow(self, size: int) -> None:
+        while size > self._used.size:
+            self._used = np.concatenate((self._used, np.zeros_like(self._used)))
 
     def _restrict(self, chosen: Chosen, column: LabelColumn, stated: Sequence[LabelRequirement]) -> None:
         """Take out what requirements on one label do not admit."""
