@@ -340,11 +340,14 @@ class Scheduler:
         timing = self._timing
         if timing is None:
             act(obj)
-            return
-        self._changes.latest, began = NOTHING, timing.now()
-        act(obj)
-        if self._changes.latest is not NOTHING:
-            timing.change(label(self._changes.latest), timing.now() - began)
+        else:
+            self._changes.latest, began = NOTHING, timing.now()
+            act(obj)
+            if self._changes.latest is not NOTHING:
+                timing.change(label(self._changes.latest), timing.now() - began)
+        if self.cluster.counters.crowded:  # no decision may come for long
+            for engine in self._engines.values():
+                engine.relieve()
 
     def set_metric(self, answer: MetricAnswer) -> None:
         """Take what a metrics source says of a metric."""

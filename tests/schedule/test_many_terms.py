@@ -14,8 +14,11 @@ from policysched.model.objects import Pod
 from policysched.plugins.inter_pod_affinity import matching_terms
 from policysched.schedule.cycle import engine as engines
 from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.scheduler import Scheduler
 from policysched.state.cluster import Cluster
 from policysched.state.placed import counters
+from tests.schedule.parts import FakeClient
+from tests.schedule.queue_parts import StandingClock
 from tests.work import calls
 
 NODES = 12
@@ -53,8 +56,8 @@ def stating(identity: int, count: int, required: str = "", keys: tuple[str, ...]
     return pod(identity, "others", {"app": "stating"}, affinity=affinity, **spec)
 
 
-def ordinary(identity: int, app: str = "plain") -> Pod:
-    return pod(identity, "default", {"app": app})
+def ordinary(identity: int, app: str = "plain", **spec: Any) -> Pod:
+    return pod(identity, "default", {"app": app}, **spec)
 
 
 def _calls_for_one_more(placed: int) -> int:
@@ -162,3 +165,32 @@ def test_counters_of_many_terms_count_as_more(monkeypatch: pytest.MonkeyPatch) -
         one = ordinary(identity, f"app-{identity}")
         made.cluster.assume(one, made.decide(one).row)
     assert len(made.cluster.counters) == 40 // (40 // counters.TERMS)
+
+
+def test_no_more_classes_are_given_up_at_once_than_their_counters_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "FORGOTTEN", 6)
+    made = engine()
+    for identity in range(3):
+        made.cluster.set_pod(ordinary(identity + 1, nodeName="node-0"))
+    for identity in range(20):
+        made.decide(stating(identity, 4))
+    kept, weights = len(made._evaluations), sum(map(len, made.cluster.counters._by_signature.values()))
+    assert weights == 20 * 4
+    made.relieve()
+    assert kept - len(made._evaluations) == 2
+    assert made.cluster.counters.forgotten == 8
+
+
+async def test_classes_are_given_up_where_no_pod_is_decided_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters, "CROWD", 40)
+    around = engine().cluster
+    scheduler = Scheduler(
+        {"policysched": default_profile("policysched")}, FakeClient(), StandingClock(), random.Random(0), cluster=around
+    )
+    made = scheduler._engines["policysched"]
+    for identity in range(60):
+        made.decide(stating(identity, 4))
+    assert len(around.counters) == 60 * 4
+    for identity in range(100, 120):
+        scheduler.take(ordinary(identity, nodeName=f"node-{identity % NODES}"))
+    assert len(around.counters) <= 40

@@ -17,6 +17,8 @@ from policysched.plugins.inter_pod_affinity import plugin as plugin_module
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.scheduler import Scheduler
 from policysched.state.placed import existing_terms
+from tests.build import cluster, node, pod
+from tests.plugins.inter_pod_affinity.build import away, both, label, term
 from tests.schedule.parts import FakeClient
 from tests.schedule.queue_parts import StandingClock
 from tests.schedule.test_many_terms import NODES, engine, ordinary, stating
@@ -84,29 +86,50 @@ def test_few_terms_are_listed_in_the_cycle(asked: list[object]) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_what_changes_meanwhile_counts(seed: int) -> None:
     rng, made = random.Random(seed), crowded()
-    cluster = made.cluster
+    around = made.cluster
     asking = ordinary(10_000, rng.choice(("plain", "rare")))
     for number, _ in enumerate(made.working_ahead(asking)):
         if rng.random() < 0.3:
             one = stating(1000 + number, 3, rng.choice(("", "plain")), nodeName=f"node-{rng.randrange(NODES)}")
-            cluster.set_pod(one)
+            around.set_pod(one)
         if rng.random() < 0.3:
-            cluster.remove_pod(stating(rng.randrange(60), 0).metadata.uid)
+            around.remove_pod(stating(rng.randrange(60), 0).metadata.uid)
         if number == 20 and seed % 2:
-            cluster.remove_node("node-3")
+            around.remove_node("node-3")
         if number == 30 and seed % 3 == 0:
-            cluster.set_namespace(Namespace(metadata=Metadata(name="default", labels={"new": str(seed)})))
+            around.set_namespace(Namespace(metadata=Metadata(name="default", labels={"new": str(seed)})))
     live = made.find(asking)
-    anew = Engine(cluster, default_profile(), random.Random(0)).find(asking)
-    assert live.first[: cluster.nodes.size].tolist() == anew.first[: cluster.nodes.size].tolist()
+    anew = Engine(around, default_profile(), random.Random(0)).find(asking)
+    assert live.first[: around.nodes.size].tolist() == anew.first[: around.nodes.size].tolist()
     assert live.best().tolist() == anew.best().tolist()
     assert live.ranked.tolist() == anew.ranked.tolist()
 
 
+@pytest.mark.parametrize("flaps", range(12))
+def test_a_label_that_goes_and_comes_back_meanwhile_keeps_pods_away(flaps: int) -> None:
+    """Only while nodes have a topology key do terms with it count: those counted meanwhile must be counted anew."""
+    allocatable = {"cpu": 64, "memory": "64Gi", "pods": 500}
+    around = cluster(node("n1", labels={"rare": "r"}, allocatable=allocatable))
+    for number in range(120):
+        meant = both(label("app", "db"), label("own", f"v{number}", operator="NotIn"))
+        around.set_pod(pod(f"p{number}", on="n1", affinity=away(term(meant, "rare"))))
+    made, asking = Engine(around, default_profile(), random.Random(0)), pod("in", labels={"app": "db"})
+    pieces = 0
+    for piece, _ in enumerate(made.working_ahead(asking)):
+        pieces += 1
+        if piece == flaps:
+            around.set_node(node("n1", allocatable=allocatable))
+    around.set_node(node("n1", labels={"rare": "r"}, allocatable=allocatable))
+    assert pieces > 4
+    decisions = [made.decide(asking) for _ in range(2)]
+    assert [one.row for one in decisions] == [-1, -1]
+    assert "existing pods anti-affinity" in decisions[0].fit_error()
+
+
 async def test_the_loop_has_its_turn_between_pieces(asked: list[object]) -> None:
-    cluster = crowded().cluster
+    around = crowded().cluster
     profile = default_profile("policysched")
-    scheduler = Scheduler({"policysched": profile}, FakeClient(), StandingClock(), random.Random(0), cluster=cluster)
+    scheduler = Scheduler({"policysched": profile}, FakeClient(), StandingClock(), random.Random(0), cluster=around)
     scheduler.take(ordinary(10_000))
     queued = scheduler.queue.pop()
     assert queued is not None

@@ -74,9 +74,11 @@ def leaving(one: Pod) -> Pod:
 
 @pytest.fixture(params=[False, True], ids=["usual", "dense"])
 def dense(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Have counters be dense from a few signatures on, and columns be few."""
+    """Have counters be dense from a few signatures on, one more with each, and selectors of two labels be long."""
     if request.param:
         monkeypatch.setattr(counters, "LEAST_DENSE", 2)
+        monkeypatch.setattr(counters, "MOST_TURNING", 1)
+        monkeypatch.setattr(signature_labels, "MOST_KEYS", 1)
         monkeypatch.setattr(signature_labels, "SPARE", 1)
     return bool(request.param)
 
@@ -193,6 +195,30 @@ def test_a_counter_becomes_dense_as_signatures_come(monkeypatch: pytest.MonkeyPa
     for number in range(40):
         made.remove_pod(f"default.q{number}")
     assert counter.counts[0] == 4
+
+
+def test_few_counters_become_dense_with_one_signature(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters, "LEAST_DENSE", 16)
+    monkeypatch.setattr(counters, "MOST_TURNING", 3)
+    made = crowd(15)
+    held = [SharedCounts(made).matching([one.said]) for one in excluding(10)]
+    for number in range(5):
+        made.set_pod(pod(f"q{number}", on="n1", labels={"own": f"q{number}"}))
+        assert sum(counter.is_dense for counter in held) == min(3 * (number + 1), 10)
+        assert {counter.counts.item(0) for counter in held} == {16 + number}
+    for number in range(5):
+        made.remove_pod(f"default.q{number}")
+    assert {counter.counts.item(0) for counter in held} == {15}
+
+
+def test_a_selector_of_many_labels_makes_no_columns() -> None:
+    made = crowd(5)
+    long = compile_selector(
+        LabelSelector(match_expressions=[Requirement(f"k{number}", "DoesNotExist") for number in range(100)])
+    )
+    counter = SharedCounts(made).matching([ResolvedPeers(long, None)])
+    assert counter.counts[0] == 5
+    assert {key for _, key in made.counters._labels._columns} == {""}
 
 
 def test_columns_forget_values_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,15 +185,33 @@ class ByLabel:
         stated: The requirements by their labels.
     """
 
-    __slots__ = ("_of", "demanded", "stated")
+    __slots__ = ("_allowed", "_banned", "_bounded", "_forbidden", "_listed", "_of", "demanded", "stated")
 
     def __init__(self, requirements: Iterable[LabelRequirement]) -> None:
         self.stated: dict[str, list[LabelRequirement]] = {}
         self.demanded: set[str] = set()
+        self._forbidden: set[str] = set()
+        self._bounded: set[str] = set()
+        """The labels whose values are compared with a number."""
+        self._banned: set[tuple[str, str]] = set()
+        listed: dict[str, set[str]] = {}
         for one in requirements:
             self.stated.setdefault(one.key, []).append(one)
-            if one.operator is not Operator.NOT_IN and one.operator is not Operator.DOES_NOT_EXIST:
-                self.demanded.add(one.key)
+            match one.operator:
+                case Operator.NOT_IN:
+                    self._banned.update((one.key, value) for value in one.values)
+                    continue
+                case Operator.DOES_NOT_EXIST:
+                    self._forbidden.add(one.key)
+                    continue
+                case Operator.IN:
+                    listed[one.key] = listed[one.key].intersection(one.values) if one.key in listed else {*one.values}
+                case Operator.GREATER | Operator.LESS:
+                    self._bounded.add(one.key)
+            self.demanded.add(one.key)
+        self._allowed = {(key, value) for key, values in listed.items() for value in values}
+        self._listed = len(listed)
+        """How many labels have to have one of the values that are allowed."""
         self._of: dict[str, OfLabel] = {}
 
     def of(self, label: str) -> OfLabel:
@@ -205,13 +223,14 @@ class ByLabel:
 
     def admit(self, labels: Mapping[str, str]) -> bool:
         """Whether all of them hold for an object with these labels."""
-        if not labels.keys() >= self.demanded:
-            return False
-        return all(self._admits(key, labels[key]) for key in self.stated.keys() & labels.keys())
-
-    def _admits(self, label: str, value: str) -> bool:
-        stated = self.stated[label]
-        return stated[0].admits(value) if len(stated) == 1 else self.of(label).admits(value)
+        keys, items = labels.keys(), labels.items()
+        return (
+            keys >= self.demanded
+            and keys.isdisjoint(self._forbidden)
+            and items.isdisjoint(self._banned)
+            and len(items & self._allowed) == self._listed
+            and all(self.of(key).admits(labels[key]) for key in self._bounded)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,16 +41,23 @@ class TermBlock:
     Where a block ends depends on the numbers in it, so that classes share blocks that list the same terms.
     """
 
-    __slots__ = ("_parts", "stated")
+    __slots__ = ("_parts", "counted_at", "stated")
 
     def __init__(self) -> None:
         self.stated: list[Weighted[int]] = []
         self._parts: list[KeyedCounter] | None = None
+        self.counted_at = -1
+        """The generation of nodes' label keys by which its parts were made: those of other keys are left out."""
 
     def add(self, one: Weighted[int]) -> None:
         """Put a term with a higher number behind the others."""
         self.stated.append(one)
-        self._parts = None
+        self._parts, self.counted_at = None, -1
+
+    def stays(self, generation: int) -> None:
+        """Note that it is the same by another generation of nodes' label keys."""
+        if self._parts is not None:
+            self.counted_at = generation
 
     @property
     def is_full(self) -> bool:
@@ -63,6 +70,7 @@ class TermBlock:
     def parts(self, shared: SharedCounts) -> list[KeyedCounter]:
         """Return what the terms add, by topology key."""
         if self._parts is None:
+            self.counted_at = shared.nodes.label_keys_generation
             self._parts = shared.parts_of_existing_terms(self.stated)
         return self._parts
 
@@ -145,10 +153,14 @@ class MatchingExistingTerms:
     def _renewed(self) -> bool:
         terms, generation = self._shared.existing_terms, self._shared.nodes.label_keys_generation
         if self._generation != generation:
+            # while terms were listed or counted in pieces, nodes may have had other keys
+            was_steady = all(block.counted_at in (-1, self._generation) for block in self._blocks)
             self._generation, self._seen = generation, terms.version
             before = [one for block in self._blocks for one in block.stated]
             listed = self._listed(0)
-            if listed == before:
+            if listed == before and was_steady:
+                for block in self._blocks:
+                    block.stays(generation)
                 return False
             self._blocks, self._known = [], 0
             self._append(listed)

@@ -60,8 +60,8 @@ REPELLING = {TermKind.REPELS: 1}
 """The kinds of existing terms that keep a pod away, with what each adds."""
 MANY_PEERS = 2000
 """From how many peers on that may mean a pod existing terms are listed before the first cycle of its class."""
-MANY_TERMS = 500
-"""From how many terms on that a pod states they are compiled and counted before the first cycle of its class."""
+MANY_STATED = 1000
+"""From how many requirements of its own terms on these are compiled before the first cycle of a pod class."""
 MANY_ASKED = 1_000_000
 """From how many pairs of those and of signatures of placed pods on they are counted before the cycle, too."""
 WIDEST_SPREAD = 4096
@@ -163,7 +163,7 @@ class InterPodAffinity(ScoresInRange):
 
     def has_long_class_work(self, pod: Pod, cluster: Cluster) -> bool:
         """Return whether so many terms are its own, or may be about it, that they would hold the loop."""
-        if _stated_terms(pod) >= MANY_TERMS:
+        if _stated(pod) >= MANY_STATED:
             return True
         if cluster.existing_terms.led_to(pod) >= MANY_PEERS:
             return True
@@ -209,16 +209,24 @@ class InterPodAffinity(ScoresInRange):
         return found
 
 
-def _stated_terms(pod: Pod) -> int:
+def _stated(pod: Pod) -> int:
+    """Return how many requirements the terms of a pod have, a term without any as one."""
     affinity = pod.spec.affinity
     parts = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
-    return sum(len(part.required) + len(part.preferred) for part in parts if part is not None)
+    terms = (
+        term
+        for part in parts
+        if part is not None
+        for term in (*part.required, *(one.pod_affinity_term for one in part.preferred))
+    )
+    selectors = (one.label_selector for one in terms)
+    return sum(1 if one is None else 1 + len(one.match_labels) + len(one.match_expressions) for one in selectors)
 
 
 def _counting_own(pod: Pod, shared: SharedCounts) -> Pausing[object]:
     """Compile the terms of a pod to place, where they are many, and count the pods that they mean, where these are."""
-    stated = _stated_terms(pod)
-    if stated < MANY_TERMS:
+    stated = _stated(pod)
+    if stated < MANY_STATED:
         return ()
     terms = yield from pod_terms.working_out(pod)
     if stated * shared.signature_count < MANY_ASKED:

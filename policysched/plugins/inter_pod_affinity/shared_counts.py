@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from policysched.framework import Rows
@@ -31,8 +30,8 @@ from policysched.state.placed.signature_labels import NAMESPACE, Chosen, Signatu
 
 KeyedCounter = tuple[str, WeightedCounter]
 """A topology key and what is summed up over its domains."""
-TERMS_TOGETHER: Final = 256
-"""How many terms of a pod to place are counted together where it states many."""
+TOGETHER: Final = 256
+"""How many requirements the terms of a pod to place have that are counted together, where it states many."""
 Sizes = frozenset[tuple[T, int]]
 
 
@@ -107,7 +106,7 @@ class SharedCounts:
             weigh_all = weigh.all if sum(weight for _, weight in terms) <= WIDEST else None
             return self._counters.of(key, weigh, among=weigh.index_keys, terms=len(terms), weigh_all=weigh_all)
 
-        return (yield from self._counting(stated, lambda meant: self.matching([meant]), many, TERMS_TOGETHER))
+        return (yield from self._counting(stated, lambda meant: self.matching([meant]), many, _in_portions))
 
     def parts_of_existing_terms(self, stated: Iterable[Weighted[int]]) -> list[KeyedCounter]:
         """Count how often placed pods make existing terms, given by number, with what these add."""
@@ -117,14 +116,14 @@ class SharedCounts:
             weigh = WeighedByExistingTerms(self.existing_terms, made)
             return self._counters.of(("existing terms", made), weigh, among=among)
 
-        return finished(self._counting(stated, self.stating, many, sys.maxsize))
+        return finished(self._counting(stated, self.stating, many, lambda alike: (alike,)))
 
     def _counting(
         self,
         said: Iterable[Weighted[T]],
         one: Callable[[T], PodCounter],
         many: Callable[[Sizes[T]], PodCounter],
-        together: int,
+        portions: Callable[[Sequence[Weighted[T]]], Iterable[Sequence[Weighted[T]]]],
     ) -> Pausing[list[KeyedCounter]]:
         """Count what is said by topology keys that nodes have: a few things each by itself, more some together."""
         parts: list[KeyedCounter] = []
@@ -134,8 +133,8 @@ class SharedCounts:
             if len(alike) <= FEW:
                 parts += [(key, WeightedCounter(one(each.said), each.weight)) for each in alike]
                 continue
-            for start in range(0, len(alike), together):
-                parts.append((key, WeightedCounter(many(sizes(alike[start : start + together])), sign)))
+            for some in portions(alike):
+                parts.append((key, WeightedCounter(many(sizes(some)), sign)))
                 yield
         return parts
 
@@ -145,3 +144,13 @@ class SharedCounts:
         for key, part in parts:
             by_key.setdefault(key, []).append(part)
         return [WeightedSums(self._domains.of(key), parts, self._sums) for key, parts in by_key.items()]
+
+
+def _in_portions(terms: Sequence[Weighted[ResolvedPeers]]) -> Iterator[Sequence[Weighted[ResolvedPeers]]]:
+    """Part terms so that each part has about so many requirements."""
+    start = stated = 0
+    for end, one in enumerate(terms, 1):
+        stated += 1 + len(one.said.pods.requirements or ())
+        if stated >= TOGETHER or end == len(terms):
+            yield terms[start:end]
+            start, stated = end, 0

@@ -47,6 +47,8 @@ BYTES_PER_KEY_BYTE = 4
 """What a pod takes, and what was made of its parts, for each byte of its class's key."""
 
 
+FORGOTTEN = 20_000
+"""With how many weights of their counters no further ones are given up at once."""
 GIVEN_UP = 64
 """How many classes are given up at once where there are too many counters of placed pods."""
 LONG_COUNTS = 10_000
@@ -138,7 +140,7 @@ class Engine:
             times.begin()
         self.cluster.strings.tidy()
         if self.cluster.counters.crowded:
-            self._give_up_some()
+            self.relieve()
         if key is None or pod.spec.resource_claims:  # what claims have in common is so for a moment only
             key = self.key(pod)
         self._last = key
@@ -325,11 +327,14 @@ class Engine:
         if LARGEST * evaluation.nbytes <= self._evaluations.maxsize:
             self._evaluations[key] = evaluation
 
-    def _give_up_some(self) -> None:
+    def relieve(self) -> None:
         """Give up the classes asked for longest ago, because what they count of placed pods holds up placing each."""
-        self.cluster.counters.crowded = False
+        counters = self.cluster.counters
+        counters.crowded, before = False, counters.forgotten
         for _ in range(min(GIVEN_UP, len(self._evaluations))):
             self._evaluations.popitem()
+            if counters.forgotten - before >= FORGOTTEN:
+                break
 
     def _refresh(self, key: Hashable, evaluation: Evaluation) -> None:
         try:

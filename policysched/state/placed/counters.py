@@ -45,6 +45,8 @@ TERMS = 4
 """By how many terms a pod is weighed in about the time that a counter of one takes beside that."""
 BYTES_PER_COUNTER = 2048
 """What a counter takes beside its column and its signatures: who knows it, and by what. Units: bytes."""
+MOST_TURNING = 16
+"""How many counters become dense with one signature: each takes a look at those that it counts."""
 LEAST_DENSE, DENSE_SHARE = 256, 8
 """How many signatures a dense counter counts at least, and of how many there are it counts one at least."""
 BYTES_PER_SIGNATURE = 256
@@ -195,14 +197,15 @@ class PodCounter:
         self.weights.update(zip(those, kept.tolist(), strict=True))
         return those
 
-    def densify(self, size: int) -> bool:
-        """Become dense where it counts many of so many signatures by now; tell whether it did."""
+    def densify(self, size: int) -> list[int]:
+        """Become dense where it counts many of so many signatures by now; return those it was found by until then."""
         if self._dense is not None or not _are_many(len(self.weights), size):
-            return False
+            return []
+        found_by = [*self.weights]
         self._dense = np.zeros(size, self.column.data.dtype)
-        self._dense[list(self.weights)] = list(self.weights.values())
+        self._dense[found_by] = list(self.weights.values())
         self.weights.clear()
-        return True
+        return found_by
 
     def forget(self, signature: int) -> None:
         """Forget the weight of a signature."""
@@ -287,6 +290,8 @@ class PodCounters:
         self.crowded = False
         """Whether a pod came or went since this was last set that had to do with too many counters: each of its kind
         takes the time of them all. Who holds counters that are asked rarely is to give some up."""
+        self.forgotten = 0
+        """How many weights were given up with their counters, each of which had to be looked for."""
         self._columns = columns
         self._pods = pods
         self._signatures = signatures
@@ -342,7 +347,7 @@ class PodCounters:
         held_by = self._that_may_count(signature, placed)
         counting: dict[Hashable, weakref.ref[PodCounter]] = {}
         effort = 0
-        becoming_dense: list[Hashable] = []
+        turning: list[tuple[Hashable, list[int]]] = []
         try:
             for key, held in held_by.items():
                 counter = held()
@@ -351,14 +356,15 @@ class PodCounters:
                 effort += counter.effort
                 if counter.weigh(signature, placed) and not counter.is_dense:
                     counting[key] = held
-                    if counter.densify(len(self._signatures.present)):
-                        becoming_dense.append(key)
+                    found_by = [] if len(turning) >= MOST_TURNING else counter.densify(len(self._signatures.present))
+                    if found_by:
+                        turning.append((key, found_by))
         finally:  # so that all can be forgotten if a weight cannot be told
             self.crowded = self.crowded or effort > CROWD
             if counting:
                 self._by_signature[signature] = counting
-            for key in becoming_dense:
-                self._find_no_more_by_signature(key, held_by[key])
+            for key, found_by in turning:
+                self._turn_dense(key, held_by[key], found_by)
 
     def _that_may_count(self, signature: int, placed: PlacedPod) -> dict[Hashable, weakref.ref[PodCounter]]:
         """Find the counters that may count a new signature, and file it in the indexes."""
@@ -443,12 +449,14 @@ class PodCounters:
             self._by_facet.setdefault(facet, {})[key] = held
         weakref.finalize(counter, self._drop, key, held, counter.weights, facets).atexit = False
 
-    def _find_no_more_by_signature(self, key: Hashable, held: weakref.ref[PodCounter]) -> None:
-        """Ask a counter that became dense about every pod."""
+    def _turn_dense(self, key: Hashable, held: weakref.ref[PodCounter], found_by: Iterable[int]) -> None:
+        """Ask a counter that became dense about every pod, and find it by signatures no more."""
         self._dense[key] = held
-        emptied = [one for one, counting in self._by_signature.items() if counting.pop(key, None) and not counting]
-        for signature in emptied:
-            del self._by_signature[signature]
+        for signature in found_by:
+            counting = self._by_signature[signature]
+            del counting[key]
+            if not counting:
+                del self._by_signature[signature]
 
     def _weighed_each(self, counter: PodCounter, among: Collection[Facet] | None, alike: Alike | None) -> Sequence[int]:
         """Weigh the signatures that may count, and return those that do and are to be found by it."""
@@ -510,6 +518,7 @@ class PodCounters:
         ):
             if counting.get(key) is held:
                 del counting[key]
+        self.forgotten += len(weights)
         _without_empty(self._by_facet, facets)
         _without_empty(self._by_signature, tuple(weights))
 

@@ -19,6 +19,8 @@ from policysched.model.selection.selectors import LabelMatcher, LabelRequirement
 from policysched.state.placed.pods import PlacedPod
 
 FIRST_SIZE: Final = 16
+MOST_KEYS = 8
+"""A selector that asks about more labels is asked about one signature after the other: it looks at the labels there."""
 BYTES_PER_COLUMN, BYTES_PER_ENTRY = 1 << 10, 128
 """What a column takes beside its arrays, and each of its signatures and values. Units: bytes."""
 SPARE: Final = 64
@@ -61,6 +63,16 @@ class LabelColumn:
     def codes(self) -> NDArray[np.intp]:
         """The number of the value of each."""
         return self._codes[: self._count]
+
+    def fill(self, signatures: Sequence[int], values: Iterable[str]) -> None:
+        """Note the values of many signatures while there are none."""
+        size = max(FIRST_SIZE, len(signatures))
+        self._signatures, self._codes = np.zeros(size, np.intp), np.zeros(size, np.intp)
+        numbers = self.numbers
+        codes = [numbers.setdefault(value, len(numbers)) for value in values]
+        self._count = len(codes)
+        self._signatures[: self._count], self._codes[: self._count] = signatures, codes
+        self._places = dict(zip(signatures, range(self._count), strict=True))
 
     def put(self, signature: int, value: str) -> None:
         """Note the value of a signature that has none yet. Cost: O(1)."""
@@ -141,13 +153,18 @@ class SignatureLabels:
 
         Cost: O(signatures times labels of each) where one is missing.
         """
-        wanted = {("", key) for one in selectors for key in one.keys}.union(others)
+        wanted = {("", key) for one in selectors if len(keys := one.keys) <= MOST_KEYS for key in keys}.union(others)
         found = {key: column for key in wanted if (column := self._columns.get(key)) is not None}
         made = {key: LabelColumn() for key in wanted - found.keys()}
+        entries: dict[_Key, tuple[list[int], list[str]]] = {key: ([], []) for key in made}
         for signature, placed in enumerate(self._present) if made else ():
             if placed is not None:
                 for key, value in _values(placed.pod, made):
-                    made[key].put(signature, value)
+                    signatures, values = entries[key]
+                    signatures.append(signature)
+                    values.append(value)
+        for key, column in made.items():
+            column.fill(*entries[key])
         self._columns.update(made)
         self._prepared |= found | made
 
@@ -164,6 +181,11 @@ class SignatureLabels:
         """
         if selector.requirements is None:
             chosen[:] = False
+            return
+        if len(selector.keys) > MOST_KEYS:
+            for signature in chosen.nonzero()[0].tolist():
+                placed = self._present[signature]
+                chosen[signature] = placed is not None and selector.matches(placed.pod.metadata.labels)
             return
         for key, stated in _by_label(selector.requirements).items():
             self._restrict(chosen, self._prepared["", key], stated)

@@ -15,10 +15,13 @@ import pytest
 
 from policysched.framework import SKIP, Cluster, Code, Status
 from policysched.model.objects import Pod
-from policysched.plugins.inter_pod_affinity import shared_counts
+from policysched.model.selection import pod_affinity
+from policysched.plugins.inter_pod_affinity import matching_terms, shared_counts
+from policysched.plugins.inter_pod_affinity import plugin as plugin_module
 from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
+from policysched.state.placed import existing_terms
 from policysched.state.tables import journal
 from tests.plugins.inter_pod_affinity.reference import Scene, normalized, raw_scores, verdicts
 from tests.plugins.inter_pod_affinity.world import World
@@ -105,6 +108,43 @@ def test_a_state_that_lives_through_events_is_judged_as_pod_by_pod(
             assert ours(live.decide(incoming)) == theirs(incoming, world.scene, arguments), (life, event)
             if event % 20 == 0:
                 assert ours(engine(world.fresh(), arguments).decide(incoming)) == ours(live.decide(incoming))
+
+
+@pytest.fixture
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have terms be listed, compiled and counted ahead of a cycle from one on, one a piece."""
+    for module, name, value in (
+        (plugin_module, "MANY_PEERS", 1),
+        (plugin_module, "MANY_STATED", 1),
+        (plugin_module, "MANY_ASKED", 0),
+        (shared_counts, "TOGETHER", 1),
+        (shared_counts, "FEW", 0),
+        (pod_affinity, "TERMS_PER_PIECE", 1),
+        (existing_terms, "TERMS_PER_PIECE", 1),
+        (matching_terms, "TERMS_PER_PIECE", 1),
+        (matching_terms, "LEAST_TOGETHER", 1),
+        (matching_terms, "USUALLY_TOGETHER", 1),
+    ):
+        monkeypatch.setattr(module, name, value)
+
+
+@pytest.mark.usefixtures("few_are_many")
+@pytest.mark.parametrize("arguments", VARIANTS, ids=str)
+def test_events_between_the_pieces_of_what_is_worked_out_ahead_count(arguments: dict[str, Any]) -> None:
+    pieces = 0
+    for life in range(max(8, EVENTS // 50)):
+        world = World(Random(f"{SEED}/ahead/{life}"), most_nodes=6, most_pods=20)
+        world.fill()
+        live = engine(world.cluster, arguments)
+        pods = [world.pod(f"p{number}") for number in range(6)]
+        for step in range(30):
+            incoming = world.random.choice([*pods, world.pod(f"x{step}")])
+            for _ in live.working_ahead(incoming):
+                pieces += 1
+                if world.random.random() < 0.25:
+                    world.step()
+            assert ours(live.decide(incoming)) == theirs(incoming, world.scene, arguments), (life, step)
+    assert pieces > 1000
 
 
 def test_random_pods_meet_every_outcome() -> None:
