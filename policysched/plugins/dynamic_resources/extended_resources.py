@@ -9,7 +9,9 @@ Source: plugins/dynamicresources/extendeddynamicresources.go, v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -39,6 +41,10 @@ IN_MEMORY: Final = "<extended-resources>"
 BITS: Final = 24
 """How many resources are told apart before the patterns that there are get new numbers."""
 Mappings = tuple[ContainerExtendedRequest, ...]
+MOST_BYTES: Final = 3 << 20
+"""The largest request that an API server takes. Units: bytes."""
+MAPPING_BYTES: Final = 56
+"""What a mapping takes beside its three names. Units: bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,8 @@ class ExtendedRequests:
     """What the pod asks for of all extended resources."""
     classes: Mapping[str, str]
     """The device classes of those of them that have one."""
+    _asked: dict[str, _ResourceRequests] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What its containers ask for by resource, once that is found out: there may be very many."""
 
     @property
     def is_stale(self) -> bool:
@@ -60,16 +68,18 @@ class ExtendedRequests:
 
     def on(self, resources: Sequence[str]) -> ResourceClaim:
         """Return the claim for a node where devices provide these resources."""
-        requests = requests_for(self.pod, self._classes_of(resources))
+        requests = _requests(self._asked_of(resources))
         spec = ResourceClaimSpec(devices=replace(self.claim.spec.devices, requests=requests))
         return replace(self.claim, spec=spec)
 
-    def mappings_on(self, resources: Sequence[str]) -> Mappings:
-        """Return which container uses which request of such a claim."""
-        return mappings_for(self.pod, self._classes_of(resources))
+    def mappings_on(self, resources: Sequence[str]) -> Mappings | None:
+        """Return which container uses which request of such a claim, None where that is more than can be stored."""
+        return _mappings(self._asked_of(resources))
 
-    def _classes_of(self, resources: Sequence[str]) -> Mapping[str, str]:
-        return {name: self.classes[name] for name in resources}
+    def _asked_of(self, resources: Sequence[str]) -> Sequence[_ResourceRequests]:
+        if not self._asked:
+            self._asked.update(_by_resource(self.pod, self.classes))
+        return [self._asked[name] for name in sorted(resources)]
 
 
 def asks_for_classes(pod: Pod, cluster: Cluster) -> bool:
@@ -159,17 +169,34 @@ def _lacking_any(resources: Collection[str], nodes: NodeTable, size: int) -> lis
 
 def requests_for(pod: Pod, classes: Mapping[str, str]) -> tuple[DeviceRequest, ...]:
     """Make the requests for resources that devices of some classes provide, ordered by name."""
-    requests = [one for of_resource in _by_resource(pod, classes) for one in of_resource.requests]
-    return tuple(sorted(requests, key=lambda one: one.name))
+    return _requests(_by_resource(pod, classes).values())
 
 
-def mappings_for(pod: Pod, classes: Mapping[str, str]) -> Mappings:
+def _requests(asked: Iterable[_ResourceRequests]) -> tuple[DeviceRequest, ...]:
+    return tuple(sorted((one for of_resource in asked for one in of_resource.requests), key=lambda one: one.name))
+
+
+def mappings_for(pod: Pod, classes: Mapping[str, str]) -> Mappings | None:
     """Say which container uses which of these requests: those of containers that stay before those of others.
 
     Init containers may use the requests of all containers after them: ask only for requests that can be had, which are
     few.
+
+    Missing: None where they are more than an API server takes in one request.
     """
-    return tuple(one for of_resource in _by_resource(pod, classes) for one in of_resource.mappings())
+    return _mappings(_by_resource(pod, classes).values())
+
+
+def _mappings(asked: Iterable[_ResourceRequests]) -> Mappings | None:
+    found: list[ContainerExtendedRequest] = []
+    size = 0
+    for of_resource in asked:
+        for one in of_resource.mappings():
+            size += MAPPING_BYTES + len(one.container_name) + len(one.resource_name) + len(one.request_name)
+            if size > MOST_BYTES:
+                return None
+            found.append(one)
+    return tuple(found)
 
 
 class _Asking(NamedTuple):
@@ -186,17 +213,21 @@ class _Asking(NamedTuple):
     is_short: bool
 
 
-def _by_resource(pod: Pod, classes: Mapping[str, str]) -> list[_ResourceRequests]:
+def _by_resource(pod: Pod, classes: Mapping[str, str]) -> dict[str, _ResourceRequests]:
+    """Return what containers ask for, ordered by resource."""
     asking: dict[str, list[_Asking]] = {name: [] for name in sorted(classes)}
     init = len(pod.spec.init_containers)
     for index, container in enumerate((*pod.spec.init_containers, *pod.spec.containers)):
         is_short = index < init and container.restart_policy != "Always"
         amounts = container.resources.requests
         for place, name in enumerate(sorted(amounts)):
-            amount = value(amounts[name]) if name in asking else 0
+            amount = _amount(amounts[name]) if name in asking else 0
             if amount:
                 asking[name].append(_Asking(container, f"container-{index}-request-{place}", amount, is_short))
-    return [_ResourceRequests(name, classes[name], of_name) for name, of_name in asking.items()]
+    return {name: _ResourceRequests(name, classes[name], of_name) for name, of_name in asking.items()}
+
+
+_amount = lru_cache(maxsize=1024)(value)
 
 
 class _ResourceRequests:

@@ -9,17 +9,31 @@ isSchedulableAfterPodChange), v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Sequence
+from functools import partial
 
 from policysched.framework import Action, Change, Cluster, Hint, HintIndex, Resource, Status
 from policysched.model.objects import Pod, ResourceClaim
-from policysched.plugins.dynamic_resources.pod_claims import claim_names, stated_claims
+from policysched.plugins.dynamic_resources.pod_claims import WaitedClaims, claim_names, stated_claims
 from policysched.plugins.hint_parts import updates_itself
 
 
-def _claim_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
+def hints(waited: WaitedClaims) -> Sequence[Hint]:
+    """Return the hints of a plugin that knows which claims pods wait for."""
+    return (
+        Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
+        Hint(Resource.RESOURCE_CLAIM, Action.ALL, partial(_claim_helps, waited), HintIndex(_filed_under, _leads_to)),
+        Hint(Resource.PENDING_POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, partial(_pod_helps, waited)),
+        Hint(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE),
+        Hint(Resource.RESOURCE_SLICE, Action.ADD | Action.UPDATE),
+    )
+
+
+def _claim_helps(waited: WaitedClaims, pod: Pod, change: Change, cluster: Cluster) -> bool:
     """Return whether a claim gives devices back, is gone, or is one of the pod's and has another status."""
     old, new = change.old, change.new
+    if waited.obstacle(pod, cluster.resource_claims) is not None:
+        return False
     claims = stated_claims(pod, cluster.resource_claims)
     if isinstance(claims, Status):
         return False
@@ -38,12 +52,12 @@ def _gives_back(change: Change) -> bool:
     return not isinstance(new, ResourceClaim) or new.status.allocation is None
 
 
-def _pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
+def _pod_helps(waited: WaitedClaims, pod: Pod, change: Change, cluster: Cluster) -> bool:
     """Return whether the pod itself names all of its claims now, and they are there."""
     new = change.new
     if not isinstance(new, Pod) or not updates_itself(pod, change):
         return False
-    return not isinstance(stated_claims(new, cluster.resource_claims), Status)
+    return waited.obstacle(new, cluster.resource_claims) is None
 
 
 def _filed_under(pod: Pod) -> Collection[Hashable]:
@@ -55,12 +69,3 @@ def _leads_to(change: Change, _filed: Collection[Hashable]) -> Collection[Hashab
     if _gives_back(change):
         return None
     return (change.new.key,) if isinstance(change.new, ResourceClaim) else ()
-
-
-HINTS = (
-    Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
-    Hint(Resource.RESOURCE_CLAIM, Action.ALL, _claim_helps, HintIndex(_filed_under, _leads_to)),
-    Hint(Resource.PENDING_POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, _pod_helps),
-    Hint(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE),
-    Hint(Resource.RESOURCE_SLICE, Action.ADD | Action.UPDATE),
-)

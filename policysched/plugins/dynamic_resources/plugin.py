@@ -11,7 +11,7 @@ v1.36.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from policysched.framework import (
     Codes,
     FailedDecision,
     Handle,
+    Hint,
     Mask,
     PostFilterResult,
     PreFlight,
@@ -41,13 +42,13 @@ from policysched.framework import (
 from policysched.model.objects import AllocationResult, Pod, ResourceClaim
 from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import SECOND, Duration, Fault, PluginArguments, go_duration, nanoseconds
-from policysched.plugins.bases import HintTable
 from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY, ExtendedRows, extended_requests
-from policysched.plugins.dynamic_resources.hints import HINTS
+from policysched.plugins.dynamic_resources.hints import hints
 from policysched.plugins.dynamic_resources.pod_claims import (
     NO_ALLOCATION,
     NOT_AVAILABLE,
     PodClaims,
+    WaitedClaims,
     request_fault,
     stated_claims,
 )
@@ -93,7 +94,7 @@ class DynamicResourcesArguments(PluginArguments, frozen=True):
                 yield field, f'"{text}" is shorter than {least // SECOND}s'
 
 
-class DynamicResources(HintTable):
+class DynamicResources:
     """The plugin.
 
     Args:
@@ -106,7 +107,6 @@ class DynamicResources(HintTable):
     normalizes = True
     scores_after_pre_filter = True
     per_pod = staticmethod(has_claims)
-    hints = HINTS
 
     def __init__(self, binding_timeout: float = BINDING_TIMEOUT) -> None:
         self._binding_timeout = binding_timeout
@@ -116,6 +116,7 @@ class DynamicResources(HintTable):
         """The claims that were found last, and of what: the same pod's are asked for several times in a cycle."""
         self._asked: tuple[Pod, Cluster, tuple[int, int, int], tuple[bytes, Allocator] | None] | None = None
         """What a pod was found to share last, and of what: a cycle is told the same all along."""
+        self._waited = WaitedClaims()
         self.class_filter = SharedFilter(self)
         self.class_score = ScoreOfOthers(self)
 
@@ -146,11 +147,17 @@ class DynamicResources(HintTable):
         key = allocator.shared_key
         return None if key is None else (key, allocator)
 
+    def events(self) -> Sequence[Hint]:
+        """Return the changes that can help a pod which the plugin rejected or keeps out."""
+        return hints(self._waited)
+
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:
         """Keep a pod out as long as one of its claims is not there; compile what they ask devices by once they are."""
         if not pod.spec.resource_claims:
             return None
         _reservation()
+        if (obstacle := self._waited.obstacle(pod, cluster.resource_claims)) is not None:
+            return obstacle
         claims = stated_claims(pod, cluster.resource_claims)
         if isinstance(claims, Status):
             return claims

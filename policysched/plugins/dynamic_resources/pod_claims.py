@@ -9,8 +9,11 @@ isClaimReadyForBinding, isClaimTimeout), k8s.io/dynamic-resource-allocation/reso
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final
+
+from cachetools import LRUCache
 
 from policysched.framework import Cluster, Code, Status, unresolvable
 from policysched.model.objects import (
@@ -23,11 +26,14 @@ from policysched.model.objects import (
 )
 from policysched.model.objects.meta import seconds_of
 from policysched.plugins.dynamic_resources.extended_resources import ExtendedRequests
+from policysched.state.placed.pods import pod_id
 
 if TYPE_CHECKING:
     from policysched.devices import Allocator, DeviceTables
     from policysched.state.resource_claims import ResourceClaims
 
+MOST_WAITING: Final = 1 << 14
+"""Of how many pods it is known which claim they wait for."""
 NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
 NO_DEVICES: Final = unresolvable("cannot allocate all claims")
 NO_ALLOCATION: Final = Status(Code.ERROR, ("claim allocation not found for node",))
@@ -73,32 +79,84 @@ class PodClaims:
 
 def stated_claims(pod: Pod, known: ResourceClaims) -> list[ResourceClaim] | Status:
     """Find the claims that a pod states, or say which of them it waits for."""
-    found = []
-    for stated, name in claim_names(pod):
-        if isinstance(name, Status):
-            return name
-        if name is None:
-            continue
-        claim = _usable(pod, f"{pod.metadata.namespace}/{name}", known, is_named=stated.resource_claim_name is not None)
+    found, made = [], _made(pod)
+    for stated in pod.spec.resource_claims:
+        claim = _stated_claim(pod, stated, made, known)
         if isinstance(claim, Status):
             return claim
-        found.append(claim)
+        if claim is not None:
+            found.append(claim)
     return found
+
+
+def _stated_claim(
+    pod: Pod, stated: PodResourceClaim, made: Mapping[str, str | None], known: ResourceClaims
+) -> ResourceClaim | Status | None:
+    """Find the claim of an entry, None where it needs none, or say why it cannot be used."""
+    name = _claim_name(pod, stated, made)
+    if name is None or isinstance(name, Status):
+        return name
+    return _usable(pod, f"{pod.metadata.namespace}/{name}", known, is_named=stated.resource_claim_name is not None)
+
+
+class WaitedClaims:
+    """Which of its claims each pod waits for: while that one is not there the others need no look."""
+
+    __slots__ = ("_places",)
+
+    def __init__(self) -> None:
+        self._places: LRUCache[str, int] = LRUCache(MOST_WAITING)
+
+    def obstacle(self, pod: Pod, known: ResourceClaims) -> Status | None:
+        """Say which claim a pod waits for, None where it waits for none.
+
+        Cost: O(1) where that is the one that it waited for when this was asked last.
+        """
+        identity = pod_id(pod)
+        found = first_obstacle(pod, known, self._places.get(identity, 0))
+        if found is None:
+            self._places.pop(identity, None)
+            return None
+        self._places[identity], why = found
+        return why
+
+
+def first_obstacle(pod: Pod, known: ResourceClaims, begin: int) -> tuple[int, Status] | None:
+    """Find a claim that a pod waits for, with its place; None where it waits for none.
+
+    Args:
+        pod: The pod.
+        known: The claims there are.
+        begin: The place of the claim that is looked at first; those before it come last.
+    """
+    entries, made = pod.spec.resource_claims, _made(pod)
+    for place in chain(range(begin, len(entries)), range(min(begin, len(entries)))):
+        claim = _stated_claim(pod, entries[place], made, known)
+        if isinstance(claim, Status):
+            return place, claim
+    return None
 
 
 def claim_names(pod: Pod) -> Iterator[tuple[PodResourceClaim, str | Status | None]]:
     """Go through the entries of a pod, each with the name of the claim that it stands for, None where it needs none."""
-    made = {one.name: one.resource_claim_name for one in reversed(pod.status.resource_claim_statuses)}
-    for stated in pod.spec.resource_claims:
-        if stated.resource_claim_name is not None:
-            yield stated, stated.resource_claim_name
-        elif stated.resource_claim_template_name is None:
-            why = "none of the supported fields are set"
-            yield stated, unresolvable(f'pod "{pod.key}", spec.resourceClaim "{stated.name}": {why}')
-        elif stated.name in made:
-            yield stated, made[stated.name]
-        else:
-            yield stated, unresolvable(f'pod "{pod.key}": ResourceClaim not created yet')
+    made = _made(pod)
+    return ((stated, _claim_name(pod, stated, made)) for stated in pod.spec.resource_claims)
+
+
+def _made(pod: Pod) -> Mapping[str, str | None]:
+    """Return the names of the claims that were made of templates, by entry."""
+    return {one.name: one.resource_claim_name for one in reversed(pod.status.resource_claim_statuses)}
+
+
+def _claim_name(pod: Pod, stated: PodResourceClaim, made: Mapping[str, str | None]) -> str | Status | None:
+    if stated.resource_claim_name is not None:
+        return stated.resource_claim_name
+    if stated.resource_claim_template_name is None:
+        why = "none of the supported fields are set"
+        return unresolvable(f'pod "{pod.key}", spec.resourceClaim "{stated.name}": {why}')
+    if stated.name in made:
+        return made[stated.name]
+    return unresolvable(f'pod "{pod.key}": ResourceClaim not created yet')
 
 
 def _usable(pod: Pod, key: str, known: ResourceClaims, *, is_named: bool) -> ResourceClaim | Status:

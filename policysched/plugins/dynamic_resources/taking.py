@@ -6,7 +6,7 @@ Source: plugins/dynamicresources/dynamicresources.go (Reserve), v1.36.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from policysched.devices import AllocationError, AllocationTimeoutError, Allocator, Refusals
 from policysched.framework import Cluster, Code, Status
@@ -14,6 +14,11 @@ from policysched.model.objects import AllocationResult, Pod, ResourceClaim
 from policysched.plugins.dynamic_resources.extended_resources import ExtendedRows, Mappings
 from policysched.plugins.dynamic_resources.pod_claims import NO_ALLOCATION, PodClaims
 from policysched.plugins.dynamic_resources.reservation import ClaimReservation, share_ids
+
+TOO_LONG: Final = Status(
+    Code.ERROR,
+    ("which of its containers use which devices takes more than 3 MiB, which no pod's status can hold",),
+)
 
 
 def reservation(
@@ -82,7 +87,8 @@ def _allocated(found: PodClaims, node: str, cluster: Cluster) -> PodTaking | Sta
         return NO_ALLOCATION
     if extended is None or not resources:
         return PodTaking(got, None, ())
-    return PodTaking(got, asked[-1], extended.mappings_on(resources))
+    mappings = extended.mappings_on(resources)
+    return TOO_LONG if mappings is None else PodTaking(got, asked[-1], mappings)
 
 
 def _asked_on(found: PodClaims, row: int, cluster: Cluster) -> tuple[list[ResourceClaim], Sequence[str]]:

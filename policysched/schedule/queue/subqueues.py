@@ -207,7 +207,7 @@ class PodQueues:
         """Let a pod wait for a change, or for its gate."""
         if queued.stage is not Stage.UNSCHEDULABLE:
             self._entered(queued, "gated" if queued.gated_by else "unschedulable", event)
-        self.leave(queued)
+            self.leave(queued)
         queued.stage = Stage.UNSCHEDULABLE
         self.list_anew(queued)
         self.on_ready()  # by time alone, but whoever sleeps knew of no such time

@@ -14,10 +14,11 @@ from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from policysched.framework import Change, HintIndex
 from policysched.late_dataclass import dataclass
+from policysched.model.objects import Pod
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 
 log = logging.getLogger(__name__)
@@ -60,6 +61,27 @@ class _Held:
                 del self.by_key[key]
 
 
+class _Listing(NamedTuple):
+    """Where a pod is listed, and by what."""
+
+    profile: str
+    keys: Mapping[str, Collection[Hashable] | None]
+    """The keys by plugin."""
+    gated: bool
+    pod: Pod
+    indexes: Mapping[str, HintIndex]
+
+    def is_for(self, queued: QueuedPod, plugins: frozenset[str], indexes: Mapping[str, HintIndex]) -> bool:
+        """Return whether the pod would be listed in the same places."""
+        return (
+            self.pod is queued.pod
+            and self.indexes is indexes
+            and self.profile == queued.profile
+            and self.gated is bool(queued.gated_by)
+            and self.keys.keys() == plugins
+        )
+
+
 class UnschedulablePods:
     """Unschedulable and gated pods by identity and by (profile, plugin)."""
 
@@ -67,23 +89,27 @@ class UnschedulablePods:
 
     def __init__(self) -> None:
         self._pods: Pods = {}
-        self._listed_under: dict[str, tuple[str, Mapping[str, Collection[Hashable] | None], bool]] = {}
+        self._listed_under: dict[str, _Listing] = {}
         self._held: dict[tuple[str, str], _Held] = {}
         self.gated = 0
 
     def add(self, queued: QueuedPod, indexes: Mapping[str, HintIndex]) -> None:
-        """Add a pod, or list it anew where its plugins changed.
+        """Add a pod, or list it anew where it or its plugins changed; it comes behind the others.
 
         Args:
             queued: The pod.
             indexes: The indexes of its profile's plugins, by name.
         """
-        self.discard(queued.identity)
         plugins = frozenset((queued.gated_by,)) if queued.gated_by else queued.rejectors | queued.pending
+        known, gated = self._listed_under.get(queued.identity), bool(queued.gated_by)
+        if known is not None and self._pods[queued.identity] is queued and known.is_for(queued, plugins, indexes):
+            self._put_last(queued, known)
+            return
+        self.discard(queued.identity)
         keys = {plugin: _keys(queued, indexes.get(plugin)) for plugin in plugins}
         self._pods[queued.identity] = queued
-        self._listed_under[queued.identity] = (queued.profile, keys, bool(queued.gated_by))
-        self.gated += bool(queued.gated_by)
+        self._listed_under[queued.identity] = _Listing(queued.profile, keys, gated, queued.pod, indexes)
+        self.gated += gated
         for plugin in plugins:
             self._held.setdefault((queued.profile, plugin), _Held()).add(queued, keys[plugin])
 
@@ -91,13 +117,20 @@ class UnschedulablePods:
         """Drop a pod if it is here."""
         if self._pods.pop(identity, None) is None:
             return
-        profile, keys, gated = self._listed_under.pop(identity)
-        self.gated -= gated
-        for plugin in keys:
-            held = self._held[profile, plugin]
-            held.discard(identity, keys[plugin])
+        listing = self._listed_under.pop(identity)
+        self.gated -= listing.gated
+        for plugin, keys in listing.keys.items():
+            held = self._held[listing.profile, plugin]
+            held.discard(identity, keys)
             if not held.pods:
-                del self._held[profile, plugin]
+                del self._held[listing.profile, plugin]
+
+    def _put_last(self, queued: QueuedPod, listing: _Listing) -> None:
+        """Put a pod behind the others, but where it is found by a key: it may have very many."""
+        identity = queued.identity
+        for pods in (self._pods, *(self._held[listing.profile, plugin].pods for plugin in listing.keys)):
+            del pods[identity]
+            pods[identity] = queued
 
     def held_by(self, profile: str, plugin: str) -> Mapping[str, QueuedPod]:
         """Return the pods that wait for a word of this plugin, by identity."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from policysched.devices import Allocator
 from policysched.framework import Cluster
 from policysched.model.objects import Container, Pod, ResourceRequirements
+from policysched.plugins.dynamic_resources import extended_resources
 from policysched.plugins.dynamic_resources.extended_resources import (
     IN_MEMORY,
     ExtendedRows,
@@ -22,7 +24,7 @@ from policysched.plugins.dynamic_resources.plugin import DynamicResources
 from policysched.state.resource_claims import EXTENDED_RESOURCE_CLAIM
 from tests.build import node, pod
 from tests.plugins.dynamic_resources.objects import claim, gpu_class, world
-from tests.work import lines
+from tests.work import calls, lines
 
 GPU, NIC = "example.com/gpu", "example.com/nic"
 
@@ -38,7 +40,9 @@ def container(name: str, restarts: bool = False, **amounts: int) -> Container:
 def made(init: list[Container], *containers: Container, **classes: str) -> tuple[dict[str, int], list[str]]:
     """The requests with their counts, and who uses which of them for what."""
     of = pod(containers=list(containers), init_containers=init)
-    requests, mappings = (make(of, classes or {GPU: "gpu", NIC: "nic"}) for make in (requests_for, mappings_for))
+    requests = requests_for(of, classes or {GPU: "gpu", NIC: "nic"})
+    mappings = mappings_for(of, classes or {GPU: "gpu", NIC: "nic"})
+    assert mappings is not None
     counts = {one.name: 0 if one.exactly is None else one.exactly.count for one in requests}
     return counts, [f"{one.container_name} {one.resource_name.split('/')[1]} {one.request_name}" for one in mappings]
 
@@ -187,3 +191,19 @@ def test_what_devices_have_to_provide_is_worked_out_before_the_cycle(monkeypatch
     around = world(node("has", allocatable={GPU: "1"}), node("lacks"), gpu_class(extended_resource_name=GPU))
     assert len(list(DynamicResources().working_ahead(wanting(gpu=1), around))) == 1
     assert asked == [[IN_MEMORY]]
+
+
+def test_mappings_that_no_status_can_hold_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = [container(f"i{number}", gpu=8) for number in range(200)]
+    lasting = [container(f"r{number}", restarts=True, gpu=1) for number in range(8)]
+    of = pod(init_containers=[*short, *lasting], containers=[])
+    found = mappings_for(of, {GPU: "gpu"})
+    assert found is not None
+    written = len(msgspec.json.encode(found))
+    for bound, fits in ((written, True), (written - len(found), False)):
+        monkeypatch.setattr(extended_resources, "MOST_BYTES", bound)
+        assert (mappings_for(of, {GPU: "gpu"}) is not None) is fits
+    monkeypatch.setattr(extended_resources, "MOST_BYTES", 10_000)
+    few, many = (pod(init_containers=[*short[:count], *lasting], containers=[]) for count in (100, 200))
+    work = [calls(lambda of=of: mappings_for(of, {GPU: "gpu"}), "call") for of in (few, many)]
+    assert work[1] < 2.2 * work[0]

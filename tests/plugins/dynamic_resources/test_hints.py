@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -10,6 +11,9 @@ from msgspec.structs import replace
 from policysched.framework import Action, Change, Cluster, Resource, unresolvable
 from policysched.model.objects import Pod, ResourceClaim
 from policysched.plugins.dynamic_resources.plugin import DynamicResources
+from policysched.schedule.queue.hints import Interests
+from policysched.schedule.queue.queue import Queue
+from policysched.schedule.queue.subqueues import Backoff
 from tests.build import node, pod
 from tests.plugins.ask import hinted
 from tests.plugins.dynamic_resources.objects import (
@@ -22,6 +26,8 @@ from tests.plugins.dynamic_resources.objects import (
     templated,
     two_nodes,
 )
+from tests.schedule.queue_parts import ByPriority, StandingClock
+from tests.work import calls
 
 MINE, OTHER = claim("mine"), claim("other")
 
@@ -92,3 +98,38 @@ def test_a_pod_stays_out_of_the_queue_until_its_claims_are_there() -> None:
         'could not find ResourceClaim "default/mine"'
     )
     assert plugin.pre_enqueue(claiming("mine"), two_nodes(changed(MINE))) is None
+
+
+def test_the_claim_that_a_pod_waits_for_may_be_another_one_each_time() -> None:
+    plugin, rng = DynamicResources(), Random(5)
+    names = [f"c{number}" for number in range(6)]
+    waiting = [claiming(*names, name="a"), claiming(*names[:3], name="b"), claiming(*reversed(names), name="c")]
+    for _ in range(300):
+        there = rng.sample(names, rng.randint(0, 6))
+        around = two_nodes(*(claim(one) for one in there))
+        for of in waiting:
+            wanted = {one.resource_claim_name for one in of.spec.resource_claims}
+            status = plugin.pre_enqueue(of, around)
+            missing = {f'could not find ResourceClaim "default/{one}"' for one in wanted.difference(there)}
+            assert ({status.message} <= missing) if status is not None else not missing
+
+
+def test_a_pod_of_many_claims_is_kept_out_by_a_look_at_the_one_that_it_waits_for() -> None:
+    work = []
+    for count in (20, 400):
+        around, names = two_nodes(), [f"c{number}" for number in range(count)]
+        for one in names[:-1]:
+            around.take(claim(one))
+        plugin = DynamicResources()
+        gated = Interests((plugin,), {plugin.name: plugin.events()})
+        held = Queue(StandingClock(), ByPriority(), around, profiles={"p": gated}, backoff=Backoff())
+        of = claiming(*names)
+        held.add(replace(of, spec=replace(of.spec, scheduler_name="p")))
+        assert held.counts().gated == 1
+        old, new = claim("c0"), allocated(claim("c0"), "n1", "d1")
+        events = (Change(Resource.NODE, Action.UPDATE_NODE_LABEL, node(), node()), of_claim(old, new))
+        for event in events:
+            held.move(event)
+        work.append([calls(lambda held=held, event=event: held.move(event)) for event in events])
+        assert held.counts().gated == 1
+    assert work[1] == work[0]
