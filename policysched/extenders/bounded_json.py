@@ -34,6 +34,11 @@ _ANYTHING: Final = msgspec.json.Decoder(msgspec.Raw)
 _STRING: Final = msgspec.json.Decoder(str)
 _INTEGER: Final = msgspec.json.Decoder(int)
 _MISMATCH: Final = re.compile(r"Expected `(\w++)[^`\n]*+`, got `(\w++)`")
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPES: Final = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<alone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
+)
+"""Escapes: a pair of surrogates, half of one, any other."""
 _TRAILING: Final = re.compile(r"JSON is malformed: trailing characters \(byte (\d++)\)")
 _KINDS: Final = {
     "null": "null",
@@ -165,13 +170,25 @@ def field(given: Mapping[str, T], name: str) -> T | None:
 
 
 def first_value(body: bytes) -> bytes:
-    """Return the first value of a text without what follows it."""
+    """Return the first value of a text without what follows it, and what is no Unicode in it as U+FFFD."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        body = body.decode("utf-8", "replace").encode()
+    if _SURROGATE.search(body) is not None:
+        body = _ESCAPES.sub(_replaced, body)
     try:
         _ANYTHING.decode(body)
     except UNREADABLE as error:
         found = _TRAILING.fullmatch(str(error))
         body = body if found is None else body[: int(found[1]) - 1]
     return body
+
+
+def _replaced(escape: re.Match[bytes]) -> bytes:
+    """Return an escape as it is, but for half of a pair of surrogates."""
+    alone: bytes | None = escape["alone"]
+    return escape[0] if alone is None else b"\\ufffd"
 
 
 def present(raw: msgspec.Raw | None, absent: bytes) -> bytes | msgspec.Raw:

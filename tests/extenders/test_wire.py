@@ -77,6 +77,15 @@ def test_no_nodes_are_none(body: bytes) -> None:
     assert read(body) == frozenset()
 
 
+@pytest.mark.parametrize("reason", [rb"\ud83d", rb"\\\ud83dx", b"trunc \xe2\x82", rb"\uDE00\ud83d", rb"\ud83d\ude00"])
+@pytest.mark.parametrize("by_name", [False, True])
+def test_halves_of_characters_in_a_reason_spoil_no_answer(reason: bytes, by_name: bool) -> None:
+    body = b'{"NodeNames": ["n2"], "Nodes": {"items": [{"metadata": {"name": "n2"}}]}, "FailedNodes": {"n1": "%b"}}'
+    found = wire.read_filter(body % reason, ASKED, by_name=by_name, extender="e")
+    assert found.nodes == {"n2"}
+    assert found.failed["n1"].encode()
+
+
 def test_answer_of_far_too_many_nodes_is_refused_before_they_are_looked_at() -> None:
     body = b'{"Nodes": {"items": [' + b",".join([b"{}"] * 100_000) + b"]}}"
     with pytest.raises(ExtenderError, match=r"Nodes\.items: 100000 are more than 80"):

@@ -39,7 +39,8 @@ def draw_nodes(rng: Random) -> Any:
 
 
 def draw_reasons(rng: Random) -> Any:
-    reasons = {name: rng.choice(["no", "", None, *[3] * (rng.random() < 0.1)]) for name in rng.sample(NODES, 2)}
+    texts = ["no", "", None, "\ud83d", "\ude00 x", "\\ud83d", "\U0001f600", *[3] * (rng.random() < 0.1)]
+    reasons = {name: rng.choice(texts) for name in rng.sample(NODES, 2)}
     return rng.choice(ODD) if rng.random() < 0.2 else reasons
 
 
