@@ -201,6 +201,8 @@ class DelegatedAccess:
         return msgspec.json.decode(await self._senders[path].request("POST", path, body), type=shape)
 
     def _say_failure(self, kind: str, error: Exception, effect: str) -> None:
+        if isinstance(error, UnicodeEncodeError):  # of what the client says, which nobody was asked about
+            return
         if kind not in self._failing:
             log.warning("secure port: no %s can be had, %s: %s", kind, effect, error)
         self._failing.add(kind)

@@ -105,6 +105,17 @@ async def test_allowed_token_passes_and_its_reviews_are_kept_for_a_while(
     assert len(reviews.asked) == 4
 
 
+async def test_a_token_that_no_review_can_hold_is_refused_and_no_failure_of_reviews(
+    ask: Ask, reviews: Reviews, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await ask("/metrics", "Bearer \udcff\udcfe") == "401 Unauthorized"
+    assert not reviews.asked
+    assert not caplog.text
+    reviews.fails.add(TOKEN_REVIEWS)
+    assert await ask("/metrics", "Bearer good") == "401 Unauthorized"
+    assert "no TokenReview can be had" in caplog.text
+
+
 async def test_refusals_are_kept_too(ask: Ask, reviews: Reviews) -> None:
     for _ in range(3):
         assert await ask("/metrics", "Bearer bad") == "401 Unauthorized"
