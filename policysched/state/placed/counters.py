@@ -158,7 +158,7 @@ class PodCounter:
         """The memory that it takes, with what knows it by signature. Units: bytes."""
         dense = 0 if self._dense is None else self._dense.nbytes
         own = self.column.nbytes + BYTES_PER_COUNTER + BYTES_PER_SIGNATURE * len(self.weights) + dense
-        return own + parts_of(self.reads)
+        return own + parts_of(self.reads) if self.reads else own
 
     def weigh(self, signature: int, placed: PlacedPod, like: float | None = None) -> bool:
         """Weigh a signature, or take the weight of one like it; tell whether its pods count."""
@@ -330,7 +330,8 @@ class PodCounters:
             terms: How many terms weigh a pod one after the other.
             weigh_all: Weighs all signatures at once as the counter begins; None where they are weighed one by one.
         """
-        counter = self.get(key)
+        known = self._by_key.get(key)
+        counter = known() if known is not None else None
         if counter is None:
             counter = PodCounter(self._column(fractions), weigh, terms)
             self._begin(counter, key, weigh_all, among if demand is None else (self._demanded(demand),), alike)

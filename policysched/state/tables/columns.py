@@ -188,5 +188,7 @@ def part_of(shared: object) -> int:
 
 def parts_of(shared: Sequence[object]) -> int:
     """Return the parts of those that a sequence holds. Units: bytes."""
-    # no other function is called: it would hold each of them, too
-    return sum(int(getattr(one, "nbytes", 0)) // max(1, sys.getrefcount(one) - _OWN_REFERENCES) for one in shared)
+    total = 0
+    for one in shared:  # no other function is called: it would hold each of them, too
+        total += int(getattr(one, "nbytes", 0)) // max(1, sys.getrefcount(one) - _OWN_REFERENCES)
+    return total
