@@ -128,7 +128,9 @@ class SignatureLabels:
         self._grow(signature + 1)
         self._used[signature] = True
         for key, value in _values(placed.pod, self._columns):
-            self._columns[key].put(signature, value)
+            column = self._columns.get(key)  # the collector may end its last holder at any time
+            if column is not None:
+                column.put(signature, value)
 
     def vanish(self, signature: int, placed: PlacedPod) -> None:
         """Take a signature out of the columns.
@@ -138,7 +140,9 @@ class SignatureLabels:
         if signature < self._used.size:
             self._used[signature] = False
         for key, _ in _values(placed.pod, self._columns):
-            self._columns[key].drop(signature)
+            column = self._columns.get(key)
+            if column is not None:
+                column.drop(signature)
 
     def present(self) -> Chosen:
         """Return which signatures are in use.
