@@ -2,6 +2,6 @@
 
 Comes in: pods on nodes. Goes out: counts per row of the pods that a selector means (`counters`), kept up to date by
 each placement; pods that such rules cannot tell apart share a signature. `signature_values` finds signatures by a value
-that a counter asks for, `signature_labels` those that a selector selects. `existing_terms` are the affinity terms of placed pods, found by the pods that they mean
-(`selector_index`).
+that a counter asks for, `signature_labels` those that a selector selects. `existing_terms` are the affinity terms of
+placed pods, found by the pods that they mean (`selector_index`).
 """
