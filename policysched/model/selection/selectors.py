@@ -41,6 +41,8 @@ class Operator(StrEnum):
 _OF_LABELS: Final = frozenset((Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST))
 """What label selectors know; the others are for node selectors."""
 _LISTING: Final[Mapping[str, Operator]] = {one.value: one for one in (Operator.IN, Operator.NOT_IN)}
+FEW_VALUES: Final = 4
+"""Up to how many values of a requirement are looked for together with those of others."""
 FEW: Final = 8
 """How many values, or requirements, are looked through one behind the other."""
 
@@ -185,30 +187,31 @@ class ByLabel:
         stated: The requirements by their labels.
     """
 
-    __slots__ = ("_allowed", "_banned", "_bounded", "_forbidden", "_listed", "_of", "demanded", "stated")
+    __slots__ = ("_allowed", "_banned", "_forbidden", "_listed", "_looked_up", "_of", "demanded", "stated")
 
     def __init__(self, requirements: Iterable[LabelRequirement]) -> None:
         self.stated: dict[str, list[LabelRequirement]] = {}
         self.demanded: set[str] = set()
         self._forbidden: set[str] = set()
-        self._bounded: set[str] = set()
-        """The labels whose values are compared with a number."""
+        self._looked_up: dict[str, list[LabelRequirement]] = {}
+        """Those that compare with a number, or list more than a few values: pairs of these would take much memory."""
         self._banned: set[tuple[str, str]] = set()
         listed: dict[str, set[str]] = {}
         for one in requirements:
             self.stated.setdefault(one.key, []).append(one)
             match one.operator:
-                case Operator.NOT_IN:
-                    self._banned.update((one.key, value) for value in one.values)
-                    continue
                 case Operator.DOES_NOT_EXIST:
                     self._forbidden.add(one.key)
-                    continue
-                case Operator.IN:
+                case Operator.NOT_IN if len(one.values) <= FEW_VALUES:
+                    self._banned.update((one.key, value) for value in one.values)
+                case Operator.IN if len(one.values) <= FEW_VALUES:
                     listed[one.key] = listed[one.key].intersection(one.values) if one.key in listed else {*one.values}
-                case Operator.GREATER | Operator.LESS:
-                    self._bounded.add(one.key)
-            self.demanded.add(one.key)
+                case Operator.EXISTS:
+                    pass
+                case _:
+                    self._looked_up.setdefault(one.key, []).append(one)
+            if one.operator is not Operator.NOT_IN and one.operator is not Operator.DOES_NOT_EXIST:
+                self.demanded.add(one.key)
         self._allowed = {(key, value) for key, values in listed.items() for value in values}
         self._listed = len(listed)
         """How many labels have to have one of the values that are allowed."""
@@ -229,7 +232,7 @@ class ByLabel:
             and keys.isdisjoint(self._forbidden)
             and items.isdisjoint(self._banned)
             and len(items & self._allowed) == self._listed
-            and all(self.of(key).admits(labels[key]) for key in self._bounded)
+            and all(one.admits(labels[key]) for key in self._looked_up.keys() & keys for one in self._looked_up[key])
         )
 
 

@@ -38,7 +38,7 @@ from policysched.framework import (
     unresolvable,
     unschedulable,
 )
-from policysched.model.objects import Pod
+from policysched.model.objects import LabelSelector, Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, PodTerms, TermKind, pod_terms
 from policysched.pausing import Pausing
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
@@ -219,8 +219,11 @@ def _stated(pod: Pod) -> int:
         if part is not None
         for term in (*part.required, *(one.pod_affinity_term for one in part.preferred))
     )
-    selectors = (one.label_selector for one in terms)
-    return sum(1 if one is None else 1 + len(one.match_labels) + len(one.match_expressions) for one in selectors)
+    return sum(1 + _requirements(one.label_selector) + _requirements(one.namespace_selector) for one in terms)
+
+
+def _requirements(selector: LabelSelector | None) -> int:
+    return 0 if selector is None else len(selector.match_labels) + len(selector.match_expressions)
 
 
 def _counting_own(pod: Pod, shared: SharedCounts) -> Pausing[object]:
@@ -229,6 +232,7 @@ def _counting_own(pod: Pod, shared: SharedCounts) -> Pausing[object]:
     if stated < MANY_STATED:
         return ()
     terms = yield from pod_terms.working_out(pod)
+    yield from shared.resolving((*terms.affinity, *terms.anti_affinity, *(one for _, one in _weighted(terms))))
     if stated * shared.signature_count < MANY_ASKED:
         return ()
     away = shared.resolved((1, term) for term in terms.anti_affinity)

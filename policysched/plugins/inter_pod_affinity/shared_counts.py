@@ -61,6 +61,15 @@ class SharedCounts:
         """Resolve the namespaces of terms of a pod to place, each with its weight."""
         return ResolvedTerms(terms, self._namespaces, self.namespace_labels, self.namespace_changes)
 
+    def resolving(self, terms: Iterable[AffinityTerm]) -> Pausing[None]:
+        """Find out which namespaces terms mean, pausing after so many; `resolved` finds it again."""
+        self._namespaces.refresh()
+        for number, term in enumerate(terms, 1):
+            self._namespaces.meant_by(term.peers)
+            if number % TOGETHER == 0:
+                yield
+                self._namespaces.refresh()
+
     def count(self, rows: Rows) -> int:
         """Count the rows selected."""
         return row_count(self.nodes, rows)

@@ -20,10 +20,23 @@ from policysched.model.selection.selectors import LabelMatcher
 from policysched.state.object_tables import NamespaceChanges
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod
-from policysched.state.placed.selector_index import IndexKey, demanded_labels, index_keys_met, index_keys_of_selector
-from policysched.state.placed.signature_labels import NAMESPACE, Chosen, SignatureLabels
+from policysched.state.placed.selector_index import MOST, IndexKey, index_keys_met, index_keys_of_selector
+from policysched.state.placed.signature_labels import (
+    MOST_KEYS,
+    NAMESPACE,
+    Chosen,
+    LabelColumn,
+    SignatureLabels,
+    by_label,
+    restrict_by,
+)
 
 T = TypeVar("T")
+NO_NAMES: Final[frozenset[str]] = frozenset()
+_Inside = tuple[frozenset[str] | None, frozenset[str]]
+"""Of which namespaces pods are meant: those of a shared set, None for all, and others."""
+MOST_SELECTED, MOST_LABELS = 1 << 14, 1 << 10
+"""Of how many selectors it is known which namespaces they select, and how many labels of namespaces have a column."""
 FEW: Final = 8
 """Up to how many terms of one topology key are counted each by itself."""
 MOST_ASKED: Final = 10_000
@@ -34,15 +47,25 @@ BYTES_PER_TERM, BYTES_PER_LABEL, BYTES_PER_NAME = 1 << 10, 256, 96
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPeers:
-    """The placed pods that an affinity term matches, its namespaces resolved; None in place of them stands for all."""
+    """The placed pods that an affinity term matches, its namespaces resolved.
+
+    Attributes:
+        pods: What their labels are.
+        namespaces: Those that the term's namespaceSelector selects, None for all; terms share equal ones.
+        also: Those that it names besides.
+    """
 
     pods: LabelMatcher
     namespaces: frozenset[str] | None
+    also: frozenset[str] = NO_NAMES
+
+    def is_in(self, namespace: str) -> bool:
+        """Return whether pods of a namespace are meant."""
+        return self.namespaces is None or namespace in self.namespaces or namespace in self.also
 
     def matches(self, pod: Pod) -> bool:
         """Return whether a pod is meant."""
-        inside = self.namespaces is None or pod.metadata.namespace in self.namespaces
-        return inside and self.pods.matches(pod.metadata.labels)
+        return self.is_in(pod.metadata.namespace) and self.pods.matches(pod.metadata.labels)
 
     def restrict(self, chosen: Chosen, labels: SignatureLabels) -> None:
         """Take out of some signatures those that are not meant; the columns are prepared.
@@ -50,12 +73,13 @@ class ResolvedPeers:
         Shapes: chosen (S,).
         """
         labels.restrict(chosen, self.pods)
-        labels.within(chosen, self.namespaces)
+        labels.within(chosen, self.namespaces, self.also)
 
     @property
     def index_keys(self) -> list[IndexKey]:
         """What a pod that is meant has one of."""
-        return index_keys_of_selector(self.pods, self.namespaces)
+        few = self.namespaces is not None and len(self.namespaces) + len(self.also) <= MOST
+        return index_keys_of_selector(self.pods, self.namespaces | self.also if self.namespaces and few else None)
 
 
 def terms_nbytes(terms: Iterable[Weighted[ResolvedPeers]]) -> int:
@@ -63,15 +87,13 @@ def terms_nbytes(terms: Iterable[Weighted[ResolvedPeers]]) -> int:
 
     Units: bytes.
     """
-    return sum(BYTES_PER_TERM + _selector_nbytes(one.said.pods) + _names_nbytes(one.said) for one in terms)
+    shared = {id(one.said.namespaces): one.said.namespaces for one in terms if one.said.namespaces is not None}
+    own = sum(BYTES_PER_TERM + _selector_nbytes(one.said.pods) + BYTES_PER_NAME * len(one.said.also) for one in terms)
+    return own + BYTES_PER_NAME * sum(map(len, shared.values()))
 
 
 def _selector_nbytes(selector: LabelMatcher) -> int:
     return sum(BYTES_PER_LABEL + BYTES_PER_NAME * len(one.values) for one in selector.requirements or ())
-
-
-def _names_nbytes(meant: ResolvedPeers) -> int:
-    return BYTES_PER_NAME * len(meant.namespaces or ())
 
 
 class Weighted(NamedTuple, Generic[T]):
@@ -83,7 +105,7 @@ class Weighted(NamedTuple, Generic[T]):
 
 
 class Namespaces:
-    """The namespaces that selectors select, found by their labels.
+    """The namespaces that selectors select, by their labels.
 
     Args:
         labels: The labels of the namespaces there are, at any time.
@@ -92,50 +114,58 @@ class Namespaces:
 
     def __init__(self, labels: Mapping[str, Mapping[str, str]], changes: NamespaceChanges) -> None:
         self._current, self._changes = labels, changes
-        self._labels: dict[str, Mapping[str, str]] = {}
-        self._by_label: dict[tuple[str, str], dict[str, None]] = {}
+        self._names: list[str] = []
+        self._columns: dict[str, LabelColumn] = {}
+        self._selected: dict[LabelMatcher, frozenset[str]] = {}
+        self._sets: dict[bytes, frozenset[str]] = {}
+        """The sets that selectors were found to select: many select the same one."""
         self._seen = -1
         """The position of the changes that are known."""
 
     def refresh(self) -> None:
-        """Take the labels as they are now.
+        """Take the namespaces as they are now: what was found of others is forgotten."""
+        if self._seen != self._changes.position:
+            self._seen = self._changes.position
+            self._names = [*self._current]
+            self._columns, self._selected, self._sets = {}, {}, {}
 
-        Cost: O(labels of the namespaces that changed), of all where it is not known which did.
+    def selected(self, selector: LabelMatcher) -> frozenset[str]:
+        """Return the namespaces that a selector selects; sets that are equal are one.
+
+        Cost: the first time a few operations over the namespaces for each label that it asks about.
         """
-        if self._seen == self._changes.position:
-            return
-        changed = None if self._seen < 0 else self._changes.since(self._seen)
-        if changed is None:
-            self._labels, self._by_label = {}, {}
-            changed = self._current
-        self._seen = self._changes.position
-        for name in changed:
-            self._take(name)
+        found = self._selected.get(selector)
+        if found is None:
+            chosen = self._chosen(selector)
+            key = chosen.tobytes()
+            found = self._sets.get(key)
+            if found is None:
+                found = self._sets[key] = frozenset(self._names[place] for place in chosen.nonzero()[0].tolist())
+            if len(self._selected) >= MOST_SELECTED:
+                self._selected.clear()
+            self._selected[selector] = found
+        return found
 
-    def _take(self, name: str) -> None:
-        for label in self._labels.pop(name, {}).items():
-            names = self._by_label[label]
-            del names[name]
-            if not names:
-                del self._by_label[label]
-        labels = self._current.get(name)
-        if labels is not None:
-            self._labels[name] = labels
-            for label in labels.items():
-                self._by_label.setdefault(label, {})[name] = None
+    def _chosen(self, selector: LabelMatcher) -> NDArray[np.bool_]:
+        if selector.requirements is None:
+            return np.zeros(len(self._names), np.bool_)
+        if len(selector.keys) > MOST_KEYS:
+            return np.array([selector.matches(self._current[name]) for name in self._names], np.bool_)
+        chosen = np.ones(len(self._names), np.bool_)
+        for key, stated in by_label(selector.requirements).items():
+            restrict_by(self._column(key), chosen, stated)
+        return chosen
 
-    def selected(self, selector: LabelMatcher) -> list[str]:
-        """List the namespaces that a selector selects.
-
-        Cost: O(namespaces that have a label which it demands), all where it demands none.
-        """
-        if selector.selects_nothing:
-            return []
-        demanded = demanded_labels(selector)
-        among: Iterable[str] = self._labels
-        if demanded is not None:
-            among = (name for label in demanded for name in self._by_label.get(label, ()))
-        return [name for name in among if selector.matches(self._labels[name])]
+    def _column(self, label: str) -> LabelColumn:
+        """Return the values of a label, by the place of the namespace."""
+        found = self._columns.get(label)
+        if found is None:
+            if len(self._columns) >= MOST_LABELS:
+                self._columns.clear()
+            found = self._columns[label] = LabelColumn()
+            places = [place for place, name in enumerate(self._names) if label in self._current[name]]
+            found.fill(places, [self._current[self._names[place]][label] for place in places])
+        return found
 
     def meant_by(self, peers: PeerSelector) -> ResolvedPeers:
         """Resolve the namespaces of a term of the pod to place.
@@ -146,7 +176,7 @@ class Namespaces:
         selector = peers.namespace_selector
         if selector.matches({}):
             return ResolvedPeers(peers.pods, None)
-        return ResolvedPeers(peers.pods, peers.namespaces.union(self.selected(selector)))
+        return ResolvedPeers(peers.pods, self.selected(selector), peers.namespaces)
 
 
 class ResolvedTerms:
@@ -200,7 +230,7 @@ class ResolvedTerms:
                 labels = self._labels.get(name)
                 for peers, names in self._selecting:
                     is_in = labels is not None and peers.namespace_selector.matches(labels)
-                    if (is_in or name in peers.namespaces) != (name in names):
+                    if is_in != (name in names):
                         return True
         self._seen = self._changes.position
         return False
@@ -216,17 +246,17 @@ class WeighedByTerms:
     __slots__ = ("_by_index_key", "_by_selector", "index_keys")
 
     def __init__(self, terms: Iterable[tuple[ResolvedPeers, int]]) -> None:
-        by_selector: dict[LabelMatcher, dict[str | None, int]] = {}
+        by_selector: dict[LabelMatcher, dict[_Inside, int]] = {}
         index_keys: dict[IndexKey, None] = {}
         for meant, weight in terms:
-            by_namespace = by_selector.setdefault(meant.pods, {})
-            for namespace in (None,) if meant.namespaces is None else meant.namespaces:
-                by_namespace[namespace] = by_namespace.get(namespace, 0) + weight
+            by_namespaces = by_selector.setdefault(meant.pods, {})
+            inside = meant.namespaces, meant.also
+            by_namespaces[inside] = by_namespaces.get(inside, 0) + weight
             index_keys |= dict.fromkeys(meant.index_keys)
         self.index_keys: Collection[IndexKey] = tuple(index_keys)
         """What a pod that any of them means has one of."""
-        self._by_selector: Mapping[LabelMatcher, Mapping[str | None, int]] = by_selector
-        self._by_index_key: dict[IndexKey, list[tuple[LabelMatcher, Mapping[str | None, int]]]] = {}
+        self._by_selector: Mapping[LabelMatcher, Mapping[_Inside, int]] = by_selector
+        self._by_index_key: dict[IndexKey, list[tuple[LabelMatcher, Mapping[_Inside, int]]]] = {}
         for selector, weights in by_selector.items():
             for index_key in index_keys_of_selector(selector, None):
                 self._by_index_key.setdefault(index_key, []).append((selector, weights))
@@ -237,7 +267,11 @@ class WeighedByTerms:
         total = 0
         for index_key in index_keys_met(namespace, labels, self._by_index_key):
             for selector, weights in self._by_index_key[index_key]:
-                weight = weights.get(None, 0) + weights.get(namespace, 0)
+                weight = sum(
+                    one
+                    for (namespaces, also), one in weights.items()
+                    if namespaces is None or namespace in namespaces or namespace in also
+                )
                 if weight and selector.matches(labels):
                     total += weight
         return total
@@ -247,21 +281,25 @@ class WeighedByTerms:
         labels.prepare(self._by_selector, NAMESPACE)
         present = labels.present()
         totals: NDArray[np.int64] = np.zeros(present.size, np.int64)
-        of_label: dict[str | None, dict[str, list[tuple[LabelMatcher, int]]]] = {}
+        of_label: dict[_Inside, dict[str, list[tuple[LabelMatcher, int]]]] = {}
         for selector, weights in self._by_selector.items():
-            if len(selector.keys) == len(weights) == 1:
-                (label,), ((namespace, weight),) = selector.keys, weights.items()
-                of_label.setdefault(namespace, {}).setdefault(label, []).append((selector, weight))
+            if len(selector.keys) == 1:
+                (label,) = selector.keys
+                for inside, weight in weights.items():
+                    of_label.setdefault(inside, {}).setdefault(label, []).append((selector, weight))
                 continue
             chosen = present.copy()
             labels.restrict(chosen, selector)
-            labels.add_by_namespace(totals, chosen, weights)
-        for namespace, by_label in of_label.items():
-            inside: NDArray[np.int64] = np.zeros(present.size, np.int64)
-            inside += sum(labels.add_by_label(inside, label, weighted) for label, weighted in by_label.items())
-            chosen = present.copy()
-            labels.within(chosen, None if namespace is None else (namespace,))
-            totals[chosen] += inside[chosen]
+            for inside, weight in weights.items():
+                meant = chosen.copy()
+                labels.within(meant, *inside)
+                totals[meant] += weight
+        for inside, by_its_label in of_label.items():
+            added: NDArray[np.int64] = np.zeros(present.size, np.int64)
+            added += sum(labels.add_by_label(added, label, weighted) for label, weighted in by_its_label.items())
+            meant = present.copy()
+            labels.within(meant, *inside)
+            totals[meant] += added[meant]
         return totals
 
 

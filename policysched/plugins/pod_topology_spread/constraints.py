@@ -73,7 +73,7 @@ class Constraint(NamedTuple):
             labels.prepare((selector,), NAMESPACE, LEAVING)
             counting = labels.present()
             labels.restrict(counting, selector)
-            labels.within(counting, (namespace,))
+            labels.within(counting, frozenset((namespace,)))
             labels.staying(counting)
             return counting
 

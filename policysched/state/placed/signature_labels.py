@@ -112,12 +112,14 @@ class SignatureLabels:
     Shapes: S is the number of signatures, those that are free included.
     """
 
-    __slots__ = ("_columns", "_prepared", "_present", "_used")
+    __slots__ = ("_columns", "_meant", "_prepared", "_present", "_used")
 
     def __init__(self, present: Sequence[PlacedPod | None]) -> None:
         self._present = present
         self._columns: weakref.WeakValueDictionary[_Key, LabelColumn] = weakref.WeakValueDictionary()
         self._prepared: dict[_Key, LabelColumn] = {}
+        self._meant: dict[frozenset[str], NDArray[np.bool_]] = {}
+        """Which numbers of the namespaces' column some sets of them have, for the question at hand."""
         self._used: Chosen = np.zeros(FIRST_SIZE, np.bool_)
 
     def appear(self, signature: int, placed: PlacedPod) -> None:
@@ -174,7 +176,7 @@ class SignatureLabels:
 
     def prepared(self) -> tuple[LabelColumn, ...]:
         """Return the columns that were prepared since this was asked last."""
-        prepared, self._prepared = self._prepared, {}
+        prepared, self._prepared, self._meant = self._prepared, {}, {}
         return (*prepared.values(),)
 
     def restrict(self, chosen: Chosen, selector: LabelMatcher) -> None:
@@ -191,17 +193,28 @@ class SignatureLabels:
                 placed = self._present[signature]
                 chosen[signature] = placed is not None and selector.matches(placed.pod.metadata.labels)
             return
-        for key, stated in _by_label(selector.requirements).items():
-            self._restrict(chosen, self._prepared["", key], stated)
+        for key, stated in by_label(selector.requirements).items():
+            restrict_by(self._prepared["", key], chosen, stated)
 
-    def within(self, chosen: Chosen, namespaces: Collection[str] | None) -> None:
+    def within(self, chosen: Chosen, namespaces: frozenset[str] | None, also: Collection[str] = ()) -> None:
         """Take out those of other namespaces than some, where not all are meant.
+
+        Args:
+            chosen: The signatures.
+            namespaces: The namespaces, None for all; for terms that share the set they are looked up once.
+            also: Other ones.
 
         Shapes: chosen (S,).
         """
-        if namespaces is not None:
-            column = self._prepared[NAMESPACE]
-            _keep(chosen, column.signatures[_listed(column, namespaces)[column.codes]])
+        if namespaces is None:
+            return
+        column = self._prepared[NAMESPACE]
+        meant = self._meant.get(namespaces)
+        if meant is None:
+            meant = self._meant[namespaces] = _listed(column, namespaces)
+        if also:
+            meant = meant | _listed(column, also)
+        _keep(chosen, column.signatures[meant[column.codes]])
 
     def staying(self, chosen: Chosen) -> None:
         """Take out those whose pods are being deleted.
@@ -209,21 +222,6 @@ class SignatureLabels:
         Shapes: chosen (S,).
         """
         chosen[self._prepared[LEAVING].signatures] = False
-
-    def add_by_namespace(self, totals: NDArray[np.int64], chosen: Chosen, weights: Mapping[str | None, int]) -> None:
-        """Add to some signatures what their namespace weighs, and what all weigh.
-
-        Shapes: totals and chosen (S,).
-        """
-        if everywhere := weights.get(None, 0):
-            totals[chosen] += everywhere
-        named = {name: weight for name, weight in weights.items() if name is not None}
-        if named:
-            column = self._prepared[NAMESPACE]
-            by_code: NDArray[np.int64] = np.zeros(len(column.numbers), np.int64)
-            for name in named.keys() & column.numbers.keys():
-                by_code[column.numbers[name]] = named[name]
-            totals[column.signatures] += np.where(chosen[column.signatures], by_code[column.codes], 0)
 
     def add_by_label(self, totals: NDArray[np.int64], label: str, weighted: Iterable[tuple[LabelMatcher, int]]) -> int:
         """Add what selectors weigh that ask about one label alone, to what each of them selects.
@@ -257,17 +255,29 @@ class SignatureLabels:
         while size > self._used.size:
             self._used = np.concatenate((self._used, np.zeros_like(self._used)))
 
-    def _restrict(self, chosen: Chosen, column: LabelColumn, stated: Sequence[LabelRequirement]) -> None:
-        """Take out what requirements on one label do not admit."""
-        together = OfLabel(stated)
-        listed, are_admitted = together.among(column.numbers.keys())
-        met = _listed(column, listed)[column.codes]
-        if not are_admitted:
-            met = ~met
-        if together.admits_absence:
-            chosen[column.signatures[~met]] = False
-        else:
-            _keep(chosen, column.signatures[met])
+
+def restrict_by(column: LabelColumn, chosen: Chosen, stated: Sequence[LabelRequirement]) -> None:
+    """Take out of some signatures those that requirements on a column's label do not admit.
+
+    Shapes: chosen (S,).
+    """
+    together = OfLabel(stated)
+    listed, are_admitted = together.among(column.numbers.keys())
+    met = _listed(column, listed)[column.codes]
+    if not are_admitted:
+        met = ~met
+    if together.admits_absence:
+        chosen[column.signatures[~met]] = False
+    else:
+        _keep(chosen, column.signatures[met])
+
+
+def by_label(requirements: Iterable[LabelRequirement]) -> Mapping[str, Sequence[LabelRequirement]]:
+    """Put requirements on one label together."""
+    stated: dict[str, list[LabelRequirement]] = {}
+    for one in requirements:
+        stated.setdefault(one.key, []).append(one)
+    return stated
 
 
 def _values(pod: Pod, columns: Mapping[_Key, LabelColumn]) -> Iterator[tuple[_Key, str]]:
@@ -286,13 +296,6 @@ def _values(pod: Pod, columns: Mapping[_Key, LabelColumn]) -> Iterator[tuple[_Ke
     for kind, key in tuple(columns):
         if not kind and key in labels:
             yield ("", key), labels[key]
-
-
-def _by_label(requirements: Iterable[LabelRequirement]) -> Mapping[str, Sequence[LabelRequirement]]:
-    stated: dict[str, list[LabelRequirement]] = {}
-    for one in requirements:
-        stated.setdefault(one.key, []).append(one)
-    return stated
 
 
 def _listed(column: LabelColumn, values: Iterable[str]) -> NDArray[np.bool_]:
