@@ -34,11 +34,13 @@ _ANYTHING: Final = msgspec.json.Decoder(msgspec.Raw)
 _STRING: Final = msgspec.json.Decoder(str)
 _INTEGER: Final = msgspec.json.Decoder(int)
 _MISMATCH: Final = re.compile(r"Expected `(\w++)[^`\n]*+`, got `(\w++)`")
-_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
-_ESCAPES: Final = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<alone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
+_HALVES: Final = re.compile(
+    rb"(?<!\\)\\++u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?<!\\)(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\++u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
-"""Escapes: a pair of surrogates, half of one, any other."""
+"""Backslashes, of which the last may begin the escape of half of a pair of surrogates without the other one."""
+MOST_HALVES: Final = 10_000
+"""How many halves of characters are replaced in an answer."""
 _TRAILING: Final = re.compile(r"JSON is malformed: trailing characters \(byte (\d++)\)")
 _KINDS: Final = {
     "null": "null",
@@ -175,8 +177,7 @@ def first_value(body: bytes) -> bytes:
         body.decode()
     except UnicodeDecodeError:
         body = body.decode("utf-8", "replace").encode()
-    if _SURROGATE.search(body) is not None:
-        body = _ESCAPES.sub(_replaced, body)
+    body = _without_halves(body)
     try:
         _ANYTHING.decode(body)
     except UNREADABLE as error:
@@ -185,10 +186,20 @@ def first_value(body: bytes) -> bytes:
     return body
 
 
-def _replaced(escape: re.Match[bytes]) -> bytes:
-    """Return an escape as it is, but for half of a pair of surrogates."""
-    alone: bytes | None = escape["alone"]
-    return escape[0] if alone is None else b"\\ufffd"
+def _without_halves(body: bytes) -> bytes:
+    """Put U+FFFD in place of escapes of half of a pair of surrogates: that is as long.
+
+    Raises:
+        ExtenderError: there are too many.
+    """
+    replaced: bytearray | None = None
+    for number, found in enumerate(_HALVES.finditer(body)):
+        if number == MOST_HALVES:
+            raise ExtenderError(f"the answer has more than {MOST_HALVES} halves of characters")
+        if (found.end() - found.start()) % 2 == 0:  # five letters behind backslashes of which each two are one
+            replaced = bytearray(body) if replaced is None else replaced
+            replaced[found.end() - 6 : found.end()] = b"\\ufffd"
+    return body if replaced is None else bytes(replaced)
 
 
 def present(raw: msgspec.Raw | None, absent: bytes) -> bytes | msgspec.Raw:

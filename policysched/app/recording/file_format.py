@@ -33,8 +33,8 @@ MOST_BLOCK: Final = 1024 * 1024 * 1024
 """How long a block may be once it is not compressed any more. Units: bytes."""
 MOST_READ: Final = 4 << 30
 """How much memory an entry may take once it is read: a snapshot of 50,000 nodes takes 2 GiB. Units: bytes."""
-CONTAINER: Final = 72
-"""The memory that an empty list or map takes. Units: bytes."""
+OBJECT: Final = 72
+"""The memory that a list, a map or a text takes beside what is in it. Units: bytes."""
 VALUE: Final = 8
 """The memory that any other value takes at most for each byte that is written. Units: bytes."""
 LEVEL: Final = 3
@@ -163,8 +163,14 @@ def encoded(entry: list[Any]) -> bytes:
 
 def _memory(entry: bytes) -> int:
     """Return about how much memory an entry takes at most once it is read. Units: bytes."""
-    containers = np.count_nonzero(np.frombuffer(entry, np.uint8) & 0xE0 == 0x80)  # short ones, most of all empty ones
-    return VALUE * len(entry) + CONTAINER * int(containers)
+    data = np.frombuffer(entry, np.uint8)
+    objects = np.count_nonzero(data >= _FIRST_HEADER) - np.count_nonzero(data >= _FIRST_NEGATIVE)
+    return VALUE * len(entry) + OBJECT * int(objects)
+
+
+_FIRST_HEADER, _FIRST_NEGATIVE = 0x80, 0xE0
+"""Between them are the heads of lists, maps, texts, and of what is longer than a byte; in text, only other letters than
+ASCII's have such bytes."""
 
 
 def _head_of(length: int, number: int, checksum: bytes) -> bytes:
