@@ -35,10 +35,12 @@ _STRING: Final = msgspec.json.Decoder(str)
 _INTEGER: Final = msgspec.json.Decoder(int)
 _MISMATCH: Final = re.compile(r"Expected `(\w++)[^`\n]*+`, got `(\w++)`")
 _HALVES: Final = re.compile(
-    rb"(?<!\\)\\++u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
-    rb"|(?<!\\)(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\++u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"\\u(?:[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u)[dD][c-fC-F][0-9a-fA-F]{2})"
 )
-"""Backslashes, of which the last may begin the escape of half of a pair of surrogates without the other one."""
+"""What is the escape of half of a pair of surrogates without the other one, if no backslash stands before it."""
+_BEFORE: Final = 1024
+"""How many backslashes before it are looked at."""
 MOST_HALVES: Final = 10_000
 """How many halves of characters are replaced in an answer."""
 _TRAILING: Final = re.compile(r"JSON is malformed: trailing characters \(byte (\d++)\)")
@@ -196,9 +198,11 @@ def _without_halves(body: bytes) -> bytes:
     for number, found in enumerate(_HALVES.finditer(body)):
         if number == MOST_HALVES:
             raise ExtenderError(f"the answer has more than {MOST_HALVES} halves of characters")
-        if (found.end() - found.start()) % 2 == 0:  # five letters behind backslashes of which each two are one
+        start = found.start()
+        before = body[max(0, start - _BEFORE) : start]
+        if (len(before) - len(before.rstrip(b"\\"))) % 2 == 0:  # each two backslashes are one
             replaced = bytearray(body) if replaced is None else replaced
-            replaced[found.end() - 6 : found.end()] = b"\\ufffd"
+            replaced[start : found.end()] = b"\\ufffd"
     return body if replaced is None else bytes(replaced)
 
 
