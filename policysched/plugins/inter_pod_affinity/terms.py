@@ -78,8 +78,9 @@ class ResolvedPeers:
     @property
     def index_keys(self) -> list[IndexKey]:
         """What a pod that is meant has one of."""
-        few = self.namespaces is not None and len(self.namespaces) + len(self.also) <= MOST
-        return index_keys_of_selector(self.pods, self.namespaces | self.also if self.namespaces and few else None)
+        if self.namespaces is None or len(self.namespaces) + len(self.also) > MOST:
+            return index_keys_of_selector(self.pods, None)
+        return index_keys_of_selector(self.pods, self.namespaces | self.also)
 
 
 def terms_nbytes(terms: Iterable[Weighted[ResolvedPeers]]) -> int:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from policysched.framework import Cluster
 from policysched.model.objects import LabelSelector, Metadata, Namespace, PodAffinityTerm, Requirement
 from policysched.model.selection.pod_affinity import PeerSelector, pod_terms
+from policysched.model.selection.selectors import compile_selector
 from policysched.plugins.inter_pod_affinity import terms as terms_module
 from policysched.plugins.inter_pod_affinity.terms import Namespaces, ResolvedPeers, Weighted, terms_nbytes
 from tests.build import cluster, pod
@@ -67,6 +68,19 @@ def test_namespaces_are_those_that_each_selector_selects(most: int, monkeypatch:
         everybody = of.matches({})
         for name in (*made.namespaces, "s1", "s99", "s100"):
             assert found.is_in(name) is (everybody or name in expected)
+
+
+def test_a_term_is_filed_under_the_namespaces_that_it_means() -> None:
+    pods = compile_selector(LabelSelector(match_labels={"app": "web"}))
+    for selected, also, expected in (
+        (frozenset(), frozenset(("a", "b")), {"a", "b"}),
+        (frozenset(("c",)), frozenset(("a",)), {"a", "c"}),
+        (frozenset(map(str, range(100))), frozenset(("a",)), {None}),
+        (None, frozenset(), {None}),
+    ):
+        found = ResolvedPeers(pods, selected, also).index_keys
+        assert {namespace for namespace, _, _ in found} == expected
+        assert {(key, value) for _, key, value in found} == {("app", "web")}
 
 
 def test_selectors_are_not_asked_about_each_namespace_and_share_what_they_select() -> None:
