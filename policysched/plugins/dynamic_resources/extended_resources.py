@@ -58,7 +58,7 @@ class ExtendedRequests:
     """What the pod asks for of all extended resources."""
     classes: Mapping[str, str]
     """The device classes of those of them that have one."""
-    _asked: dict[str, _ResourceRequests] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _asked: dict[str, ResourceRequests] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What its containers ask for by resource, once that is found out: there may be very many."""
 
     @property
@@ -68,17 +68,17 @@ class ExtendedRequests:
 
     def on(self, resources: Sequence[str]) -> ResourceClaim:
         """Return the claim for a node where devices provide these resources."""
-        requests = _requests(self._asked_of(resources))
+        requests = requests_for(self._asked_of(resources))
         spec = ResourceClaimSpec(devices=replace(self.claim.spec.devices, requests=requests))
         return replace(self.claim, spec=spec)
 
     def mappings_on(self, resources: Sequence[str]) -> Mappings | None:
         """Return which container uses which request of such a claim, None where that is more than can be stored."""
-        return _mappings(self._asked_of(resources))
+        return mappings_for(self._asked_of(resources))
 
-    def _asked_of(self, resources: Sequence[str]) -> Sequence[_ResourceRequests]:
+    def _asked_of(self, resources: Sequence[str]) -> Sequence[ResourceRequests]:
         if not self._asked:
-            self._asked.update(_by_resource(self.pod, self.classes))
+            self._asked.update(asked_by_resource(self.pod, self.classes))
         return [self._asked[name] for name in sorted(resources)]
 
 
@@ -167,16 +167,12 @@ def _lacking_any(resources: Collection[str], nodes: NodeTable, size: int) -> lis
     return rows
 
 
-def requests_for(pod: Pod, classes: Mapping[str, str]) -> tuple[DeviceRequest, ...]:
+def requests_for(asked: Iterable[ResourceRequests]) -> tuple[DeviceRequest, ...]:
     """Make the requests for resources that devices of some classes provide, ordered by name."""
-    return _requests(_by_resource(pod, classes).values())
-
-
-def _requests(asked: Iterable[_ResourceRequests]) -> tuple[DeviceRequest, ...]:
     return tuple(sorted((one for of_resource in asked for one in of_resource.requests), key=lambda one: one.name))
 
 
-def mappings_for(pod: Pod, classes: Mapping[str, str]) -> Mappings | None:
+def mappings_for(asked: Iterable[ResourceRequests]) -> Mappings | None:
     """Say which container uses which of these requests: those of containers that stay before those of others.
 
     Init containers may use the requests of all containers after them: ask only for requests that can be had, which are
@@ -184,10 +180,6 @@ def mappings_for(pod: Pod, classes: Mapping[str, str]) -> Mappings | None:
 
     Missing: None where they are more than an API server takes in one request.
     """
-    return _mappings(_by_resource(pod, classes).values())
-
-
-def _mappings(asked: Iterable[_ResourceRequests]) -> Mappings | None:
     found: list[ContainerExtendedRequest] = []
     size = 0
     for of_resource in asked:
@@ -213,8 +205,8 @@ class _Asking(NamedTuple):
     is_short: bool
 
 
-def _by_resource(pod: Pod, classes: Mapping[str, str]) -> dict[str, _ResourceRequests]:
-    """Return what containers ask for, ordered by resource."""
+def asked_by_resource(pod: Pod, classes: Mapping[str, str]) -> dict[str, ResourceRequests]:
+    """Return what the containers of a pod ask for of resources that device classes stand for, ordered by resource."""
     asking: dict[str, list[_Asking]] = {name: [] for name in sorted(classes)}
     init = len(pod.spec.init_containers)
     for index, container in enumerate((*pod.spec.init_containers, *pod.spec.containers)):
@@ -224,13 +216,13 @@ def _by_resource(pod: Pod, classes: Mapping[str, str]) -> dict[str, _ResourceReq
             amount = _amount(amounts[name]) if name in asking else 0
             if amount:
                 asking[name].append(_Asking(container, f"container-{index}-request-{place}", amount, is_short))
-    return {name: _ResourceRequests(name, classes[name], of_name) for name, of_name in asking.items()}
+    return {name: ResourceRequests(name, classes[name], of_name) for name, of_name in asking.items()}
 
 
 _amount = lru_cache(maxsize=1024)(value)
 
 
-class _ResourceRequests:
+class ResourceRequests:
     """The requests of a pod's containers for one resource.
 
     Init containers that end share one request, the largest that any of them needs beside what containers hold that

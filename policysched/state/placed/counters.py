@@ -45,17 +45,15 @@ TERMS = 4
 """By how many terms a pod is weighed in about the time that a counter of one takes beside that."""
 BYTES_PER_COUNTER = 2048
 """What a counter takes beside its column and its signatures: who knows it, and by what. Units: bytes."""
-MOST_TURNING = 16
-"""How many counters become dense with one signature: each takes a look at those that it counts."""
-LEAST_DENSE, DENSE_SHARE = 256, 8
-"""How many signatures a dense counter counts at least, and of how many there are it counts one at least."""
 BYTES_PER_SIGNATURE = 256
 """What each signature that counts in a counter takes there and beside it. Units: bytes."""
+LEAST_DENSE, DENSE_SHARE = 256, 8
+"""How many signatures a dense counter counts at least, and of how many there are it counts one at least."""
+MOST_TURNING = 16
+"""How many counters become dense with one signature: each takes a look at those that it counts."""
 T = TypeVar("T")
 Weigh = Callable[[PlacedPod], float]
 """A weight for a pod of a signature; it may read nothing that pods of one signature differ in."""
-
-
 WeighAll = Callable[[SignatureLabels], NDArray[Any]]
 """Weighs all signatures at once, as a counter's own function does one after the other. Shapes: (S,)."""
 

@@ -83,12 +83,12 @@ def _strictly_distinct(patch: Patch) -> None:
 
 
 def _misnamed(patch: Patch) -> None:
-    make = extended_resources._requests
+    make = extended_resources.requests_for
 
     def requests_for(*given: Any) -> Any:
         return tuple(replace(one, name=f"{one.name}x") for one in make(*given))
 
-    patch.setattr(extended_resources, "_requests", requests_for)
+    patch.setattr(extended_resources, "requests_for", requests_for)
 
 
 WORLD = [node("a"), device_class(), resource_slice("s", device("x"), device("y"))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from policysched.plugins.dynamic_resources import extended_resources
 from policysched.plugins.dynamic_resources.extended_resources import (
     IN_MEMORY,
     ExtendedRows,
+    asked_by_resource,
     extended_requests,
     mappings_for,
     requests_for,
@@ -40,8 +42,8 @@ def container(name: str, restarts: bool = False, **amounts: int) -> Container:
 def made(init: list[Container], *containers: Container, **classes: str) -> tuple[dict[str, int], list[str]]:
     """The requests with their counts, and who uses which of them for what."""
     of = pod(containers=list(containers), init_containers=init)
-    requests = requests_for(of, classes or {GPU: "gpu", NIC: "nic"})
-    mappings = mappings_for(of, classes or {GPU: "gpu", NIC: "nic"})
+    asked = asked_by_resource(of, classes or {GPU: "gpu", NIC: "nic"}).values()
+    requests, mappings = requests_for(asked), mappings_for(asked)
     assert mappings is not None
     counts = {one.name: 0 if one.exactly is None else one.exactly.count for one in requests}
     return counts, [f"{one.container_name} {one.resource_name.split('/')[1]} {one.request_name}" for one in mappings]
@@ -175,7 +177,7 @@ def test_init_containers_cost_as_much_as_they_are() -> None:
     def taken(count: int) -> int:
         init = [container(f"i{one}", gpu=4 * count) for one in range(count)]
         of = pod(init_containers=init, containers=[container(f"c{one}", gpu=1) for one in range(count)])
-        return lines(lambda: requests_for(of, {GPU: "gpu"}))
+        return lines(lambda: requests_for(asked_by_resource(of, {GPU: "gpu"}).values()))
 
     assert taken(80) < 4.4 * taken(20)
 
@@ -193,17 +195,21 @@ def test_what_devices_have_to_provide_is_worked_out_before_the_cycle(monkeypatch
     assert asked == [[IN_MEMORY]]
 
 
+def mapped(of: Pod) -> object:
+    return mappings_for(asked_by_resource(of, {GPU: "gpu"}).values())
+
+
 def test_mappings_that_no_status_can_hold_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     short = [container(f"i{number}", gpu=8) for number in range(200)]
     lasting = [container(f"r{number}", restarts=True, gpu=1) for number in range(8)]
     of = pod(init_containers=[*short, *lasting], containers=[])
-    found = mappings_for(of, {GPU: "gpu"})
+    found = mapped(of)
     assert found is not None
     written = len(msgspec.json.encode(found))
     for bound, fits in ((written, True), (written - len(found), False)):
         monkeypatch.setattr(extended_resources, "MOST_BYTES", bound)
-        assert (mappings_for(of, {GPU: "gpu"}) is not None) is fits
+        assert (mapped(of) is not None) is fits
     monkeypatch.setattr(extended_resources, "MOST_BYTES", 10_000)
     few, many = (pod(init_containers=[*short[:count], *lasting], containers=[]) for count in (100, 200))
-    work = [calls(lambda of=of: mappings_for(of, {GPU: "gpu"}), "call") for of in (few, many)]
+    work = [calls(partial(mapped, of), "call") for of in (few, many)]
     assert work[1] < 2.2 * work[0]

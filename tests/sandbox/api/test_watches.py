@@ -208,9 +208,14 @@ async def not_reading(quiet: Sandbox, path: str) -> asyncio.StreamWriter:
     return writer
 
 
-async def none_is_left(streams: list[Any]) -> None:
+async def changing_until_closed(api: Api, stream: reading.WatchStream) -> None:
+    """Change an object by much, often enough that it does not fit between the two ends, and wait for the end."""
+    for number in range(100):
+        await api.merge(f"{MAPS}/a", {"data": {"x": f"{number}" * 100_000}})
+        if stream.closed:
+            return
     async with asyncio.timeout(60):
-        while any(not stream.closed for stream in streams):
+        while not stream.closed:
             await asyncio.sleep(0.01)
 
 
@@ -234,11 +239,7 @@ async def test_a_watch_that_falls_far_behind_is_given_up(
     monkeypatch.setattr(reading, "MOST_BEHIND", 1_000_000)
     await quiet_api.post(MAPS, config_map("a"))
     idle = await not_reading(quiet, f"{MAPS}?watch=1&timeoutSeconds=600")
-    for number in range(200):
-        await quiet_api.merge(f"{MAPS}/a", {"data": {"x": f"{number}" * 40_000}})
-        if streams[0].closed:
-            break
-    await none_is_left(streams)
+    await changing_until_closed(quiet_api, streams[0])
     assert sum(map(len, streams[0]._pending)) == 0
     idle.close()
 
@@ -249,9 +250,5 @@ async def test_a_watch_that_nobody_reads_ends_soon_after_its_time(
     monkeypatch.setattr("policysched.sandbox.api.server.GRACE", 0.1)
     await quiet_api.post(MAPS, config_map("a"))
     idle = await not_reading(quiet, f"{MAPS}?watch=1&timeoutSeconds=1")
-    for number in range(100):
-        await quiet_api.merge(f"{MAPS}/a", {"data": {"x": f"{number}" * 100_000}})
-        if streams[0].closed:
-            break
-    await none_is_left(streams)
+    await changing_until_closed(quiet_api, streams[0])
     idle.close()
