@@ -13,8 +13,8 @@ import yaml
 
 PIECES = (1, 7, 100, 3000)
 """About how large pieces are. Units: bytes."""
-BREAKS = 0.01
-"""How often a connection breaks where bytes come. Units: share of the times."""
+BREAKS_WITHIN = 100
+"""One connection at least breaks while bytes come this often, at a moment by chance."""
 
 
 @dataclass
@@ -27,6 +27,8 @@ class Network:
     chance: random.Random = field(default_factory=lambda: random.Random(0))
     stutters: bool = False
     broken: int = 0
+    until_break: int = BREAKS_WITHIN // 2
+    """How often bytes come before the next connection breaks."""
     _open: set[asyncio.StreamWriter] = field(default_factory=set)
 
     async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -45,7 +47,7 @@ class Network:
     async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
         while data := await source.read(1 << 16):
             data = data.replace(self.name, b"127.0.0.1:%d" % self.port)
-            if self.stutters and self.chance.random() < BREAKS:
+            if self.stutters and self._breaks():
                 self.broken += 1
                 target.write(data[: self.chance.randrange(len(data))])
                 if self.chance.random() < 0.5:
@@ -59,6 +61,14 @@ class Network:
                 await target.drain()
                 if self.stutters and self.chance.random() < 0.1:
                     await asyncio.sleep(self.chance.random() / 200)
+
+    def _breaks(self) -> bool:
+        """Tell whether the connection on which bytes came breaks now."""
+        self.until_break -= 1
+        if self.until_break > 0:
+            return False
+        self.until_break = self.chance.randrange(1, BREAKS_WITHIN)
+        return True
 
     def end(self) -> None:
         """Break what is open."""
