@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.state.placed.counters import PodCounter
+from policysched.state.placed.counter import PodCounter
 from policysched.state.tables.columns import Rows, distinct, part_of
 from policysched.state.tables.domains import Grouping
 from policysched.state.tables.journal import Journal

@@ -19,7 +19,7 @@ from policysched.model.quantity import wrap
 from policysched.state.cluster import Cluster
 from policysched.state.nominated.columns import PodsByRow, YieldedPods
 from policysched.state.nominated.terms import RepellingTerms
-from policysched.state.placed.counters import WIDEST, PodCounter
+from policysched.state.placed.counter import WIDEST, PodCounter
 from policysched.state.placed.pods import Measured, PlacedPod, measure, pod_id
 from policysched.state.tables.amounts import WantedPorts
 from policysched.state.tables.columns import RowNumbers

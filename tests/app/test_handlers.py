@@ -28,7 +28,7 @@ from policysched.model.objects import (
 from policysched.model.objects.pods import NodeSelector, NodeSelectorTerm
 from policysched.model.objects.storage import PersistentVolumeSpec, PersistentVolumeStatus, VolumeNodeAffinity
 from policysched.schedule.scheduler import Scheduler
-from policysched.state.placed.counters import PodCounter
+from policysched.state.placed.counter import PodCounter
 from tests.app.test_hostile_objects import fingerprint
 from tests.build import node, pod
 from tests.schedule.parts import FakeClient

@@ -16,7 +16,7 @@ from policysched.schedule.cycle import engine as engines
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.scheduler import Scheduler
 from policysched.state.cluster import Cluster
-from policysched.state.placed import counters
+from policysched.state.placed import counter, counters
 from tests.schedule.parts import FakeClient
 from tests.schedule.queue_parts import StandingClock
 from tests.work import calls
@@ -164,7 +164,7 @@ def test_counters_of_many_terms_count_as_more(monkeypatch: pytest.MonkeyPatch) -
     for identity in range(100, 120):
         one = ordinary(identity, f"app-{identity}")
         made.cluster.assume(one, made.decide(one).row)
-    assert len(made.cluster.counters) == 40 // (40 // counters.TERMS)
+    assert len(made.cluster.counters) == 40 // (40 // counter.TERMS)
 
 
 def test_no_more_classes_are_given_up_at_once_than_their_counters_allow(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 from policysched.framework import Cluster
 from policysched.model.objects import Pod
-from policysched.state.placed.counters import FEW, Alike
+from policysched.state.placed.counter import FEW
+from policysched.state.placed.pod_kinds import Alike
 from policysched.state.placed.pods import FIRST_SLOTS, PlacedPod
 from policysched.state.tables.columns import FIRST_CAPACITY
 from tests.build import cluster, node, pod

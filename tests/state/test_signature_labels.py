@@ -17,7 +17,7 @@ from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts
 from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, WeighedByTerms, Weighted
 from policysched.plugins.pod_topology_spread.constraints import Constraint
 from policysched.state.placed import counters, signature_labels
-from policysched.state.placed.counters import PodCounter
+from policysched.state.placed.counter import PodCounter
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.signature_labels import LabelColumn, SignatureLabels
 from tests.build import cluster, node, pod
@@ -76,7 +76,7 @@ def leaving(one: Pod) -> Pod:
 def dense(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Have counters be dense from a few signatures on, one more with each, and selectors of two labels be long."""
     if request.param:
-        monkeypatch.setattr(counters, "LEAST_DENSE", 2)
+        monkeypatch.setattr("policysched.state.placed.counter.LEAST_DENSE", 2)
         monkeypatch.setattr(counters, "MOST_TURNING", 1)
         monkeypatch.setattr(signature_labels, "MOST_KEYS", 1)
         monkeypatch.setattr(signature_labels, "SPARE", 1)
@@ -184,7 +184,7 @@ def test_a_dense_counter_is_dropped_without_a_look_at_its_signatures() -> None:
 
 
 def test_a_counter_becomes_dense_as_signatures_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counters, "LEAST_DENSE", 16)
+    monkeypatch.setattr("policysched.state.placed.counter.LEAST_DENSE", 16)
     made = crowd(4)
     (stated,) = excluding(1)
     counter = SharedCounts(made).matching([stated.said])
@@ -198,7 +198,7 @@ def test_a_counter_becomes_dense_as_signatures_come(monkeypatch: pytest.MonkeyPa
 
 
 def test_few_counters_become_dense_with_one_signature(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counters, "LEAST_DENSE", 16)
+    monkeypatch.setattr("policysched.state.placed.counter.LEAST_DENSE", 16)
     monkeypatch.setattr(counters, "MOST_TURNING", 3)
     made = crowd(15)
     held = [SharedCounts(made).matching([one.said]) for one in excluding(10)]

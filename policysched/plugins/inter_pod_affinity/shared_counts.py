@@ -23,7 +23,7 @@ from policysched.plugins.inter_pod_affinity.terms import (
     sizes,
 )
 from policysched.state.cluster import Cluster
-from policysched.state.placed.counters import WIDEST, PodCounter
+from policysched.state.placed.counter import WIDEST, PodCounter
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.selector_index import narrowest
 from policysched.state.placed.signature_labels import NAMESPACE, Chosen, SignatureLabels

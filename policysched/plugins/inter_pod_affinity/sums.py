@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Mask, RowNumbers, Rows
 from policysched.plugins.columns import PresentNumbers
 from policysched.state.domain_sums import SharedSums, Sums
-from policysched.state.placed.counters import PodCounter
+from policysched.state.placed.counter import PodCounter
 from policysched.state.tables.columns import part_of, parts_of
 from policysched.state.tables.domains import NO_DOMAIN, Domains
 

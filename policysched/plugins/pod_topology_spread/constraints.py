@@ -24,7 +24,7 @@ from policysched.model.selection.selectors import (
     match_labels,
 )
 from policysched.state.object_tables import Workloads
-from policysched.state.placed.counters import PodCounter
+from policysched.state.placed.counter import PodCounter
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.selector_index import index_keys_of_selector
 from policysched.state.placed.signature_labels import LEAVING, NAMESPACE, SignatureLabels

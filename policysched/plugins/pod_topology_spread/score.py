@@ -23,7 +23,7 @@ from policysched.plugins.columns import PresentNumbers, levelled
 from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread.rows import CountedRows, Labelled
 from policysched.state.domain_sums import CounterSums
-from policysched.state.placed.counters import PodCounter
+from policysched.state.placed.counter import PodCounter
 from policysched.state.tables.columns import part_of, quotients
 from policysched.state.tables.domains import NO_DOMAIN
 

@@ -26,7 +26,8 @@ from policysched.rules.compile.graphs import parts, reads_namespaces, walk
 from policysched.rules.inputs import BEYOND_SIGNATURE, PodInputs, Scalar, aspects_read, node_column, peer_value
 from policysched.rules.shared_values.context import EvaluationContext, Floats
 from policysched.state.cluster import Cluster
-from policysched.state.placed.counters import Alike, PodCounter, PodKinds
+from policysched.state.placed.counter import PodCounter
+from policysched.state.placed.pod_kinds import Alike, PodKinds
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.signature_values import Demand
 from policysched.state.tables.ages import STEP

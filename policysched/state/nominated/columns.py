@@ -18,7 +18,7 @@ from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.state.nominated.ports import NO_PORTS, PortLists
 from policysched.state.nominated.terms import RepellingTerms
-from policysched.state.placed.counters import PodCounter
+from policysched.state.placed.counter import PodCounter
 from policysched.state.placed.pods import Measured, PlacedPod, PodSignatures, measure, pod_id
 
 PodsByRow = Mapping[int, Sequence[Pod]]

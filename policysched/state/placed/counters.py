@@ -1,282 +1,41 @@
-"""Pod counters: weighted counts of matching pods per node, updated on every placement and removal.
+"""Pod counters: weighted counts of matching pods per node, found by what a pod that comes or goes may count in.
 
 "How many pods with app=web are on this node" is asked for every pod that spreads or repels; here the answer is a column
-that a placement changes in one element. A pod's weight depends on its signature alone, so a counter weighs each
-signature once. It lives as long as somebody holds it: nobody has to say that it is no longer needed.
-
-Most counters count few signatures and are found by these; one that counts many (a dense one) has an array of weights
-and is asked about every pod.
-
-Weights may be fractions. A row's sum is then taken anew with `math.fsum`, so that it does not depend on the order in
-which pods came and went. So it is, from then on, where a single weight is so large that whole sums might leave 64 bits.
+that a placement changes in one element. A counter lives as long as somebody holds it: nobody has to say that it is no
+longer needed.
 """
 
 from __future__ import annotations
 
-import math
 import weakref
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.model.quantity import wrap
+from policysched.state.placed.counter import PodCounter, Weigh
 from policysched.state.placed.existing_terms import ExistingTerms
+from policysched.state.placed.pod_kinds import Alike, PodKinds, weigh_by_kind
 from policysched.state.placed.pods import PlacedPod, PodSignatures, PodTable
 from policysched.state.placed.selector_index import ANYTHING, IndexKey, index_keys_met
 from policysched.state.placed.signature_labels import SignatureLabels
 from policysched.state.placed.signature_values import Demand, SharedValue, SignatureValues
-from policysched.state.tables.columns import Column, ColumnSet, parts_of
+from policysched.state.tables.columns import Column, ColumnSet
 
 Facet = IndexKey | int | SharedValue
 """What pods are looked up by: a namespace and label that they have, the number of what they state about others, or a
 value that they are indexed by."""
-FEW = 8
-"""Of how many signatures the pods are looked for signature by signature when a counter is filled."""
-WIDEST = 2**50
-"""The largest weight of whole sums: thousands of such pods on a row stay within 64 bits."""
 MOST_KINDS = 2**20
 """How many signatures are kept with their kinds, one for each set of values that tell kinds apart."""
 CROWD = 2048
 """How many counters a placed pod may count in, or a new signature be weighed in, before there are too many; one that
-weighs by more terms than `TERMS` counts as more."""
-TERMS = 4
-"""By how many terms a pod is weighed in about the time that a counter of one takes beside that."""
-BYTES_PER_COUNTER = 2048
-"""What a counter takes beside its column and its signatures: who knows it, and by what. Units: bytes."""
-BYTES_PER_SIGNATURE = 256
-"""What each signature that counts in a counter takes there and beside it. Units: bytes."""
-LEAST_DENSE, DENSE_SHARE = 256, 8
-"""How many signatures a dense counter counts at least, and of how many there are it counts one at least."""
+weighs by many terms counts as more."""
 MOST_TURNING = 16
 """How many counters become dense with one signature: each takes a look at those that it counts."""
 T = TypeVar("T")
-Weigh = Callable[[PlacedPod], float]
-"""A weight for a pod of a signature; it may read nothing that pods of one signature differ in."""
 WeighAll = Callable[[SignatureLabels], NDArray[Any]]
 """Weighs all signatures at once, as a counter's own function does one after the other. Shapes: (S,)."""
-
-
-class Alike(NamedTuple):
-    """How many pods are weighed together.
-
-    Args:
-        kind: What decides about a pod's weight: pods for which it is equal weigh the same.
-        weigh: Weighs pods of several kinds, as a counter's own function does one after the other.
-        key: What `kind` means: with equal keys the kinds are found once for all counters, until signatures appear or
-            go. None where they are found for each counter.
-    """
-
-    kind: Callable[[PlacedPod], Hashable]
-    weigh: Callable[[Sequence[PlacedPod]], Sequence[float]]
-    key: Hashable = None
-
-
-class PodKinds(list[PlacedPod]):
-    """All kinds of placed pods, one pod of each, as long as no signature appears or goes.
-
-    Args:
-        present: A pod of each signature.
-        kind: What decides about the kind.
-    """
-
-    __slots__ = ("of_signature", "read", "signatures")
-
-    def __init__(self, present: Sequence[PlacedPod | None], kind: Callable[[PlacedPod], Hashable]) -> None:
-        places: dict[Hashable, int] = {}
-        signatures, of_signature = [], []
-        for signature, placed in enumerate(present):
-            if placed is not None:
-                place = places.setdefault(kind(placed), len(places))
-                if place == len(self):
-                    self.append(placed)
-                signatures.append(signature)
-                of_signature.append(place)
-        self.signatures = np.array(signatures, np.intp)
-        self.of_signature = np.array(of_signature, np.intp)
-        """The place of each signature's kind."""
-        self.read: dict[Hashable, Any] = {}
-        """What those who weigh have read of the pods, kept for the next counter."""
-
-
-class PodCounter:
-    """One sum a row."""
-
-    __slots__ = ("__weakref__", "_dense", "_weigh", "column", "effort", "reads", "version", "weights")
-
-    def __init__(self, column: Column, weigh: Weigh, terms: int = 1) -> None:
-        self.column = column
-        self._weigh = weigh
-        self.effort = max(1, terms // TERMS)
-        """What weighing a signature takes beside a counter of one term."""
-        self.weights: dict[int, float] = {}
-        """What a pod weighs, by signature; signatures that weigh nothing are left out. Empty in a dense counter."""
-        self._dense: NDArray[Any] | None = None
-        self.reads: tuple[object, ...] = ()
-        """What it was weighed by, held for the next counter that asks the same."""
-        self.version = 0
-        """Moves when any row's sum does."""
-
-    @property
-    def counts(self) -> NDArray[Any]:
-        """The sums by row, rows that hold no node included; the array is not to be changed or kept.
-
-        Shapes: (capacity,), int64 or float64.
-        """
-        return self.column.data
-
-    @property
-    def fractions(self) -> bool:
-        """Whether the sums are other than whole numbers of 64 bits."""
-        return self.column.data.dtype != np.int64
-
-    def weight_of(self, placed: PlacedPod) -> float:
-        """Return what a pod weighs, or would weigh, one of a signature that is not placed anywhere included."""
-        return self.of_signature(placed.signature) if placed.signature >= 0 else self._weigh(placed)
-
-    def of_signature(self, signature: int) -> float:
-        """Return what a pod of a signature weighs."""
-        if self._dense is None:
-            return self.weights.get(signature, 0)
-        weight: float = self._dense.item(signature) if signature < self._dense.size else 0
-        return weight
-
-    def counts_signature(self, signature: int) -> bool:
-        """Return whether pods of a signature weigh anything."""
-        return self._dense is None or bool(self.of_signature(signature))
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether it counts so many signatures that it is asked about every pod."""
-        return self._dense is not None
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes, with what knows it by signature. Units: bytes."""
-        dense = 0 if self._dense is None else self._dense.nbytes
-        own = self.column.nbytes + BYTES_PER_COUNTER + BYTES_PER_SIGNATURE * len(self.weights) + dense
-        return own + parts_of(self.reads) if self.reads else own
-
-    def weigh(self, signature: int, placed: PlacedPod, like: float | None = None) -> bool:
-        """Weigh a signature, or take the weight of one like it; tell whether its pods count."""
-        weight = self._weigh(placed) if like is None else like
-        if weight:
-            if abs(weight) > WIDEST:
-                self._take_fractions()
-            kept = int(weight) if self.column.data.dtype == np.int64 else weight
-            if self._dense is None:
-                self.weights[signature] = kept
-            else:
-                self._grow(signature + 1)
-                self._dense[signature] = kept
-        return bool(weight)
-
-    def weigh_together(self, signatures: NDArray[np.intp], weights: NDArray[Any], size: int) -> list[int]:
-        """Take the weights of signatures, and return those whose pods count, none where it is dense now.
-
-        Args:
-            signatures: Different signatures.
-            weights: What each weighs.
-            size: How many signatures there are, free ones included.
-
-        Shapes: (S,) each.
-        """
-        counting = np.flatnonzero(weights)
-        weights, counted = weights[counting], signatures[counting]
-        if np.count_nonzero(np.abs(weights) > WIDEST):
-            self._take_fractions()
-        kept = weights.astype(self.column.data.dtype)
-        if _are_many(counting.size, size):
-            self._dense = np.zeros(size, self.column.data.dtype)
-            self._dense[counted] = kept
-            return []
-        those: list[int] = counted.tolist()
-        self.weights.update(zip(those, kept.tolist(), strict=True))
-        return those
-
-    def densify(self, size: int) -> list[int]:
-        """Become dense where it counts many of so many signatures by now; return those it was found by until then."""
-        if self._dense is not None or not _are_many(len(self.weights), size):
-            return []
-        found_by = [*self.weights]
-        self._dense = np.zeros(size, self.column.data.dtype)
-        self._dense[found_by] = list(self.weights.values())
-        self.weights.clear()
-        return found_by
-
-    def forget(self, signature: int) -> None:
-        """Forget the weight of a signature."""
-        if self._dense is None:
-            self.weights.pop(signature, None)
-        elif signature < self._dense.size:
-            self._dense[signature] = 0
-
-    def _take_fractions(self) -> None:
-        self.column.data = self.column.data.astype(np.float64, copy=False)
-        if self._dense is not None:
-            self._dense = self._dense.astype(np.float64, copy=False)
-
-    def _grow(self, size: int) -> None:
-        if self._dense is not None and size > self._dense.size:
-            more = max(size - self._dense.size, self._dense.size)
-            self._dense = np.concatenate((self._dense, np.zeros(more, self._dense.dtype)))
-
-    def fill(self, pods: PodTable, signatures: int) -> None:
-        """Sum up all placed pods.
-
-        Cost: O(placed pods) array work; with fractions a loop over the pods that count.
-        """
-        if self._dense is None and len(self.weights) <= FEW and self.column.data.dtype == np.int64:
-            self._fill_few(pods)
-            return
-        if self._dense is None:
-            weights = np.zeros(signatures, self.column.data.dtype)
-            weights[list(self.weights)] = list(self.weights.values())
-        else:
-            self._grow(signatures)
-            weights = self._dense
-        used = pods.rows >= 0
-        rows, amounts = pods.rows[used], weights[pods.signatures[used]]
-        if amounts.dtype == np.int64:
-            np.add.at(self.column.data, rows, amounts)
-            return
-        for row in np.unique(rows[amounts != 0]).tolist():
-            self._sum(row, pods)
-
-    def _fill_few(self, pods: PodTable) -> None:
-        """Sum up the pods of a few signatures, each looked for by itself: that is several times as fast."""
-        for signature, weight in self.weights.items():
-            rows = pods.rows[pods.signatures == signature]
-            np.add.at(self.column.data, rows[rows >= 0], int(weight))
-
-    def add(self, placed: PlacedPod, sign: int, pods: PodTable) -> None:
-        """Add a pod that came to its row, or with -1 take off one that left it."""
-        self.version += 1
-        if self.column.data.dtype == np.int64:
-            data, row = self.column.data, placed.row
-            data[row] = wrap(data.item(row) + sign * int(self.of_signature(placed.signature)))
-        else:
-            self._sum(placed.row, pods)
-
-    def move(self, before: PlacedPod, after: PlacedPod, pods: PodTable) -> None:
-        """Count a version of a pod in place of the one before."""
-        was, now = self.of_signature(before.signature), self.of_signature(after.signature)
-        if was == now:
-            return
-        self.version += 1
-        if self.column.data.dtype == np.int64:
-            data, row = self.column.data, after.row
-            data[row] = wrap(data.item(row) + int(now) - int(was))
-        else:
-            self._sum(after.row, pods)
-
-    def _sum(self, row: int, pods: PodTable) -> None:
-        self.column.data[row] = math.fsum(self.of_signature(one.signature) for one in pods.on_row(row))
-
-
-def _are_many(count: int, size: int) -> bool:
-    return count >= LEAST_DENSE and count * DENSE_SHARE >= size
 
 
 class PodCounters:
@@ -461,7 +220,7 @@ class PodCounters:
         """Weigh the signatures that may count, and return those that do and are to be found by it."""
         present = self._signatures.present
         found = [(one, placed) for one in self._candidates(among) if (placed := present[one]) is not None]
-        weights = _weights([placed for _, placed in found], alike)
+        weights = weigh_by_kind([placed for _, placed in found], alike)
         counting = [
             signature
             for (signature, placed), weight in zip(found, weights, strict=True)
@@ -520,16 +279,6 @@ class PodCounters:
         self.forgotten += len(weights)
         _without_empty(self._by_facet, facets)
         _without_empty(self._by_signature, tuple(weights))
-
-
-def _weights(placed: Sequence[PlacedPod], alike: Alike | None) -> Sequence[float | None]:
-    """Weigh many pods, one of a kind; None where pods have to be weighed one by one."""
-    if alike is None:
-        return [None] * len(placed)
-    kinds = [alike.kind(one) for one in placed]
-    of_kind = dict(zip(kinds, placed, strict=True))
-    weights = dict(zip(of_kind, alike.weigh(list(of_kind.values())), strict=True))
-    return [weights[kind] for kind in kinds]
 
 
 def _without_empty(held: dict[T, dict[Hashable, weakref.ref[PodCounter]]], keys: Iterable[T]) -> None:

@@ -14,7 +14,7 @@ from policysched.model.objects import OwnerReference, Pod
 from policysched.rules.compile.graphs import parts, walk
 from policysched.rules.shared_values.aggregates import evaluation_context
 from policysched.rules.shared_values.pod_aggregates import _count, counter
-from policysched.state.placed.counters import PodCounter
+from policysched.state.placed.counter import PodCounter
 from tests.build import cluster, node, pod
 from tests.rules.build import compiled, scoring
 from tests.work import lines
