@@ -38,6 +38,7 @@ from policysched.state.cluster_events import (
     weighs_differently,
 )
 from policysched.state.domain_sums import SharedSums
+from policysched.state.mapped_resources import MappedResources
 from policysched.state.nominated.nominations import Nominations
 from policysched.state.object_tables import NamespaceChanges, ObjectTables, Workloads
 from policysched.state.placed.counters import PodCounters
@@ -93,12 +94,7 @@ class Cluster:
         self.namespace_changes = NamespaceChanges()
         self._has_devices = False
         """Whether anybody asked for `devices`."""
-        self.mapped_resources: dict[str, str] = {}
-        """The device class that each mapped extended resource stands for."""
-        self._stating: dict[str, dict[str, str]] = {}
-        """By extended resource, the classes that state it with the times of their creation."""
-        self.mapped_generation = 0
-        """Moves when resources have other device classes."""
+        self.mapped_resources = MappedResources()
         self.devices_generation = 0
         """Moves when other devices, or other classes of them, are published."""
         self._device_classes = self.objects.of(DeviceClass)
@@ -268,7 +264,7 @@ class Cluster:
 
         old = self._device_classes.get(device_class.metadata.name)
         change = self.objects.put(device_class)
-        self._map_resources(old, device_class)
+        self.mapped_resources.follow(old, device_class)
         self.devices.set_class(device_class)
         compile_class(device_class)
         self.devices_generation += 1
@@ -279,7 +275,7 @@ class Cluster:
         old = self._device_classes.pop(name, None)
         change = change_of(Resource.DEVICE_CLASS, old, None)
         self.devices.remove_class(name)
-        self._map_resources(old, None)
+        self.mapped_resources.follow(old, None)
         return change
 
     def set_resource_slice(self, one: ResourceSlice) -> Change:
@@ -325,44 +321,6 @@ class Cluster:
         change = self.storage.drop(obj)
         self.attachments.follow(change)
         return change
-
-    def _map_resources(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
-        """Map the resources that a class stands for or stood for; of several classes the newest counts, then by name.
-
-        A class has a resource of its own name, whatever others state. Cost: O(classes that state the same resource).
-        """
-        concerned: set[str] = set()
-        for one, comes in ((old, False), (new, True)):
-            if one is None:
-                continue
-            name, resource = one.metadata.name, one.spec.extended_resource_name
-            concerned.add(f"{_IMPLIED}{name}")
-            if resource:
-                concerned.add(resource)
-                stating = self._stating.setdefault(resource, {})
-                stating.pop(name, None)
-                if comes:
-                    stating[name] = one.metadata.creation_timestamp or ""
-                elif not stating:
-                    del self._stating[resource]
-        for resource in concerned:
-            before, found = self.mapped_resources.get(resource), self._class_of(resource)
-            if found is None:
-                self.mapped_resources.pop(resource, None)
-            else:
-                self.mapped_resources[resource] = found
-            self.mapped_generation += before != found
-
-    def _class_of(self, resource: str) -> str | None:
-        """Return the device class that a resource stands for."""
-        own = resource.removeprefix(_IMPLIED)
-        if own != resource and own in self._device_classes:
-            return own
-        stating = self._stating.get(resource)
-        if not stating:
-            return None
-        newest = max(stating.values())
-        return min(name for name, created in stating.items() if created == newest)
 
     def _update_pod(self, identity: str, placed: PlacedPod, pod: Pod) -> Change:
         old = placed.pod
@@ -489,8 +447,6 @@ def _images(node: Node | None) -> dict[str, int]:
     return sizes
 
 
-_IMPLIED: Final = "deviceclass.resource.kubernetes.io/"
-"""What the resource begins with that a device class has by its name."""
 _OWN: Final[Mapping[type, tuple[Callable[[Cluster, Any], Change], Callable[[Cluster, Any], Change]]]] = {
     Node: (Cluster.set_node, lambda cluster, node: cluster.remove_node(node.metadata.name)),
     Pod: (Cluster.set_pod, lambda cluster, pod: cluster.remove_pod(pod_id(pod))),

@@ -158,7 +158,7 @@ def test_resources_are_mapped_as_if_all_classes_were_looked_at(seed: int) -> Non
     resources = ("x.io/a", "x.io/b", "deviceclass.resource.kubernetes.io/c1", "")
     known: dict[str, DeviceClass] = {}
     for _ in range(200):
-        mapped, generation = dict(made.mapped_resources), made.mapped_generation
+        mapped, generation = dict(made.mapped_resources), made.mapped_resources.generation
         name = f"c{rng.randrange(5)}"
         if rng.random() < 0.3:
             known.pop(name, None)
@@ -172,4 +172,4 @@ def test_resources_are_mapped_as_if_all_classes_were_looked_at(seed: int) -> Non
         stated.pop("", None)
         own = {f"deviceclass.resource.kubernetes.io/{name}": name for name in known}
         assert made.mapped_resources == stated | own
-        assert (made.mapped_generation > generation) == (made.mapped_resources != mapped)
+        assert (made.mapped_resources.generation > generation) == (made.mapped_resources != mapped)

@@ -133,7 +133,7 @@ class DynamicResources:
         return None if shared is None else shared[0]
 
     def _shared(self, pod: Pod, cluster: Cluster) -> tuple[bytes, Allocator] | None:
-        moves = cluster.resource_claims.revision, cluster.devices.revision, cluster.mapped_generation
+        moves = cluster.resource_claims.revision, cluster.devices.revision, cluster.mapped_resources.generation
         known = self._asked
         if known is None or known[0] is not pod or known[1] is not cluster or known[2] != moves:
             known = self._asked = pod, cluster, moves, self._find_shared(pod, cluster)
@@ -204,7 +204,7 @@ class DynamicResources:
 
     def generation(self, cluster: Cluster) -> Hashable:
         """Return what moves when other resources have device classes."""
-        return cluster.mapped_generation
+        return cluster.mapped_resources.generation
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
         """Take part with every pod; without claims all rows score 0."""
@@ -290,7 +290,7 @@ class DynamicResources:
         is_same = known is not None and known[0] is pod and known[1] is cluster
         if not is_same and not has_claims(pod, cluster):
             return None
-        moves = cluster.resource_claims.revision, cluster.devices.classes_revision, cluster.mapped_generation
+        moves = cluster.resource_claims.revision, cluster.devices.classes_revision, cluster.mapped_resources.generation
         if known is None or not is_same or known[2] != moves:
             known = self._found = pod, cluster, moves, self._find_claims(pod, cluster)
         return known[3]
@@ -361,8 +361,8 @@ class DynamicResources:
 
 def _state_of(cluster: Cluster) -> Hashable:
     """Return what differs once anything has changed that rows depend on."""
-    devices = cluster.devices
-    moves = cluster.resource_claims.revision, devices.revision, devices.classes_revision, cluster.mapped_generation
+    devices, mapped = cluster.devices, cluster.mapped_resources
+    moves = cluster.resource_claims.revision, devices.revision, devices.classes_revision, mapped.generation
     return cluster.journal.position, cluster.nodes.size, cluster.time.seconds, moves
 
 

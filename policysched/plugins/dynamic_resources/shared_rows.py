@@ -119,7 +119,7 @@ class SharedFilter:
 
     def generation(self, cluster: Cluster) -> Hashable:
         """Return what moves when other resources have device classes."""
-        return cluster.mapped_generation
+        return cluster.mapped_resources.generation
 
 
 class ScoreOfOthers(FinalScores):
@@ -142,4 +142,4 @@ class ScoreOfOthers(FinalScores):
 
     def generation(self, cluster: Cluster) -> Hashable:
         """Return what moves when other resources have device classes."""
-        return cluster.mapped_generation
+        return cluster.mapped_resources.generation

@@ -234,11 +234,12 @@ class NodeResourcesFit(FinalScores, HintTable):
 
     def generation(self, cluster: Cluster) -> Hashable:
         """Return what moves when other resources have device classes, or devices that are scored change."""
-        if mapped := cluster.mapped_resources:
+        mapped = cluster.mapped_resources
+        if mapped:
             for one in self._resources:
                 if one.name in mapped:
-                    return cluster.mapped_generation, cluster.devices_generation, cluster.allocated_devices.revision
-        return cluster.mapped_generation
+                    return mapped.generation, cluster.devices_generation, cluster.allocated_devices.revision
+        return mapped.generation
 
     def _ignores(self, resource: str) -> bool:
         if not (self._ignored or self._ignored_groups) or not is_extended_resource_name(resource):
