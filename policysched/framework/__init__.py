@@ -1,11 +1,12 @@
 """Plugin interfaces (Filter and Score answer for all nodes at once), profiles, registry, adapters.
 
-`plugin` has the protocols of plugins up to a decision (PreEnqueue to Score), `post_filter` that of those that run when
-no node was feasible, `binding` those from Reserve to PostBind, `status` their answers, `profile` the plugins of one
-scheduler name in order. `client` has the protocols of the outside: `Client`, `Clock`, `MetricSource`. `partial_plugins`
-is for configurations that enable Filter without PreFilter, `registry` has plugins by name, and `out_of_tree` those of
-others; what a plugin keeps for one attempt is in its `cycle_state`. `extender` has the protocol of services that take
-part beside plugins. The cluster's changes and the policies' names are passed on from `state`.
+`plugin` has the protocols of plugins up to a decision (PreEnqueue to Score), `optional_interfaces` what these may have
+beside, `post_filter` the one of those that run when no node was feasible, `binding` those from Reserve to PostBind,
+`status` their answers, `profile` the plugins of one scheduler name in order. `client` has the protocols of the outside:
+`Client`, `Clock`, `MetricSource`. `partial_plugins` is for configurations that enable Filter without PreFilter,
+`registry` has plugins by name, and `out_of_tree` those of others; what a plugin keeps for one attempt is in its
+`cycle_state`. `extender` has the protocol of services that take part beside plugins. The cluster's changes and the
+policies' names are passed on from `state`.
 """
 
 from policysched.framework.binding import (
@@ -37,41 +38,43 @@ from policysched.framework.client import (
     Wanted,
     pod_condition,
 )
+from policysched.framework.optional_interfaces import (
+    Continuing,
+    FilterAffecting,
+    FilterAlone,
+    FilterOfChangedRow,
+    FilterOfChangedRows,
+    InRange,
+    LeavingOut,
+    PodsBounding,
+    RejectionListener,
+    ScoreAffecting,
+    ScoreAlone,
+    Together,
+    per_pod,
+    tier_of,
+    together_of,
+)
 from policysched.framework.plugin import (
     ANY_CHANGE,
     MAX_NODE_SCORE,
     PREFIX,
     SKIP,
     Codes,
-    Continuing,
     Everywhere,
-    FilterAffecting,
-    FilterAlone,
-    FilterOfChangedRow,
-    FilterOfChangedRows,
     FilterPlugin,
     Hint,
     HintIndex,
-    InRange,
-    LeavingOut,
     Mask,
     Narrow,
     Nothing,
     Plugin,
-    PodsBounding,
     PreEnqueuePlugin,
     QueueSortPlugin,
-    RejectionListener,
-    ScoreAffecting,
-    ScoreAlone,
     ScorePlugin,
     Scores,
-    Together,
     default_normalize,
-    per_pod,
     plugin_name,
-    tier_of,
-    together_of,
 )
 from policysched.framework.post_filter import (
     FailedDecision,

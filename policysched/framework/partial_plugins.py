@@ -13,22 +13,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
-from policysched.framework.plugin import (
-    SKIP,
-    Codes,
-    Everywhere,
+from policysched.framework.optional_interfaces import (
     FilterAffecting,
     FilterAlone,
     FilterOfChangedRow,
-    FilterPlugin,
-    Hint,
-    Mask,
     ScoreAlone,
-    ScorePlugin,
-    Scores,
     per_pod,
 )
+from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
+from policysched.framework.plugin import SKIP, Codes, Everywhere, FilterPlugin, Hint, Mask, ScorePlugin, Scores
 from policysched.framework.status import Code, Status
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod

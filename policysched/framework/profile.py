@@ -12,22 +12,12 @@ from typing import NamedTuple
 
 from policysched.framework.binding import BindPlugin, PermitPlugin, PostBindPlugin, PreBindPlugin, ReservePlugin
 from policysched.framework.extender import EXTENDER, Extender
-from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
-from policysched.framework.out_of_tree.handle import PluginHandle
-from policysched.framework.partial_plugins import FilterOnly
-from policysched.framework.plugin import (
-    ANY_CHANGE,
+from policysched.framework.optional_interfaces import (
     ClassWork,
     FilterOfChangedRow,
-    FilterPlugin,
-    Hint,
     LongClassWork,
     PerPod,
-    Plugin,
-    PreEnqueuePlugin,
     PuttingOff,
-    QueueSortPlugin,
-    ScorePlugin,
     SharedKey,
     Successor,
     WorkingAhead,
@@ -40,6 +30,18 @@ from policysched.framework.plugin import (
     reads_own_namespace,
     shared_key,
     working_ahead,
+)
+from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
+from policysched.framework.out_of_tree.handle import PluginHandle
+from policysched.framework.partial_plugins import FilterOnly
+from policysched.framework.plugin import (
+    ANY_CHANGE,
+    FilterPlugin,
+    Hint,
+    Plugin,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    ScorePlugin,
 )
 from policysched.framework.post_filter import PostFilterPlugin, VictimGuard
 from policysched.late_dataclass import dataclass

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, NO_ROWS, Code, Mask, RowNumbers, Rows, Scores, Status
+from policysched.framework.optional_interfaces import outdated_check
 from policysched.framework.out_of_tree.adapter import PodCycle
-from policysched.framework.plugin import outdated_check
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing, finished

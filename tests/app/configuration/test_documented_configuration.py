@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from policysched import dry_run
-from policysched.framework.plugin import FilterAlone, ScoreAlone
+from policysched.framework.optional_interfaces import FilterAlone, ScoreAlone
 from policysched.plugins import default_plugins
 from policysched.plugins.registry import PLUGINS
 from tests.meta.markdown import ROOT, blocks, prose
