@@ -70,9 +70,9 @@ def limits(requests: dict[str, str]) -> dict[str, str]:
     return {name: amount for name, amount in requests.items() if "/" in name}
 
 
-def placed(one: Object) -> Object:
+def placed(one: Object, number: int = 0) -> Object:
     """Put a pod on a node, as its author may."""
-    one["spec"]["nodeName"] = "node-00000"
+    one["spec"]["nodeName"] = f"node-{number:05}"
     return one
 
 
@@ -104,6 +104,22 @@ def spread(count: int, unsatisfiable: str) -> list[Object]:
             "labelSelector": {"matchLabels": {"app": "web"}},
         }
         for number in range(count)
+    ]
+
+
+def crowd(count: int) -> list[Object]:
+    """Place pods that share no label, each on a node of its own."""
+    return [placed(pod(f"crowd-{n}", metadata={"labels": {"app": f"crowd-{n}"}}), n) for n in range(count)]
+
+
+def excluding(count: int) -> list[Object]:
+    """Prefer to be beside all pods but one, many times."""
+    selectors = (
+        {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": [f"no-{n}"]}]} for n in range(count)
+    )
+    return [
+        {"weight": 1, "podAffinityTerm": {"labelSelector": one, "topologyKey": "kubernetes.io/hostname"}}
+        for one in selectors
     ]
 
 
@@ -203,6 +219,10 @@ HOSTILE = (
                 )
             )
         ],
+    ),
+    Hostile(
+        "3,000 terms among 1,000 pods that differ",
+        lambda: [*crowd(1000), pod("excludes", affinity=affinity("podAffinity", "preferred", excluding(3000)))],
     ),
     Hostile("3,000 matchFields terms", lambda: [pod("fields", affinity=fields(3000))]),
     Hostile("5,000 preferred node terms", lambda: [pod("prefers", affinity=preferred_nodes(5000))]),
