@@ -19,7 +19,7 @@ from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, run_post_filters
 from tests.build import node
 from tests.plugins.preempting import budget, label, low, wanted, world
-from tests.rules.build import policy_set
+from tests.rules.build import filtering, policy_set
 
 Named = Mapping[str, NamedVictims]
 
@@ -102,6 +102,13 @@ def test_no_candidate_left_is_said_and_ends_the_asking() -> None:
     assert (result.status.code, result.nominated_node) == (Code.UNSCHEDULABLE, None)
     assert result.status.message.endswith("preemption: no candidate node for preemption")
     assert two.asked == []
+
+
+def test_where_no_candidate_is_left_it_is_told_which_plugins_reject_on_other_nodes_whichever_pods_go() -> None:
+    policies = policy_set(p={"filters": filtering('node.name != "a"')})
+    result = preempt(around(), Preempting({}), policies=policies)
+    assert result.rejecting_anyway == {"SchedulingPolicy/p"}
+    assert preempt(around(), Preempting({})).rejecting_anyway == frozenset()
 
 
 @pytest.mark.parametrize(

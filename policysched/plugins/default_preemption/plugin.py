@@ -207,7 +207,7 @@ class DefaultPreemption:
             return _no_candidate(found.failures(), found.guarded, cluster.nodes.count)
         choice = choice_of(found, candidates)
         if failed.extenders:
-            return PostFilterResult(ask=partial(self._ask, pod, failed, choice))
+            return PostFilterResult(ask=partial(self._ask, pod, failed, choice, found.failures()))
         node = failed.rng.choice(choice.best)
         details = PreemptionDetails(node, choice, budgets, lower_nominated(cluster, pod, node), found.guarded)
         return self._result(pod, cluster, node, choice.victims_on(node), details)
@@ -246,12 +246,14 @@ class DefaultPreemption:
             return _no_candidate(search.failures, guarded, cluster.nodes.count)
         node, choice = chosen
         if failed.extenders:
-            return await self._ask(pod, failed, choice)
+            return await self._ask(pod, failed, choice, search.failures)
         details = PreemptionDetails(node, choice, search.budgets, lower_nominated(cluster, pod, node), guarded)
         return self._result(pod, cluster, node, choice.victims_on(node), details)
 
-    async def _ask(self, pod: Pod, failed: FailedDecision, choice: Choice) -> PostFilterResult:
-        """Choose among what extenders leave of the candidates."""
+    async def _ask(
+        self, pod: Pod, failed: FailedDecision, choice: Choice, statuses: Counter[Status]
+    ) -> PostFilterResult:
+        """Choose among what extenders leave of the candidates; `statuses` are those of the other nodes."""
         candidates = {one.node: NodeVictims(one.victims, len(one.violating)) for one in choice.candidates()}
         try:
             left = await ask_extenders(pod, failed.extenders, candidates, failed.cluster)
@@ -260,7 +262,7 @@ class DefaultPreemption:
         guarded = ask_about(failed, [one for victims in left.values() for one in victims.pods])
         left = without_guarded(pod, left, guarded)
         if not left:
-            return _none_left(guarded)
+            return _none_left(guarded, statuses)
         node = failed.rng.choice(least_costly(left, failed.cluster))
         return self._result(pod, failed.cluster, node, left[node].pods)
 
@@ -324,16 +326,21 @@ def _no_candidate(statuses: Counter[Status], guarded: Guarded | None, nodes: int
     told, guards = ({}, frozenset()) if guarded is None else (guarded.examples(), guarded.names)
     parts = sorted(f"{count} {told.get(reason, reason)}" for reason, count in reasons.items() if count)
     text = f"0/{nodes} nodes are available: {', '.join(parts)}."
-    anyway = frozenset(one.plugin for one in statuses if one.plugin)
     said = _said(Code.UNSCHEDULABLE, text)
+    anyway = _rejecting_anyway(statuses)
     return replace(said, nominated_node="", details=guarded, rejectors=guards, rejecting_anyway=anyway)
 
 
-def _none_left(guarded: Guarded) -> PostFilterResult:
+def _none_left(guarded: Guarded, statuses: Counter[Status]) -> PostFilterResult:
     """Say that extenders left no candidate, or named victims alone that have to stay."""
     why = ", ".join(guarded.examples().values())
     said = _said(Code.UNSCHEDULABLE, f"{NONE_LEFT}: {why}" if why else NONE_LEFT)
-    return replace(said, details=guarded, rejectors=guarded.names)
+    return replace(said, details=guarded, rejectors=guarded.names, rejecting_anyway=_rejecting_anyway(statuses))
+
+
+def _rejecting_anyway(statuses: Counter[Status]) -> frozenset[str]:
+    """Name the plugins that reject the pod whichever pods go."""
+    return frozenset(one.plugin for one in statuses if one.plugin)
 
 
 def _said(code: Code, text: str) -> PostFilterResult:
