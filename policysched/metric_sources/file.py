@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
@@ -23,7 +23,7 @@ from policysched import bounded_yaml
 from policysched.errors import UsageError
 from policysched.framework.client import Clock, MetricSink, Wanted, most_unknown
 from policysched.metric_sources.problems import ActiveProblems, QueryOutcome
-from policysched.model.policy import MetricAnswer, Sample
+from policysched.model.policy import MetricAnswer, MetricKey, Sample
 
 if TYPE_CHECKING:
     from policysched.metric_sources.counters import SourceCounters
@@ -59,6 +59,8 @@ class FileSource:
         self._table: Table = decode_table(self._data, path)
         self._problem = ""
         self._wanted: Wanted = {}
+        self._untold: dict[MetricKey, None] = {}
+        """The metrics that are to be answered for, in order."""
         self._told_at = 0.0
         self._followed = asyncio.Event()
         self._settled = asyncio.Event()
@@ -66,10 +68,13 @@ class FileSource:
         self._troubles = ActiveProblems()
 
     def follow(self, wanted: Wanted) -> None:
-        """Follow these metrics."""
-        self._wanted = dict(wanted)
-        self._settled.clear()
-        self._followed.set()
+        """Follow these metrics; those that are new, or have another name, are looked up at once."""
+        before, self._wanted = self._wanted, dict(wanted)
+        new = [key for key, names in wanted.items() if before.get(key) != names]
+        self._untold = dict.fromkeys(key for key in (*self._untold, *new) if key in wanted)
+        if new:
+            self._settled.clear()
+            self._followed.set()
 
     async def settled(self) -> None:
         """Wait until everything that is followed was looked up."""
@@ -78,11 +83,14 @@ class FileSource:
     async def run(self, sink: MetricSink, nodes: Collection[str]) -> None:
         """Look at the file again and again until cancelled."""
         while True:
+            self._followed.clear()
             changed = await self._read()
-            due = self._clock.monotonic() - self._told_at >= self._interval
-            if changed or due or self._followed.is_set():
-                self._followed.clear()
-                self._tell(sink, nodes)
+            now = self._clock.monotonic()
+            if changed or now - self._told_at >= self._interval:
+                self._told_at = now
+                self._untold = dict.fromkeys(self._wanted)
+            if self._untold:
+                await self._tell(sink, nodes)
             self._settled.set()
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._poll):
@@ -110,16 +118,23 @@ class FileSource:
         except UsageError as error:
             self._problem = str(error)
 
-    def _tell(self, sink: MetricSink, nodes: Collection[str]) -> None:
-        began = self._told_at = self._clock.monotonic()
-        if self._problem:
-            for key in self._wanted:
-                sink(MetricAnswer(key, None, self._problem))
-        else:
-            for answer in answers(self._table, self._wanted, self._clock.now().timestamp(), str(self._path), nodes):
+    async def _tell(self, sink: MetricSink, nodes: Collection[str]) -> None:
+        """Answer for what is to be answered for; the loop has its turn between two metrics."""
+        began = self._clock.monotonic()
+        while self._untold:
+            key = next(iter(self._untold))
+            del self._untold[key]
+            for answer in self._answers({key: self._wanted[key]}, nodes):
                 sink(answer)
+            if self._untold:
+                await asyncio.sleep(0)
         outcome = QueryOutcome.MALFORMED if self._problem else QueryOutcome.ANSWERED
         self._counters.refreshed(outcome, self._clock.monotonic() - began)
+
+    def _answers(self, wanted: Wanted, nodes: Collection[str]) -> Iterable[MetricAnswer]:
+        if self._problem:
+            return [MetricAnswer(key, None, self._problem) for key in wanted]
+        return answers(self._table, wanted, self._clock.now().timestamp(), str(self._path), nodes)
 
 
 class NoSource:

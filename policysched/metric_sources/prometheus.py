@@ -30,8 +30,6 @@ NEW_AT_ONCE: Final = 4
 """How many of these may be such as were never asked before."""
 SLOW: Final = 2.0
 """From when on a query is slow; one that was never asked is asked again as such. Units: seconds."""
-TOLD_AT_ONCE: Final = 8
-"""How many metrics of one query are told before the loop gets its turn."""
 Keys = frozenset[MetricKey]
 
 
@@ -118,10 +116,11 @@ class PrometheusSource:
             if self._wanted.get(query) != keys:
                 return
             self._troubles.tell(query, next((one.problem for one in answers if one.problem), ""))
-            for number, answer in enumerate(answers, 1):
+            for answer in answers:
                 sink(answer)
-                if number % TOLD_AT_ONCE == 0:
-                    await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                if self._wanted.get(query) != keys:
+                    return
             self._unasked.discard(query)
             self._note_settled()
             await asyncio.sleep(max(0.0, self._interval - (self._clock.monotonic() - began)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from pathlib import Path
 
@@ -96,6 +97,49 @@ async def test_what_did_not_change_is_not_told_again(path: Path) -> None:
         path.write_text(path.read_text())
         await asyncio.sleep(0.15)
         assert len(kept.all) == 1
+
+
+async def test_what_is_followed_already_is_not_told_again(path: Path) -> None:
+    path.write_text("load: {n1: 1}\nother: {n1: 5}\np/other: {n1: 6}")
+    feed = source(path)
+    feed.follow(wanting(LOAD))
+    async with running(feed) as kept:
+        await feed.settled()
+        feed.follow(wanting(LOAD))
+        feed.follow({**wanting(LOAD), OTHER: frozenset(("other",))})
+        await feed.settled()
+        assert [one.key for one in kept.all] == [LOAD, OTHER]
+        assert kept.values(OTHER) == {"n1": 5.0}
+        feed.follow(wanting(LOAD, OTHER))
+        await feed.settled()
+        assert [one.key for one in kept.all] == [LOAD, OTHER, OTHER]
+        assert kept.values(OTHER) == {"n1": 6.0}
+        feed.follow(wanting(OTHER))
+        feed.follow(wanting(LOAD, OTHER))
+        await feed.settled()
+        assert [one.key for one in kept.all] == [LOAD, OTHER, OTHER, LOAD]
+
+
+async def test_the_loop_has_its_turn_after_each_metric(path: Path) -> None:
+    keys = [MetricKey(f"m{number}", "node") for number in range(100)]
+    path.write_text("\n".join(f"{key.query}: {{n1: 1}}" for key in keys))
+    feed = source(path)
+    feed.follow(wanting(*keys))
+    async with running(feed) as kept:
+        await kept.reaches(1)
+        seen = [len(kept.all)]
+        while seen[-1] < len(keys):
+            await asyncio.sleep(0)
+            seen.append(len(kept.all))
+        assert max(after - before for before, after in itertools.pairwise(seen)) <= 1
+        feed.follow(wanting(*keys[:50], OTHER))  # what nobody wants any more is not told
+        path.write_text("\n".join(f"{key.query}: {{n1: 2}}" for key in keys))
+        await kept.reaches(110)
+        feed.follow(wanting(OTHER))
+        await feed.settled()
+        await asyncio.sleep(0.1)
+        assert len(kept.all) < 130
+        assert kept.all[-1].key == OTHER
 
 
 async def test_what_is_followed_later_is_looked_up_at_once(path: Path) -> None:
