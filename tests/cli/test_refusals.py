@@ -102,6 +102,21 @@ def test_a_pod_that_runs_is_decided_about_as_a_new_one(command: Command, write: 
     assert json.loads(command(*ASK, "-o", "json").out)["result"] == "Unschedulable"
 
 
+def test_a_pod_with_scheduling_gates_is_decided_about_without_them(command: Command, write: Write) -> None:
+    gated = yaml.safe_load(POD)
+    gated["spec"]["schedulingGates"] = [{"name": "example.com/quota"}, {"name": "\x1b[2J"}]
+    write("pod.yaml", yaml.dump(gated))
+    done = command(*ASK, "-o", "json")
+    assert json.loads(done.out)["selected"] == "n1"
+    assert done.problem == (
+        "note: the pod waits for its scheduling gates to be removed: example.com/quota, \\x1b[2J; "
+        "this is about the pod without them\n"
+    )
+    gated["spec"]["schedulingGates"] = ["a"]
+    write("pod.yaml", yaml.dump(gated))
+    assert command(*ASK).code == 2
+
+
 @pytest.mark.parametrize(
     "arguments", [("dry-run", "--cluster", "live", "--pod", "pod.yaml"), ("check", "a.yaml", "--cluster", "live")]
 )

@@ -1,4 +1,4 @@
-"""Strips node, status and identity from scheduled pods, so that they count as new ones."""
+"""Pods to dry-run as new ones: without node, status and identity where they are scheduled, without scheduling gates."""
 
 from __future__ import annotations
 
@@ -10,17 +10,28 @@ _OF_ITS_LIFE: Final = frozenset(("uid", "resourceVersion", "creationTimestamp", 
 
 
 def as_new(pod: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """Return a pod without its node and its life where it has both a node and a status, and a note that says so.
+    """Return a pod without its node and its life where it has both a node and a status, and notes that say so.
 
-    A pod without a status that names a node is one that somebody wants there: it stays as it is.
+    A pod without a status that names a node is one that somebody wants there: it stays as it is. Of one with scheduling
+    gates a note says that it is about the pod without them; it may be malformed as yet.
     """
     metadata, spec, status = pod.get("metadata"), pod.get("spec"), pod.get("status")
-    if not isinstance(metadata, Mapping) or not isinstance(spec, Mapping) or not isinstance(status, Mapping):
+    if not isinstance(metadata, Mapping) or not isinstance(spec, Mapping):
         return pod, ()
     node = spec.get("nodeName")
-    if not node or not status.get("phase"):
+    if not node:
+        return pod, _about_gates(spec.get("schedulingGates"))
+    if not isinstance(status, Mapping) or not status.get("phase"):
         return pod, ()
     identity = {key: value for key, value in metadata.items() if key not in _OF_ITS_LIFE}
     wanted = {key: value for key, value in spec.items() if key != "nodeName"}
     new = {key: value for key, value in pod.items() if key != "status"} | {"metadata": identity, "spec": wanted}
     return new, (f"the pod is on node {node} already; this is about a new pod like it",)
+
+
+def _about_gates(gates: object) -> tuple[str, ...]:
+    """Return the note about a pod that is not tried before its scheduling gates are gone."""
+    if not gates or not isinstance(gates, list):
+        return ()
+    names = ", ".join(str(one.get("name")) for one in gates if isinstance(one, Mapping))
+    return (f"the pod waits for its scheduling gates to be removed: {names}; this is about the pod without them",)

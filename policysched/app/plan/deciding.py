@@ -99,7 +99,8 @@ class ClusterSide:
         self.cluster.nominations.discard(pod_id(pod))
         engine.work_ahead(pod)
         key = engine.key(pod)
-        lost: Hashable = (key, self.cluster.journal.position, pod.spec.priority, pod.spec.scheduler_name)
+        position = self.cluster.journal.position, self.cluster.nominations.generation
+        lost: Hashable = (key, position, pod.spec.priority, pod.spec.scheduler_name)
         landing, decision = self._lost.get(lost), engine.decide(pod, key)
         if landing is None:
             self._look(key, decision.evaluation)

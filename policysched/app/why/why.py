@@ -26,6 +26,7 @@ from policysched.framework import PostFilterResult
 from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.suggestions import did_you_mean
 from policysched.late_dataclass import dataclass
+from policysched.model.decode import decode_pod
 from policysched.model.kinds import FINISHED
 from policysched.schedule.cycle.decision import Decision, drawn
 from policysched.schedule.cycle.ranking import sums_by_tier
@@ -117,16 +118,20 @@ def _taken_out(raw: Object) -> Object:
 
 
 def _undecided(raw: Object, config: ConfigurationInput | None, plugins: PluginRegistry | None) -> Explanation | None:
-    """Return what there is to say of a pod that nobody decides about, None for any other."""
-    phase, name = (raw.get("status") or {}).get("phase"), _spec(raw).get("schedulerName") or ""
-    node, key = _spec(raw).get("nodeName") or "", _key(raw)
+    """Return what there is to say of a pod that nobody decides about, None for any other.
+
+    Raises:
+        UsageError: the pod is malformed.
+    """
+    pod, stated = decode_pod(raw), _spec(raw).get("schedulerName")
+    phase, name, node, key = pod.status.phase, stated or "", pod.spec.node_name, _key(raw)
 
     def told(state: State, text: str) -> Explanation:
         return Explanation(key, name, state, f"pod {key} {text}", node=node)
 
     if phase in FINISHED:
         return told(State.FINISHED, f"has ended ({phase}) and is scheduled no more")
-    if metadata_of(raw).get("deletionTimestamp"):
+    if pod.metadata.deletion_timestamp:
         return told(State.TERMINATING, "is being deleted and is scheduled no more")
     others = find_plugins().registry if plugins is None and config is not None else plugins
     names = {DEFAULT_NAME} if config is None else {*_profile_names(config, others)}
@@ -137,7 +142,7 @@ def _undecided(raw: Object, config: ConfigurationInput | None, plugins: PluginRe
             State.OTHER_SCHEDULER,
             f"is scheduled by {name}, not by {ours}" + (f"; {hint}" if hint else ""),
         )
-    gates = [str(one.get("name")) for one in _spec(raw).get("schedulingGates") or ()]
+    gates = [one.name for one in pod.spec.scheduling_gates]
     if gates and not node:
         return told(State.GATED, f"waits for its scheduling gates to be removed: {', '.join(gates)}")
     return None

@@ -85,6 +85,13 @@ def test_plan_lets_pods_of_nodes_that_go_wait_in_the_order_of_the_queue() -> Non
     assert ("low", "unschedulable", "n1", "") in found
 
 
+def test_plan_places_a_pod_on_the_node_that_is_kept_for_it_though_others_of_its_class_get_none() -> None:
+    kept = {"status": {"phase": "Pending", "nominatedNodeName": "n1"}}
+    first, second = pod("first", 3, priority=10), {**pod("second", 3, priority=10), **kept}
+    assert told([node("n1"), node("n2"), first, second], without_nodes=["n2"]) == {("first", "unschedulable", "n2", "")}
+    assert told([node("n1"), first, second], nodes=[node("n2")]) == {("first", "schedulable", "", "n2")}
+
+
 def test_plan_says_who_would_be_preempted() -> None:
     objects = [node("n1"), bound("low", "n1", 3), pod("wait", 2, priority=10, nodeSelector=SSD)]
     labelled = node("n1", labels=SSD)

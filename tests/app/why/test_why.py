@@ -169,6 +169,23 @@ def test_why_says_in_one_sentence_that_nobody_decides_about_a_pod(made: Object, 
     assert (told.state, told.summary) == (state, f"pod default/web {summary}")
 
 
+@pytest.mark.parametrize(
+    ("made", "field"),
+    [
+        ({"status": {"phase": ["Pending"]}}, r"status\.phase"),
+        ({"status": "Pending"}, "status"),
+        ({"status": ["Pending"]}, "status"),
+        ({"spec": 1}, "spec"),
+        ({"spec": {"schedulerName": ["policysched"], "containers": []}}, r"spec\.schedulerName"),
+        ({"spec": {"schedulingGates": ["a"], "containers": []}}, r"spec\.schedulingGates"),
+        ({"spec": {"nodeName": {}, "containers": []}}, r"spec\.nodeName"),
+    ],
+)
+def test_why_refuses_a_malformed_pod(made: Object, field: str) -> None:
+    with pytest.raises(UsageError, match=rf'pod "web": {field}'):
+        policysched.why([node(), {**pod(), **made}], "web")
+
+
 def test_why_refuses_names_that_the_cluster_does_not_have() -> None:
     with pytest.raises(UsageError, match=r"pod default/wen is not in the cluster, which has 1 pods.*default/web"):
         policysched.why([node(), pod()], "wen")
