@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
+from aiohttp import web
+
 from tests.e2e.objects import Json, no_preemption, node, pod
-from tests.e2e.schedulers import InProcess
+from tests.e2e.proxy import Proxy, proxied
+from tests.e2e.schedulers import InProcess, in_process
 from tests.e2e.server import Server
-from tests.e2e.waiting import until
+from tests.e2e.waiting import until, until_true
 
 DRIVER = "gpu.example.com"
 FINALIZER = "resource.kubernetes.io/delete-protection"
 V1 = "resource.k8s.io/v1"
+SLOWER_THAN_A_BACKOFF = 1.5
+"""Units: seconds."""
 
 
 def device_class(**spec: Any) -> Json:
@@ -230,3 +237,38 @@ async def test_a_device_that_fails_is_given_up_for_another(server: Server, sched
     assert devices(held) == ["n1/d0"]
     assert await server.placed("web") == {"web": "n2"}
     assert devices(await server.get("ResourceClaim", "slow")) == ["n2/d0"]
+
+
+class SlowToAllocate(Proxy):
+    """The way to a server that takes its time over the first claim's allocation, whether its client waits or not."""
+
+    asked = 0
+
+    async def _answer_or_strike(self, request: web.Request) -> web.StreamResponse:
+        if request.method != "PATCH" or not request.path.endswith("/resourceclaims/first/status") or self.asked:
+            return await self.forward(request)
+        self.asked += 1
+        await request.read()
+
+        async def later() -> web.StreamResponse:
+            await asyncio.sleep(SLOWER_THAN_A_BACKOFF)
+            return await self.forward(request)
+
+        return await asyncio.shield(asyncio.create_task(later()))
+
+
+async def test_a_device_whose_allocation_is_being_written_goes_to_nobody_else_as_its_pod_is_preempted(
+    server: Server, tmp_path: Path
+) -> None:
+    await cluster(server, {"n1": 1})
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
+    await server.load(high, claim("first"), claim("second"))
+    async with proxied(server, tmp_path, SlowToAllocate) as (proxy, kubeconfig), in_process(kubeconfig) as scheduler:
+        await server.load(claiming("first", "first", requests={"cpu": "3"}))
+        await until_true(lambda: proxy.asked == 1)
+        await server.load(claiming("second", "second"), pod("high", requests={"cpu": "3"}, priorityClassName="high"))
+        assert await server.placed("high") == {"high": "n1"}
+        assert scheduler.saying("preempted victim=default/first")
+        await until(lambda: server.events("first"), lambda told: any("Insufficient cpu" in one["note"] for one in told))
+        claims = [await server.get("ResourceClaim", name) for name in ("first", "second")]
+        assert Counter(one for obj in claims for one in devices(obj)) == {"n1/d0": 1}

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from http import HTTPStatus
 from itertools import count
 from typing import Any, Final
@@ -157,9 +158,7 @@ class ClaimReservation:
         try:
             for place, claim in enumerate(self._claims):
                 if not is_reserved_for(claim, self._pod):
-                    async with turns.turn(claim.metadata.uid):
-                        self._claims[place] = self._latest(claim)
-                        self._claims[place] = await self._bind(place, handle)
+                    await turns.write(claim.metadata.uid, partial(self._bind, place, handle))
             if any(map(waits_for_binding, self._claims)):
                 await self._wait_for_devices(handle)
         except BindingError as error:
@@ -171,17 +170,17 @@ class ClaimReservation:
         known = self._known.get(claim.key)
         return known if known is not None and known.metadata.uid == claim.metadata.uid else claim
 
-    async def _bind(self, place: int, handle: Handle) -> ResourceClaim:
+    async def _bind(self, place: int, handle: Handle) -> None:
         """Write one claim; it is not in flight any more then, whatever came of it."""
         written: ResourceClaim | None = None
-        claim = before = self._claims[place]
+        claim = before = self._claims[place] = self._latest(self._claims[place])
         try:
             if claim.metadata.name == IN_MEMORY:
                 claim = written = self._claims[place] = await self._create(claim, handle)
             written = claim = await self._write(claim, self._allocations.get(place), handle)
             if place == self._special:
                 await self._tell_pod(claim, handle)
-            return claim
+            self._claims[place] = claim
         finally:
             change = None if written is None else await self._assume(written, handle, waits=place == self._special)
             if place in self._uids:

@@ -15,7 +15,7 @@ from policysched.framework import ApiError, AssumedPod, Code, Handle, Status
 from policysched.plugins.dynamic_resources.plugin import DynamicResources
 from policysched.schedule.cycle.post_filter import FailedCycle
 from policysched.schedule.cycle.record import make_record
-from tests.plugins.dynamic_resources.test_reservation import Clock, Server
+from tests.plugins.dynamic_resources.binding import Clock, Server
 from tests.schedule.parts import FakeClient
 
 from .comparison import plain as without_chance

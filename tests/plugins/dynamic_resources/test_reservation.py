@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,20 +12,16 @@ from msgspec.structs import replace
 from policysched.devices import DeviceTables
 from policysched.framework import (
     ApiError,
-    AssumedPod,
-    Change,
     Cluster,
     Code,
-    DeviceWait,
     DeviceWaitOutcome,
-    Handle,
     Resource,
     Status,
 )
-from policysched.model.objects import DeviceCondition, Pod, PodExtendedClaimStatus, PodResourceClaim, ResourceClaim
-from policysched.plugins.dynamic_resources.plugin import DynamicResources
+from policysched.model.objects import DeviceCondition, Pod, PodResourceClaim, ResourceClaim
 from policysched.plugins.dynamic_resources.reservation import ATTEMPTS, FINALIZER, share_ids
 from tests.build import node, pod
+from tests.plugins.dynamic_resources.binding import Binding
 from tests.plugins.dynamic_resources.objects import (
     DRIVER,
     allocated,
@@ -44,153 +38,8 @@ from tests.plugins.dynamic_resources.objects import (
     user,
     world,
 )
-from tests.schedule.parts import FakeClient
 
 GPU = "example.com/gpu"
-
-
-class Server:
-    """An API server with claims: it counts versions, keeps what is written, and fails where a test says so."""
-
-    def __init__(self, around: Cluster, *, watched: bool = True) -> None:
-        self.around, self.watched = around, watched
-        self.stored: dict[str, ResourceClaim] = {}
-        self.version = 100
-        self.wrote: list[str] = []
-        self.told: PodExtendedClaimStatus | None = None
-        self.errors: dict[str, list[ApiError]] = {}
-        self.meanwhile: Callable[[ResourceClaim], ResourceClaim] | None = None
-
-    def _check(self, request: str, of: ResourceClaim | None = None) -> None:
-        if self.errors.get(request):
-            raise self.errors[request].pop(0)
-        self.wrote.append(request)
-        if of is not None and of.key in self.stored:
-            known = self.stored[of.key].metadata.resource_version
-            if known != of.metadata.resource_version:
-                raise ApiError(409, "Conflict", "the object has been modified")
-
-    def _store(self, of: ResourceClaim) -> ResourceClaim:
-        self.version += 1
-        made = replace(of, metadata=replace(of.metadata, resource_version=str(self.version)))
-        self.stored[made.key] = made
-        if self.watched:
-            self.around.take(made)
-        return made
-
-    async def get(self, of: ResourceClaim) -> ResourceClaim:
-        self._check("get")
-        return self.stored[of.key]
-
-    async def set_finalizers(self, of: ResourceClaim) -> ResourceClaim:
-        self._check("finalizers", of)
-        known = self.stored.get(of.key, of)
-        return self._store(replace(known, metadata=replace(known.metadata, finalizers=of.metadata.finalizers)))
-
-    async def allocate(self, of: ResourceClaim) -> ResourceClaim:
-        if self.meanwhile is not None:
-            self.stored[of.key] = self.meanwhile(of)
-            self.meanwhile = None
-        self._check("allocate", of)
-        return self._store(of)
-
-    async def reserve(self, of: ResourceClaim) -> ResourceClaim:
-        self._check("reserve", of)
-        return self._store(of)
-
-    async def deallocate(self, of: ResourceClaim) -> ResourceClaim:
-        self._check("deallocate", of)
-        return self._store(changed(of, allocation=None, reserved_for=(), devices=()))
-
-    async def unreserve(self, of: ResourceClaim, pod: Pod) -> None:
-        self._check("unreserve")
-        known = self.stored[of.key]
-        self._store(
-            changed(known, reserved_for=tuple(one for one in known.status.reserved_for if one.uid != pod.metadata.uid))
-        )
-
-    async def create(self, of: ResourceClaim) -> ResourceClaim:
-        self._check("create")
-        assert of.status.allocation is None
-        return self._store(replace(of, metadata=replace(of.metadata, name=f"{of.metadata.generate_name}x", uid="made")))
-
-    async def delete(self, of: ResourceClaim) -> None:
-        self._check("delete")
-        self.around.drop(self.stored.pop(of.key))
-
-    async def tell_pod(self, pod: Pod, told: PodExtendedClaimStatus) -> None:  # noqa: ARG002 - the protocol's signature
-        self._check("tell")
-        self.told = told
-
-
-class Clock:
-    """A clock that moves while plugins pause."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self.on_pause: Callable[[], Any] = lambda: None
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def now(self) -> Any:
-        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.seconds)
-
-    async def pause(self, seconds: float) -> None:
-        self.seconds += seconds
-        self.on_pause()
-        await asyncio.sleep(0)
-
-
-class Binding:
-    """A pod on its way to a node."""
-
-    def __init__(self, around: Cluster, of: Pod, on: str, *, watched: bool = True, timeout: float = 600) -> None:
-        self.around, self.plugin = around, DynamicResources(timeout)
-        self.assumed = AssumedPod(of, on, around)
-        self.server, self.client, self.clock = Server(around, watched=watched), FakeClient(), Clock()
-        self.client.claims = self.server  # type: ignore[assignment]
-        self.changes: list[Change] = []
-        pause: Callable[[float], Awaitable[None]] = self.clock.pause
-        self.requested: list[bool] = []
-        self.waits: list[DeviceWait] = []
-        self.handle = Handle(
-            self.client,
-            self.clock,
-            pause,
-            {},
-            self._activate,
-            changed=self.changes.append,
-            claim_requested=self.requested.append,
-            devices_awaited=self.waits.append,
-        )
-        self.activated: list[str] = []
-
-    def _activate(self, identities: Any) -> None:
-        self.activated += identities
-
-    def reserve(self) -> Status | None:
-        return self.plugin.reserve(self.assumed)
-
-    async def pre_bind(self) -> str:
-        """Run PreBind; return what went wrong."""
-        assert self.plugin.pre_bind_pre_flight(self.assumed).works
-        status = await self.plugin.pre_bind(self.assumed, self.handle)
-        return "" if status is None else status.message
-
-    async def give_up(self) -> None:
-        undo = self.plugin.unreserve(self.assumed)
-        if undo is not None:
-            await undo(self.handle)
-
-    def held(self, name: str = "c") -> ResourceClaim:
-        found = self.around.resource_claims.get(f"default/{name}")
-        assert found is not None
-        return found
-
-    def taken(self, name: str = "c") -> list[str]:
-        """The devices that count as taken by a claim."""
-        return list(devices_of(self.around.devices.allocated.allocation(f"uid-{name}")))
 
 
 async def test_a_claim_is_in_flight_and_then_written_and_assumed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from policysched.framework import ApiError
 from policysched.model.objects import ResourceClaim
@@ -111,15 +112,14 @@ async def test_a_pod_that_would_be_put_off_again_is_tried_and_told_why() -> None
 async def test_nothing_is_kept_of_claims_to_which_nobody_writes() -> None:
     turns, order = ClaimTurns(), list[str]()
 
-    async def write(name: str, uid: str) -> None:
-        async with turns.turn(uid):
-            order.append(f"{name} begins")
-            await asyncio.sleep(0)
-            order.append(f"{name} ends")
+    async def write(name: str) -> None:
+        order.append(f"{name} begins")
+        await asyncio.sleep(0)
+        order.append(f"{name} ends")
 
-    tasks = [asyncio.create_task(write(name, "one")) for name in "abc"]
+    tasks = [asyncio.create_task(turns.write("one", partial(write, name))) for name in "abc"]
     await asyncio.sleep(0)
     tasks[1].cancel()
-    await asyncio.gather(*tasks, write("other", "two"), return_exceptions=True)
+    await asyncio.gather(*tasks, turns.write("two", partial(write, "other")), return_exceptions=True)
     assert [text for text in order if "other" not in text] == ["a begins", "a ends", "c begins", "c ends"]
     assert len(turns) == 0
