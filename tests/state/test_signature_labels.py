@@ -13,17 +13,21 @@ from msgspec.structs import replace
 from policysched.framework import Cluster
 from policysched.model.objects import LabelSelector, Pod, Requirement
 from policysched.model.selection.selectors import LabelMatcher, compile_selector
+from policysched.plugins.inter_pod_affinity.namespaces import NamespaceSet
 from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts
 from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, WeighedByTerms, Weighted
 from policysched.plugins.pod_topology_spread.constraints import Constraint
 from policysched.state.placed import counters, signature_labels
 from policysched.state.placed.counter import PodCounter
 from policysched.state.placed.existing_terms import ExistingTerms
-from policysched.state.placed.signature_labels import LabelColumn, SignatureLabels
+from policysched.state.placed.signature_labels import SignatureLabels
+from policysched.state.tables import label_columns
+from policysched.state.tables.label_columns import LabelColumn
 from tests.build import cluster, node, pod
 from tests.work import calls
 
 KEYS, VALUES, SPACES = ("app", "tier", "own", "rare"), ("a", "b", "c", ""), ("default", "other", "third")
+NUMBERS = {name: number for number, name in enumerate(SPACES)}
 
 
 def selector(rng: Random) -> LabelMatcher:
@@ -74,12 +78,13 @@ def leaving(one: Pod) -> Pod:
 
 @pytest.fixture(params=[False, True], ids=["usual", "dense"])
 def dense(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Have counters be dense from a few signatures on, one more with each, and selectors of two labels be long."""
+    """Have counters be dense from a few signatures on, one more with each, and hold a column or none."""
     if request.param:
         monkeypatch.setattr("policysched.state.placed.counter.LEAST_DENSE", 2)
         monkeypatch.setattr(counters, "MOST_TURNING", 1)
-        monkeypatch.setattr(signature_labels, "MOST_KEYS", 1)
-        monkeypatch.setattr(signature_labels, "SPARE", 1)
+        monkeypatch.setattr(signature_labels, "MOST_HELD", 1)
+        monkeypatch.setattr(label_columns, "MOST_ABSENT", 1)
+        monkeypatch.setattr(label_columns, "SPARE", 1)
     return bool(request.param)
 
 
@@ -104,9 +109,13 @@ def test_counters_count_what_their_selectors_select(seed: int, dense: bool) -> N
     assert bool(was_dense) is dense
 
 
+def spaces(*names: str) -> NamespaceSet:
+    return NamespaceSet(NUMBERS, bytes([sum(1 << NUMBERS[name] for name in names)]))
+
+
 def make(life: Life, rng: Random, shared: SharedCounts) -> tuple[PodCounter, object]:
     """Make a counter of some kind, with what a pod weighs in it."""
-    namespaces = rng.choice((None, frozenset(rng.sample(SPACES, rng.randint(1, 2)))))
+    namespaces = rng.choice((None, spaces(*rng.sample(SPACES, rng.randint(1, 2)))))
     kind = rng.randrange(3)
     if kind == 0:
         space, chosen = rng.choice(SPACES), selector(rng)
@@ -211,18 +220,43 @@ def test_few_counters_become_dense_with_one_signature(monkeypatch: pytest.Monkey
     assert {counter.counts.item(0) for counter in held} == {15}
 
 
-def test_a_selector_of_many_labels_makes_no_columns() -> None:
+def test_labels_that_nobody_has_take_no_column() -> None:
     made = crowd(5)
     long = compile_selector(
         LabelSelector(match_expressions=[Requirement(f"k{number}", "DoesNotExist") for number in range(100)])
     )
     counter = SharedCounts(made).matching([ResolvedPeers(long, None)])
     assert counter.counts[0] == 5
-    assert {key for _, key in made.counters._labels._columns} == {""}
+    assert not len(made.counters._labels._held)
+    made.set_pod(pod("new", on="n1", labels={"k7": ""}))
+    assert counter.counts[0] == 5
+    assert SharedCounts(made).matching([ResolvedPeers(long, spaces("default"))]).counts[0] == 5
+    assert {*made.counters._labels._columns._absent} == {f"k{number}" for number in range(100) if number != 7}
+
+
+def test_a_counter_that_looked_at_many_columns_holds_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signature_labels, "MOST_HELD", 1)
+    made = crowd(5)
+    one, two = (SharedCounts(made).matching([stated.said]) for stated in excluding(2))
+    assert (len(one.reads), len(two.reads)) == (1, 0)
+    assert {*made.counters._labels._held} == {"own"}
+
+
+def test_many_labels_of_selectors_are_looked_for_in_one_go() -> None:
+    work = []
+    for count in (200, 2000):
+        shared = SharedCounts(crowd(count))
+        terms = [
+            Weighted("zone", 1, ResolvedPeers(compile_selector(LabelSelector(match_expressions=stated)), None))
+            for number in range(20)
+            for stated in [[Requirement(f"k{number}-{one}", "DoesNotExist") for one in range(12)]]
+        ]
+        work.append(calls(lambda shared=shared, terms=terms: shared.parts_of_terms(terms)))
+    assert work[1] < work[0] + 3 * 1800
 
 
 def test_columns_forget_values_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signature_labels, "SPARE", 4)
+    monkeypatch.setattr(label_columns, "SPARE", 4)
     column = LabelColumn()
     for number in range(1000):
         column.put(number, f"v{number}")
@@ -230,7 +264,7 @@ def test_columns_forget_values_that_nobody_has(monkeypatch: pytest.MonkeyPatch) 
             column.drop(number - 3)
         assert len(column.numbers) <= 2 * 3 + 4 + 1
     values = {number: value for value, number in column.numbers.items()}
-    there = zip(column.signatures.tolist(), column.codes.tolist(), strict=True)
+    there = zip(column.objects.tolist(), column.codes.tolist(), strict=True)
     assert {signature: values[code] for signature, code in there} == {n: f"v{n}" for n in (997, 998, 999)}
 
 
@@ -238,17 +272,17 @@ def test_a_label_has_a_column_as_long_as_a_counter_was_weighed_by_it() -> None:
     made = crowd(5)
     labels, shared = made.counters._labels, SharedCounts(made)
     first, second = (shared.matching([one.said]) for one in excluding(2))
-    assert {key for _, key in labels._columns} == {"own", "app", ""}
+    assert {*labels._held} == {"own", "app"}
     assert first.nbytes > 0
     del second
-    assert {key for _, key in labels._columns} == {"own", ""}
+    assert {*labels._held} == {"own"}
     del first
-    assert not len(labels._columns)
+    assert not len(labels._held)
     assert not labels._prepared
 
 
 def test_pods_that_could_not_be_entered_leave_free_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = crowd(signature_labels.FIRST_SIZE)
+    made = crowd(label_columns.FIRST_SIZE)
 
     def fails(*_: object) -> None:
         raise ZeroDivisionError
@@ -259,7 +293,7 @@ def test_pods_that_could_not_be_entered_leave_free_signatures(monkeypatch: pytes
             made.set_pod(pod("bad", on="n1", labels={"own": "bad"}))
     assert made.signatures.present[-1] is None
     (stated,) = excluding(1)
-    assert SharedCounts(made).matching([stated.said]).counts[0] == signature_labels.FIRST_SIZE
+    assert SharedCounts(made).matching([stated.said]).counts[0] == label_columns.FIRST_SIZE
 
 
 def test_weighed_by_terms_weighs_all_as_each() -> None:

@@ -9,10 +9,10 @@ from policysched.framework import Rows
 from policysched.model.selection.pod_affinity import AffinityTerm
 from policysched.pausing import Pausing, finished
 from policysched.plugins.columns import row_count
+from policysched.plugins.inter_pod_affinity.namespaces import Namespaces
 from policysched.plugins.inter_pod_affinity.sums import WeightedCounter, WeightedSums
 from policysched.plugins.inter_pod_affinity.terms import (
     FEW,
-    Namespaces,
     ResolvedPeers,
     ResolvedTerms,
     T,
@@ -20,13 +20,15 @@ from policysched.plugins.inter_pod_affinity.terms import (
     WeighedByTerms,
     Weighted,
     apart,
+    meant_by,
     sizes,
 )
 from policysched.state.cluster import Cluster
 from policysched.state.placed.counter import WIDEST, PodCounter
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.selector_index import narrowest
-from policysched.state.placed.signature_labels import NAMESPACE, Chosen, SignatureLabels
+from policysched.state.placed.signature_labels import SignatureLabels
+from policysched.state.tables.label_columns import Chosen
 
 KeyedCounter = tuple[str, WeightedCounter]
 """A topology key and what is summed up over its domains."""
@@ -61,14 +63,14 @@ class SharedCounts:
         """Resolve the namespaces of terms of a pod to place, each with its weight."""
         return ResolvedTerms(terms, self._namespaces, self.namespace_labels, self.namespace_changes)
 
-    def resolving(self, terms: Iterable[AffinityTerm]) -> Pausing[None]:
+    def resolving(self, terms: Sequence[AffinityTerm]) -> Pausing[None]:
         """Find out which namespaces terms mean, pausing after so many; `resolved` finds it again."""
-        self._namespaces.refresh()
-        for number, term in enumerate(terms, 1):
-            self._namespaces.meant_by(term.peers)
-            if number % TOGETHER == 0:
-                yield
-                self._namespaces.refresh()
+        for some in in_portions(terms, lambda term: len(term.peers.namespace_selector.requirements or ())):
+            self._namespaces.refresh()
+            self._namespaces.prepare(term.peers.namespace_selector for term in some)
+            for term in some:
+                meant_by(term.peers, self._namespaces)
+            yield
 
     def count(self, rows: Rows) -> int:
         """Count the rows selected."""
@@ -82,7 +84,7 @@ class SharedCounts:
             return all(one.matches(placed.pod) for one in wanted)
 
         def counts_all(labels: SignatureLabels) -> Chosen:
-            labels.prepare((one.pods for one in wanted), NAMESPACE)
+            labels.prepare(one.pods for one in wanted)
             chosen = labels.present()
             for one in wanted:
                 one.restrict(chosen, labels)
@@ -115,7 +117,15 @@ class SharedCounts:
             weigh_all = weigh.all if sum(weight for _, weight in terms) <= WIDEST else None
             return self._counters.of(key, weigh, among=weigh.index_keys, terms=len(terms), weigh_all=weigh_all)
 
-        return (yield from self._counting(stated, lambda meant: self.matching([meant]), many, _in_portions))
+        def portions(terms: Sequence[Weighted[ResolvedPeers]]) -> Iterable[Sequence[Weighted[ResolvedPeers]]]:
+            return in_portions(terms, lambda one: len(one.said.pods.requirements or ()))
+
+        stated = [*stated]
+        few = (one.said.pods for alike in apart(stated).values() if len(alike) <= FEW for one in alike)
+        held = self._counters.columns(few)
+        counted = yield from self._counting(stated, lambda meant: self.matching([meant]), many, portions)
+        del held
+        return counted
 
     def parts_of_existing_terms(self, stated: Iterable[Weighted[int]]) -> list[KeyedCounter]:
         """Count how often placed pods make existing terms, given by number, with what these add."""
@@ -155,11 +165,11 @@ class SharedCounts:
         return [WeightedSums(self._domains.of(key), parts, self._sums) for key, parts in by_key.items()]
 
 
-def _in_portions(terms: Sequence[Weighted[ResolvedPeers]]) -> Iterator[Sequence[Weighted[ResolvedPeers]]]:
-    """Part terms so that each part has about so many requirements."""
+def in_portions(said: Sequence[T], requirements: Callable[[T], int]) -> Iterator[Sequence[T]]:
+    """Part what is said so that each part has about so many requirements."""
     start = stated = 0
-    for end, one in enumerate(terms, 1):
-        stated += 1 + len(one.said.pods.requirements or ())
-        if stated >= TOGETHER or end == len(terms):
-            yield terms[start:end]
+    for end, one in enumerate(said, 1):
+        stated += 1 + requirements(one)
+        if stated >= TOGETHER or end == len(said):
+            yield said[start:end]
             start, stated = end, 0

@@ -17,32 +17,29 @@ from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector
 from policysched.model.selection.selectors import LabelMatcher
+from policysched.plugins.inter_pod_affinity.namespaces import (
+    BYTES_PER_LABEL,
+    BYTES_PER_NAME,
+    Namespaces,
+    NamespaceSet,
+)
 from policysched.state.object_tables import NamespaceChanges
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.selector_index import MOST, IndexKey, index_keys_met, index_keys_of_selector
-from policysched.state.placed.signature_labels import (
-    MOST_KEYS,
-    NAMESPACE,
-    Chosen,
-    LabelColumn,
-    SignatureLabels,
-    by_label,
-    restrict_by,
-)
+from policysched.state.placed.signature_labels import SignatureLabels
+from policysched.state.tables.label_columns import Chosen
 
 T = TypeVar("T")
 NO_NAMES: Final[frozenset[str]] = frozenset()
-_Inside = tuple[frozenset[str] | None, frozenset[str]]
+_Inside = tuple[NamespaceSet | None, frozenset[str]]
 """Of which namespaces pods are meant: those of a shared set, None for all, and others."""
-MOST_SELECTED, MOST_LABELS = 1 << 14, 1 << 10
-"""Of how many selectors it is known which namespaces they select, and how many labels of namespaces have a column."""
 FEW: Final = 8
 """Up to how many terms of one topology key are counted each by itself."""
 MOST_ASKED: Final = 10_000
 """Up to how often selectors are asked about namespaces that changed before all of them are resolved anew."""
-BYTES_PER_TERM, BYTES_PER_LABEL, BYTES_PER_NAME = 1 << 10, 256, 96
-"""The memory that a compiled term takes, each label in it and each name of a namespace or value. Units: bytes."""
+BYTES_PER_TERM = 1 << 10
+"""The memory that a compiled term takes beside its labels and names. Units: bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ class ResolvedPeers:
     """
 
     pods: LabelMatcher
-    namespaces: frozenset[str] | None
+    namespaces: NamespaceSet | None
     also: frozenset[str] = NO_NAMES
 
     def is_in(self, namespace: str) -> bool:
@@ -72,15 +69,15 @@ class ResolvedPeers:
 
         Shapes: chosen (S,).
         """
-        labels.restrict(chosen, self.pods)
         labels.within(chosen, self.namespaces, self.also)
+        labels.restrict(chosen, self.pods)
 
     @property
     def index_keys(self) -> list[IndexKey]:
         """What a pod that is meant has one of."""
         if self.namespaces is None or len(self.namespaces) + len(self.also) > MOST:
             return index_keys_of_selector(self.pods, None)
-        return index_keys_of_selector(self.pods, self.namespaces | self.also)
+        return index_keys_of_selector(self.pods, self.also.union(self.namespaces))
 
 
 def terms_nbytes(terms: Iterable[Weighted[ResolvedPeers]]) -> int:
@@ -90,7 +87,7 @@ def terms_nbytes(terms: Iterable[Weighted[ResolvedPeers]]) -> int:
     """
     shared = {id(one.said.namespaces): one.said.namespaces for one in terms if one.said.namespaces is not None}
     own = sum(BYTES_PER_TERM + _selector_nbytes(one.said.pods) + BYTES_PER_NAME * len(one.said.also) for one in terms)
-    return own + BYTES_PER_NAME * sum(map(len, shared.values()))
+    return own + sum(one.nbytes for one in shared.values())
 
 
 def _selector_nbytes(selector: LabelMatcher) -> int:
@@ -105,79 +102,16 @@ class Weighted(NamedTuple, Generic[T]):
     said: T
 
 
-class Namespaces:
-    """The namespaces that selectors select, by their labels.
+def meant_by(peers: PeerSelector, namespaces: Namespaces) -> ResolvedPeers:
+    """Resolve the namespaces of a term of the pod to place.
 
-    Args:
-        labels: The labels of the namespaces there are, at any time.
-        changes: Which of them changed.
+    kube-scheduler adds the namespaces that the selector matches and then still asks the selector, but about no labels
+    at all: one that only says what must not be there means every namespace.
     """
-
-    def __init__(self, labels: Mapping[str, Mapping[str, str]], changes: NamespaceChanges) -> None:
-        self._current, self._changes = labels, changes
-        self._names: list[str] = []
-        self._columns: dict[str, LabelColumn] = {}
-        self._selected: dict[LabelMatcher, frozenset[str]] = {}
-        self._sets: dict[bytes, frozenset[str]] = {}
-        """The sets that selectors were found to select: many select the same one."""
-        self._seen = -1
-        """The position of the changes that are known."""
-
-    def refresh(self) -> None:
-        """Take the namespaces as they are now: what was found of others is forgotten."""
-        if self._seen != self._changes.position:
-            self._seen = self._changes.position
-            self._names = [*self._current]
-            self._columns, self._selected, self._sets = {}, {}, {}
-
-    def selected(self, selector: LabelMatcher) -> frozenset[str]:
-        """Return the namespaces that a selector selects; sets that are equal are one.
-
-        Cost: the first time a few operations over the namespaces for each label that it asks about.
-        """
-        found = self._selected.get(selector)
-        if found is None:
-            chosen = self._chosen(selector)
-            key = chosen.tobytes()
-            found = self._sets.get(key)
-            if found is None:
-                found = self._sets[key] = frozenset(self._names[place] for place in chosen.nonzero()[0].tolist())
-            if len(self._selected) >= MOST_SELECTED:
-                self._selected.clear()
-            self._selected[selector] = found
-        return found
-
-    def _chosen(self, selector: LabelMatcher) -> NDArray[np.bool_]:
-        if selector.requirements is None:
-            return np.zeros(len(self._names), np.bool_)
-        if len(selector.keys) > MOST_KEYS:
-            return np.array([selector.matches(self._current[name]) for name in self._names], np.bool_)
-        chosen = np.ones(len(self._names), np.bool_)
-        for key, stated in by_label(selector.requirements).items():
-            restrict_by(self._column(key), chosen, stated)
-        return chosen
-
-    def _column(self, label: str) -> LabelColumn:
-        """Return the values of a label, by the place of the namespace."""
-        found = self._columns.get(label)
-        if found is None:
-            if len(self._columns) >= MOST_LABELS:
-                self._columns.clear()
-            found = self._columns[label] = LabelColumn()
-            places = [place for place, name in enumerate(self._names) if label in self._current[name]]
-            found.fill(places, [self._current[self._names[place]][label] for place in places])
-        return found
-
-    def meant_by(self, peers: PeerSelector) -> ResolvedPeers:
-        """Resolve the namespaces of a term of the pod to place.
-
-        kube-scheduler adds the namespaces that the selector matches and then still asks the selector, but about no
-        labels at all: one that only says what must not be there means every namespace.
-        """
-        selector = peers.namespace_selector
-        if selector.matches({}):
-            return ResolvedPeers(peers.pods, None)
-        return ResolvedPeers(peers.pods, self.selected(selector), peers.namespaces)
+    selector = peers.namespace_selector
+    if selector.matches({}):
+        return ResolvedPeers(peers.pods, None)
+    return ResolvedPeers(peers.pods, namespaces.selected(selector), peers.namespaces)
 
 
 class ResolvedTerms:
@@ -202,12 +136,14 @@ class ResolvedTerms:
         self._labels, self._changes = labels, changes
         self._seen = changes.position
         namespaces.refresh()
+        terms = [*terms]
+        namespaces.prepare(term.peers.namespace_selector for _, term in terms)
         resolved: dict[PeerSelector, ResolvedPeers] = {}
         self.terms: list[Weighted[ResolvedPeers]] = []
         for weight, term in terms:
             peers = resolved.get(term.peers)
             if peers is None:
-                peers = resolved[term.peers] = namespaces.meant_by(term.peers)
+                peers = resolved[term.peers] = meant_by(term.peers, namespaces)
             self.terms.append(Weighted(term.topology_key, weight, peers))
         self._selecting = [
             (peers, found.namespaces)
@@ -279,7 +215,7 @@ class WeighedByTerms:
 
     def all(self, labels: SignatureLabels) -> NDArray[np.int64]:
         """Weigh all signatures. Shapes: (S,)."""
-        labels.prepare(self._by_selector, NAMESPACE)
+        labels.prepare(self._by_selector)
         present = labels.present()
         totals: NDArray[np.int64] = np.zeros(present.size, np.int64)
         of_label: dict[_Inside, dict[str, list[tuple[LabelMatcher, int]]]] = {}

@@ -27,7 +27,7 @@ from policysched.state.object_tables import Workloads
 from policysched.state.placed.counter import PodCounter
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.selector_index import index_keys_of_selector
-from policysched.state.placed.signature_labels import LEAVING, NAMESPACE, SignatureLabels
+from policysched.state.placed.signature_labels import SignatureLabels
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
@@ -58,8 +58,14 @@ class Constraint(NamedTuple):
         """Return whether a pod of these labels would count."""
         return self.selector.matches(labels)
 
-    def counter(self, namespace: str, cluster: Cluster) -> PodCounter:
-        """Return the count of placed pods by row; a selector that is empty or selects nothing counts none."""
+    def counter(self, namespace: str, cluster: Cluster, beside: Iterable[Constraint] = ()) -> PodCounter:
+        """Return the count of placed pods by row; a selector that is empty or selects nothing counts none.
+
+        Args:
+            namespace: The namespace of the pods that count.
+            cluster: The cluster.
+            beside: The constraints that are counted next.
+        """
         if self.selector.selects_nothing or self.selector.selects_everything:
             return cluster.counters.of((Constraint, None), lambda _: 0, among=())
         selector = self.selector
@@ -70,11 +76,10 @@ class Constraint(NamedTuple):
             return int(stays and metadata.namespace == namespace and selector.matches(metadata.labels))
 
         def weigh_all(labels: SignatureLabels) -> NDArray[np.bool_]:
-            labels.prepare((selector,), NAMESPACE, LEAVING)
             counting = labels.present()
-            labels.restrict(counting, selector)
-            labels.within(counting, frozenset((namespace,)))
+            labels.in_namespace(counting, namespace)
             labels.staying(counting)
+            labels.select(counting, selector, (one.selector for one in beside))
             return counting
 
         key: Hashable = (Constraint, namespace, selector)

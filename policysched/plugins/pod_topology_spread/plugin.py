@@ -78,7 +78,7 @@ class PodTopologySpread:
 
         def judge(one: Constraint) -> DomainVerdicts:
             rows = self._rows_of(included.of(one), cluster)
-            sums = cluster.sums.of(one.counter(pod.metadata.namespace, cluster), rows)
+            sums = cluster.sums.of(one.counter(pod.metadata.namespace, cluster, constraints), rows)
             return DomainVerdicts(one, rows, sums, pod)
 
         return HardState(cluster.nodes, constraints, judge)
@@ -118,7 +118,7 @@ class PodTopologySpread:
         namespace = pod.metadata.namespace
 
         def soft(one: Constraint) -> SoftConstraint:
-            counter = one.counter(namespace, cluster)
+            counter = one.counter(namespace, cluster, constraints)
             if one.topology_key == HOSTNAME:
                 return SoftOverNodes(one, counter, cluster)
             rows = self._rows_of(included.of(one), cluster)

@@ -1,106 +1,36 @@
-"""Labels of signatures as columns, so that a selector is asked once a distinct value and not once a signature.
+"""Labels of placed pods' signatures, so that a selector is asked once a distinct value and not once a signature.
 
 Where no two placed pods have the same labels, as those of a StatefulSet, there are as many signatures as pods. A label
-gets a column when a selector first asks about it, which is kept up to date as signatures appear and go, as long as
-somebody holds it.
+has a column as long as somebody holds it.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.model.objects import Pod
-from policysched.model.selection.selectors import LabelMatcher, LabelRequirement, OfLabel
+from policysched.model.selection.selectors import LabelMatcher, OfLabel
 from policysched.state.placed.pods import PlacedPod
+from policysched.state.tables.label_columns import FIRST_SIZE, Chosen, LabelColumn, LabelColumns, Labels, keep, restrict
 
-FIRST_SIZE: Final = 16
-MOST_KEYS = 8
-"""A selector that asks about more labels is asked about one signature after the other: it looks at the labels there."""
-BYTES_PER_COLUMN, BYTES_PER_ENTRY = 1 << 10, 128
-"""What a column takes beside its arrays, and each of its signatures and values. Units: bytes."""
-SPARE: Final = 64
-"""How many values a column may know that no signature has any more, beside as many as there are signatures in it."""
-_NAMESPACE, _LEAVING = "namespace", "leaving"
-_Key = tuple[str, str]
-"""Of which kind a column is: a label, the namespace, or whether the pod is being deleted; and the label."""
-NAMESPACE: Final[_Key] = _NAMESPACE, ""
-LEAVING: Final[_Key] = _LEAVING, ""
-Chosen = NDArray[np.bool_]
+MOST_HELD = 64
+"""A counter that was weighed by more columns than this holds none of them: others are made again in time."""
+FEW = 64
+"""Up to how many signatures are asked one by one."""
+NAMESPACE: Final = "namespace"
+LEAVING: Final = "leaving"
+"""The columns of the namespaces of pods, and of pods that are being deleted."""
 
 
-class LabelColumn:
-    """The signatures that have a label, with their values by number.
+class SetOfNamespaces(Protocol):
+    """Namespaces that share a set, by name."""
 
-    Shapes: signatures and codes (L,), in any order.
-    """
-
-    __slots__ = ("__weakref__", "_codes", "_count", "_places", "_signatures", "numbers")
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-        """The number of each value."""
-        self._signatures: NDArray[np.intp] = np.zeros(FIRST_SIZE, np.intp)
-        self._codes: NDArray[np.intp] = np.zeros(FIRST_SIZE, np.intp)
-        self._count = 0
-        self._places: dict[int, int] = {}
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
-        return BYTES_PER_COLUMN + 2 * self._signatures.nbytes + BYTES_PER_ENTRY * (self._count + len(self.numbers))
-
-    @property
-    def signatures(self) -> NDArray[np.intp]:
-        """The signatures that have the label."""
-        return self._signatures[: self._count]
-
-    @property
-    def codes(self) -> NDArray[np.intp]:
-        """The number of the value of each."""
-        return self._codes[: self._count]
-
-    def fill(self, signatures: Sequence[int], values: Iterable[str]) -> None:
-        """Note the values of many signatures while there are none."""
-        size = max(FIRST_SIZE, len(signatures))
-        self._signatures, self._codes = np.zeros(size, np.intp), np.zeros(size, np.intp)
-        numbers = self.numbers
-        codes = [numbers.setdefault(value, len(numbers)) for value in values]
-        self._count = len(codes)
-        self._signatures[: self._count], self._codes[: self._count] = signatures, codes
-        self._places = dict(zip(signatures, range(self._count), strict=True))
-
-    def put(self, signature: int, value: str) -> None:
-        """Note the value of a signature that has none yet. Cost: O(1)."""
-        place = self._count
-        if place == self._signatures.size:
-            self._signatures = np.concatenate((self._signatures, np.zeros_like(self._signatures)))
-            self._codes = np.concatenate((self._codes, np.zeros_like(self._codes)))
-        self._signatures[place], self._codes[place] = signature, self.numbers.setdefault(value, len(self.numbers))
-        self._places[signature] = place
-        self._count += 1
-
-    def drop(self, signature: int) -> None:
-        """Forget a signature, if it is here. Cost: O(1), and now and then O(signatures)."""
-        place = self._places.pop(signature, None)
-        if place is None:
-            return
-        self._count = last = self._count - 1
-        if place != last:
-            moved = self._signatures.item(last)
-            self._signatures[place], self._codes[place] = moved, self._codes[last]
-            self._places[moved] = place
-        if len(self.numbers) > 2 * self._count + SPARE:
-            self._renumber()
-
-    def _renumber(self) -> None:
-        kept, self._codes[: self._count] = np.unique(self.codes, return_inverse=True)
-        values = [*self.numbers]
-        self.numbers = {values[code]: number for number, code in enumerate(kept.tolist())}
+    def holding(self, names: Iterable[str]) -> NDArray[np.bool_]:
+        """Return for each of some names whether it is in the set. Shapes: (names,)."""
 
 
 class SignatureLabels:
@@ -112,26 +42,33 @@ class SignatureLabels:
     Shapes: S is the number of signatures, those that are free included.
     """
 
-    __slots__ = ("_columns", "_meant", "_prepared", "_present", "_used")
+    __slots__ = ("_asked", "_columns", "_held", "_meant", "_others", "_prepared", "_present", "_used")
 
     def __init__(self, present: Sequence[PlacedPod | None]) -> None:
         self._present = present
-        self._columns: weakref.WeakValueDictionary[_Key, LabelColumn] = weakref.WeakValueDictionary()
-        self._prepared: dict[_Key, LabelColumn] = {}
-        self._meant: dict[frozenset[str], NDArray[np.bool_]] = {}
+        self._held: weakref.WeakValueDictionary[str, LabelColumn] = weakref.WeakValueDictionary()
+        self._columns = LabelColumns(self._labels, self._held)
+        self._others: weakref.WeakValueDictionary[str, LabelColumn] = weakref.WeakValueDictionary()
+        """The columns that are none of a label."""
+        self._asked: dict[str, LabelColumn] = {}
+        """Those of them that were asked, for the question at hand."""
+        self._prepared: dict[str, LabelColumn] = {}
+        """The columns of labels, for the question at hand."""
+        self._meant: dict[SetOfNamespaces, Chosen] = {}
         """Which numbers of the namespaces' column some sets of them have, for the question at hand."""
         self._used: Chosen = np.zeros(FIRST_SIZE, np.bool_)
 
     def appear(self, signature: int, placed: PlacedPod) -> None:
         """Put a new signature into the columns that there are.
 
-        Cost: O(columns) or O(labels), whichever is less.
+        Cost: O(columns) or O(labels), whichever is less; once more O(labels).
         """
         self._grow(signature + 1)
         self._used[signature] = True
-        for key, value in _values(placed.pod, self._columns):
-            column = self._columns.get(key)  # the collector may end its last holder at any time
-            if column is not None:
+        self._columns.appear(signature, placed.pod.metadata.labels)
+        for kind, column in tuple(self._others.items()):
+            value = _value(kind, placed)
+            if value is not None:
                 column.put(signature, value)
 
     def vanish(self, signature: int, placed: PlacedPod) -> None:
@@ -141,10 +78,9 @@ class SignatureLabels:
         """
         if signature < self._used.size:
             self._used[signature] = False
-        for key, _ in _values(placed.pod, self._columns):
-            column = self._columns.get(key)
-            if column is not None:
-                column.drop(signature)
+        self._columns.vanish(signature, placed.pod.metadata.labels)
+        for column in tuple(self._others.values()):
+            column.drop(signature)
 
     def present(self) -> Chosen:
         """Return which signatures are in use.
@@ -154,74 +90,84 @@ class SignatureLabels:
         self._grow(len(self._present))  # one that could not be entered may have left a free one behind the others
         return self._used[: len(self._present)].copy()
 
-    def prepare(self, selectors: Iterable[LabelMatcher], *others: _Key) -> None:
-        """Make the columns of all labels that selectors ask about, in one go; `prepared` gives them to who holds them.
+    def prepare(self, selectors: Iterable[LabelMatcher]) -> None:
+        """Find the columns of all labels that selectors ask about, in one go; `prepared` gives them to who holds them.
 
-        Cost: O(signatures times labels of each) where one is missing.
+        Cost: where one is missing O(signatures times labels of each) at most.
         """
-        wanted = {("", key) for one in selectors if len(keys := one.keys) <= MOST_KEYS for key in keys}.union(others)
-        found = {key: column for key in wanted if (column := self._columns.get(key)) is not None}
-        made = {key: LabelColumn() for key in wanted - found.keys()}
-        entries: dict[_Key, tuple[list[int], list[str]]] = {key: ([], []) for key in made}
-        for signature, placed in enumerate(self._present) if made else ():
-            if placed is not None:
-                for key, value in _values(placed.pod, made):
-                    signatures, values = entries[key]
-                    signatures.append(signature)
-                    values.append(value)
-        for key, column in made.items():
-            column.fill(*entries[key])
-        self._columns.update(made)
-        self._prepared |= found | made
+        self._prepared |= self._columns.of_selectors(selectors)
+
+    def columns(self, selectors: Iterable[LabelMatcher]) -> tuple[LabelColumn, ...]:
+        """Find these columns for who is going to ask selectors one after another, and holds them meanwhile."""
+        return (*self._columns.of_selectors(selectors).values(),)
 
     def prepared(self) -> tuple[LabelColumn, ...]:
-        """Return the columns that were prepared since this was asked last."""
-        prepared, self._prepared, self._meant = self._prepared, {}, {}
-        return (*prepared.values(),)
+        """Return the columns that were looked at since this was asked last, where they are not too many to be held."""
+        prepared = self._prepared if len(self._prepared) <= MOST_HELD else {}
+        asked = self._asked
+        self._prepared, self._asked, self._meant = {}, {}, {}
+        return *prepared.values(), *asked.values()
 
     def restrict(self, chosen: Chosen, selector: LabelMatcher) -> None:
         """Take out of some signatures those that a selector does not select; its columns are prepared.
 
         Shapes: chosen (S,).
-        Cost: for each label O(signatures that have it), O(values that are listed).
         """
-        if selector.requirements is None:
-            chosen[:] = False
-            return
-        if len(selector.keys) > MOST_KEYS:
-            for signature in chosen.nonzero()[0].tolist():
-                placed = self._present[signature]
-                chosen[signature] = placed is not None and selector.matches(placed.pod.metadata.labels)
-            return
-        for key, stated in by_label(selector.requirements).items():
-            restrict_by(self._prepared["", key], chosen, stated)
+        restrict(chosen, selector, self._prepared)
 
-    def within(self, chosen: Chosen, namespaces: frozenset[str] | None, also: Collection[str] = ()) -> None:
+    def select(self, chosen: Chosen, selector: LabelMatcher, beside: Iterable[LabelMatcher] = ()) -> None:
+        """Take out of some signatures those that a selector does not select; few are asked one by one.
+
+        Args:
+            chosen: The signatures.
+            selector: The selector.
+            beside: Selectors that are asked next: the columns of all of them are found in one go.
+
+        Shapes: chosen (S,).
+        """
+        left = chosen.nonzero()[0].tolist()
+        if len(left) > FEW:
+            self.prepare((selector, *beside))
+            self.restrict(chosen, selector)
+            return
+        for signature in left:
+            placed = self._present[signature]
+            chosen[signature] = placed is not None and selector.matches(placed.pod.metadata.labels)
+
+    def within(self, chosen: Chosen, namespaces: SetOfNamespaces | None, also: Collection[str] = ()) -> None:
         """Take out those of other namespaces than some, where not all are meant.
 
         Args:
             chosen: The signatures.
-            namespaces: The namespaces, None for all; for terms that share the set they are looked up once.
+            namespaces: The namespaces, None for all; for terms that share the set it is asked once.
             also: Other ones.
 
         Shapes: chosen (S,).
         """
         if namespaces is None:
             return
-        column = self._prepared[NAMESPACE]
+        column = self._other(NAMESPACE)
         meant = self._meant.get(namespaces)
         if meant is None:
-            meant = self._meant[namespaces] = _listed(column, namespaces)
+            meant = self._meant[namespaces] = namespaces.holding(column.numbers)
         if also:
-            meant = meant | _listed(column, also)
-        _keep(chosen, column.signatures[meant[column.codes]])
+            meant = meant | column.numbered(also)
+        keep(chosen, column.objects[meant[column.codes]])
+
+    def in_namespace(self, chosen: Chosen, name: str) -> None:
+        """Take out those of other namespaces than one.
+
+        Shapes: chosen (S,).
+        """
+        column = self._other(NAMESPACE)
+        keep(chosen, column.objects[column.numbered((name,))[column.codes]])
 
     def staying(self, chosen: Chosen) -> None:
         """Take out those whose pods are being deleted.
 
         Shapes: chosen (S,).
         """
-        chosen[self._prepared[LEAVING].signatures] = False
+        chosen[self._other(LEAVING).objects] = False
 
     def add_by_label(self, totals: NDArray[np.int64], label: str, weighted: Iterable[tuple[LabelMatcher, int]]) -> int:
         """Add what selectors weigh that ask about one label alone, to what each of them selects.
@@ -237,7 +183,9 @@ class SignatureLabels:
         Shapes: totals (S,).
         Cost: O(signatures that have the label), and for each selector O(values that it lists).
         """
-        column = self._prepared["", label]
+        column = self._prepared.get(label)
+        if column is None:
+            return sum(weight for one, weight in weighted if OfLabel(one.requirements or ()).admits_absence)
         numbers = column.numbers
         by_code: NDArray[np.int64] = np.zeros(len(numbers), np.int64)
         of_others = of_absent = 0
@@ -248,66 +196,34 @@ class SignatureLabels:
             of_absent += weight if together.admits_absence else 0
             for value in listed:
                 by_code[numbers[value]] += weight if are_admitted else -weight
-        totals[column.signatures] += of_others - of_absent + by_code[column.codes]
+        totals[column.objects] += of_others - of_absent + by_code[column.codes]
         return of_absent
+
+    def _labels(self) -> Iterable[tuple[int, Labels]]:
+        return (
+            (number, placed.pod.metadata.labels) for number, placed in enumerate(self._present) if placed is not None
+        )
+
+    def _other(self, kind: str) -> LabelColumn:
+        """Return the column of a kind that is no label."""
+        column = self._asked.get(kind) or self._others.get(kind)
+        if column is None:
+            column = LabelColumn()
+            values = [(number, _value(kind, one)) for number, one in enumerate(self._present) if one is not None]
+            having = {number: value for number, value in values if value is not None}
+            column.fill([*having], having.values())
+            self._others[kind] = column
+        self._asked[kind] = column
+        return column
 
     def _grow(self, size: int) -> None:
         while size > self._used.size:
             self._used = np.concatenate((self._used, np.zeros_like(self._used)))
 
 
-def restrict_by(column: LabelColumn, chosen: Chosen, stated: Sequence[LabelRequirement]) -> None:
-    """Take out of some signatures those that requirements on a column's label do not admit.
-
-    Shapes: chosen (S,).
-    """
-    together = OfLabel(stated)
-    listed, are_admitted = together.among(column.numbers.keys())
-    met = _listed(column, listed)[column.codes]
-    if not are_admitted:
-        met = ~met
-    if together.admits_absence:
-        chosen[column.signatures[~met]] = False
-    else:
-        _keep(chosen, column.signatures[met])
-
-
-def by_label(requirements: Iterable[LabelRequirement]) -> Mapping[str, Sequence[LabelRequirement]]:
-    """Put requirements on one label together."""
-    stated: dict[str, list[LabelRequirement]] = {}
-    for one in requirements:
-        stated.setdefault(one.key, []).append(one)
-    return stated
-
-
-def _values(pod: Pod, columns: Mapping[_Key, LabelColumn]) -> Iterator[tuple[_Key, str]]:
-    """Give what a pod has of some columns."""
-    metadata = pod.metadata
-    if NAMESPACE in columns:
-        yield NAMESPACE, metadata.namespace
-    if LEAVING in columns and metadata.deletion_timestamp is not None:
-        yield LEAVING, ""
-    labels = metadata.labels
-    if len(labels) <= len(columns):
-        for key, value in labels.items():
-            if ("", key) in columns:
-                yield ("", key), value
-        return
-    for kind, key in tuple(columns):
-        if not kind and key in labels:
-            yield ("", key), labels[key]
-
-
-def _listed(column: LabelColumn, values: Iterable[str]) -> NDArray[np.bool_]:
-    """Return for each number whether its value is listed."""
-    found: NDArray[np.bool_] = np.zeros(len(column.numbers), np.bool_)
-    numbers = column.numbers
-    found[[numbers[value] for value in values if value in numbers]] = True
-    return found
-
-
-def _keep(chosen: Chosen, signatures: NDArray[np.intp]) -> None:
-    """Take out all but some signatures."""
-    kept = signatures[chosen[signatures]]
-    chosen[:] = False
-    chosen[kept] = True
+def _value(kind: str, placed: PlacedPod) -> str | None:
+    """Return what a pod has in a column that is none of a label."""
+    metadata = placed.pod.metadata
+    if kind == NAMESPACE:
+        return metadata.namespace
+    return None if metadata.deletion_timestamp is None else ""

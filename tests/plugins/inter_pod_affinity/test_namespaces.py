@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Sequence
 from random import Random
 
 import pytest
@@ -11,8 +13,10 @@ from policysched.framework import Cluster
 from policysched.model.objects import LabelSelector, Metadata, Namespace, PodAffinityTerm, Requirement
 from policysched.model.selection.pod_affinity import PeerSelector, pod_terms
 from policysched.model.selection.selectors import compile_selector
-from policysched.plugins.inter_pod_affinity import terms as terms_module
-from policysched.plugins.inter_pod_affinity.terms import Namespaces, ResolvedPeers, Weighted, terms_nbytes
+from policysched.plugins.inter_pod_affinity import namespaces as namespaces_module
+from policysched.plugins.inter_pod_affinity.namespaces import Namespaces, NamespaceSet
+from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, Weighted, meant_by, terms_nbytes
+from policysched.state.tables import label_columns
 from tests.build import cluster, pod
 from tests.plugins.inter_pod_affinity.build import near
 from tests.work import calls
@@ -47,40 +51,93 @@ def selector(rng: Random) -> LabelSelector:
     return LabelSelector(match_expressions=[requirement() for _ in range(rng.randint(1, 3))])
 
 
-@pytest.mark.parametrize("most", [8, 1], ids=["usual", "long"])
-def test_namespaces_are_those_that_each_selector_selects(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terms_module, "MOST_KEYS", most)
-    monkeypatch.setattr(terms_module, "MOST_SELECTED", 5)
-    monkeypatch.setattr(terms_module, "MOST_LABELS", 2)
-    rng = Random(most)
-    made = namespaces(30, rng)
-    known = Namespaces(made.namespaces, made.namespace_changes)
-    for _ in range(400):
+class Life:
+    """Namespaces that come, change and go, and selectors that are asked about them."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = Random(seed)
+        self.cluster = namespaces(30, self.rng)
+        self.known = Namespaces(self.cluster.namespaces, self.cluster.namespace_changes)
+        self.selectors = [selector(self.rng) for _ in range(60)]
+        self.step = 0
+
+    def ask(self) -> tuple[PeerSelector, ResolvedPeers]:
+        """Let namespaces change, and find out which of them a term means."""
+        rng = self.rng
+        self.step += 1
         if rng.random() < 0.2:
-            set_labels(made, rng.randrange(40), rng)
-        if rng.random() < 0.1:
-            made.remove_namespace(f"s{rng.randrange(40)}")
-        known.refresh()
-        asked = peers(selector(rng), *rng.sample(("s1", "s99"), rng.randint(0, 2)))
-        found = known.meant_by(asked)
-        of = asked.namespace_selector
-        expected = {name for name, labels in made.namespaces.items() if of.matches(labels)} | asked.namespaces
+            set_labels(self.cluster, rng.randrange(40) + self.step // 10, rng)
+        if rng.random() < 0.2:
+            self.cluster.remove_namespace(f"s{rng.randrange(40) + self.step // 10}")
+        self.known.refresh()
+        asked = peers(rng.choice(self.selectors), *rng.sample(("s1", "s99"), rng.randint(0, 2)))
+        if rng.random() < 0.5:
+            self.known.prepare(asked.namespace_selector for _ in range(2))
+        return asked, meant_by(asked, self.known)
+
+
+@pytest.fixture(
+    params=[{}, {"MOST_BYTES": 4000, "MOST_LABELS": 2, "MOST_CHANGED": 1, "SPARE": 0}], ids=["usual", "tight"]
+)
+def bounds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    for bound, value in request.param.items():
+        monkeypatch.setattr(namespaces_module, bound, value)
+    monkeypatch.setattr(label_columns, "MOST_ABSENT", 1 if request.param else 1 << 14)
+
+
+@pytest.mark.usefixtures("bounds")
+@pytest.mark.parametrize("seed", range(4))
+def test_namespaces_are_those_that_each_selector_selects(seed: int) -> None:
+    life = Life(seed)
+    for _ in range(600):
+        asked, found = life.ask()
+        of, there = asked.namespace_selector, life.cluster.namespaces
+        expected = {name for name, labels in there.items() if of.matches(labels)} | asked.namespaces
         everybody = of.matches({})
-        for name in (*made.namespaces, "s1", "s99", "s100"):
+        for name in (*there, "s1", "s99", "s100"):
             assert found.is_in(name) is (everybody or name in expected)
+
+
+@pytest.mark.usefixtures("bounds")
+@pytest.mark.parametrize("seed", range(4))
+def test_a_set_means_what_it_meant_whichever_namespaces_come_and_go(seed: int) -> None:
+    life = Life(seed)
+    kept: list[tuple[NamespaceSet, set[str]]] = []
+    for _ in range(600):
+        _, found = life.ask()
+        if found.namespaces is not None:
+            kept.append((found.namespaces, set(found.namespaces)))
+        for one, names in kept[-20:]:
+            listed = sorted({*life.cluster.namespaces, *names, "s999"})
+            assert (
+                one.holding(listed).tolist() == [name in names for name in listed] == [name in one for name in listed]
+            )
+            assert len(one) == len(names)
+    assert any(one == other for (one, _), (other, _) in itertools.pairwise(kept))
+    for (one, names), (other, others) in itertools.product(kept[-40:], kept):
+        assert one != other or (names == others and hash(one) == hash(other))
+
+
+def namespace_set(*names: str) -> NamespaceSet:
+    return NamespaceSet({name: number for number, name in enumerate(names)}, bytes([255] * (len(names) // 8 + 1)))
 
 
 def test_a_term_is_filed_under_the_namespaces_that_it_means() -> None:
     pods = compile_selector(LabelSelector(match_labels={"app": "web"}))
     for selected, also, expected in (
-        (frozenset(), frozenset(("a", "b")), {"a", "b"}),
-        (frozenset(("c",)), frozenset(("a",)), {"a", "c"}),
-        (frozenset(map(str, range(100))), frozenset(("a",)), {None}),
+        (namespace_set(), frozenset(("a", "b")), {"a", "b"}),
+        (namespace_set("c"), frozenset(("a",)), {"a", "c"}),
+        (namespace_set(*map(str, range(100))), frozenset(("a",)), {None}),
         (None, frozenset(), {None}),
     ):
         found = ResolvedPeers(pods, selected, also).index_keys
         assert {namespace for namespace, _, _ in found} == expected
         assert {(key, value) for _, key, value in found} == {("app", "web")}
+
+
+def ask(known: Namespaces, asked: Sequence[PeerSelector]) -> Iterator[ResolvedPeers]:
+    known.prepare(one.namespace_selector for one in asked)
+    return (meant_by(one, known) for one in asked)
 
 
 def test_selectors_are_not_asked_about_each_namespace_and_share_what_they_select() -> None:
@@ -94,12 +151,12 @@ def test_selectors_are_not_asked_about_each_namespace_and_share_what_they_select
             stated = [Requirement("own", "Exists"), Requirement(f"x{number}", "DoesNotExist")]
             return peers(LabelSelector(match_expressions=stated))
 
-        known.meant_by(of(0))
+        meant_by(of(0), known)
         asked = [of(number) for number in range(1, 101)]
         found: list[ResolvedPeers] = []
-        work.append(calls(lambda known=known, asked=asked, found=found: found.extend(map(known.meant_by, asked))))
+        work.append(calls(lambda known=known, asked=asked, found=found: found.extend(ask(known, asked))))
         assert {len(one.namespaces or ()) for one in found} == {count}
         assert len({id(one.namespaces) for one in found}) == 1
         weighted = [Weighted("zone", 1, one) for one in found]
         assert terms_nbytes(weighted) < 100 * terms_nbytes(weighted[:1])
-    assert work[1] == work[0]
+    assert work[1] - work[0] == 2 * (1000 - 50)  # one look at the labels of each, for all selectors together

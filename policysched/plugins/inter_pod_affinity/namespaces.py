@@ -1,0 +1,198 @@
+"""Which namespaces the selectors of affinity terms select, by the labels of namespaces.
+
+A set of them is a bit for each namespace: of thousands of terms each may select another set of thousands.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+
+from policysched.model.selection.selectors import LabelMatcher
+from policysched.state.object_tables import NamespaceChanges
+from policysched.state.tables.label_columns import LabelColumns, Labels, restrict
+
+MOST_LABELS = 1 << 10
+"""How many labels of namespaces have a column."""
+MOST_BYTES = 32 << 20
+"""How much is remembered of what selectors select. Units: bytes."""
+MOST_CHANGED: Final = 32
+"""Up to how many namespaces that changed a selector is asked about alone, and not about all namespaces."""
+SPARE: Final = 1 << 10
+"""How many namespaces may be numbered that are gone, beside as many as there are."""
+BYTES_PER_SET, BYTES_PER_LABEL, BYTES_PER_NAME = 256, 256, 96
+"""What a set takes beside its bits, each label in a selector and each value. Units: bytes."""
+
+
+class NamespaceSet:
+    """Some namespaces, as a bit for each by its number.
+
+    Args:
+        numbers: The numbers of namespaces: none is ever taken back, others are added.
+        bits: The bits, in bytes; those that are missing at the end are 0.
+    """
+
+    __slots__ = ("__weakref__", "_bits", "_numbers")
+
+    def __init__(self, numbers: Mapping[str, int], bits: bytes) -> None:
+        self._numbers, self._bits = numbers, bits
+
+    def __contains__(self, name: str) -> bool:
+        number = self._numbers.get(name)
+        if number is None or number >> 3 >= len(self._bits):
+            return False
+        return bool(self._bits[number >> 3] >> (number & 7) & 1)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._numbers if name in self)
+
+    def __len__(self) -> int:
+        return int.from_bytes(self._bits, "little").bit_count()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, NamespaceSet):
+            return NotImplemented
+        return self._bits == other._bits and self._numbers is other._numbers
+
+    def __hash__(self) -> int:
+        return hash(self._bits)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return BYTES_PER_SET + len(self._bits)
+
+    def holding(self, names: Iterable[str]) -> NDArray[np.bool_]:
+        """Return for each of some names whether it is in the set. Shapes: (names,)."""
+        numbers = np.array([self._numbers.get(name, -1) for name in names], np.intp)
+        mine = np.unpackbits(np.frombuffer(self._bits, np.uint8), bitorder="little").view(np.bool_)
+        found: NDArray[np.bool_] = np.zeros(numbers.size, np.bool_)
+        known = (numbers >= 0) & (numbers < mine.size)
+        found[known] = mine[numbers[known]]
+        return found
+
+
+class _Known(NamedTuple):
+    """What a selector was found to select."""
+
+    selected: NamespaceSet
+    position: int
+    """The position of the changes up to which that is so."""
+    nbytes: int
+
+
+class Namespaces:
+    """The namespaces that selectors select, by their labels.
+
+    Args:
+        labels: The labels of the namespaces there are, at any time.
+        changes: Which of them changed.
+    """
+
+    def __init__(self, labels: Mapping[str, Labels], changes: NamespaceChanges) -> None:
+        self._current, self._changes = labels, changes
+        self._seen = -1
+        """The position of the changes that are known."""
+        self._selected: LRUCache[LabelMatcher, _Known] = LRUCache(MOST_BYTES, lambda known: known.nbytes)
+        self._sets: weakref.WeakValueDictionary[bytes, NamespaceSet] = weakref.WeakValueDictionary()
+        """The sets that selectors select by their bits: many select the same one."""
+        self._columns: LabelColumns
+        self._begin()
+
+    def refresh(self) -> None:
+        """Take the namespaces as they are now.
+
+        Cost: O(namespaces that changed since, times their labels).
+        """
+        if self._seen == self._changes.position:
+            return
+        changed = self._changes.since(self._seen) if self._seen >= 0 else None
+        self._seen = self._changes.position
+        if changed is None or len(self._numbers) > 2 * len(self._current) + SPARE:
+            self._begin()
+            changed = self._current
+        for name in changed:
+            self._take(name)
+
+    def prepare(self, selectors: Iterable[LabelMatcher]) -> None:
+        """Find the columns of all labels that selectors ask about, in one go.
+
+        Cost: where one is missing O(namespaces times labels of each) at most.
+        """
+        if len(self._columns) > MOST_LABELS:
+            self._columns = self._no_columns()
+        self._columns.of_selectors(one for one in selectors if one not in self._selected)
+
+    def selected(self, selector: LabelMatcher) -> NamespaceSet:
+        """Return the namespaces that a selector selects; sets that are equal are one.
+
+        Cost: the first time a few operations over the namespaces for each label that it asks about, then
+        O(namespaces that changed since it was asked last).
+        """
+        known = self._selected.get(selector)
+        if known is not None and (known.position == self._seen or self._still_selects(selector, known)):
+            return known.selected
+        bits = np.packbits(self._chosen(selector), bitorder="little").tobytes().rstrip(b"\0")
+        found = self._sets.get(bits)
+        if found is None:
+            found = self._sets[bits] = NamespaceSet(self._numbers, bits)
+        self._remember(selector, found)
+        return found
+
+    def _still_selects(self, selector: LabelMatcher, known: _Known) -> bool:
+        """Return whether a selector selects what it did, and remember it where it does."""
+        changed = self._changes.since(known.position)
+        if changed is None or len(changed) > MOST_CHANGED:
+            return False
+        for name in changed:
+            labels = self._current.get(name)
+            if (labels is not None and selector.matches(labels)) is not (name in known.selected):
+                return False
+        self._remember(selector, known.selected)
+        return True
+
+    def _remember(self, selector: LabelMatcher, selected: NamespaceSet) -> None:
+        values = sum(BYTES_PER_LABEL + BYTES_PER_NAME * len(one.values) for one in selector.requirements or ())
+        nbytes = BYTES_PER_SET + values + selected.nbytes
+        if nbytes <= MOST_BYTES:
+            self._selected[selector] = _Known(selected, self._seen, nbytes)
+
+    def _chosen(self, selector: LabelMatcher) -> NDArray[np.bool_]:
+        chosen: NDArray[np.bool_] = self._present[: len(self._numbers)].copy()
+        restrict(chosen, selector, self._columns.of_selectors((selector,)))
+        return chosen
+
+    def _begin(self) -> None:
+        """Number the namespaces anew: sets of before keep the numbers that they have."""
+        self._numbers: dict[str, int] = {}
+        self._labels: dict[int, Labels] = {}
+        """The labels of each namespace there is by its number, as the columns know them."""
+        self._present: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        """Which numbers are those of namespaces there are."""
+        self._selected.clear()
+        self._sets.clear()
+        self._columns = self._no_columns()
+
+    def _no_columns(self) -> LabelColumns:
+        return LabelColumns(self._labels.items, {})
+
+    def _take(self, name: str) -> None:
+        """Take the labels of a namespace as they are now, or that it is gone."""
+        labels, number = self._current.get(name), self._numbers.get(name)
+        if number is not None and number in self._labels:
+            self._columns.vanish(number, self._labels.pop(number))
+            self._present[number] = False
+        if labels is None:
+            return
+        if number is None:
+            number = self._numbers[name] = len(self._numbers)
+            if number >= self._present.size:
+                self._present = np.concatenate((self._present, np.zeros(number + 1, np.bool_)))
+        self._present[number] = True
+        self._labels[number] = labels
+        self._columns.appear(number, labels)

@@ -1,0 +1,233 @@
+"""Labels of numbered objects as columns, so that a selector is asked once a distinct value and not once an object.
+
+A label gets a column when a selector first asks about it, which is kept up to date as objects appear and go. A label
+that no object has takes no column, and costs a selector next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.model.selection.selectors import LabelMatcher, LabelRequirement, OfLabel
+
+FIRST_SIZE: Final = 16
+BYTES_PER_COLUMN, BYTES_PER_ENTRY = 1 << 10, 128
+"""What a column takes beside its arrays, and each of its objects and values. Units: bytes."""
+SPARE: Final = 64
+"""How many values a column may know that no object has any more, beside as many as there are objects in it."""
+MOST_ABSENT = 1 << 14
+"""Of how many labels it is remembered that no object has them."""
+Chosen = NDArray[np.bool_]
+"""Which objects are chosen, by number."""
+Labels = Mapping[str, str]
+
+
+class LabelColumn:
+    """The objects that have a label, with their values by number.
+
+    Shapes: objects and codes (L,), in any order.
+    """
+
+    __slots__ = ("__weakref__", "_codes", "_count", "_objects", "_places", "numbers")
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        """The number of each value."""
+        self._objects: NDArray[np.intp] = np.zeros(FIRST_SIZE, np.intp)
+        self._codes: NDArray[np.intp] = np.zeros(FIRST_SIZE, np.intp)
+        self._count = 0
+        self._places: dict[int, int] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return BYTES_PER_COLUMN + 2 * self._objects.nbytes + BYTES_PER_ENTRY * (self._count + len(self.numbers))
+
+    @property
+    def objects(self) -> NDArray[np.intp]:
+        """The objects that have the label."""
+        return self._objects[: self._count]
+
+    @property
+    def codes(self) -> NDArray[np.intp]:
+        """The number of the value of each."""
+        return self._codes[: self._count]
+
+    def fill(self, objects: Sequence[int], values: Iterable[str]) -> None:
+        """Note the values of many objects while there are none."""
+        size = max(FIRST_SIZE, len(objects))
+        self._objects, self._codes = np.zeros(size, np.intp), np.zeros(size, np.intp)
+        numbers = self.numbers
+        codes = [numbers.setdefault(value, len(numbers)) for value in values]
+        self._count = len(codes)
+        self._objects[: self._count], self._codes[: self._count] = objects, codes
+        self._places = dict(zip(objects, range(self._count), strict=True))
+
+    def put(self, number: int, value: str) -> None:
+        """Note the value of an object that has none yet. Cost: O(1)."""
+        place = self._count
+        if place == self._objects.size:
+            self._objects = np.concatenate((self._objects, np.zeros_like(self._objects)))
+            self._codes = np.concatenate((self._codes, np.zeros_like(self._codes)))
+        self._objects[place], self._codes[place] = number, self.numbers.setdefault(value, len(self.numbers))
+        self._places[number] = place
+        self._count += 1
+
+    def drop(self, number: int) -> None:
+        """Forget an object, if it is here. Cost: O(1), and now and then O(objects)."""
+        place = self._places.pop(number, None)
+        if place is None:
+            return
+        self._count = last = self._count - 1
+        if place != last:
+            moved = self._objects.item(last)
+            self._objects[place], self._codes[place] = moved, self._codes[last]
+            self._places[moved] = place
+        if len(self.numbers) > 2 * self._count + SPARE:
+            self._renumber()
+
+    def _renumber(self) -> None:
+        kept, self._codes[: self._count] = np.unique(self.codes, return_inverse=True)
+        values = [*self.numbers]
+        self.numbers = {values[code]: number for number, code in enumerate(kept.tolist())}
+
+    def numbered(self, values: Iterable[str]) -> Chosen:
+        """Return for each number whether its value is one of some."""
+        found: Chosen = np.zeros(len(self.numbers), np.bool_)
+        numbers = self.numbers
+        found[[numbers[value] for value in values if value in numbers]] = True
+        return found
+
+
+class LabelColumns:
+    """The columns of the labels of numbered objects, made as selectors ask about them.
+
+    Args:
+        objects: Lists the objects, each with its labels.
+        columns: Where columns are kept: all of them, or those that somebody holds.
+    """
+
+    __slots__ = ("_absent", "_columns", "_objects")
+
+    def __init__(
+        self, objects: Callable[[], Iterable[tuple[int, Labels]]], columns: MutableMapping[str, LabelColumn]
+    ) -> None:
+        self._objects = objects
+        self._columns = columns
+        self._absent: set[str] = set()
+        """Labels that no object has; not all that there are."""
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def appear(self, number: int, labels: Labels) -> None:
+        """Put a new object into the columns that there are.
+
+        Cost: O(columns) or O(labels), whichever is less; once more O(labels).
+        """
+        if self._absent:
+            self._absent.difference_update(labels)
+        for key in self._met(labels):
+            column = self._columns.get(key)  # the collector may end its last holder at any time
+            if column is not None:
+                column.put(number, labels[key])
+
+    def vanish(self, number: int, labels: Labels) -> None:
+        """Take an object out of the columns.
+
+        Cost: O(columns) or O(labels), whichever is less.
+        """
+        for key in self._met(labels):
+            column = self._columns.get(key)
+            if column is not None:
+                column.drop(number)
+
+    def of_selectors(self, selectors: Iterable[LabelMatcher]) -> Mapping[str, LabelColumn]:
+        """Return the columns of the labels that selectors ask about, without those that no object has.
+
+        Cost: where one is not known yet O(objects times labels of each) at most, for all of them together.
+        """
+        wanted = {one.key for selector in selectors for one in selector.requirements or ()} - self._absent
+        found = {key: column for key in wanted if (column := self._columns.get(key)) is not None}
+        missing = wanted - found.keys()
+        return found | self._made(missing) if missing else found
+
+    def _made(self, missing: set[str]) -> dict[str, LabelColumn]:
+        """Make columns for those of some labels that any object has."""
+        entries: dict[str, tuple[list[int], list[str]]] = {}
+        for number, labels in self._objects():
+            if labels.keys().isdisjoint(missing):
+                continue
+            for key in labels if len(labels) < len(missing) else missing:
+                if key in missing and key in labels:
+                    numbers, values = entries.setdefault(key, ([], []))
+                    numbers.append(number)
+                    values.append(labels[key])
+        made = {key: LabelColumn() for key in entries}
+        for key, column in made.items():
+            column.fill(*entries[key])
+        self._columns.update(made)
+        absent = missing - made.keys()
+        if len(self._absent) + len(absent) > MOST_ABSENT:
+            self._absent.clear()
+        if len(absent) <= MOST_ABSENT:
+            self._absent |= absent
+        return made
+
+    def _met(self, labels: Labels) -> list[str]:
+        """Name the labels of an object that have a column."""
+        if len(labels) <= len(self._columns):
+            return [key for key in labels if key in self._columns]
+        return [key for key in tuple(self._columns) if key in labels]
+
+
+def restrict(chosen: Chosen, selector: LabelMatcher, columns: Mapping[str, LabelColumn]) -> None:
+    """Take out of some objects those that a selector does not select.
+
+    Args:
+        chosen: The objects.
+        selector: The selector.
+        columns: The columns of all labels that it asks about and any object has.
+
+    Shapes: chosen (S,).
+    Cost: for each label that objects have O(objects that have it), O(values that are listed).
+    """
+    if selector.requirements is None:
+        chosen[:] = False
+        return
+    with_columns: list[tuple[LabelColumn, OfLabel]] = []
+    for key, stated in _by_label(selector.requirements).items():
+        together, column = OfLabel(stated), columns.get(key)
+        if column is not None:
+            with_columns.append((column, together))
+        elif not together.admits_absence:
+            chosen[:] = False
+            return
+    for column, together in with_columns:
+        listed, are_admitted = together.among(column.numbers.keys())
+        met = column.numbered(listed)[column.codes]
+        if not are_admitted:
+            met = ~met
+        if together.admits_absence:
+            chosen[column.objects[~met]] = False
+        else:
+            keep(chosen, column.objects[met])
+
+
+def keep(chosen: Chosen, objects: NDArray[np.intp]) -> None:
+    """Take out all but some objects. Shapes: chosen (S,), objects (K,)."""
+    kept = objects[chosen[objects]]
+    chosen[:] = False
+    chosen[kept] = True
+
+
+def _by_label(requirements: Iterable[LabelRequirement]) -> Mapping[str, Sequence[LabelRequirement]]:
+    """Put requirements on one label together."""
+    stated: dict[str, list[LabelRequirement]] = {}
+    for one in requirements:
+        stated.setdefault(one.key, []).append(one)
+    return stated
