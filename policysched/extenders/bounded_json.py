@@ -34,13 +34,13 @@ _ANYTHING: Final = msgspec.json.Decoder(msgspec.Raw)
 _STRING: Final = msgspec.json.Decoder(str)
 _INTEGER: Final = msgspec.json.Decoder(int)
 _MISMATCH: Final = re.compile(r"Expected `(\w++)[^`\n]*+`, got `(\w++)`")
-_HALVES: Final = re.compile(
-    rb"\\u(?:[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
-    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u)[dD][c-fC-F][0-9a-fA-F]{2})"
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_HALF: Final = re.compile(
+    rb"(?:[^\\]++|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\(?!u[dD][89a-fA-F][0-9a-fA-F]{2}).)*+"
+    rb"(\\u[dD][89a-fA-F][0-9a-fA-F]{2})",
+    re.DOTALL,
 )
-"""What is the escape of half of a pair of surrogates without the other one, if no backslash stands before it."""
-_BEFORE: Final = 1024
-"""How many backslashes before it are looked at."""
+"""What is no half of a pair of surrogates, and the escape of the next one that is: without the other one."""
 MOST_HALVES: Final = 10_000
 """How many halves of characters are replaced in an answer."""
 _TRAILING: Final = re.compile(r"JSON is malformed: trailing characters \(byte (\d++)\)")
@@ -194,16 +194,17 @@ def _without_halves(body: bytes) -> bytes:
     Raises:
         ExtenderError: there are too many.
     """
-    replaced: bytearray | None = None
-    for number, found in enumerate(_HALVES.finditer(body)):
+    if _SURROGATE.search(body) is None:
+        return body
+    replaced, number = bytearray(body), 0
+    found = _HALF.match(body)
+    while found is not None:
         if number == MOST_HALVES:
             raise ExtenderError(f"the answer has more than {MOST_HALVES} halves of characters")
-        start = found.start()
-        before = body[max(0, start - _BEFORE) : start]
-        if (len(before) - len(before.rstrip(b"\\"))) % 2 == 0:  # each two backslashes are one
-            replaced = bytearray(body) if replaced is None else replaced
-            replaced[start : found.end()] = b"\\ufffd"
-    return body if replaced is None else bytes(replaced)
+        number += 1
+        replaced[found.start(1) : found.end()] = b"\\ufffd"
+        found = _HALF.match(body, found.end())
+    return bytes(replaced)
 
 
 def present(raw: msgspec.Raw | None, absent: bytes) -> bytes | msgspec.Raw:

@@ -86,6 +86,22 @@ def test_halves_of_characters_in_a_reason_spoil_no_answer(reason: bytes, by_name
     assert found.failed["n1"].encode()
 
 
+@pytest.mark.parametrize(
+    ("written", "read_as"),
+    [
+        (rb"\\ud800\udc00", "\\ud800\ufffd"),  # a backslash, then text, then a half
+        (rb"\\\ud800\udc00", "\\\U00010000"),
+        (rb"\ud800\ud800\udc00\udc00", "\ufffd\U00010000\ufffd"),
+        (rb"\udc00\ud800", "\ufffd\ufffd"),
+        (rb"\ud800\u0041\n\\\uDFFF", "\ufffdA\n\\\ufffd"),
+        (rb"a\ud83d\ude00b", "a\U0001f600b"),
+    ],
+)
+def test_halves_of_characters_are_read_as_go_reads_them(written: bytes, read_as: str) -> None:
+    body = b'{"NodeNames": [], "FailedNodes": {"n1": "%b"}}' % written
+    assert wire.read_filter(body, ASKED, by_name=True, extender="e").failed["n1"] == read_as
+
+
 def test_answer_of_far_too_many_nodes_is_refused_before_they_are_looked_at() -> None:
     body = b'{"Nodes": {"items": [' + b",".join([b"{}"] * 100_000) + b"]}}"
     with pytest.raises(ExtenderError, match=r"Nodes\.items: 100000 are more than 80"):

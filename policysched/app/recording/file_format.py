@@ -164,13 +164,13 @@ def encoded(entry: list[Any]) -> bytes:
 def _memory(entry: bytes) -> int:
     """Return about how much memory an entry takes at most once it is read. Units: bytes."""
     data = np.frombuffer(entry, np.uint8)
-    objects = np.count_nonzero(data >= _FIRST_HEADER) - np.count_nonzero(data >= _FIRST_NEGATIVE)
+    objects = np.count_nonzero(data >= _FIRST_HEADER)
     return VALUE * len(entry) + OBJECT * int(objects)
 
 
-_FIRST_HEADER, _FIRST_NEGATIVE = 0x80, 0xE0
-"""Between them are the heads of lists, maps, texts, and of what is longer than a byte; in text, only other letters than
-ASCII's have such bytes."""
+_FIRST_HEADER = 0x80
+"""From here on are the heads of lists, maps, texts, of what is longer than a byte, and small numbers below 0; in text,
+only other letters than ASCII's have such bytes."""
 
 
 def _head_of(length: int, number: int, checksum: bytes) -> bytes:

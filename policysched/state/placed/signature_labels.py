@@ -61,7 +61,7 @@ class SignatureLabels:
     def appear(self, signature: int, placed: PlacedPod) -> None:
         """Put a new signature into the columns that there are.
 
-        Cost: O(columns) or O(labels), whichever is less; once more O(labels).
+        Cost: O(columns) or O(labels), whichever is less.
         """
         self._grow(signature + 1)
         self._used[signature] = True
@@ -99,14 +99,13 @@ class SignatureLabels:
 
     def columns(self, selectors: Iterable[LabelMatcher]) -> tuple[LabelColumn, ...]:
         """Find these columns for who is going to ask selectors one after another, and holds them meanwhile."""
-        return (*self._columns.of_selectors(selectors).values(),)
+        return (*set(self._columns.of_selectors(selectors).values()),)
 
     def prepared(self) -> tuple[LabelColumn, ...]:
         """Return the columns that were looked at since this was asked last, where they are not too many to be held."""
-        prepared = self._prepared if len(self._prepared) <= MOST_HELD else {}
-        asked = self._asked
+        prepared, asked = set(self._prepared.values()), self._asked
         self._prepared, self._asked, self._meant = {}, {}, {}
-        return *prepared.values(), *asked.values()
+        return (*(prepared if len(prepared) <= MOST_HELD else ()), *asked.values())
 
     def restrict(self, chosen: Chosen, selector: LabelMatcher) -> None:
         """Take out of some signatures those that a selector does not select; its columns are prepared.
@@ -183,9 +182,7 @@ class SignatureLabels:
         Shapes: totals (S,).
         Cost: O(signatures that have the label), and for each selector O(values that it lists).
         """
-        column = self._prepared.get(label)
-        if column is None:
-            return sum(weight for one, weight in weighted if OfLabel(one.requirements or ()).admits_absence)
+        column = self._prepared[label]
         numbers = column.numbers
         by_code: NDArray[np.int64] = np.zeros(len(numbers), np.int64)
         of_others = of_absent = 0
@@ -206,7 +203,7 @@ class SignatureLabels:
 
     def _other(self, kind: str) -> LabelColumn:
         """Return the column of a kind that is no label."""
-        column = self._asked.get(kind) or self._others.get(kind)
+        column = self._asked[kind] if kind in self._asked else self._others.get(kind)
         if column is None:
             column = LabelColumn()
             values = [(number, _value(kind, one)) for number, one in enumerate(self._present) if one is not None]

@@ -19,8 +19,6 @@ BYTES_PER_COLUMN, BYTES_PER_ENTRY = 1 << 10, 128
 """What a column takes beside its arrays, and each of its objects and values. Units: bytes."""
 SPARE: Final = 64
 """How many values a column may know that no object has any more, beside as many as there are objects in it."""
-MOST_ABSENT = 1 << 14
-"""Of how many labels it is remembered that no object has them."""
 Chosen = NDArray[np.bool_]
 """Which objects are chosen, by number."""
 Labels = Mapping[str, str]
@@ -29,12 +27,16 @@ Labels = Mapping[str, str]
 class LabelColumn:
     """The objects that have a label, with their values by number.
 
+    Args:
+        absent: For how many labels it stands that no object has; it stays empty.
+
     Shapes: objects and codes (L,), in any order.
     """
 
-    __slots__ = ("__weakref__", "_codes", "_count", "_objects", "_places", "numbers")
+    __slots__ = ("__weakref__", "_codes", "_count", "_objects", "_places", "absent", "numbers")
 
-    def __init__(self) -> None:
+    def __init__(self, absent: int = 0) -> None:
+        self.absent = absent
         self.numbers: dict[str, int] = {}
         """The number of each value."""
         self._objects: NDArray[np.intp] = np.zeros(FIRST_SIZE, np.intp)
@@ -45,7 +47,11 @@ class LabelColumn:
     @property
     def nbytes(self) -> int:
         """The memory that it takes. Units: bytes."""
-        return BYTES_PER_COLUMN + 2 * self._objects.nbytes + BYTES_PER_ENTRY * (self._count + len(self.numbers))
+        entries = self._count + len(self.numbers) + self.absent
+        return BYTES_PER_COLUMN + 2 * self._objects.nbytes + BYTES_PER_ENTRY * entries
+
+    def __len__(self) -> int:
+        return self._count
 
     @property
     def objects(self) -> NDArray[np.intp]:
@@ -111,15 +117,13 @@ class LabelColumns:
         columns: Where columns are kept: all of them, or those that somebody holds.
     """
 
-    __slots__ = ("_absent", "_columns", "_objects")
+    __slots__ = ("_columns", "_objects")
 
     def __init__(
         self, objects: Callable[[], Iterable[tuple[int, Labels]]], columns: MutableMapping[str, LabelColumn]
     ) -> None:
         self._objects = objects
         self._columns = columns
-        self._absent: set[str] = set()
-        """Labels that no object has; not all that there are."""
 
     def __len__(self) -> int:
         return len(self._columns)
@@ -127,13 +131,15 @@ class LabelColumns:
     def appear(self, number: int, labels: Labels) -> None:
         """Put a new object into the columns that there are.
 
-        Cost: O(columns) or O(labels), whichever is less; once more O(labels).
+        Cost: O(columns) or O(labels), whichever is less.
         """
-        if self._absent:
-            self._absent.difference_update(labels)
         for key in self._met(labels):
             column = self._columns.get(key)  # the collector may end its last holder at any time
-            if column is not None:
+            if column is None:
+                continue
+            if column.absent:
+                del self._columns[key]  # whoever asks next makes one
+            else:
                 column.put(number, labels[key])
 
     def vanish(self, number: int, labels: Labels) -> None:
@@ -147,17 +153,17 @@ class LabelColumns:
                 column.drop(number)
 
     def of_selectors(self, selectors: Iterable[LabelMatcher]) -> Mapping[str, LabelColumn]:
-        """Return the columns of the labels that selectors ask about, without those that no object has.
+        """Return the columns of the labels that selectors ask about; those that no object has share an empty one.
 
         Cost: where one is not known yet O(objects times labels of each) at most, for all of them together.
         """
-        wanted = {one.key for selector in selectors for one in selector.requirements or ()} - self._absent
+        wanted = {one.key for selector in selectors for one in selector.requirements or ()}
         found = {key: column for key in wanted if (column := self._columns.get(key)) is not None}
         missing = wanted - found.keys()
         return found | self._made(missing) if missing else found
 
     def _made(self, missing: set[str]) -> dict[str, LabelColumn]:
-        """Make columns for those of some labels that any object has."""
+        """Make columns of some labels."""
         entries: dict[str, tuple[list[int], list[str]]] = {}
         for number, labels in self._objects():
             if labels.keys().isdisjoint(missing):
@@ -170,12 +176,9 @@ class LabelColumns:
         made = {key: LabelColumn() for key in entries}
         for key, column in made.items():
             column.fill(*entries[key])
-        self._columns.update(made)
         absent = missing - made.keys()
-        if len(self._absent) + len(absent) > MOST_ABSENT:
-            self._absent.clear()
-        if len(absent) <= MOST_ABSENT:
-            self._absent |= absent
+        made |= dict.fromkeys(absent, LabelColumn(len(absent)))
+        self._columns.update(made)
         return made
 
     def _met(self, labels: Labels) -> list[str]:
@@ -191,7 +194,7 @@ def restrict(chosen: Chosen, selector: LabelMatcher, columns: Mapping[str, Label
     Args:
         chosen: The objects.
         selector: The selector.
-        columns: The columns of all labels that it asks about and any object has.
+        columns: The columns of all labels that it asks about.
 
     Shapes: chosen (S,).
     Cost: for each label that objects have O(objects that have it), O(values that are listed).
@@ -201,8 +204,8 @@ def restrict(chosen: Chosen, selector: LabelMatcher, columns: Mapping[str, Label
         return
     with_columns: list[tuple[LabelColumn, OfLabel]] = []
     for key, stated in _by_label(selector.requirements).items():
-        together, column = OfLabel(stated), columns.get(key)
-        if column is not None:
+        together, column = OfLabel(stated), columns[key]
+        if column:
             with_columns.append((column, together))
         elif not together.admits_absence:
             chosen[:] = False

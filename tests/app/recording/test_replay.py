@@ -162,7 +162,9 @@ def test_entry_that_is_nested_too_deep_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "item", [b"\x80", b"\xa2ab", b"\xde\x00\x00", b"\xd4\x01a"], ids=["map", "text", "map16", "ext"]
+    "item",
+    [b"\x80", b"\xa2ab", b"\xde\x00\x00", b"\xd4\x01a", b"\xf0"],
+    ids=["map", "text", "map16", "ext", "negative"],
 )
 def test_entry_that_would_take_very_much_memory_is_an_error(tmp_path: Path, item: bytes) -> None:
     path, count = tmp_path / "a.record", 56_000_000 if len(item) == 1 else 46_000_000

@@ -16,7 +16,6 @@ from policysched.model.selection.selectors import compile_selector
 from policysched.plugins.inter_pod_affinity import namespaces as namespaces_module
 from policysched.plugins.inter_pod_affinity.namespaces import Namespaces, NamespaceSet
 from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, Weighted, meant_by, terms_nbytes
-from policysched.state.tables import label_columns
 from tests.build import cluster, pod
 from tests.plugins.inter_pod_affinity.build import near
 from tests.work import calls
@@ -82,7 +81,6 @@ class Life:
 def bounds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     for bound, value in request.param.items():
         monkeypatch.setattr(namespaces_module, bound, value)
-    monkeypatch.setattr(label_columns, "MOST_ABSENT", 1 if request.param else 1 << 14)
 
 
 @pytest.mark.usefixtures("bounds")
