@@ -2,5 +2,6 @@
 
 Comes in: a pod's terms, the terms of placed pods, pod counters and topology domains. Goes out: reason codes and scores
 a row, and the rows that a change affects. `plugin` has the extension points, `states` what they prepare for a pod
-class, `terms` what terms mean and weigh, `sums` adds up by domain, `hints` says which changes help a waiting pod.
+class, `terms` what terms mean and weigh, `namespaces` which namespaces they select, `sums` adds up by domain, `hints`
+says which changes help a waiting pod.
 """
