@@ -124,9 +124,12 @@ class Namespaces:
 
         Cost: where one is missing O(namespaces times labels of each) at most.
         """
+        unknown = [one for one in dict.fromkeys(selectors) if not self._knows(one)]
+        if not unknown:
+            return
         if len(self._columns) > MOST_LABELS:
             self._columns = self._no_columns()
-        self._columns.of_selectors(one for one in selectors if one not in self._selected)
+        self._columns.of_selectors(unknown)
 
     def selected(self, selector: LabelMatcher) -> NamespaceSet:
         """Return the namespaces that a selector selects; sets that are equal are one.
@@ -134,9 +137,8 @@ class Namespaces:
         Cost: the first time a few operations over the namespaces for each label that it asks about, then
         O(namespaces that changed since it was asked last).
         """
-        known = self._selected.get(selector)
-        if known is not None and (known.position == self._seen or self._still_selects(selector, known)):
-            return known.selected
+        if self._knows(selector):
+            return self._selected[selector].selected
         bits = np.packbits(self._chosen(selector), bitorder="little").tobytes().rstrip(b"\0")
         found = self._sets.get(bits)
         if found is None:
@@ -144,8 +146,11 @@ class Namespaces:
         self._remember(selector, found)
         return found
 
-    def _still_selects(self, selector: LabelMatcher, known: _Known) -> bool:
-        """Return whether a selector selects what it did, and remember it where it does."""
+    def _knows(self, selector: LabelMatcher) -> bool:
+        """Return whether it is known what a selector selects now: what it did, if those that changed say so."""
+        known = self._selected.get(selector)
+        if known is None or known.position == self._seen:
+            return known is not None
         changed = self._changes.since(known.position)
         if changed is None or len(changed) > MOST_CHANGED:
             return False

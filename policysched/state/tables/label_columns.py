@@ -138,7 +138,7 @@ class LabelColumns:
             if column is None:
                 continue
             if column.absent:
-                del self._columns[key]  # whoever asks next makes one
+                self._columns.pop(key, None)  # whoever asks next makes one
             else:
                 column.put(number, labels[key])
 

@@ -20,6 +20,7 @@ from tests.build import cluster, pod
 from tests.plugins.inter_pod_affinity.build import near
 from tests.work import calls
 
+OWN = Requirement("own", "Exists")
 KEYS, VALUES = ("team", "tier", "name"), ("a", "b", "c", "")
 
 
@@ -158,3 +159,28 @@ def test_selectors_are_not_asked_about_each_namespace_and_share_what_they_select
         weighted = [Weighted("zone", 1, one) for one in found]
         assert terms_nbytes(weighted) < 100 * terms_nbytes(weighted[:1])
     assert work[1] - work[0] == 2 * (1000 - 50)  # one look at the labels of each, for all selectors together
+
+
+@pytest.mark.parametrize("change", ["removed", "another label"])
+def test_selectors_that_select_others_now_look_for_their_labels_together(change: str) -> None:
+    work = []
+    for count in (50, 500):
+        made = namespaces(count, Random(1))
+        known = Namespaces(made.namespaces, made.namespace_changes)
+        known.refresh()
+        asked = [
+            peers(LabelSelector(match_expressions=[OWN, Requirement(f"x{n}", "DoesNotExist")])) for n in range(2000)
+        ]
+        before = list(ask(known, asked))
+        if change == "removed":
+            made.remove_namespace("s7")
+        else:
+            made.set_namespace(Namespace(metadata=Metadata(name="s7", labels={"own": "o7", "x5": ""})))
+        known.refresh()
+        found: list[ResolvedPeers] = []
+        work.append(calls(lambda known=known, asked=asked, found=found: found.extend(ask(known, asked))))
+        differ = [
+            one is not other and one.namespaces != other.namespaces for one, other in zip(before, found, strict=True)
+        ]
+        assert sum(differ) == (2000 if change == "removed" else 1)
+    assert work[1] - work[0] < 10 * 450  # one look at the labels of each
