@@ -155,6 +155,11 @@ def _is_owner(reference: OwnerReference, pod: Pod) -> bool:
     return reference.controller and reference.name == pod.metadata.name and reference.uid == pod.metadata.uid
 
 
+def is_newer(claim: ResourceClaim, known: ResourceClaim) -> bool:
+    """Return whether a version of a claim is later than another one, or one of another claim of its name."""
+    return claim.metadata.uid != known.metadata.uid or _order(claim) > _order(known)
+
+
 def _is_not_newer(claim: ResourceClaim, known: ResourceClaim) -> bool:
     """Return whether a version of a claim is known already, or a later one; those of files have no versions."""
     if not claim.metadata.resource_version or claim.metadata.uid != known.metadata.uid:

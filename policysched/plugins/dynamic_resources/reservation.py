@@ -11,7 +11,9 @@ extendeddynamicresources.go (createExtendedResourceClaimInAPI, deleteClaim, wait
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from http import HTTPStatus
@@ -36,6 +38,7 @@ from policysched.model.objects import (
     AllocationResult,
     ClaimMetadata,
     ConsumerReference,
+    DeviceResult,
     Pod,
     PodExtendedClaimStatus,
     ResourceClaim,
@@ -50,7 +53,8 @@ from policysched.plugins.dynamic_resources.pod_claims import (
     results_of,
     waits_for_binding,
 )
-from policysched.state.resource_claims import ClaimOutOfStepError, UnknownClaimError
+from policysched.plugins.lost_answers import Asking, is_gone, is_verdict
+from policysched.state.resource_claims import ClaimOutOfStepError, UnknownClaimError, is_newer
 
 log = logging.getLogger(__name__)
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
@@ -208,12 +212,7 @@ class ClaimReservation:
                 return await self._write_once(claim, allocation, handle)
             except BindingError as error:
                 cause = error.__cause__
-                if not isinstance(cause, ApiError):
-                    raise
-                found = await self._found_out(claim, handle) if _may_be_done(cause) else None
-                if found is not None and found.metadata.uid == uid and is_reserved_for(found, self._pod):
-                    return found
-                if cause.status != HTTPStatus.CONFLICT or attempt == ATTEMPTS:
+                if not isinstance(cause, ApiError) or cause.status != HTTPStatus.CONFLICT or attempt == ATTEMPTS:
                     raise
             await handle.pause(PAUSE)
             try:
@@ -224,16 +223,57 @@ class ClaimReservation:
                 raise BindingError(f"claim {claim.key} was deleted and made anew in the meantime")
         raise AssertionError("the last attempt returns or raises")
 
-    @staticmethod
-    async def _found_out(claim: ResourceClaim, handle: Handle) -> ResourceClaim:
-        """Ask for a claim until the server answers: what it may have written counts as taken for as long."""
-        polls = _Polls(handle, LONGEST_WATCH)
+    async def _outcome(self, sent: ResourceClaim, handle: Handle, *, allocates: bool) -> ResourceClaim | None:
+        """Find out what became of a write whose answer is no verdict; it cannot be carried out any more then.
+
+        What it allocates counts as taken meanwhile. If the server has a later version than the one that was sent, be it
+        by the watch, that says what became of it. If not, the write may still be under way: the claim is written, so
+        that it would be a conflict.
+
+        Returns:
+            The claim as it is; None where it is gone, or where the server refuses to tell for long.
+        """
+        log.warning("no verdict on a write of claim=%s, its devices count as taken until there is one", sent.key)
+        asking, polls = Asking(handle.clock), _Polls(handle, math.inf)
         while True:
+            known = self._known.get(sent.key)
+            if known is not None and is_newer(known, sent):
+                return known
             try:
-                return await handle.client.claims.get(claim)
+                return await self._told(sent, handle, allocates=allocates)
             except ApiError as error:
-                if not _may_be_done(error) or not await polls.another():
-                    return claim
+                if is_gone(error):
+                    return None
+                if not asking.goes_on(error):
+                    log.warning("the server refuses to tell of claim=%s, its devices are free: %s", sent.key, error)
+                    return None
+            await polls.another()
+
+    async def _told(self, sent: ResourceClaim, handle: Handle, *, allocates: bool) -> ResourceClaim | None:
+        """Ask the server for a claim, and see to it that no write of the version that was sent can be carried out.
+
+        Raises:
+            ApiError: the server has not told, or others wrote meanwhile.
+        """
+        found = await handle.client.claims.get(sent)
+        if found.metadata.uid != sent.metadata.uid:
+            return None
+        if allocates and not is_newer(found, sent):
+            found = await handle.client.claims.set_finalizers(_unprotected(found))
+        self._take(found, handle)
+        return found
+
+    def _is_done(self, sent: ResourceClaim, found: ResourceClaim) -> bool:
+        """Return whether what was sent is what the server has: the pod's reservation, with these devices."""
+        is_same = found.metadata.uid == sent.metadata.uid and is_reserved_for(found, self._pod)
+        return is_same and [*map(_device, results_of(found))] == [*map(_device, results_of(sent))]
+
+    def _take(self, found: ResourceClaim, handle: Handle) -> None:
+        """Let a claim as the server has it count before the watch brings it: others may have allocated it."""
+        with contextlib.suppress(ClaimOutOfStepError):
+            change = self._known.assume(found)
+            if not change.nothing:
+                handle.changed(change)
 
     async def _write_once(
         self, claim: ResourceClaim, allocation: AllocationResult | None, handle: Handle
@@ -254,6 +294,11 @@ class ClaimReservation:
         try:
             return await write(claim)
         except ApiError as error:
+            found = None
+            if not is_verdict(error):
+                found = await self._outcome(claim, handle, allocates=allocation is not None)
+            if found is not None and self._is_done(claim, found):
+                return found
             raise BindingError(f"add {what}reservation to claim {claim.key}: {error.message}") from error
 
     @staticmethod
@@ -396,9 +441,8 @@ async def delete_claim(claim: ResourceClaim, handle: Handle) -> None:
         ApiError: the server refused.
     """
     for attempt in range(1, ATTEMPTS + 1):
-        kept = tuple(one for one in claim.metadata.finalizers if one != FINALIZER)
         try:
-            await handle.client.claims.set_finalizers(replace(claim, metadata=replace(claim.metadata, finalizers=kept)))
+            await handle.client.claims.set_finalizers(_unprotected(claim))
             break
         except ApiError as error:
             if error.status != HTTPStatus.CONFLICT or attempt == ATTEMPTS:
@@ -417,11 +461,6 @@ async def deallocate(claim: ResourceClaim, handle: Handle) -> None:
     await handle.client.claims.deallocate(claim)
 
 
-def _may_be_done(error: ApiError) -> bool:
-    """Return whether a request that failed may have been carried out all the same."""
-    return error.status in {0, HTTPStatus.REQUEST_TIMEOUT} or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-
-
 def _with_status(claim: ResourceClaim, **fields: Any) -> ResourceClaim:
     return replace(claim, status=replace(claim.status, **fields))
 
@@ -431,6 +470,16 @@ def _with_finalizer(metadata: ClaimMetadata) -> ClaimMetadata:
     if FINALIZER in metadata.finalizers:
         return metadata
     return replace(metadata, finalizers=(*metadata.finalizers, FINALIZER))
+
+
+def _device(result: DeviceResult) -> tuple[str, str, str, str | None]:
+    return result.driver, result.pool, result.device, result.share_id
+
+
+def _unprotected(claim: ResourceClaim) -> ResourceClaim:
+    """Return a claim without that finalizer."""
+    kept = tuple(one for one in claim.metadata.finalizers if one != FINALIZER)
+    return replace(claim, metadata=replace(claim.metadata, finalizers=kept))
 
 
 def _settled(before: ResourceClaim, now: ResourceClaim) -> Change:
@@ -445,9 +494,9 @@ def _consumer(pod: Pod) -> ConsumerReference:
 def share_ids(claims: Sequence[ResourceClaim]) -> Callable[[], str]:
     """Return what makes IDs for shares of devices: UUIDs of these versions of these claims, and of no others."""
     numbers = count()
+    of = uuid5(NAMESPACE_URL, str([[claim.metadata.uid, claim.metadata.resource_version] for claim in claims]))
 
     def next_id() -> str:
-        of = [[claim.metadata.uid, claim.metadata.resource_version] for claim in claims]
-        return str(uuid5(NAMESPACE_URL, f"{of}/{next(numbers)}"))
+        return str(uuid5(of, str(next(numbers))))
 
     return next_id

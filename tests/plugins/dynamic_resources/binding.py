@@ -67,7 +67,7 @@ class Server:
 
     async def allocate(self, of: ResourceClaim) -> ResourceClaim:
         if self.meanwhile is not None:
-            self.stored[of.key] = self.meanwhile(of)
+            self.stored[of.key] = self.meanwhile(self.stored.get(of.key, of))
             self.meanwhile = None
         self._check("allocate", of)
         return self._store(of)

@@ -38,6 +38,7 @@ from tests.plugins.dynamic_resources.objects import (
     user,
     world,
 )
+from tests.work import calls
 
 GPU = "example.com/gpu"
 
@@ -341,36 +342,12 @@ async def test_share_ids_are_uuids_of_their_own() -> None:
     assert share_ids([claim("a")])() in made
 
 
-async def test_a_write_that_was_done_and_never_answered_keeps_its_devices() -> None:
-    one = Binding(two_nodes(claim()), claiming("c"), "n1", watched=False)
-    held: list[list[str]] = []
-    get = one.server.get
-
-    async def lost(of: ResourceClaim) -> ResourceClaim:
-        one.server._store(of)
-        one.server.errors["get"] = [ApiError(0, "", "connection refused")] * 3
-        raise ApiError(0, "", "connection lost")
-
-    async def later(of: ResourceClaim) -> ResourceClaim:
-        held.append(one.taken())
-        return await get(of)
-
-    one.server.allocate, one.server.get = lost, later  # type: ignore[method-assign]
-    one.reserve()
-    assert await one.pre_bind() == ""
-    assert held == [["n1/d1"]] * 4
-    assert one.around.resource_claims.in_flight == 0
-    assert one.held().status.reserved_for == (user(one.assumed.pod),)
-    assert one.taken() == ["n1/d1"]
-
-
-async def test_a_write_that_was_not_done_frees_its_devices_once_that_is_known() -> None:
-    one = Binding(two_nodes(claim()), claiming("c"), "n1", watched=False)
-    one.server.stored["default/c"] = claim()
-    one.server.errors |= {"allocate": [ApiError(503, "", "no")], "get": [ApiError(0, "", "connection refused")]}
-    one.reserve()
-    assert await one.pre_bind() == "add allocation and reservation to claim default/c: no"
-    assert one.taken() == []
+def test_a_share_id_costs_no_look_at_the_claims() -> None:
+    work = []
+    for count in (10, 1000):
+        next_id = share_ids([claim(f"c{number}") for number in range(count)])
+        work.append(calls(next_id))
+    assert work[0] == work[1]
 
 
 @pytest.mark.parametrize("watched", [True, False])
