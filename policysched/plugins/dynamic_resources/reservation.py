@@ -494,9 +494,10 @@ def _consumer(pod: Pod) -> ConsumerReference:
 def share_ids(claims: Sequence[ResourceClaim]) -> Callable[[], str]:
     """Return what makes IDs for shares of devices: UUIDs of these versions of these claims, and of no others."""
     numbers = count()
-    of = uuid5(NAMESPACE_URL, str([[claim.metadata.uid, claim.metadata.resource_version] for claim in claims]))
+    first = uuid5(NAMESPACE_URL, str([[claim.metadata.uid, claim.metadata.resource_version] for claim in claims]))
+    head, tail = str(first)[:-12], first.node
 
     def next_id() -> str:
-        return str(uuid5(of, str(next(numbers))))
+        return f"{head}{(tail + next(numbers)) % (1 << 48):012x}"
 
     return next_id
