@@ -66,6 +66,8 @@ POLL: Final = 0.1
 """After how long it is looked for the first time whether the conditions of devices are met. Units: seconds."""
 SLOWEST_POLL: Final = 5.0
 """How long it is between two looks at most. Units: seconds."""
+TOLD_AT_ONCE: Final = 64
+"""Of how many claims that are given back it is told before the loop has its turn: each may help any waiting pod."""
 LONGEST_WATCH: Final = 120.0
 """How long a written special claim is waited for on the watch. Units: seconds."""
 
@@ -419,9 +421,11 @@ class UndoClaims:
 
     async def __call__(self, handle: Handle) -> None:
         """Take back reservations, delete the special claim, and let pods be tried that waited for the devices."""
-        for claim in self._freed:
+        for number, claim in enumerate(self._freed, 1):
             held = _with_status(claim, allocation=AllocationResult())
             handle.changed(Change(Resource.RESOURCE_CLAIM, Action.UPDATE_OTHER, held, claim))
+            if number % TOLD_AT_ONCE == 0:
+                await handle.pause(0)
         for claim in self._reserved:
             try:
                 await handle.client.claims.unreserve(claim, self._pod)

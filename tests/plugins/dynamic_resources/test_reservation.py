@@ -19,7 +19,7 @@ from policysched.framework import (
     Status,
 )
 from policysched.model.objects import DeviceCondition, Pod, PodResourceClaim, ResourceClaim
-from policysched.plugins.dynamic_resources.reservation import ATTEMPTS, FINALIZER, share_ids
+from policysched.plugins.dynamic_resources.reservation import ATTEMPTS, FINALIZER, TOLD_AT_ONCE, share_ids
 from tests.build import node, pod
 from tests.plugins.dynamic_resources.binding import Binding
 from tests.plugins.dynamic_resources.objects import (
@@ -398,3 +398,17 @@ async def test_who_gives_up_a_claim_that_was_made_anew_takes_nothing_of_the_new_
     known = around.resource_claims.get("default/b")
     assert known is not None
     assert known.status.allocation == allocation
+
+
+async def test_the_loop_has_its_turn_while_it_is_told_of_claims_that_are_given_back() -> None:
+    names = [f"c{number}" for number in range(3 * TOLD_AT_ONCE)]
+    one = Binding(
+        world(node("n1"), resource_slice("n1", *(f"d{name}" for name in names)), *map(claim, names)),
+        claiming(*names),
+        "n1",
+    )
+    assert one.reserve() is None
+    told: list[int] = []
+    one.clock.on_pause = lambda: told.append(len(one.changes))
+    await one.give_up()
+    assert told == [TOLD_AT_ONCE, 2 * TOLD_AT_ONCE, 3 * TOLD_AT_ONCE]
