@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from policysched.framework import Cluster
 from policysched.model.objects import LabelSelector, Pod, Requirement
 from policysched.model.selection.selectors import LabelMatcher, compile_selector
-from policysched.plugins.inter_pod_affinity.namespaces import NamespaceSet
+from policysched.plugins.inter_pod_affinity.namespaces import NamespaceSet, Numbers
 from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts
 from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, WeighedByTerms, Weighted
 from policysched.plugins.pod_topology_spread.constraints import Constraint
@@ -27,7 +27,7 @@ from tests.build import cluster, node, pod
 from tests.work import calls
 
 KEYS, VALUES, SPACES = ("app", "tier", "own", "rare"), ("a", "b", "c", ""), ("default", "other", "third")
-NUMBERS = {name: number for number, name in enumerate(SPACES)}
+NUMBERS = Numbers(SPACES)
 
 
 def selector(rng: Random) -> LabelMatcher:
@@ -219,6 +219,20 @@ def test_few_counters_become_dense_with_one_signature(monkeypatch: pytest.Monkey
     assert {counter.counts.item(0) for counter in held} == {15}
 
 
+def test_sets_of_namespaces_are_asked_without_a_look_at_each_namespace_of_placed_pods() -> None:
+    work = []
+    for count in (20, 400):
+        names = [f"s{number}" for number in range(count)]
+        pods = (pod(f"p-{name}", on="n1", namespace=name, labels={"app": name}) for name in names)
+        shared = SharedCounts(cluster(node("n1", labels={"zone": "z"}), *pods))
+        numbers = Numbers(names)
+        everything = compile_selector(LabelSelector())
+        sets = [NamespaceSet(numbers, bytes([1 << number % 8, number])) for number in range(200)]
+        terms = [Weighted("zone", 1, ResolvedPeers(everything, one)) for one in sets]
+        work.append(calls(lambda shared=shared, terms=terms: shared.parts_of_terms(terms)))
+    assert work[1] < work[0] + 10 * 380
+
+
 def test_labels_that_nobody_has_take_no_column() -> None:
     made = crowd(5)
     long = compile_selector(
@@ -306,3 +320,19 @@ def test_weighed_by_terms_weighs_all_as_each() -> None:
         labels.appear(signature, placed)
     expected = [weigh(placed) for placed in made.signatures.present if placed is not None]
     assert np.array_equal(weigh.all(labels), expected)
+
+
+def test_terms_that_name_many_namespaces_each_are_filed_by_their_labels_alone() -> None:
+    numbers = Numbers(f"s{number}" for number in range(60))
+    everywhere = NamespaceSet(numbers, bytes([255] * 7 + [15]))
+    selectors = [compile_selector(LabelSelector(match_labels={"own": f"o{number}"})) for number in range(100)]
+    terms = [Weighted("zone", 1, ResolvedPeers(one, everywhere)) for one in selectors]
+    made = crowd(5)
+    ((_, part),) = SharedCounts(made).parts_of_terms(terms)
+    assert set(made.counters._by_facet) == {(None, "own", f"o{number}") for number in range(100)}
+    assert part.counter.facets == 100
+    bare = part.counter.nbytes
+    part.counter.facets = 0
+    assert bare - part.counter.nbytes == 512 * (100 - 4)
+    few = WeighedByTerms([(ResolvedPeers(selectors[0], everywhere), 1)])
+    assert len(few.index_keys) == 60

@@ -45,6 +45,8 @@ FEW_VALUES: Final = 4
 """Up to how many values of a requirement are looked for together with those of others."""
 FEW: Final = 8
 """How many values, or requirements, are looked through one behind the other."""
+BYTES_PER_LABEL, BYTES_PER_VALUE = 256, 96
+"""What each requirement and each value takes. Units: bytes."""
 
 
 def contradicted(selector: LabelSelector) -> str | None:
@@ -264,6 +266,18 @@ class LabelMatcher:
                 object.__setattr__(self, "_by_label", ByLabel(self.requirements))
             return self._by_label is not None and self._by_label.admit(labels)
         return all(one.admits(labels.get(one.key)) for one in self.requirements)
+
+    def matches_at_once(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with these labels is selected, where few are asked about: nothing is worked out for others.
+
+        Cost: O(requirements up to the first that does not hold).
+        """
+        return self.requirements is not None and all(one.admits(labels.get(one.key)) for one in self.requirements)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, by estimate. Units: bytes."""
+        return sum(BYTES_PER_LABEL + BYTES_PER_VALUE * len(one.values) for one in self.requirements or ())
 
     @property
     def keys(self) -> frozenset[str]:

@@ -25,31 +25,47 @@ MOST_CHANGED: Final = 32
 """Up to how many namespaces that changed a selector is asked about alone, and not about all namespaces."""
 SPARE: Final = 1 << 10
 """How many namespaces may be numbered that are gone, beside as many as there are."""
-BYTES_PER_SET, BYTES_PER_LABEL, BYTES_PER_NAME = 256, 256, 96
-"""What a set takes beside its bits, each label in a selector and each value. Units: bytes."""
+BYTES_PER_SET, BYTES_PER_NAME = 256, 96
+"""What a set takes beside its bits, and the name of a namespace. Units: bytes."""
+
+
+class Numbers(dict[str, int]):
+    """The numbers of namespaces, from 0 on; none is taken back."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.names: list[str] = []
+        for name in names:
+            self.add(name)
+
+    def add(self, name: str) -> int:
+        """Number a namespace."""
+        number = self[name] = len(self.names)
+        self.names.append(name)
+        return number
 
 
 class NamespaceSet:
     """Some namespaces, as a bit for each by its number.
 
     Args:
-        numbers: The numbers of namespaces: none is ever taken back, others are added.
+        numbers: The numbers of namespaces, from 0 on in their order: none is ever taken back, others are added.
         bits: The bits, in bytes; those that are missing at the end are 0.
     """
 
-    __slots__ = ("__weakref__", "_bits", "_numbers")
+    __slots__ = ("__weakref__", "_bits", "numbers")
 
-    def __init__(self, numbers: Mapping[str, int], bits: bytes) -> None:
-        self._numbers, self._bits = numbers, bits
+    def __init__(self, numbers: Numbers, bits: bytes) -> None:
+        self.numbers, self._bits = numbers, bits
 
     def __contains__(self, name: str) -> bool:
-        number = self._numbers.get(name)
+        number = self.numbers.get(name)
         if number is None or number >> 3 >= len(self._bits):
             return False
         return bool(self._bits[number >> 3] >> (number & 7) & 1)
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self._numbers if name in self)
+        names = self.numbers.names
+        return (names[number] for number in self._unpacked().nonzero()[0].tolist())
 
     def __len__(self) -> int:
         return int.from_bytes(self._bits, "little").bit_count()
@@ -57,7 +73,7 @@ class NamespaceSet:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, NamespaceSet):
             return NotImplemented
-        return self._bits == other._bits and self._numbers is other._numbers
+        return self._bits == other._bits and self.numbers is other.numbers
 
     def __hash__(self) -> int:
         return hash(self._bits)
@@ -67,14 +83,16 @@ class NamespaceSet:
         """The memory that it takes. Units: bytes."""
         return BYTES_PER_SET + len(self._bits)
 
-    def holding(self, names: Iterable[str]) -> NDArray[np.bool_]:
-        """Return for each of some names whether it is in the set. Shapes: (names,)."""
-        numbers = np.array([self._numbers.get(name, -1) for name in names], np.intp)
-        mine = np.unpackbits(np.frombuffer(self._bits, np.uint8), bitorder="little").view(np.bool_)
+    def holding(self, numbers: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Return for each of some numbers whether it is in the set; −1 is none. Shapes: (K,)."""
+        mine = self._unpacked()
         found: NDArray[np.bool_] = np.zeros(numbers.size, np.bool_)
         known = (numbers >= 0) & (numbers < mine.size)
         found[known] = mine[numbers[known]]
         return found
+
+    def _unpacked(self) -> NDArray[np.bool_]:
+        return np.unpackbits(np.frombuffer(self._bits, np.uint8), bitorder="little").view(np.bool_)
 
 
 class _Known(NamedTuple):
@@ -162,8 +180,7 @@ class Namespaces:
         return True
 
     def _remember(self, selector: LabelMatcher, selected: NamespaceSet) -> None:
-        values = sum(BYTES_PER_LABEL + BYTES_PER_NAME * len(one.values) for one in selector.requirements or ())
-        nbytes = BYTES_PER_SET + values + selected.nbytes
+        nbytes = BYTES_PER_SET + selector.nbytes + selected.nbytes
         if nbytes <= MOST_BYTES:
             self._selected[selector] = _Known(selected, self._seen, nbytes)
 
@@ -174,7 +191,7 @@ class Namespaces:
 
     def _begin(self) -> None:
         """Number the namespaces anew: sets of before keep the numbers that they have."""
-        self._numbers: dict[str, int] = {}
+        self._numbers = Numbers()
         self._labels: dict[int, Labels] = {}
         """The labels of each namespace there is by its number, as the columns know them."""
         self._present: NDArray[np.bool_] = np.zeros(0, np.bool_)
@@ -195,7 +212,7 @@ class Namespaces:
         if labels is None:
             return
         if number is None:
-            number = self._numbers[name] = len(self._numbers)
+            number = self._numbers.add(name)
             if number >= self._present.size:
                 self._present = np.concatenate((self._present, np.zeros(number + 1, np.bool_)))
         self._present[number] = True

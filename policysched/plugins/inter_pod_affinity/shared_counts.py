@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from policysched.framework import Rows
@@ -34,6 +35,10 @@ KeyedCounter = tuple[str, WeightedCounter]
 """A topology key and what is summed up over its domains."""
 TOGETHER: Final = 256
 """How many requirements the terms of a pod to place have that are counted together, where it states many."""
+ASKED_AT_ONCE: Final = 8
+"""How many terms that a pod has to meet together are asked before it is looked whether any pod is left."""
+MOST_LOOKED_AT: Final = 64
+"""Of how many such terms it is found out how few pods they may mean."""
 Sizes = frozenset[tuple[T, int]]
 
 
@@ -86,11 +91,13 @@ class SharedCounts:
         def counts_all(labels: SignatureLabels) -> Chosen:
             labels.prepare(one.pods for one in wanted)
             chosen = labels.present()
-            for one in wanted:
+            for number, one in enumerate(wanted):
+                if number % ASKED_AT_ONCE == 0 and not chosen.any():
+                    break
                 one.restrict(chosen, labels)
             return chosen
 
-        among = narrowest(one.index_keys for one in wanted)
+        among = narrowest(one.index_keys for one in islice(wanted, MOST_LOOKED_AT))  # what is meant, all of them mean
         return self._counters.of(("affinity", wanted), counts, among=among, weigh_all=counts_all)
 
     def stating(self, number: int) -> PodCounter:

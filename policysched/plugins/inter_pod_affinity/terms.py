@@ -18,7 +18,6 @@ from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector
 from policysched.model.selection.selectors import LabelMatcher
 from policysched.plugins.inter_pod_affinity.namespaces import (
-    BYTES_PER_LABEL,
     BYTES_PER_NAME,
     Namespaces,
     NamespaceSet,
@@ -86,12 +85,8 @@ def terms_nbytes(terms: Iterable[Weighted[ResolvedPeers]]) -> int:
     Units: bytes.
     """
     shared = {id(one.said.namespaces): one.said.namespaces for one in terms if one.said.namespaces is not None}
-    own = sum(BYTES_PER_TERM + _selector_nbytes(one.said.pods) + BYTES_PER_NAME * len(one.said.also) for one in terms)
+    own = sum(BYTES_PER_TERM + one.said.pods.nbytes + BYTES_PER_NAME * len(one.said.also) for one in terms)
     return own + sum(one.nbytes for one in shared.values())
-
-
-def _selector_nbytes(selector: LabelMatcher) -> int:
-    return sum(BYTES_PER_LABEL + BYTES_PER_NAME * len(one.values) for one in selector.requirements or ())
 
 
 class Weighted(NamedTuple, Generic[T]):
@@ -190,13 +185,14 @@ class WeighedByTerms:
             inside = meant.namespaces, meant.also
             by_namespaces[inside] = by_namespaces.get(inside, 0) + weight
             index_keys |= dict.fromkeys(meant.index_keys)
-        self.index_keys: Collection[IndexKey] = tuple(index_keys)
-        """What a pod that any of them means has one of."""
         self._by_selector: Mapping[LabelMatcher, Mapping[_Inside, int]] = by_selector
         self._by_index_key: dict[IndexKey, list[tuple[LabelMatcher, Mapping[_Inside, int]]]] = {}
         for selector, weights in by_selector.items():
             for index_key in index_keys_of_selector(selector, None):
                 self._by_index_key.setdefault(index_key, []).append((selector, weights))
+        are_many = len(index_keys) > max(MOST, len(self._by_index_key))
+        self.index_keys: Collection[IndexKey] = tuple(self._by_index_key if are_many else index_keys)
+        """What a pod that any of them means has one of: of many, a label in any namespace."""
 
     def __call__(self, placed: PlacedPod) -> int:
         """Weigh a pod."""

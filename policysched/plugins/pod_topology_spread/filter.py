@@ -17,7 +17,7 @@ import numpy as np
 from policysched.framework import ChangedRow, ChangedRows, Codes, Mask, RowNumbers, Rows, unresolvable, unschedulable
 from policysched.model.objects import Pod
 from policysched.plugins.columns import row_count
-from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
+from policysched.plugins.pod_topology_spread.constraints import Constraint, constraints_nbytes
 from policysched.plugins.pod_topology_spread.rows import CountedRows
 from policysched.state.domain_sums import CounterSums
 from policysched.state.tables.columns import part_of
@@ -182,7 +182,7 @@ class HardState:
     @property
     def nbytes(self) -> int:
         """The memory that it takes. Units: bytes."""
-        return BYTES_PER_CONSTRAINT * len(self._constraints) + sum(one.nbytes for one in self._verdicts)
+        return constraints_nbytes(self._constraints) + sum(one.nbytes for one in self._verdicts)
 
     def codes(self, rows: Rows) -> Codes:
         """Give each row the code of its first constraint that is broken there."""

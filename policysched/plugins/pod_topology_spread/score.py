@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, Cluster, Mask, Scores
 from policysched.plugins.columns import PresentNumbers, levelled
-from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
+from policysched.plugins.pod_topology_spread.constraints import Constraint, constraints_nbytes
 from policysched.plugins.pod_topology_spread.rows import CountedRows, Labelled
 from policysched.state.domain_sums import CounterSums
 from policysched.state.placed.counter import PodCounter
@@ -184,7 +184,7 @@ class SoftState:
     @property
     def nbytes(self) -> int:
         """The memory that it takes. Units: bytes."""
-        return BYTES_PER_CONSTRAINT * len(self._constraints) + sum(one.nbytes for one in self._soft)
+        return constraints_nbytes(self._constraints) + sum(one.nbytes for one in self._soft)
 
     def finals(self, feasible: Mask) -> Scores:
         """Score the rows, 0 to 100.

@@ -38,7 +38,7 @@ from policysched.schedule.queue.in_flight import Flight, InFlight, Occurrence
 from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod, Stage
 from policysched.schedule.queue.subqueues import WINDOW, Backoff, OnQueued, PodQueues, QueueCounts
 from policysched.schedule.queue.timers import Timers
-from policysched.schedule.queue.unschedulable import PORTION, Moves
+from policysched.schedule.queue.unschedulable import PORTION, Moves, portion
 from policysched.schedule.timing import Timing
 from policysched.state.cluster_events import pod_difference
 from policysched.state.placed.pods import pod_id
@@ -350,9 +350,10 @@ class Queue:
 
     def _in_portions(self, pods: Sequence[QueuedPod], act: Callable[[Sequence[QueuedPod]], int]) -> int:
         """Do something with pods that wait: now with the first of them, and with the others while pods are popped."""
-        if len(pods) > PORTION:
-            self._moves.add(pods[PORTION:], act, self._clock.monotonic())
-        return act(pods[:PORTION]) if pods else 0
+        now = portion(pods)
+        if len(pods) > now:
+            self._moves.add(pods[now:], act, self._clock.monotonic())
+        return act(pods[:now]) if pods else 0
 
     def _retry(self, pods: Sequence[QueuedPod]) -> int:
         """Requeue pods that changes may help about which nobody was asked."""

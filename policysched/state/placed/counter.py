@@ -29,6 +29,8 @@ TERMS = 4
 """By how many terms a pod is weighed in about the time that a counter of one takes beside that."""
 BYTES_PER_COUNTER = 2048
 """What a counter takes beside its column and its signatures: who knows it, and by what. Units: bytes."""
+BYTES_PER_FACET, FACETS_INCLUDED = 512, 4
+"""What each thing takes that pods are looked up by and that leads to the counter, but for a few. Units: bytes."""
 BYTES_PER_SIGNATURE = 256
 """What each signature that counts in a counter takes there and beside it. Units: bytes."""
 LEAST_DENSE, DENSE_SHARE = 256, 8
@@ -40,7 +42,7 @@ Weigh = Callable[[PlacedPod], float]
 class PodCounter:
     """One sum a row."""
 
-    __slots__ = ("__weakref__", "_dense", "_weigh", "column", "effort", "reads", "version", "weights")
+    __slots__ = ("__weakref__", "_dense", "_weigh", "column", "effort", "facets", "reads", "version", "weights")
 
     def __init__(self, column: Column, weigh: Weigh, terms: int = 1) -> None:
         self.column = column
@@ -52,6 +54,8 @@ class PodCounter:
         self._dense: NDArray[Any] | None = None
         self.reads: tuple[object, ...] = ()
         """What it was weighed by, held for the next counter that asks the same."""
+        self.facets = 0
+        """How many things that pods are looked up by lead to it."""
         self.version = 0
         """Moves when any row's sum does."""
 
@@ -92,7 +96,8 @@ class PodCounter:
     def nbytes(self) -> int:
         """The memory that it takes, with what knows it by signature. Units: bytes."""
         dense = 0 if self._dense is None else self._dense.nbytes
-        own = self.column.nbytes + BYTES_PER_COUNTER + BYTES_PER_SIGNATURE * len(self.weights) + dense
+        found_by = BYTES_PER_FACET * max(0, self.facets - FACETS_INCLUDED) + BYTES_PER_SIGNATURE * len(self.weights)
+        own = self.column.nbytes + BYTES_PER_COUNTER + found_by + dense
         return own + parts_of(self.reads) if self.reads else own
 
     def weigh(self, signature: int, placed: PlacedPod, like: float | None = None) -> bool:

@@ -7,7 +7,7 @@ has a column as long as somebody holds it.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 import numpy as np
@@ -27,10 +27,14 @@ LEAVING: Final = "leaving"
 
 
 class SetOfNamespaces(Protocol):
-    """Namespaces that share a set, by name."""
+    """Namespaces that share a set, by their numbers."""
 
-    def holding(self, names: Iterable[str]) -> NDArray[np.bool_]:
-        """Return for each of some names whether it is in the set. Shapes: (names,)."""
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """The numbers of namespaces, the same object for many sets."""
+
+    def holding(self, numbers: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Return for each of some numbers whether it is in the set; −1 is none. Shapes: (K,)."""
 
 
 class SignatureLabels:
@@ -42,7 +46,7 @@ class SignatureLabels:
     Shapes: S is the number of signatures, those that are free included.
     """
 
-    __slots__ = ("_asked", "_columns", "_held", "_meant", "_others", "_prepared", "_present", "_used")
+    __slots__ = ("_asked", "_columns", "_held", "_meant", "_numbers", "_others", "_prepared", "_present", "_used")
 
     def __init__(self, present: Sequence[PlacedPod | None]) -> None:
         self._present = present
@@ -56,6 +60,8 @@ class SignatureLabels:
         """The columns of labels, for the question at hand."""
         self._meant: dict[SetOfNamespaces, Chosen] = {}
         """Which numbers of the namespaces' column some sets of them have, for the question at hand."""
+        self._numbers: dict[int, tuple[Mapping[str, int], NDArray[np.intp]]] = {}
+        """The numbers that sets of namespaces have for those of the column, for the question at hand."""
         self._used: Chosen = np.zeros(FIRST_SIZE, np.bool_)
 
     def appear(self, signature: int, placed: PlacedPod) -> None:
@@ -104,7 +110,7 @@ class SignatureLabels:
     def prepared(self) -> tuple[LabelColumn, ...]:
         """Return the columns that were looked at since this was asked last, where they are not too many to be held."""
         prepared, asked = set(self._prepared.values()), self._asked
-        self._prepared, self._asked, self._meant = {}, {}, {}
+        self._prepared, self._asked, self._meant, self._numbers = {}, {}, {}, {}
         return (*(prepared if len(prepared) <= MOST_HELD else ()), *asked.values())
 
     def restrict(self, chosen: Chosen, selector: LabelMatcher) -> None:
@@ -131,7 +137,7 @@ class SignatureLabels:
             return
         for signature in left:
             placed = self._present[signature]
-            chosen[signature] = placed is not None and selector.matches(placed.pod.metadata.labels)
+            chosen[signature] = placed is not None and selector.matches_at_once(placed.pod.metadata.labels)
 
     def within(self, chosen: Chosen, namespaces: SetOfNamespaces | None, also: Collection[str] = ()) -> None:
         """Take out those of other namespaces than some, where not all are meant.
@@ -148,10 +154,18 @@ class SignatureLabels:
         column = self._other(NAMESPACE)
         meant = self._meant.get(namespaces)
         if meant is None:
-            meant = self._meant[namespaces] = namespaces.holding(column.numbers)
+            meant = self._meant[namespaces] = namespaces.holding(self._numbered(namespaces.numbers, column))
         if also:
             meant = meant | column.numbered(also)
         keep(chosen, column.objects[meant[column.codes]])
+
+    def _numbered(self, numbers: Mapping[str, int], column: LabelColumn) -> NDArray[np.intp]:
+        """Return the number of each namespace in the column, −1 where it has none; found once a question."""
+        known = self._numbers.get(id(numbers))
+        if known is None:
+            found = np.array([numbers.get(name, -1) for name in column.numbers], np.intp)
+            known = self._numbers[id(numbers)] = numbers, found
+        return known[1]
 
     def in_namespace(self, chosen: Chosen, name: str) -> None:
         """Take out those of other namespaces than one.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -14,7 +15,7 @@ from policysched.model.objects import LabelSelector, Metadata, Namespace, PodAff
 from policysched.model.selection.pod_affinity import PeerSelector, pod_terms
 from policysched.model.selection.selectors import compile_selector
 from policysched.plugins.inter_pod_affinity import namespaces as namespaces_module
-from policysched.plugins.inter_pod_affinity.namespaces import Namespaces, NamespaceSet
+from policysched.plugins.inter_pod_affinity.namespaces import Namespaces, NamespaceSet, Numbers
 from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, Weighted, meant_by, terms_nbytes
 from tests.build import cluster, pod
 from tests.plugins.inter_pod_affinity.build import near
@@ -108,9 +109,9 @@ def test_a_set_means_what_it_meant_whichever_namespaces_come_and_go(seed: int) -
             kept.append((found.namespaces, set(found.namespaces)))
         for one, names in kept[-20:]:
             listed = sorted({*life.cluster.namespaces, *names, "s999"})
-            assert (
-                one.holding(listed).tolist() == [name in names for name in listed] == [name in one for name in listed]
-            )
+            numbers = np.array([one.numbers.get(name, -1) for name in listed], np.intp)
+            assert one.holding(numbers).tolist() == [name in names for name in listed]
+            assert {name for name in listed if name in one} == names == {*one}
             assert len(one) == len(names)
     assert any(one == other for (one, _), (other, _) in itertools.pairwise(kept))
     for (one, names), (other, others) in itertools.product(kept[-40:], kept):
@@ -118,7 +119,12 @@ def test_a_set_means_what_it_meant_whichever_namespaces_come_and_go(seed: int) -
 
 
 def namespace_set(*names: str) -> NamespaceSet:
-    return NamespaceSet({name: number for number, name in enumerate(names)}, bytes([255] * (len(names) // 8 + 1)))
+    return NamespaceSet(Numbers(names), bits_of(range(len(names))))
+
+
+def bits_of(numbers: Iterable[int]) -> bytes:
+    found = sum(1 << number for number in numbers)
+    return found.to_bytes(found.bit_length() // 8 + 1, "little").rstrip(b"\0")
 
 
 def test_a_term_is_filed_under_the_namespaces_that_it_means() -> None:
@@ -184,3 +190,15 @@ def test_selectors_that_select_others_now_look_for_their_labels_together(change:
         ]
         assert sum(differ) == (2000 if change == "removed" else 1)
     assert work[1] - work[0] < 10 * 450  # one look at the labels of each
+
+
+@pytest.mark.parametrize("others", [0, 3], ids=["one namespace", "a few"])
+def test_few_namespaces_among_many_are_found_without_a_look_at_each(others: int) -> None:
+    work = []
+    for count in (50, 5000):
+        numbers = Numbers(f"s{number}" for number in range(count))
+        one = NamespaceSet(numbers, bits_of(range(40, 41 + others)))
+        said = ResolvedPeers(compile_selector(LabelSelector(match_labels={"app": "web"})), one)
+        assert {namespace for namespace, _, _ in said.index_keys} == {f"s{number}" for number in range(40, 41 + others)}
+        work.append(calls(lambda said=said: said.index_keys))
+    assert work[0] == work[1]
