@@ -147,6 +147,8 @@ def read_object(given: list[Any]) -> Any:
         msgspec.ValidationError: it is none.
     """
     name = given[0]
+    if not isinstance(name, str):
+        raise msgspec.ValidationError(f"{name!r:.80} is no kind of object")
     if len(given) == 3:
         return CustomObject(CustomResource(name), msgspec.convert(given[1], Metadata), given[2])
     kind = KINDS.get(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +24,8 @@ from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, at_once, run_post_filters
 from policysched.schedule.cycle.record import plugin_of_devices
+
+log = logging.getLogger(__name__)
 
 TELL_EVERY: Final = 64
 Told = Decided | Searched | ResourceClaim | None
@@ -58,7 +61,10 @@ class Walk:
             except BrokenRecordError as error:
                 self.found.remainder.append(str(error))
                 self.found.damaged |= not error.cut
-            except (msgspec.ValidationError, LookupError, TypeError, ValueError, RecursionError) as error:
+            except UsageError:
+                raise
+            except Exception as error:  # whatever a record comes to that nobody's scheduler wrote
+                log.debug("%s: an entry after decision %d cannot be applied", path, self._number, exc_info=True)
                 self.found.remainder.append(f"{path}: an entry after decision {self._number:,} is malformed: {error}")
                 self.found.damaged = True
 

@@ -144,7 +144,18 @@ def test_file_that_is_no_record_is_refused(tmp_path: Path, data: bytes, problem:
         replayed(path)
 
 
-@pytest.mark.parametrize("entry", [["decided", 3], ["begin", {}], ["take", ["Secret", {}]], ["placed", 0], ["unknown"]])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        ["decided", 3],
+        ["begin", {}],
+        ["take", ["Secret", {}]],
+        ["take", [1, {"name": "x"}, {}]],
+        ["allocated", [1, {"name": "x"}, {}]],
+        ["placed", 0],
+        ["unknown"],
+    ],
+)
 def test_entry_that_is_malformed_is_an_error(tmp_path: Path, entry: list[Any]) -> None:
     path = tmp_path / "a.record"
     with path.open("wb") as file:

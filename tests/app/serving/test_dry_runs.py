@@ -201,6 +201,18 @@ async def test_running_pod_is_taken_for_a_new_one_and_a_warning_says_so() -> Non
         assert headers["Warning"] == f'299 - "{said}"'
 
 
+async def test_spread_constraints_that_no_api_server_takes_are_refused() -> None:
+    def spread(*actions: str) -> bytes:
+        constraints = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": action} for action in actions]
+        return json.dumps(pod(topologySpreadConstraints=constraints)).encode()
+
+    async with served(await Live().told(node("n1"))) as port:
+        assert (await post(port, spread("DoNotSchedule", "ScheduleAnyway")))[0] == 200
+        code, text, _ = await post(port, spread("DoNotSchedule", "ScheduleAnyway", "DoNotSchedule"))
+        said = "two constraints have topologyKey zone and whenUnsatisfiable DoNotSchedule"
+        assert (code, f"spec.topologySpreadConstraints[2]: {said}" in json.loads(text)["message"]) == (400, True)
+
+
 async def test_pod_on_a_node_is_refused_by_its_name() -> None:
     live = await Live().told(node("n1"), pod("web", nodeName="n1"))
     async with served(live) as port:

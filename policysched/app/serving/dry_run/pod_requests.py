@@ -18,6 +18,7 @@ from policysched.kube.object_texts import MANAGED, without
 from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError, decode_pod
 from policysched.model.defaults import fill_pod, priority_classes
+from policysched.model.objects import Pod
 
 BODY: Final = "body"
 """What messages call the body."""
@@ -120,10 +121,24 @@ def _asked(document: Document, options: Options) -> tuple[AskedPod, tuple[str, .
         raise document.refusal(error.field, error) from error
     if not (pod.metadata.name or pod.metadata.generate_name):
         raise document.refusal("metadata", "the pod has no name")
+    _refuse_equal_constraints(document, pod)
     name = pod.metadata.name or pod.metadata.generate_name.rstrip("-")
     pod = replace(pod, metadata=replace(pod.metadata, name=name, uid=""))
     text = without(msgspec.json.encode(filled), MANAGED)
     return AskedPod(pod, text, options.profile or str(stated or ""), options.seed), notes
+
+
+def _refuse_equal_constraints(document: Document, pod: Pod) -> None:
+    """Refuse two spread constraints with one topology key and action, as an API server does: thousands take long."""
+    known: set[tuple[str, str]] = set()
+    for number, one in enumerate(pod.spec.topology_spread_constraints):
+        said = one.topology_key, one.when_unsatisfiable
+        if said in known:
+            at = f"spec.topologySpreadConstraints[{number}]"
+            raise document.refusal(
+                at, f"{at}: two constraints have topologyKey {said[0]} and whenUnsatisfiable {said[1]}"
+            )
+        known.add(said)
 
 
 def _bad(text: str) -> RefusedError:
