@@ -29,6 +29,11 @@ from policysched.model.policy import MetricAnswer, MetricKey, Policy, PolicyKey
 
 NO_STATUS: Final = "NoStatus"
 """The reason of an answer that is no Kubernetes Status: a gateway's page, a redirect."""
+NOT_FOUND: Final = "NotFound"
+"""The reason of an API server's Status about an object that is not there."""
+PATIENCE: Final = 30.0
+"""How long it is asked again of a server that answers and refuses to tell: one that has just started refuses until it
+knows the roles. Units: seconds."""
 LEAST_UNKNOWN: Final = 1000
 """Of so many names that are no nodes' an answer has values however few nodes there are."""
 BINDING_CYCLE: Final[ContextVar[int]] = ContextVar("binding cycle", default=0)
@@ -58,6 +63,19 @@ class ApiError(PolicyschedError):
         """
         client_error = HTTPStatus.BAD_REQUEST <= self.status < HTTPStatus.INTERNAL_SERVER_ERROR
         return client_error and self.reason != NO_STATUS
+
+    @property
+    def is_verdict(self) -> bool:
+        """Whether a write was not carried out for sure.
+
+        A gateway may have sent it twice: then a conflict may be one with itself.
+        """
+        return self.is_refusal and self.status != HTTPStatus.CONFLICT
+
+    @property
+    def is_not_found(self) -> bool:
+        """Whether an API server says that the object is not there."""
+        return (self.status, self.reason) == (HTTPStatus.NOT_FOUND, NOT_FOUND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +270,24 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Return seconds that never go back."""
+
+
+class LostAnswer:
+    """An answer to a write that was lost, or is no verdict: whether to ask again what became of the write.
+
+    It is asked as long as no API server answers, or is busy, and of one that refuses to tell for a while.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._refused_since = clock.monotonic()
+
+    def asks_again(self, error: ApiError) -> bool:
+        """Take an answer that did not tell; return whether to ask again."""
+        now = self._clock.monotonic()
+        if not error.is_refusal or error.status == HTTPStatus.TOO_MANY_REQUESTS:
+            self._refused_since = now
+        return now - self._refused_since < PATIENCE
 
 
 def most_unknown(nodes: Collection[str]) -> int:

@@ -9,7 +9,7 @@ import logging
 from typing import Final
 
 from policysched.framework import ApiError, AssumedPod, Code, Handle, Status
-from policysched.plugins.lost_answers import Asking, is_gone, is_verdict
+from policysched.framework.client import LostAnswer
 from policysched.state.placed.pods import pod_id
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class DefaultBinder:
         try:
             await handle.client.bind(assumed.pod, assumed.node)
         except ApiError as error:
-            if is_verdict(error) or not await _is_bound_all_the_same(assumed, handle, error):
+            if error.is_verdict or not await _is_bound_all_the_same(assumed, handle, error):
                 return Status(Code.ERROR, (error.message,))
         return None
 
@@ -40,14 +40,14 @@ async def _is_bound_all_the_same(assumed: AssumedPod, handle: Handle, error: Api
     """
     key, pods = assumed.pod.key, assumed.cluster.pods.by_id
     log.warning("no verdict on the binding of pod=%s, its place is kept until there is one: %s", key, error)
-    asking = Asking(handle.clock)
+    lost = LostAnswer(handle.clock)
     while (placed := pods.get(pod_id(assumed.pod))) is not None and placed.assumed:
         try:
             return await handle.client.node_of(assumed.pod) == assumed.node
         except ApiError as unread:
-            if is_gone(unread):
+            if unread.is_not_found:
                 return False
-            if not asking.goes_on(unread):
+            if not lost.asks_again(unread):
                 log.warning("the server refuses to tell of pod=%s, its place is kept no longer: %s", key, unread)
                 return False
         await handle.pause(READ_AGAIN)

@@ -20,6 +20,7 @@ from typing import TypeGuard
 import pytest
 
 from policysched.model.selection.pod_part_cache import PodPartCache
+from policysched.plugins.inter_pod_affinity import namespaces
 from policysched.schedule.cycle import engine
 from policysched.state import object_tables
 from policysched.state.tables.interner import SPARE
@@ -89,6 +90,7 @@ def test_a_year_ends_with_no_more_than_it_began_with(monkeypatch: pytest.MonkeyP
     if not LONG:
         monkeypatch.setattr(engine, "CACHE_BYTES", 400_000)
         monkeypatch.setattr(object_tables, "MOST_REMEMBERED", 64)
+        monkeypatch.setattr(namespaces, "SPARE", 8)
     year = Year(PODS, SHAPES, NODES)
     quarters = [Quarter() for _ in range(4)]
 

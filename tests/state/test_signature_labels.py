@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from policysched.framework import Cluster
 from policysched.model.objects import LabelSelector, Pod, Requirement
 from policysched.model.selection.selectors import LabelMatcher, compile_selector
-from policysched.plugins.inter_pod_affinity.namespaces import NamespaceSet, Numbers
+from policysched.plugins.inter_pod_affinity.namespaces import NamespaceNumbers, NamespaceSet
 from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts
 from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, WeighedByTerms, Weighted
 from policysched.plugins.pod_topology_spread.constraints import Constraint
@@ -27,7 +27,7 @@ from tests.build import cluster, node, pod
 from tests.work import calls
 
 KEYS, VALUES, SPACES = ("app", "tier", "own", "rare"), ("a", "b", "c", ""), ("default", "other", "third")
-NUMBERS = Numbers(SPACES)
+NUMBERS = NamespaceNumbers(SPACES)
 
 
 def selector(rng: Random) -> LabelMatcher:
@@ -225,7 +225,7 @@ def test_sets_of_namespaces_are_asked_without_a_look_at_each_namespace_of_placed
         names = [f"s{number}" for number in range(count)]
         pods = (pod(f"p-{name}", on="n1", namespace=name, labels={"app": name}) for name in names)
         shared = SharedCounts(cluster(node("n1", labels={"zone": "z"}), *pods))
-        numbers = Numbers(names)
+        numbers = NamespaceNumbers(names)
         everything = compile_selector(LabelSelector())
         sets = [NamespaceSet(numbers, bytes([1 << number % 8, number])) for number in range(200)]
         terms = [Weighted("zone", 1, ResolvedPeers(everything, one)) for one in sets]
@@ -323,7 +323,7 @@ def test_weighed_by_terms_weighs_all_as_each() -> None:
 
 
 def test_terms_that_name_many_namespaces_each_are_filed_by_their_labels_alone() -> None:
-    numbers = Numbers(f"s{number}" for number in range(60))
+    numbers = NamespaceNumbers(f"s{number}" for number in range(60))
     everywhere = NamespaceSet(numbers, bytes([255] * 7 + [15]))
     selectors = [compile_selector(LabelSelector(match_labels={"own": f"o{number}"})) for number in range(100)]
     terms = [Weighted("zone", 1, ResolvedPeers(one, everywhere)) for one in selectors]

@@ -34,6 +34,7 @@ from policysched.framework import (
     Handle,
     Resource,
 )
+from policysched.framework.client import LostAnswer
 from policysched.model.objects import (
     AllocationResult,
     ClaimMetadata,
@@ -53,7 +54,6 @@ from policysched.plugins.dynamic_resources.pod_claims import (
     results_of,
     waits_for_binding,
 )
-from policysched.plugins.lost_answers import Asking, is_gone, is_verdict
 from policysched.state.resource_claims import ClaimOutOfStepError, UnknownClaimError, is_newer
 
 log = logging.getLogger(__name__)
@@ -236,7 +236,7 @@ class ClaimReservation:
             The claim as it is; None where it is gone, or where the server refuses to tell for long.
         """
         log.warning("no verdict on a write of claim=%s, its devices count as taken until there is one", sent.key)
-        asking, polls = Asking(handle.clock), _Polls(handle, math.inf)
+        lost, polls = LostAnswer(handle.clock), _Polls(handle, math.inf)
         while True:
             known = self._known.get(sent.key)
             if known is not None and is_newer(known, sent):
@@ -244,9 +244,9 @@ class ClaimReservation:
             try:
                 return await self._told(sent, handle, allocates=allocates)
             except ApiError as error:
-                if is_gone(error):
+                if error.is_not_found:
                     return None
-                if not asking.goes_on(error):
+                if not lost.asks_again(error):
                     log.warning("the server refuses to tell of claim=%s, its devices are free: %s", sent.key, error)
                     return None
             await polls.another()
@@ -297,7 +297,7 @@ class ClaimReservation:
             return await write(claim)
         except ApiError as error:
             found = None
-            if not is_verdict(error):
+            if not error.is_verdict:
                 found = await self._outcome(claim, handle, allocates=allocation is not None)
             if found is not None and self._is_done(claim, found):
                 return found

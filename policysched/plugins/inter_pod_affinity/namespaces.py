@@ -29,7 +29,7 @@ BYTES_PER_SET, BYTES_PER_NAME = 256, 96
 """What a set takes beside its bits, and the name of a namespace. Units: bytes."""
 
 
-class Numbers(dict[str, int]):
+class NamespaceNumbers(dict[str, int]):
     """The numbers of namespaces, from 0 on; none is taken back."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
@@ -54,7 +54,7 @@ class NamespaceSet:
 
     __slots__ = ("__weakref__", "_bits", "numbers")
 
-    def __init__(self, numbers: Numbers, bits: bytes) -> None:
+    def __init__(self, numbers: NamespaceNumbers, bits: bytes) -> None:
         self.numbers, self._bits = numbers, bits
 
     def __contains__(self, name: str) -> bool:
@@ -191,7 +191,7 @@ class Namespaces:
 
     def _begin(self) -> None:
         """Number the namespaces anew: sets of before keep the numbers that they have."""
-        self._numbers = Numbers()
+        self._numbers = NamespaceNumbers()
         self._labels: dict[int, Labels] = {}
         """The labels of each namespace there is by its number, as the columns know them."""
         self._present: NDArray[np.bool_] = np.zeros(0, np.bool_)

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.framework import ApiError
+from policysched.framework.client import PATIENCE
 from policysched.model.objects import ResourceClaim
 from policysched.plugins.dynamic_resources.reservation import FINALIZER, SLOWEST_POLL
-from policysched.plugins.lost_answers import PATIENCE
 from tests.build import pod
 from tests.plugins.dynamic_resources.binding import Binding
 from tests.plugins.dynamic_resources.objects import allocated, changed, claim, claiming, two_nodes, user

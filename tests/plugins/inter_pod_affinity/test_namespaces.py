@@ -15,7 +15,7 @@ from policysched.model.objects import LabelSelector, Metadata, Namespace, PodAff
 from policysched.model.selection.pod_affinity import PeerSelector, pod_terms
 from policysched.model.selection.selectors import compile_selector
 from policysched.plugins.inter_pod_affinity import namespaces as namespaces_module
-from policysched.plugins.inter_pod_affinity.namespaces import Namespaces, NamespaceSet, Numbers
+from policysched.plugins.inter_pod_affinity.namespaces import NamespaceNumbers, Namespaces, NamespaceSet
 from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, Weighted, meant_by, terms_nbytes
 from tests.build import cluster, pod
 from tests.plugins.inter_pod_affinity.build import near
@@ -119,7 +119,7 @@ def test_a_set_means_what_it_meant_whichever_namespaces_come_and_go(seed: int) -
 
 
 def namespace_set(*names: str) -> NamespaceSet:
-    return NamespaceSet(Numbers(names), bits_of(range(len(names))))
+    return NamespaceSet(NamespaceNumbers(names), bits_of(range(len(names))))
 
 
 def bits_of(numbers: Iterable[int]) -> bytes:
@@ -196,7 +196,7 @@ def test_selectors_that_select_others_now_look_for_their_labels_together(change:
 def test_few_namespaces_among_many_are_found_without_a_look_at_each(others: int) -> None:
     work = []
     for count in (50, 5000):
-        numbers = Numbers(f"s{number}" for number in range(count))
+        numbers = NamespaceNumbers(f"s{number}" for number in range(count))
         one = NamespaceSet(numbers, bits_of(range(40, 41 + others)))
         said = ResolvedPeers(compile_selector(LabelSelector(match_labels={"app": "web"})), one)
         assert {namespace for namespace, _, _ in said.index_keys} == {f"s{number}" for number in range(40, 41 + others)}
