@@ -225,7 +225,9 @@ class ClaimReservation:
                 raise BindingError(f"claim {claim.key} was deleted and made anew in the meantime")
         raise AssertionError("the last attempt returns or raises")
 
-    async def _outcome(self, sent: ResourceClaim, handle: Handle, *, allocates: bool) -> ResourceClaim | None:
+    async def _outcome(
+        self, sent: ResourceClaim, error: ApiError, handle: Handle, *, allocates: bool
+    ) -> ResourceClaim | None:
         """Find out what became of a write whose answer is no verdict; it cannot be carried out any more then.
 
         What it allocates counts as taken meanwhile. If the server has a later version than the one that was sent, be it
@@ -235,7 +237,10 @@ class ClaimReservation:
         Returns:
             The claim as it is; None where it is gone, or where the server refuses to tell for long.
         """
-        log.warning("no verdict on a write of claim=%s, its devices count as taken until there is one", sent.key)
+        if error.status != HTTPStatus.CONFLICT:  # that others write to a claim is no news
+            log.warning(
+                "no verdict on a write of claim=%s, its devices are kept until there is one: %s", sent.key, error
+            )
         lost, polls = LostAnswer(handle.clock), _Polls(handle, math.inf)
         while True:
             known = self._known.get(sent.key)
@@ -243,11 +248,11 @@ class ClaimReservation:
                 return known
             try:
                 return await self._told(sent, handle, allocates=allocates)
-            except ApiError as error:
-                if error.is_not_found:
+            except ApiError as unread:
+                if unread.is_not_found:
                     return None
-                if not lost.asks_again(error):
-                    log.warning("the server refuses to tell of claim=%s, its devices are free: %s", sent.key, error)
+                if not lost.asks_again(unread):
+                    log.warning("the server refuses to tell of claim=%s, its devices are free: %s", sent.key, unread)
                     return None
             await polls.another()
 
@@ -298,7 +303,7 @@ class ClaimReservation:
         except ApiError as error:
             found = None
             if not error.is_verdict:
-                found = await self._outcome(claim, handle, allocates=allocation is not None)
+                found = await self._outcome(claim, error, handle, allocates=allocation is not None)
             if found is not None and self._is_done(claim, found):
                 return found
             raise BindingError(f"add {what}reservation to claim {claim.key}: {error.message}") from error

@@ -108,11 +108,14 @@ async def test_a_server_that_refuses_to_tell_for_long_is_not() -> None:
 
 
 @pytest.mark.parametrize("watched", [True, False])
-async def test_a_write_that_was_sent_twice_is_no_conflict_with_others(watched: bool) -> None:
+async def test_a_write_that_was_sent_twice_is_no_conflict_with_others(
+    watched: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     one = Binding(two_nodes(claim()), claiming("c"), "n1", watched=watched)
     held = losing(one, answer=ApiError(409, "Conflict", "the object has been modified"))
     one.reserve()
     assert await one.pre_bind() == ""
+    assert not caplog.records
     assert held == ([] if watched else [["n1/d1"]])  # the watch tells it where it is faster
     assert one.taken() == ["n1/d1"]
 
