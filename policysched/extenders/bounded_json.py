@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import msgspec
 
 from policysched.framework.extender import ExtenderError
+from policysched.model.lenient_json import UNREADABLE
 
 INT64: Final = range(-(2**63), 2**63)
 MOST_FIELDS: Final = 256
@@ -27,7 +28,6 @@ without counting. Where items become structs, which take longer, half as many ar
 T = TypeVar("T")
 SizedT = TypeVar("SizedT", bound=Sized)
 NULL = msgspec.Raw(b"null")
-UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 _OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw] | None] | None)
 _ANYTHING: Final = msgspec.json.Decoder(msgspec.Raw)

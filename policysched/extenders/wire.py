@@ -19,7 +19,6 @@ from policysched.extenders.bounded_json import (
     FIELDS_EACH,
     INT64,
     NULL,
-    UNREADABLE,
     Counted,
     Key,
     TooManyError,
@@ -38,6 +37,7 @@ from policysched.extenders.bounded_json import (
     weight,
 )
 from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims
+from policysched.model.lenient_json import UNREADABLE
 
 MAX_PRIORITY: Final = 10
 """The highest score that an extender is expected to give a node."""

@@ -25,7 +25,6 @@ from policysched.kube.transport import (
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_PATCH,
-    UNREADABLE,
     Body,
     Pacing,
     Retry,
@@ -33,7 +32,7 @@ from policysched.kube.transport import (
     passes,
 )
 from policysched.model.kinds import POLICIES
-from policysched.model.lenient_json import identity, shallow
+from policysched.model.lenient_json import UNREADABLE, identity, shallow
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 from policysched.model.policy import Policy, PolicyKey

@@ -22,7 +22,7 @@ import msgspec
 
 from policysched.framework import ApiError
 from policysched.kube.transport import Transport
-from policysched.model.lenient_json import elements, members
+from policysched.model.lenient_json import UNREADABLE, elements, members
 
 PAGE = 500
 FIRST_PAGE = 2000
@@ -55,7 +55,6 @@ class _Page(_Head):
     items: list[msgspec.Raw] | None
 
 
-UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 _HEAD = msgspec.json.Decoder(_Head)
 _PAGE = msgspec.json.Decoder(_Page)
 

@@ -21,7 +21,7 @@ from policysched.errors import OutOfMemoryError
 from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import ApiKind
-from policysched.model.lenient_json import identity
+from policysched.model.lenient_json import UNREADABLE, identity
 from policysched.model.objects.meta import Metadata
 
 log = logging.getLogger(__name__)
@@ -328,7 +328,7 @@ def identify(raw: msgspec.Raw) -> tuple[Key, str]:
     """Read an object's key and its version; empty are those that it does not say readably."""
     try:
         metadata = _PEEK.decode(raw).metadata
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    except UNREADABLE:
         found = identity(bytes(raw))
         return (found.namespace, found.name), found.version
     return (metadata.namespace, metadata.name), metadata.resource_version

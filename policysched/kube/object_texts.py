@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from policysched.kube.object_cache import HasMetadata
-from policysched.model.lenient_json import shallow
+from policysched.model.lenient_json import UNREADABLE, shallow
 from policysched.model.objects import Pod
 
 T = TypeVar("T", bound=HasMetadata)
@@ -87,7 +87,7 @@ def without(raw: bytes, *fields: str) -> bytes:
     try:
         members = _OBJECT.decode(raw)
         metadata = _OBJECT.decode(members.get("metadata", msgspec.Raw(b"{}")))
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    except UNREADABLE:
         return shallow(raw)
     kept = {name: value for name, value in members.items() if name not in _TYPE}
     return _ENCODER.encode(

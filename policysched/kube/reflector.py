@@ -38,7 +38,7 @@ from policysched.kube.object_cache import (
 from policysched.kube.transport import SILENT, ApiStatus, Pacing, Retry, Transport
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import ApiKind
-from policysched.model.lenient_json import members
+from policysched.model.lenient_json import UNREADABLE, members
 
 log = logging.getLogger(__name__)
 T = TypeVar("T", bound=HasMetadata)
@@ -92,7 +92,6 @@ class _OfKind(msgspec.Struct):
 
 
 CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
-UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 _LINE = msgspec.json.Decoder(_Line)
 _OF_KIND = msgspec.json.Decoder(_OfKind)
 _STATUS = msgspec.json.Decoder(ApiStatus)

@@ -24,6 +24,7 @@ from policysched.kube.connection import Authentication, Connection
 from policysched.kube.request_limits import UNLIMITED, RateLimit
 from policysched.kube.short_requests import Answer
 from policysched.late_dataclass import dataclass
+from policysched.model.lenient_json import UNREADABLE
 
 Body = bytes | Callable[[], bytes] | None
 JSON = "application/json"
@@ -39,8 +40,6 @@ SILENT = "Silent"
 """The reason of a stream that was given up because no line came."""
 NOT_LEADING = "NotLeading"
 """The reason of a request that was not sent, because another process may act now."""
-UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
-"""What decoding a text that a server sent may raise."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Between attempts, doubling. Units: seconds."""
 _MAX_DOUBLINGS = 10

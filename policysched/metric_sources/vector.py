@@ -19,6 +19,7 @@ import msgspec
 from policysched.framework.client import most_unknown
 from policysched.metric_sources.counters import SourceCounters
 from policysched.metric_sources.problems import DropReason, QueryError, QueryOutcome, one_line
+from policysched.model.lenient_json import UNREADABLE
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
 
 SLICE: Final = 1 << 17
@@ -60,8 +61,6 @@ class Series(msgspec.Struct):
     """Absent where the series is a histogram."""
 
 
-BROKEN: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises where a body is not what it should be."""
 _ENVELOPE = msgspec.json.Decoder(Envelope)
 _SERIES = msgspec.json.Decoder(list[Series])
 _TEXTS = msgspec.json.Decoder(list[str])
@@ -78,7 +77,7 @@ def open_envelope(body: bytes) -> Envelope | None:
     """Read what is around the series; None where the body is no answer of Prometheus."""
     try:
         return _ENVELOPE.decode(body)
-    except BROKEN:
+    except UNREADABLE:
         return None
 
 
@@ -99,7 +98,7 @@ async def read_series(envelope: Envelope) -> AsyncIterator[list[Series]]:
         for part in _slices(bytes(data.result)):
             yield _SERIES.decode(part)
             await asyncio.sleep(0)
-    except BROKEN as error:
+    except UNREADABLE as error:
         text = f"the answer is no vector as Prometheus writes it: {one_line(error)}"
         raise QueryError(QueryOutcome.MALFORMED, text) from error
 
@@ -220,6 +219,6 @@ def first_warning(envelope: Envelope) -> str:
         return f"the server warns, in more than {MOST_WARNINGS >> 10} KiB"
     try:
         first = next(iter(_TEXTS.decode(raw)), "")
-    except BROKEN:
+    except UNREADABLE:
         return "the server warns of what cannot be read"
     return f"the server warns: {one_line(first)}" if first else ""

@@ -10,6 +10,7 @@ import msgspec
 
 from policysched.model.decode import ObjectError, decode
 from policysched.model.kinds import ApiKind, CustomResource
+from policysched.model.lenient_json import UNREADABLE
 from policysched.model.objects import Metadata
 
 _MISSING: Final = frozenset((403, 404))
@@ -41,6 +42,6 @@ def _decode(resource: CustomResource, raw: bytes | Mapping[str, Any]) -> CustomO
     metadata = decode(_Named, resource.value, raw).metadata
     try:
         content = msgspec.json.decode(raw, type=dict[str, Any]) if isinstance(raw, bytes) else dict(raw)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise ObjectError(resource.value, metadata.name, str(error)) from error
     return CustomObject(resource, metadata, content)

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from policysched.errors import UsageError
-from policysched.model.lenient_json import identity, shallow
+from policysched.model.lenient_json import UNREADABLE, identity, shallow
 from policysched.model.objects import (
     Container,
     ContainerStatus,
@@ -75,7 +75,7 @@ def decode(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T:
         if isinstance(raw, bytes) and _WRONG_TYPE.match(str(error)) and _is_json(raw):
             raise _wrong_type(kind, identity(raw).key, error) from error
         return _second_attempt(shape, kind, raw)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    except UNREADABLE:
         return _second_attempt(shape, kind, raw)
 
 
@@ -162,7 +162,7 @@ def _second_attempt(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -
 def _is_json(raw: bytes) -> bool:
     try:
         _WHOLE.decode(raw)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    except UNREADABLE:
         return False
     return True
 

@@ -24,7 +24,8 @@ _OPENING: Final = (b"[", b"{")
 _TEXT: Final = msgspec.json.Decoder(str)
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ELEMENTS: Final = msgspec.json.Decoder(list[msgspec.Raw])
-_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
+"""What decoding a text of others may raise, be it no JSON, of another shape or nested thousands deep."""
 
 
 class Identity(NamedTuple):
@@ -56,7 +57,7 @@ def identity(raw: bytes) -> Identity:
 def _metadata(raw: bytes) -> bytes:
     try:
         return bytes(_OBJECT.decode(raw).metadata)
-    except _UNREADABLE:
+    except UNREADABLE:
         return members(raw).get("metadata", b"")
 
 
@@ -83,7 +84,7 @@ def members(raw: bytes) -> dict[str, bytes]:
         return {name: bytes(text) for name, text in _MEMBERS.decode(raw).items()}
     except msgspec.ValidationError:
         return {}
-    except _UNREADABLE:
+    except UNREADABLE:
         pass
     found = (_MEMBER.fullmatch(part) for part in _inside(raw, b"{"))
     return {_text(one[1]): one[2].rstrip() for one in found if one is not None}
@@ -95,7 +96,7 @@ def elements(raw: bytes) -> list[bytes]:
         return [bytes(text) for text in _ELEMENTS.decode(raw)]
     except msgspec.ValidationError:
         return []
-    except _UNREADABLE:
+    except UNREADABLE:
         pass
     return [part.strip() for part in _inside(raw, b"[") if part.strip()]
 

@@ -19,6 +19,7 @@ from msgspec import Meta
 
 from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError, decode
+from policysched.model.lenient_json import UNREADABLE
 from policysched.model.objects.meta import LabelSelector, Metadata, Struct
 
 API_GROUP: Final = "policysched.io"
@@ -232,7 +233,7 @@ def _without_long_status(raw: bytes) -> bytes:
     """Leave out a status that is too long, of what can be taken apart."""
     try:
         parts = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    except UNREADABLE:
         return raw
     if len(bytes(parts.get("status", b""))) <= MOST_STATUS:
         return raw

@@ -26,6 +26,7 @@ from policysched.app.serving.users import ANONYMOUS, CertificateUsers, User
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Clock
 from policysched.late_dataclass import dataclass
+from policysched.model.lenient_json import UNREADABLE
 
 log = logging.getLogger(__name__)
 KEPT: Final = 1024
@@ -208,4 +209,4 @@ class DelegatedAccess:
         self._failing.add(kind)
 
 
-_FAILURES: Final = (ApiError, ConnectionProblemError, msgspec.MsgspecError, UnicodeError)
+_FAILURES: Final = (ApiError, ConnectionProblemError, *UNREADABLE)

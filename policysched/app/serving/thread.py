@@ -133,12 +133,12 @@ async def _look_up(reviews: ReviewOptions, connect: Callable[[], Awaitable[Conne
     Raises:
         UsageError: they cannot.
     """
-    from policysched.app.serving.tls.client_authorities import UNREADABLE, read_client_authorities  # noqa: PLC0415
+    from policysched.app.serving.tls.client_authorities import FAILURES, read_client_authorities  # noqa: PLC0415
 
     connection = await _opened(connect, reviews.authentication_kubeconfig, "--authentication-kubeconfig")
     try:
         await read_client_authorities(Transport(connection, REVIEW_TIMEOUT))
-    except UNREADABLE as error:
+    except FAILURES as error:
         text = "--authentication-tolerate-lookup-failure=false: the authorities of clients cannot be read"
         raise UsageError(f"{text}: {error}") from error
     finally:

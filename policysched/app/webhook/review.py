@@ -17,6 +17,7 @@ from policysched.app.checking.findings import Finding
 from policysched.app.checking.schema import is_meant
 from policysched.errors import UsageError
 from policysched.language import render
+from policysched.model.lenient_json import UNREADABLE
 from policysched.visible import cut_bytes, visible
 
 API_VERSION: Final = "admission.k8s.io/v1"
@@ -73,7 +74,7 @@ def answer(raw: bytes) -> bytes:
     """
     try:
         review = _DECODER.decode(raw)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise UsageError(f"expected an {KIND}: {error}") from error
     if (review.kind, review.api_version) != (KIND, API_VERSION):
         raise UsageError(f"expected an {KIND} of {API_VERSION}")

@@ -17,8 +17,9 @@ import msgspec
 
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
-from policysched.kube.transport import UNREADABLE, Transport
+from policysched.kube.transport import Transport
 from policysched.late_dataclass import dataclass
+from policysched.model.lenient_json import UNREADABLE
 
 LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 _EVENTS: Final = "/apis/events.k8s.io/v1/namespaces/{}/events"

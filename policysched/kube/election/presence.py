@@ -20,8 +20,9 @@ import msgspec
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Clock
 from policysched.kube.election.lease import LEASES, micro_time
-from policysched.kube.transport import UNREADABLE, Pacing, Transport
+from policysched.kube.transport import Pacing, Transport
 from policysched.late_dataclass import dataclass
+from policysched.model.lenient_json import UNREADABLE
 
 log = logging.getLogger(__name__)
 PLACES: Final = 16

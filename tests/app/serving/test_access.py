@@ -187,9 +187,16 @@ async def test_reviews_and_what_is_kept_of_them_are_bounded(ask: Ask, reviews: R
     assert len(reviews.asked) == before + 1
 
 
-async def test_answer_that_is_no_review_refuses(ask: Ask, reviews: Reviews, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [b'{"status": 7}', b"\xff", b'{"status": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"],
+    ids=["of another shape", "no text", "deep"],
+)
+async def test_answer_that_is_no_review_refuses(
+    ask: Ask, reviews: Reviews, monkeypatch: pytest.MonkeyPatch, answer: bytes
+) -> None:
     async def nonsense(*_: Any) -> bytes:
-        return b'{"status": 7}'
+        return answer
 
     monkeypatch.setattr(reviews, "request", nonsense)
     assert await ask("/metrics", "Bearer good") == "401 Unauthorized"

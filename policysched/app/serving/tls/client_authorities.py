@@ -21,12 +21,13 @@ from policysched.app.serving.tls.certificates import ServingCertificate
 from policysched.app.serving.users import FrontProxy
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
+from policysched.model.lenient_json import UNREADABLE
 
 log = logging.getLogger(__name__)
 CONFIG_MAP: Final = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 EVERY: Final = 60.0
 """How often they are read. Units: seconds."""
-UNREADABLE: Final = (ApiError, ConnectionProblemError, msgspec.MsgspecError, UnicodeError)
+FAILURES: Final = (ApiError, ConnectionProblemError, *UNREADABLE)
 
 
 class _ConfigMap(msgspec.Struct):
@@ -63,7 +64,7 @@ async def follow_client_authorities(sender: Sender, certificate: ServingCertific
     while True:
         try:
             certificate.trust_clients(*await read_client_authorities(sender))
-        except UNREADABLE as error:
+        except FAILURES as error:
             if not said:
                 log.info("secure port: clients are not known by the cluster's certificates: %s", error)
             said = True
