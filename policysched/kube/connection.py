@@ -15,17 +15,15 @@ import ipaddress
 import os
 import ssl
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypedDict
 from weakref import WeakSet
 
-import yaml
 from yarl import URL
 
-from policysched import bounded_yaml
 from policysched.errors import ConnectionProblemError, KubeconfigError
 from policysched.framework import Clock
 from policysched.http_library import NEEDS_CLEANUP_CLOSED, aiohttp
@@ -264,6 +262,7 @@ _LOADERS: Any = config
 EXEC_EXPIRY = "exec_plugin_expiry"
 RENEWABLE_PROVIDERS = frozenset(("oidc", "gcp"))
 SERVICE_HOST = "KUBERNETES_SERVICE_HOST"
+DEFAULT = "~/.kube/config"
 TOKEN = "BearerToken"  # noqa: S105 - the name of the token's slot in the client's configuration, no secret
 
 
@@ -369,20 +368,22 @@ async def find_credentials(
     Raises:
         ConnectionProblemError: there is nothing usable.
     """
-    chosen = path or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
-    if path is None and not _existing(chosen):
+    chosen = path or os.environ.get("KUBECONFIG") or DEFAULT
+    files = _existing(chosen)
+    if path is None and not files:
         if master:
             return Credentials(Configuration(), None)
         if SERVICE_HOST in os.environ:
             return _in_cluster()
-    if not _existing(chosen):
+    if not files:
         raise KubeconfigError(f"no kubeconfig at {chosen}: name one with {named_by} or the variable KUBECONFIG")
-    return await _from_files(chosen, context)
+    return await _from_files(files, context)
 
 
-def _existing(paths: str) -> list[Path]:
-    files = (Path(one).expanduser() for one in paths.split(os.pathsep) if one)
-    return [file for file in files if file.is_file()]
+def _existing(paths: str) -> list[str]:
+    """Return those files of a path list that are there; `~` is the home directory, where there is one."""
+    named = map(os.path.expanduser, filter(None, paths.split(os.pathsep)))
+    return [file for file in named if os.path.isfile(file)]  # noqa: PTH113 - Path raises where a name has a NUL
 
 
 def _in_cluster() -> Credentials:
@@ -394,11 +395,13 @@ def _in_cluster() -> Credentials:
     return Credentials(configuration, None)
 
 
-async def _from_files(paths: str, context: str | None) -> Credentials:
-    from policysched.kube.exec_plugin import ExecPlugin  # noqa: PLC0415 - a pod's own credentials need none
+async def _from_files(files: Sequence[str], context: str | None) -> Credentials:
+    from policysched.kube.exec_plugin import ExecPlugin  # noqa: PLC0415 - a pod's own credentials need neither
+    from policysched.kube.kubeconfig import check  # noqa: PLC0415
 
     _LOADERS.kube_config.ExecProvider = ExecPlugin
-    _check_files(paths, context)
+    check(files, context)
+    paths = os.pathsep.join(files)
     configuration = Configuration()
     try:
         loader = await _LOADERS.load_kube_config(
@@ -409,41 +412,6 @@ async def _from_files(paths: str, context: str | None) -> Credentials:
     credentials = Credentials(configuration, loader)
     _check_exec(loader, configuration, f"kubeconfig {paths}")
     return credentials
-
-
-def _check_files(paths: str, context: str | None) -> None:
-    """Find the usual mistakes first, for the loader's words about them are of little help."""
-    names: list[str] = []
-    current: str | None = None
-    for file in _existing(paths):
-        content = _read(file)
-        current = content.get("current-context") or current
-        contexts = content.get("contexts") or []
-        if not isinstance(contexts, list):
-            raise KubeconfigError(f"kubeconfig {file}: contexts is no list")
-        names += [str(one["name"]) for one in contexts if isinstance(one, Mapping) and "name" in one]
-    wanted = context or current
-    listed = ", ".join(sorted(names)) or "none"
-    if not wanted:
-        raise KubeconfigError(f"kubeconfig {paths} has no current-context: name one with --context ({listed})")
-    if wanted not in names:
-        raise KubeconfigError(f'kubeconfig {paths} has no context "{wanted}": it has {listed}')
-
-
-def _read(file: Path) -> Mapping[str, Any]:
-    try:
-        content = bounded_yaml.load(file.read_text("utf-8"))
-    except OSError as error:
-        raise KubeconfigError(f"kubeconfig {file} cannot be read: {error.strerror}") from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
-        raise KubeconfigError(f"kubeconfig {file} is not YAML: {place}{error.problem}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise KubeconfigError(f"kubeconfig {file} is not YAML: {_one_line(error)}") from error
-    if not isinstance(content, Mapping):
-        raise KubeconfigError(f"kubeconfig {file} is not a kubeconfig: it holds no mapping")
-    return content
 
 
 async def _load(loader: Any, configuration: Any) -> None:
@@ -467,7 +435,7 @@ def _check_exec(loader: Any, configuration: Any, name: str) -> None:
     """Refuse an exec plugin that gave nothing: the loader only logs that and goes on without credentials."""
     user = loader.current_context["context"].get("user")
     plugin = getattr(loader, "_user", None)
-    if plugin is None or "exec" not in plugin:
+    if plugin is None or not plugin.value.get("exec"):
         return
     if TOKEN not in configuration.api_key and not configuration.cert_file:
         command = plugin["exec"].safe_get("command")

@@ -137,7 +137,7 @@ def test_a_server_that_is_down_ends_with_2_and_words(
     [
         (("why", "web", "--cluster", "odd.yaml"), "metadata: expected object, got str"),
         (("plan", "--cluster", "node.yaml", "--policy", "odd-policy.yaml"), "metadata: expected object, got array"),
-        (("run", "--kubeconfig", "odd-config.yaml"), "kubeconfig odd-config.yaml: contexts is no list"),
+        (("run", "--kubeconfig", "odd-config.yaml"), "kubeconfig odd-config.yaml: contexts: expected array, got int"),
         (("test", "long.yaml"), "there is no such file"),
         (("test", "tests.yaml"), "a Node of the cluster has no name"),
     ],

@@ -14,7 +14,7 @@ from policysched.state.resource_claims import (
     UnknownClaimError,
 )
 from tests.build import pod
-from tests.plugins.dynamic_resources.objects import allocated, changed, claim, devices_of
+from tests.plugins.dynamic_resources.objects import allocated, changed, claim, devices_of, names_of
 
 
 def made(*claims: ResourceClaim) -> tuple[Cluster, ResourceClaims]:
@@ -25,7 +25,7 @@ def made(*claims: ResourceClaim) -> tuple[Cluster, ResourceClaims]:
 
 
 def taken(around: Cluster, name: str = "c") -> list[str]:
-    return list(devices_of(around.devices.allocated.allocation(f"uid-{name}")))
+    return names_of(around.devices.allocated.results_of(f"uid-{name}"))
 
 
 def version(of: ResourceClaim, number: int) -> ResourceClaim:
@@ -134,7 +134,7 @@ def test_claims_without_uids_hold_their_devices_each_for_itself() -> None:
     )
     around, _ = made(first, second)
     pool = around.devices.allocated
-    assert [list(devices_of(pool.allocation(one.key))) for one in (first, second)] == [["n1/d1"], ["n1/d2"]]
+    assert [names_of(pool.results_of(one.key)) for one in (first, second)] == [["n1/d1"], ["n1/d2"]]
     around.drop(second)
-    assert list(devices_of(pool.allocation(first.key))) == ["n1/d1"]
-    assert not list(devices_of(pool.allocation(second.key)))
+    assert names_of(pool.results_of(first.key)) == ["n1/d1"]
+    assert not pool.results_of(second.key)

@@ -1,7 +1,7 @@
 """Which devices are taken, wholly or in shares, by claims that are allocated or just being allocated.
 
-Devices that were allocated with admin access are not taken. A claim that is in flight counts as the scheduler decided,
-whatever the API server says of it meanwhile.
+Devices that were allocated with admin access are not taken. Of a claim that is in flight both count: what the scheduler
+decided, and what the API server says that it has, for others may have allocated it meanwhile.
 
 Source: plugins/dynamicresources/allocateddevices.go, dra_manager.go, v1.36;
 k8s.io/dynamic-resource-allocation v0.36 structured/schedulerapi/types.go.
@@ -62,6 +62,11 @@ class Taken:
         self.consumed[result.device] = amounts
 
 
+def device_or_share(result: DeviceResult) -> tuple[str, str, str, str | None]:
+    """Return what tells results apart: the device, and which share of it where it is shared."""
+    return result.driver, result.pool, result.device, result.share_id
+
+
 def _add(counts: dict[str, int], name: str, by: int) -> None:
     counts[name] = counts.get(name, 0) + by
     if not counts[name]:
@@ -97,16 +102,12 @@ class AllocatedState:
         self._set(self._allocated, uid, None)
 
     def assume(self, uid: str, allocation: AllocationResult) -> None:
-        """Count what a claim in flight gets, instead of what the API server says of it."""
+        """Count what a claim in flight gets, besides what the API server says of it."""
         self._set(self._in_flight, uid, allocation)
 
     def forget(self, uid: str) -> None:
         """Go by the API server again: the claim is not in flight any more."""
         self._set(self._in_flight, uid, None)
-
-    def allocation(self, uid: str) -> AllocationResult | None:
-        """Return what is counted for a claim."""
-        return self._in_flight.get(uid) or self._allocated.get(uid)
 
     def of(self, pool: PoolId) -> Taken:
         """Return what is taken of a pool; it is not to be changed, and no longer true after the next change."""
@@ -117,22 +118,29 @@ class AllocatedState:
         return None if revision < self._dropped else self._changed[revision - self._dropped :]
 
     def _set(self, claims: dict[str, AllocationResult], uid: str, allocation: AllocationResult | None) -> None:
-        before = self.allocation(uid)
+        before = self.results_of(uid)
         if allocation is None:
             claims.pop(uid, None)
         else:
             claims[uid] = allocation
-        after = allocation if claims is self._in_flight and allocation is not None else self.allocation(uid)
-        if after is before:
-            return
-        if before is None or after is None or before.devices.results != after.devices.results:
-            if before is not None:
-                self._count(before, -1)
-            if after is not None:
-                self._count(after, 1)
+        after = self.results_of(uid)
+        if before != after:
+            self._count(before, -1)
+            self._count(after, 1)
 
-    def _count(self, allocation: AllocationResult, by: int) -> None:
-        for result in allocation.devices.results:
+    def results_of(self, uid: str) -> Sequence[DeviceResult]:
+        """Return what counts for a claim, each device or share once."""
+        stored, in_flight = self._allocated.get(uid), self._in_flight.get(uid)
+        if in_flight is None:
+            return () if stored is None else stored.devices.results
+        results = in_flight.devices.results
+        if stored is None or stored.devices.results == results:
+            return results
+        known = {*map(device_or_share, results)}
+        return [*results, *(one for one in stored.devices.results if device_or_share(one) not in known)]
+
+    def _count(self, results: Sequence[DeviceResult], by: int) -> None:
+        for result in results:
             if result.admin_access:
                 continue
             pool = PoolId(result.driver, result.pool)

@@ -230,7 +230,7 @@ class DynamicResources:
         found = self._claims_of(pod, failed.cluster)
         if not isinstance(found, PodClaims):
             return PostFilterResult(NOTHING_TO_DEALLOCATE)
-        from policysched.plugins.dynamic_resources.reservation import (  # noqa: PLC0415 - a start needs none
+        from policysched.plugins.dynamic_resources.claim_writes import (  # noqa: PLC0415 - a start needs none
             deallocate,
             delete_claim,
         )

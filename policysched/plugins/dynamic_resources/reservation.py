@@ -5,20 +5,17 @@ devices, and its status the allocation and the pod among those it is reserved fo
 their drivers have to meet before the pod is bound. Whatever fails, the reservation is taken back; the allocation stays,
 and the next attempt uses it or has it taken back.
 
-Source: plugins/dynamicresources/dynamicresources.go (Reserve, Unreserve, PreBind, bindClaim, isPodReadyForBinding),
-extendeddynamicresources.go (createExtendedResourceClaimInAPI, deleteClaim, waitForExtendedClaimInAssumeCache), v1.36.
+Source: plugins/dynamicresources/dynamicresources.go (Reserve, Unreserve, PreBind, isPodReadyForBinding),
+extendeddynamicresources.go (waitForExtendedClaimInAssumeCache), v1.36.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from http import HTTPStatus
 from itertools import count
-from typing import Any, Final
+from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
 from msgspec.structs import replace
@@ -34,17 +31,21 @@ from policysched.framework import (
     Handle,
     Resource,
 )
-from policysched.framework.client import LostAnswer
 from policysched.model.objects import (
     AllocationResult,
-    ClaimMetadata,
-    ConsumerReference,
-    DeviceResult,
     Pod,
     PodExtendedClaimStatus,
     ResourceClaim,
 )
 from policysched.plugins.dynamic_resources.claim_turns import ClaimTurns
+from policysched.plugins.dynamic_resources.claim_writes import (
+    BindingError,
+    ClaimWriter,
+    Polls,
+    delete_claim,
+    with_finalizer,
+    with_status,
+)
 from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY, Mappings
 from policysched.plugins.dynamic_resources.pod_claims import (
     binding_failure,
@@ -54,29 +55,13 @@ from policysched.plugins.dynamic_resources.pod_claims import (
     results_of,
     waits_for_binding,
 )
-from policysched.state.resource_claims import ClaimOutOfStepError, UnknownClaimError, is_newer
+from policysched.state.resource_claims import ClaimOutOfStepError, UnknownClaimError
 
 log = logging.getLogger(__name__)
-FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-ATTEMPTS: Final = 5
-"""How often a claim is written where others write to it, too."""
-PAUSE: Final = 0.01
-"""The pause before the next of these attempts. Units: seconds."""
-POLL: Final = 0.1
-"""After how long it is looked for the first time whether the conditions of devices are met. Units: seconds."""
-SLOWEST_POLL: Final = 5.0
-"""How long it is between two looks at most. Units: seconds."""
 TOLD_AT_ONCE: Final = 64
 """Of how many claims that are given back it is told before the loop has its turn: each may help any waiting pod."""
 LONGEST_WATCH: Final = 120.0
 """How long a written special claim is waited for on the watch. Units: seconds."""
-
-
-class BindingError(Exception):
-    """A pod's claims cannot be bound, for the reason that the text says."""
-
-    outcome = DeviceWaitOutcome.ERROR
-    """How a wait for devices ends by it."""
 
 
 class DeviceFailedError(BindingError):
@@ -130,7 +115,7 @@ class ClaimReservation:
         self._allocations[place] = allocation
         self._uids[place] = claim.metadata.uid
         status = replace(claim.status, allocation=allocation)
-        self._known.begin(replace(claim, metadata=_with_finalizer(claim.metadata), status=status))
+        self._known.begin(replace(claim, metadata=with_finalizer(claim.metadata), status=status))
 
     def add_special(self, claim: ResourceClaim, allocation: AllocationResult, mappings: Mappings) -> None:
         """Take the special claim along, with what says which container uses which request."""
@@ -178,12 +163,12 @@ class ClaimReservation:
 
     async def _bind(self, place: int, handle: Handle) -> None:
         """Write one claim; it is not in flight any more then, whatever came of it."""
-        written: ResourceClaim | None = None
+        writer, written = ClaimWriter(self._pod, self._known, handle), None
         claim = before = self._claims[place] = self._latest(self._claims[place])
         try:
             if claim.metadata.name == IN_MEMORY:
-                claim = written = self._claims[place] = await self._create(claim, handle)
-            written = claim = await self._write(claim, self._allocations.get(place), handle)
+                claim = written = self._claims[place] = await writer.create(claim)
+            written = claim = await writer.write(claim, self._allocations.get(place))
             if place == self._special:
                 await self._tell_pod(claim, handle)
             self._claims[place] = claim
@@ -195,128 +180,6 @@ class ClaimReservation:
                     change = _settled(before, self._latest(written))
             if change is not None and not change.nothing:
                 handle.changed(change)
-
-    async def _create(self, claim: ResourceClaim, handle: Handle) -> ResourceClaim:
-        try:
-            created = await handle.client.claims.create(claim)
-        except ApiError as error:
-            handle.claim_requested(False)
-            why = f"create claim for extended resources {claim.metadata.namespace}/: {error.message}"
-            raise BindingError(why) from error
-        handle.claim_requested(True)
-        return created
-
-    async def _write(self, claim: ResourceClaim, allocation: AllocationResult | None, handle: Handle) -> ResourceClaim:
-        """Write a claim's finalizer, allocation and reservation, again where others wrote to it meanwhile."""
-        uid = claim.metadata.uid
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                return await self._write_once(claim, allocation, handle)
-            except BindingError as error:
-                cause = error.__cause__
-                if not isinstance(cause, ApiError) or cause.status != HTTPStatus.CONFLICT or attempt == ATTEMPTS:
-                    raise
-            await handle.pause(PAUSE)
-            try:
-                claim = await handle.client.claims.get(claim)
-            except ApiError as error:
-                raise BindingError(f"get updated claim {claim.key} after conflict: {error.message}") from error
-            if claim.metadata.uid != uid:
-                raise BindingError(f"claim {claim.key} was deleted and made anew in the meantime")
-        raise AssertionError("the last attempt returns or raises")
-
-    async def _outcome(
-        self, sent: ResourceClaim, error: ApiError, handle: Handle, *, allocates: bool
-    ) -> ResourceClaim | None:
-        """Find out what became of a write whose answer is no verdict; it cannot be carried out any more then.
-
-        What it allocates counts as taken meanwhile. If the server has a later version than the one that was sent, be it
-        by the watch, that says what became of it. If not, the write may still be under way: the claim is written, so
-        that it would be a conflict.
-
-        Returns:
-            The claim as it is; None where it is gone, or where the server refuses to tell for long.
-        """
-        if error.status != HTTPStatus.CONFLICT:  # that others write to a claim is no news
-            log.warning(
-                "no verdict on a write of claim=%s, its devices are kept until there is one: %s", sent.key, error
-            )
-        lost, polls = LostAnswer(handle.clock), _Polls(handle, math.inf)
-        while True:
-            known = self._known.get(sent.key)
-            if known is not None and is_newer(known, sent):
-                return known
-            try:
-                return await self._told(sent, handle, allocates=allocates)
-            except ApiError as unread:
-                if unread.is_not_found:
-                    return None
-                if not lost.asks_again(unread):
-                    log.warning("the server refuses to tell of claim=%s, its devices are free: %s", sent.key, unread)
-                    return None
-            await polls.another()
-
-    async def _told(self, sent: ResourceClaim, handle: Handle, *, allocates: bool) -> ResourceClaim | None:
-        """Ask the server for a claim, and see to it that no write of the version that was sent can be carried out.
-
-        Raises:
-            ApiError: the server has not told, or others wrote meanwhile.
-        """
-        found = await handle.client.claims.get(sent)
-        if found.metadata.uid != sent.metadata.uid:
-            return None
-        if allocates and not is_newer(found, sent):
-            found = await handle.client.claims.set_finalizers(_unprotected(found))
-        self._take(found, handle)
-        return found
-
-    def _is_done(self, sent: ResourceClaim, found: ResourceClaim) -> bool:
-        """Return whether what was sent is what the server has: the pod's reservation, with these devices."""
-        is_same = found.metadata.uid == sent.metadata.uid and is_reserved_for(found, self._pod)
-        return is_same and [*map(_device, results_of(found))] == [*map(_device, results_of(sent))]
-
-    def _take(self, found: ResourceClaim, handle: Handle) -> None:
-        """Let a claim as the server has it count before the watch brings it: others may have allocated it."""
-        with contextlib.suppress(ClaimOutOfStepError):
-            change = self._known.assume(found)
-            if not change.nothing:
-                handle.changed(change)
-
-    async def _write_once(
-        self, claim: ResourceClaim, allocation: AllocationResult | None, handle: Handle
-    ) -> ResourceClaim:
-        if claim.metadata.deletion_timestamp is not None:
-            raise BindingError(f"claim {claim.key} got deleted in the meantime")
-        if allocation is not None:
-            if claim.status.allocation is not None:
-                raise BindingError(f"claim {claim.key} got allocated elsewhere in the meantime")
-            claim = await self._protect(claim, handle)
-            now = handle.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-            claim = _with_status(claim, allocation=replace(allocation, allocation_timestamp=now))
-        elif claim.status.allocation is None:
-            raise BindingError(f"claim {claim.key} got deallocated elsewhere in the meantime")
-        claim = _with_status(claim, reserved_for=(*claim.status.reserved_for, _consumer(self._pod)))
-        client = handle.client.claims
-        write, what = (client.reserve, "") if allocation is None else (client.allocate, "allocation and ")
-        try:
-            return await write(claim)
-        except ApiError as error:
-            found = None
-            if not error.is_verdict:
-                found = await self._outcome(claim, error, handle, allocates=allocation is not None)
-            if found is not None and self._is_done(claim, found):
-                return found
-            raise BindingError(f"add {what}reservation to claim {claim.key}: {error.message}") from error
-
-    @staticmethod
-    async def _protect(claim: ResourceClaim, handle: Handle) -> ResourceClaim:
-        metadata = _with_finalizer(claim.metadata)
-        if metadata is claim.metadata:
-            return claim
-        try:
-            return await handle.client.claims.set_finalizers(replace(claim, metadata=metadata))
-        except ApiError as error:
-            raise BindingError(f"add finalizer to claim {claim.key}: {error.message}") from error
 
     async def _tell_pod(self, claim: ResourceClaim, handle: Handle) -> None:
         told = PodExtendedClaimStatus(request_mappings=self._mappings, resource_claim_name=claim.metadata.name)
@@ -332,7 +195,7 @@ class ClaimReservation:
         Returns:
             What changed by it; None where the watch was faster, or the claim is gone.
         """
-        polls = _Polls(handle, LONGEST_WATCH)
+        polls = Polls(handle, LONGEST_WATCH)
         while True:
             try:
                 return self._known.assume(claim)
@@ -365,7 +228,7 @@ class ClaimReservation:
 
     async def _poll_devices(self, handle: Handle) -> None:
         """Look again and again until all devices are ready."""
-        polls = _Polls(handle, self._timeout)
+        polls = Polls(handle, self._timeout)
         while not self._are_ready(handle.clock.now().timestamp()):
             if not await polls.another():
                 raise DeviceTimeoutError("device binding timeout: context deadline exceeded")
@@ -387,28 +250,6 @@ class ClaimReservation:
         return True
 
 
-class _Polls:
-    """Looks that come more and more slowly until a time is over.
-
-    Args:
-        handle: Whose clock counts.
-        seconds: How long it is from now till the last look.
-    """
-
-    def __init__(self, handle: Handle, seconds: float) -> None:
-        self._handle, self._pause = handle, POLL
-        self._ends = handle.clock.monotonic() + seconds
-
-    async def another(self) -> bool:
-        """Wait for the next look; return whether there is one."""
-        left = self._ends - self._handle.clock.monotonic()
-        if left <= 0:
-            return False
-        await self._handle.pause(min(self._pause, left))
-        self._pause = min(self._pause * 1.25, SLOWEST_POLL)
-        return True
-
-
 class UndoClaims:
     """Takes back outside what a pod that is not bound has of its claims.
 
@@ -427,7 +268,7 @@ class UndoClaims:
     async def __call__(self, handle: Handle) -> None:
         """Take back reservations, delete the special claim, and let pods be tried that waited for the devices."""
         for number, claim in enumerate(self._freed, 1):
-            held = _with_status(claim, allocation=AllocationResult())
+            held = with_status(claim, allocation=AllocationResult())
             handle.changed(Change(Resource.RESOURCE_CLAIM, Action.UPDATE_OTHER, held, claim))
             if number % TOLD_AT_ONCE == 0:
                 await handle.pause(0)
@@ -443,61 +284,9 @@ class UndoClaims:
                 log.warning("could not delete claim=%s of pod=%s: %s", self._special.key, self._pod.key, error.message)
 
 
-async def delete_claim(claim: ResourceClaim, handle: Handle) -> None:
-    """Delete a claim that nothing protects any more.
-
-    Raises:
-        ApiError: the server refused.
-    """
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            await handle.client.claims.set_finalizers(_unprotected(claim))
-            break
-        except ApiError as error:
-            if error.status != HTTPStatus.CONFLICT or attempt == ATTEMPTS:
-                raise
-        await handle.pause(PAUSE)
-        claim = await handle.client.claims.get(claim)
-    await handle.client.claims.delete(claim)
-
-
-async def deallocate(claim: ResourceClaim, handle: Handle) -> None:
-    """Take a claim's devices back.
-
-    Raises:
-        ApiError: the server refused.
-    """
-    await handle.client.claims.deallocate(claim)
-
-
-def _with_status(claim: ResourceClaim, **fields: Any) -> ResourceClaim:
-    return replace(claim, status=replace(claim.status, **fields))
-
-
-def _with_finalizer(metadata: ClaimMetadata) -> ClaimMetadata:
-    """Return a claim's metadata with the finalizer that keeps it as long as it is allocated."""
-    if FINALIZER in metadata.finalizers:
-        return metadata
-    return replace(metadata, finalizers=(*metadata.finalizers, FINALIZER))
-
-
-def _device(result: DeviceResult) -> tuple[str, str, str, str | None]:
-    return result.driver, result.pool, result.device, result.share_id
-
-
-def _unprotected(claim: ResourceClaim) -> ResourceClaim:
-    """Return a claim without that finalizer."""
-    kept = tuple(one for one in claim.metadata.finalizers if one != FINALIZER)
-    return replace(claim, metadata=replace(claim.metadata, finalizers=kept))
-
-
 def _settled(before: ResourceClaim, now: ResourceClaim) -> Change:
     """Return the change that lets pods go on that heard from the watch of an allocation that was still in flight."""
     return Change(Resource.RESOURCE_CLAIM, Action.UPDATE_OTHER, before, now)
-
-
-def _consumer(pod: Pod) -> ConsumerReference:
-    return ConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
 
 
 def share_ids(claims: Sequence[ResourceClaim]) -> Callable[[], str]:

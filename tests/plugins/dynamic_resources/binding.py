@@ -22,7 +22,7 @@ from policysched.model.objects import Pod, PodExtendedClaimStatus, ResourceClaim
 from policysched.plugins.dynamic_resources.plugin import DynamicResources
 from tests.plugins.dynamic_resources.objects import (
     changed,
-    devices_of,
+    names_of,
 )
 from tests.schedule.parts import FakeClient
 
@@ -168,4 +168,4 @@ class Binding:
 
     def taken(self, name: str = "c") -> list[str]:
         """The devices that count as taken by a claim."""
-        return list(devices_of(self.around.devices.allocated.allocation(f"uid-{name}")))
+        return names_of(self.around.devices.allocated.results_of(f"uid-{name}"))

@@ -170,7 +170,11 @@ def two_nodes(*objects: Any) -> Cluster:
     return world(node("n1"), node("n2"), resource_slice("n1", "d1", "d2"), resource_slice("n2", "d1"), *objects)
 
 
+def names_of(results: Sequence[DeviceResult]) -> list[str]:
+    """The devices of results."""
+    return [f"{one.pool}/{one.device}" for one in results]
+
+
 def devices_of(allocation: AllocationResult | None) -> Sequence[str]:
     """The devices of an allocation."""
-    results = () if allocation is None else allocation.devices.results
-    return [f"{one.pool}/{one.device}" for one in results]
+    return () if allocation is None else names_of(allocation.devices.results)

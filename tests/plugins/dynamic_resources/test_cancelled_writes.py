@@ -93,10 +93,10 @@ async def test_a_write_that_has_begun_ends_before_its_binding_does(slow: str, ti
 async def test_a_special_claim_that_is_written_meanwhile_is_deleted(slow: str) -> None:
     one, server = binding(slow, special=True)
     await cancelled(one, server)
-    assert one.around.devices.allocated.allocation("made") is not None
+    assert one.around.devices.allocated.results_of("made")
     await one.give_up()
     assert server.stored == {}
-    assert one.around.devices.allocated.allocation("made") is None
+    assert not one.around.devices.allocated.results_of("made")
 
 
 async def test_a_write_that_fails_after_its_binding_was_cancelled_gives_its_devices_back() -> None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from policysched.framework import ApiError
 from policysched.framework.client import PATIENCE
 from policysched.model.objects import ResourceClaim
-from policysched.plugins.dynamic_resources.reservation import FINALIZER, SLOWEST_POLL
+from policysched.plugins.dynamic_resources.claim_writes import FINALIZER, SLOWEST_POLL
 from tests.build import pod
 from tests.plugins.dynamic_resources.binding import Binding
 from tests.plugins.dynamic_resources.objects import allocated, changed, claim, claiming, two_nodes, user

@@ -19,7 +19,8 @@ from policysched.framework import (
     Status,
 )
 from policysched.model.objects import DeviceCondition, Pod, PodResourceClaim, ResourceClaim
-from policysched.plugins.dynamic_resources.reservation import ATTEMPTS, FINALIZER, TOLD_AT_ONCE, share_ids
+from policysched.plugins.dynamic_resources.claim_writes import ATTEMPTS, FINALIZER
+from policysched.plugins.dynamic_resources.reservation import TOLD_AT_ONCE, share_ids
 from tests.build import node, pod
 from tests.plugins.dynamic_resources.binding import Binding
 from tests.plugins.dynamic_resources.objects import (
@@ -285,7 +286,7 @@ async def test_the_special_claim_is_made_written_and_told() -> None:
     assert one.around.resource_claims.in_flight == 0
     await one.give_up()
     assert one.server.wrote[-2:] == ["finalizers", "delete"]
-    assert one.around.devices.allocated.allocation("made") is None
+    assert not one.around.devices.allocated.results_of("made")
 
 
 async def test_a_node_with_a_device_plugin_needs_no_special_claim() -> None:

@@ -1,0 +1,144 @@
+"""Mistakes in kubeconfigs, found before they are loaded: the loader says little about them, and tries what is no text.
+
+Types are those of client-go; as its YAML reader does, a number or a boolean is taken where a name or a secret is meant.
+
+Source: k8s.io/client-go/tools/clientcmd/api/v1/types.go, v1.36.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from policysched import bounded_yaml
+from policysched.errors import KubeconfigError
+from policysched.model.decode import ObjectError, decode
+
+Scalar = str | int | float | bool
+
+
+class _Shape(msgspec.Struct, frozen=True, rename="kebab"):
+    """Part of a kubeconfig."""
+
+
+class _Cluster(_Shape, frozen=True):
+    server: str = ""
+    tls_server_name: str = ""
+    insecure_skip_tls_verify: bool = False
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    proxy_url: str = ""
+
+
+class _Variable(_Shape, frozen=True):
+    name: str = ""
+    value: str = ""
+
+
+class _Exec(_Shape, frozen=True, rename="camel"):
+    command: str = ""
+    args: list[str] = []
+    env: list[_Variable] = []
+    api_version: str = ""
+    provide_cluster_info: bool = False
+    interactive_mode: str = ""
+
+
+class _AuthProvider(_Shape, frozen=True):
+    name: str = ""
+    config: dict[str, str] = {}
+
+
+class _User(_Shape, frozen=True):
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    token: Scalar = ""
+    token_file: str = msgspec.field(name="tokenFile", default="")
+    username: Scalar = ""
+    password: Scalar = ""
+    auth_provider: _AuthProvider = _AuthProvider()
+    exec: _Exec = _Exec()
+
+
+class _Context(_Shape, frozen=True):
+    cluster: Scalar = ""
+    user: Scalar = ""
+    namespace: Scalar = ""
+
+
+class _NamedCluster(_Shape, frozen=True):
+    name: Scalar = ""
+    cluster: _Cluster = _Cluster()
+
+
+class _NamedUser(_Shape, frozen=True):
+    name: Scalar = ""
+    user: _User = _User()
+
+
+class _NamedContext(_Shape, frozen=True):
+    name: Scalar = ""
+    context: _Context = _Context()
+
+
+class _Kubeconfig(_Shape, frozen=True):
+    clusters: list[_NamedCluster] = []
+    users: list[_NamedUser] = []
+    contexts: list[_NamedContext] = []
+    current_context: Scalar = ""
+
+
+def check(files: Sequence[str], context: str | None) -> None:
+    """Find the usual mistakes.
+
+    Args:
+        files: The files, which are there.
+        context: The context that is to be used instead of the current one.
+
+    Raises:
+        KubeconfigError: they cannot be used.
+    """
+    paths = os.pathsep.join(files)
+    names: list[str] = []
+    current: str | None = None
+    for file in files:
+        content = _read(file)
+        if current is None and content.current_context:
+            current = str(content.current_context)
+        names += [str(one.name) for one in content.contexts]
+    wanted = context or current
+    listed = ", ".join(sorted(names)) or "none"
+    if not wanted:
+        raise KubeconfigError(f"kubeconfig {paths} has no current-context: name one with --context ({listed})")
+    if wanted not in names:
+        raise KubeconfigError(f'kubeconfig {paths} has no context "{wanted}": it has {listed}')
+
+
+def _read(file: str) -> _Kubeconfig:
+    content = _content(file)
+    if not isinstance(content, dict):
+        raise KubeconfigError(f"kubeconfig {file} is not a kubeconfig: it holds no mapping")
+    try:
+        return decode(_Kubeconfig, "kubeconfig", content)
+    except ObjectError as error:
+        raise KubeconfigError(f"kubeconfig {file}: {error.field}: {error.reason}") from error
+
+
+def _content(file: str) -> Any:
+    try:
+        return bounded_yaml.load(Path(file).read_text("utf-8"))
+    except OSError as error:
+        raise KubeconfigError(f"kubeconfig {file} cannot be read: {error.strerror}") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+        raise KubeconfigError(f"kubeconfig {file} is not YAML: {place}{error.problem}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise KubeconfigError(f"kubeconfig {file} is not YAML: {' '.join(str(error).split())}") from error

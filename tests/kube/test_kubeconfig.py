@@ -1,0 +1,132 @@
+"""Kubeconfigs with any field of any type: they are used, or refused in a line that names the field."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from policysched.errors import ConnectionProblemError, KubeconfigError
+from policysched.kube.connection import find_credentials
+
+EXEC: Final = {
+    "apiVersion": "client.authentication.k8s.io/v1",
+    "command": "/bin/false",
+    "args": ["get-token"],
+    "env": [{"name": "A", "value": "b"}],
+    "provideClusterInfo": True,
+    "interactiveMode": "Never",
+}
+CONFIG: Final[dict[str, Any]] = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "current-context": "here",
+    "preferences": {"colors": True},
+    "clusters": [
+        {
+            "name": "c",
+            "cluster": {
+                "server": "https://127.0.0.1:6443",
+                "tls-server-name": "api",
+                "insecure-skip-tls-verify": True,
+                "certificate-authority-data": "eA==",
+                "proxy-url": "http://127.0.0.1:1",
+            },
+        }
+    ],
+    "users": [{"name": "u", "user": {"token": "t"}}],
+    "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "n"}}],
+}
+USERS: Final[dict[str, dict[str, Any]]] = {
+    "token": {"token": "t", "username": "me", "password": "secret"},
+    "file": {"tokenFile": "/dev/null"},
+    "certificate": {"client-certificate-data": "eA==", "client-key-data": "eA=="},
+    "exec": {"exec": EXEC},
+    "provider": {"auth-provider": {"name": "oidc", "config": {"id-token": "a.b.c", "idp-issuer-url": "https://x"}}},
+}
+ODD: Final = ("text", "", 5, -1, 1.5, True, None, [], [1], ["a"], [[]], {}, {"a": 1}, {1: 2}, "\0", "~nobody-here/x")
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if path:
+        yield path
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from places(item, (*path, key))
+
+
+def with_value(config: Any, path: tuple[Any, ...], value: Any) -> Any:
+    changed = copy.deepcopy(config)
+    holder = changed
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
+    return changed
+
+
+async def refusal(file: Path) -> str:
+    """Say why a kubeconfig is refused, empty where it is not."""
+    try:
+        await find_credentials(str(file))
+    except ConnectionProblemError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("user", USERS)
+async def test_any_field_may_have_any_value(user: str, tmp_path: Path) -> None:
+    config = with_value(CONFIG, ("users", 0, "user"), USERS[user])
+    file = tmp_path / "config"
+    for path in places(config):
+        for odd in ODD:
+            file.write_text(yaml.safe_dump(with_value(config, path, odd)), "utf-8")
+            said = await refusal(file)
+            assert "\n" not in said
+            assert "object has no attribute" not in said, (path, odd)
+            assert not said or len(said) > len("kubeconfig ") + len(str(file))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("users", 0, "user", "exec"), "x", "users[0].user.exec: expected object, got str"),
+        (("users", 0, "user", "exec"), {"args": [1]}, "users[0].user.exec.args[0]: expected text, got int: quote it"),
+        (("users", 0, "user", "tokenFile"), 5, "users[0].user.tokenFile: expected text, got int: quote it"),
+        (("users",), "u", "users: expected array, got str"),
+        (("clusters", 0, "cluster", "insecure-skip-tls-verify"), "yes", "expected bool, got str"),
+        (("contexts", 0), "here", "contexts[0]: expected object, got str"),
+    ],
+)
+async def test_a_wrong_type_is_told_with_its_place(
+    path: tuple[Any, ...], value: Any, said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "config"
+    file.write_text(yaml.safe_dump(with_value(CONFIG, path, value)), "utf-8")
+    found = await refusal(file)
+    assert found.startswith(f"kubeconfig {file}: ")
+    assert said in found
+
+
+async def test_names_and_secrets_may_look_like_numbers(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    config = with_value(CONFIG, ("users", 0, "user", "token"), 12345)
+    file.write_text(yaml.safe_dump(with_value(config, ("clusters", 0, "cluster"), {"server": "http://127.0.0.1:1"})))
+    credentials = await find_credentials(str(file))
+    assert await credentials.authorization() == "Bearer 12345"
+
+
+@pytest.mark.parametrize("paths", ["~nobody-here/config", "\0", ":", "x" * 5000])
+async def test_paths_that_lead_nowhere_are_told(paths: str) -> None:
+    with pytest.raises(KubeconfigError, match="no kubeconfig at"):
+        await find_credentials(paths)
+
+
+async def test_without_a_home_there_is_no_file_to_look_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    with pytest.raises(KubeconfigError, match=r"no kubeconfig at ~/\.kube/config"):
+        await find_credentials()
