@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from policysched.model.decode import decode
+from policysched.model.decode import decode, decode_devices
 from policysched.model.objects import DeviceClass, ResourceClaim, ResourceSlice
 
 DRIVER = "gpu.example.com"
@@ -56,14 +56,14 @@ def slices(node: int, *, partitioned: bool) -> list[ResourceSlice]:
 def device_class() -> DeviceClass:
     """Make the class of all devices."""
     spec = {"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]}
-    return decode(DeviceClass, "DeviceClass", {"metadata": {"name": "gpu"}, "spec": spec})
+    return decode_devices(DeviceClass, {"metadata": {"name": "gpu"}, "spec": spec})
 
 
 def claim(name: str, *requests: Request, **devices: Any) -> ResourceClaim:
     """Make a claim."""
     asked = [{"name": f"r{place}", "exactly": {"deviceClassName": "gpu"} | one} for place, one in enumerate(requests)]
     spec = {"devices": {"requests": asked} | devices}
-    return decode(ResourceClaim, "ResourceClaim", {"metadata": {"name": name, "uid": name}, "spec": spec})
+    return decode_devices(ResourceClaim, {"metadata": {"name": name, "uid": name}, "spec": spec})
 
 
 def selected(count: int = 1) -> Request:

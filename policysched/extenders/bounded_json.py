@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import msgspec
 
 from policysched.framework.extender import ExtenderError
-from policysched.model.lenient_json import UNREADABLE
+from policysched.model.lenient_json import UNREADABLE, without_halves
 
 INT64: Final = range(-(2**63), 2**63)
 MOST_FIELDS: Final = 256
@@ -34,15 +34,6 @@ _ANYTHING: Final = msgspec.json.Decoder(msgspec.Raw)
 _STRING: Final = msgspec.json.Decoder(str)
 _INTEGER: Final = msgspec.json.Decoder(int)
 _MISMATCH: Final = re.compile(r"Expected `(\w++)[^`\n]*+`, got `(\w++)`")
-_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-_HALF: Final = re.compile(
-    rb"(?:[^\\]++|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\(?!u[dD][89a-fA-F][0-9a-fA-F]{2}).)*+"
-    rb"(\\u[dD][89a-fA-F][0-9a-fA-F]{2})",
-    re.DOTALL,
-)
-"""What is no half of a pair of surrogates, and the escape of the next one that is: without the other one."""
-MOST_HALVES: Final = 10_000
-"""How many halves of characters are replaced in an answer."""
 _TRAILING: Final = re.compile(r"JSON is malformed: trailing characters \(byte (\d++)\)")
 _KINDS: Final = {
     "null": "null",
@@ -179,32 +170,16 @@ def first_value(body: bytes) -> bytes:
         body.decode()
     except UnicodeDecodeError:
         body = body.decode("utf-8", "replace").encode()
-    body = _without_halves(body)
+    try:
+        body = without_halves(body)
+    except msgspec.DecodeError as error:
+        raise ExtenderError(f"the answer has {error}") from error
     try:
         _ANYTHING.decode(body)
     except UNREADABLE as error:
         found = _TRAILING.fullmatch(str(error))
         body = body if found is None else body[: int(found[1]) - 1]
     return body
-
-
-def _without_halves(body: bytes) -> bytes:
-    """Put U+FFFD in place of escapes of half of a pair of surrogates: that is as long.
-
-    Raises:
-        ExtenderError: there are too many.
-    """
-    if _SURROGATE.search(body) is None:
-        return body
-    replaced, number = bytearray(body), 0
-    found = _HALF.match(body)
-    while found is not None:
-        if number == MOST_HALVES:
-            raise ExtenderError(f"the answer has more than {MOST_HALVES} halves of characters")
-        number += 1
-        replaced[found.start(1) : found.end()] = b"\\ufffd"
-        found = _HALF.match(body, found.end())
-    return bytes(replaced)
 
 
 def present(raw: msgspec.Raw | None, absent: bytes) -> bytes | msgspec.Raw:

@@ -168,7 +168,7 @@ class ClaimClient(Protocol):
     async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:
         """Take allocation, reservations and what drivers say of devices out of a claim, against its version."""
 
-    async def unreserve(self, claim: ResourceClaim, pod: Pod) -> None:
+    async def unreserve(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
         """Take a pod out of those for whom a claim is reserved, whatever its version."""
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from policysched.framework import ApiError
-from policysched.kube.transport import JSON, MERGE_PATCH, STRATEGIC_PATCH, Body
+from policysched.kube.transport import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Body
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import RESOURCE_CLAIMS
 from policysched.model.objects import Pod, PodExtendedClaimStatus, ResourceClaim
@@ -56,9 +56,16 @@ class KubeClaimClient:
         return _claim(await self._send("PATCH", _path(claim), _ENCODER.encode(body), MERGE_PATCH))
 
     async def allocate(self, claim: ResourceClaim) -> ResourceClaim:
-        """Write a claim's allocation and for whom it is reserved, against its version."""
-        of = claim.status
-        return await self._set_status(claim, {"reservedFor": of.reserved_for, "allocation": of.allocation})
+        """Write a claim's allocation and for whom it is reserved, against its version.
+
+        A merge patch would take nulls out of what drivers are told.
+        """
+        of = claim.metadata
+        status = {"reservedFor": claim.status.reserved_for, "allocation": claim.status.allocation}
+        expected = (("/metadata/uid", of.uid), ("/metadata/resourceVersion", of.resource_version))
+        patch: list[Any] = [{"op": "replace", "path": path, "value": value} for path, value in expected]
+        body = _ENCODER.encode([*patch, {"op": "add", "path": "/status", "value": status}])
+        return _claim(await self._send("PATCH", f"{_path(claim)}/status", body, JSON_PATCH))
 
     async def reserve(self, claim: ResourceClaim) -> ResourceClaim:
         """Write for whom a claim is reserved, against its version; its allocation stays as others have written it."""
@@ -68,11 +75,11 @@ class KubeClaimClient:
         """Take everything out of a claim's status, against its version."""
         return await self._set_status(claim, dict.fromkeys(("reservedFor", "allocation", "devices")))
 
-    async def unreserve(self, claim: ResourceClaim, pod: Pod) -> None:
+    async def unreserve(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
         """Take a pod out of those for whom a claim is reserved, whatever its version."""
         gone = {"$patch": "delete", "uid": pod.metadata.uid}
         body = {"metadata": {"uid": claim.metadata.uid}, "status": {"reservedFor": [gone]}}
-        await self._send("PATCH", f"{_path(claim)}/status", _ENCODER.encode(body), STRATEGIC_PATCH)
+        return _claim(await self._send("PATCH", f"{_path(claim)}/status", _ENCODER.encode(body), STRATEGIC_PATCH))
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Create a claim of what its spec says; the server completes its name."""

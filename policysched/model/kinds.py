@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from policysched.late_dataclass import dataclass
-from policysched.model.decode import ObjectError, decode, decode_node, decode_pod, decode_storage, plain
+from policysched.model.decode import ObjectError, decode, decode_devices, decode_node, decode_pod, decode_storage, plain
 from policysched.model.defaults import (
     Object,
     PriorityClasses,
@@ -183,24 +183,34 @@ NAMESPACES: Final[ApiKind[Namespace]] = ApiKind(
 )
 
 
-def _of_devices(plural: str, shape: type[T], resource: Resource, **more: Any) -> ApiKind[T]:
+def _of_devices(plural: str, shape: type[T], decode: Callable[[Any], T], resource: Resource, **more: Any) -> ApiKind[T]:
     """Declare a kind that pods' devices depend on."""
-    kind, read_by = shape.__name__, frozenset(("DynamicResources", "NodeResourcesFit"))
-    read = partial(decode, shape, kind)
-    return ApiKind("resource.k8s.io/v1", kind, plural, read, resource, read_by=read_by, **more)
+    read_by = frozenset(("DynamicResources", "NodeResourcesFit"))
+    return ApiKind("resource.k8s.io/v1", shape.__name__, plural, decode, resource, read_by=read_by, **more)
 
 
 _NO_DEVICES: Final = frozenset((403, 404))
 DEVICE_CLASSES: Final = _of_devices(
-    "deviceclasses", DeviceClass, Resource.DEVICE_CLASS, namespaced=False, tolerated=_NO_DEVICES
+    "deviceclasses",
+    DeviceClass,
+    partial(decode_devices, DeviceClass),
+    Resource.DEVICE_CLASS,
+    namespaced=False,
+    tolerated=_NO_DEVICES,
 )
 RESOURCE_SLICES: Final = _of_devices(
-    "resourceslices", ResourceSlice, Resource.RESOURCE_SLICE, namespaced=False, tolerated=_NO_DEVICES
+    "resourceslices",
+    ResourceSlice,
+    partial(decode, ResourceSlice, "ResourceSlice"),
+    Resource.RESOURCE_SLICE,
+    namespaced=False,
+    tolerated=_NO_DEVICES,
 )
 """Where classes or slices are forbidden there are no devices."""
 RESOURCE_CLAIMS: Final = _of_devices(
     "resourceclaims",
     ResourceClaim,
+    partial(decode_devices, ResourceClaim),
     Resource.RESOURCE_CLAIM,
     malformed_is_gone=False,
     known_by_uid=True,
@@ -236,7 +246,7 @@ RESOURCE_CLAIM_TEMPLATES: Final[ApiKind[ResourceClaimTemplate]] = ApiKind(
     "resource.k8s.io/v1",
     "ResourceClaimTemplate",
     "resourceclaimtemplates",
-    partial(decode, ResourceClaimTemplate, "ResourceClaimTemplate"),
+    partial(decode_devices, ResourceClaimTemplate),
     read_by=frozenset(),  # a running scheduler finds the claims that were made of it
     tolerated=frozenset((403, 404)),
 )

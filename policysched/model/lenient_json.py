@@ -8,7 +8,7 @@ wrong types the decoder says what is in it, a hundred times as fast.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -26,6 +26,18 @@ _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ELEMENTS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 """What decoding a text of others may raise, be it no JSON, of another shape or nested thousands deep."""
+
+EACH: Final = "[]"
+"""In a path, every element of an array."""
+MOST_HALVES: Final = 10_000
+"""How many halves of characters are replaced in a text."""
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_HALF: Final = re.compile(
+    rb"(?:[^\\]++|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\(?!u[dD][89a-fA-F][0-9a-fA-F]{2}).)*+"
+    rb"(\\u[dD][89a-fA-F][0-9a-fA-F]{2})",
+    re.DOTALL,
+)
+"""What is no half of a pair of surrogates, and the escape of the next one that is: without the other one."""
 
 
 class Identity(NamedTuple):
@@ -76,6 +88,46 @@ def shallow(raw: bytes, deepest: int = DEEPEST) -> bytes:
                 done = found.end()
             depth -= 1
     return b"".join((*kept, raw[done:]))
+
+
+def without_halves(raw: bytes) -> bytes:
+    """Put U+FFFD in place of escapes of half of a pair of surrogates, as Go reads them: that is as long.
+
+    Raises:
+        msgspec.DecodeError: there are too many.
+    """
+    if _SURROGATE.search(raw) is None:
+        return raw
+    replaced, number = bytearray(raw), 0
+    found = _HALF.match(raw)
+    while found is not None:
+        if number == MOST_HALVES:
+            raise msgspec.DecodeError(f"more than {MOST_HALVES} halves of characters")
+        number += 1
+        replaced[found.start(1) : found.end()] = b"\\ufffd"
+        found = _HALF.match(raw, found.end())
+    return bytes(replaced)
+
+
+def replaced(raw: bytes, path: Sequence[str], put: Callable[[bytes], bytes]) -> bytes:
+    """Put another text in place of each value at a path; what is not there is left alone.
+
+    Args:
+        raw: an object, or an array.
+        path: names of members, and EACH.
+        put: makes the other text.
+    """
+    if not path:
+        return put(raw)
+    if path[0] == EACH:
+        if not raw.lstrip().startswith(b"["):
+            return raw
+        return b"[%b]" % b",".join(replaced(one, path[1:], put) for one in elements(raw))
+    parts = members(raw)
+    if path[0] not in parts:
+        return raw
+    parts[path[0]] = replaced(parts[path[0]], path[1:], put)
+    return b"{%b}" % b",".join(msgspec.json.encode(name) + b":" + text for name, text in parts.items())
 
 
 def members(raw: bytes) -> dict[str, bytes]:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from policysched.framework import AssumedPod, Client, Clock, Event
+from policysched.framework.binding import Undo
 from policysched.framework.profile import Profile
 from policysched.klog import V3
 from policysched.model.objects import Pod
@@ -34,6 +35,8 @@ from policysched.state.cluster import Cluster
 log = logging.getLogger(__name__)
 TURN: Final = 0.003
 """How long cycles may follow each other before the loop gets its turn. Units: seconds."""
+LISTENING: Final = 10.0
+"""How long changes are kept for a pod while something is taken back outside. Units: seconds."""
 MAX_BINDINGS: Final = 512
 """How many bindings may be under way before the next pod has to wait; those that wait for plugins do not count."""
 
@@ -116,10 +119,32 @@ class Attempts:
             if queued.stage is Stage.IN_FLIGHT:
                 self.fail(queued, Failure(AttemptResult.ERROR, f"the scheduling cycle failed: {error!r}"))
 
-    def fail(self, queued: QueuedPod, failure: Failure) -> None:
-        """End an attempt that failed: the pod waits, and the API server is told why."""
+    def fail(self, queued: QueuedPod, failure: Failure, before: Sequence[Undo] = ()) -> None:
+        """End an attempt that failed: the pod waits, and the API server is told why.
+
+        Args:
+            queued: The pod.
+            failure: Why.
+            before: What is to be done outside before the pod may be tried again: it could count on what goes then.
+        """
+        outside = (*failure.undo, *before)
+        if outside:
+            self._start(queued.pod, self._fail_after(queued, failure, outside))
+            return
         self._binder.take_back(queued, failure)
         self._start(queued.pod, self._binder.report_failure(queued.pod, failure))
+
+    async def _fail_after(self, queued: QueuedPod, failure: Failure, outside: Iterable[Undo]) -> None:
+        """Do what is to be done outside first; where that takes long the pod comes back whatever changes meanwhile."""
+        release = asyncio.get_running_loop().call_later(LISTENING, self._queue.release, queued)
+        try:
+            await self._binder.take_back_outside(queued.pod, outside)
+        finally:
+            release.cancel()
+        if self._queue.get(queued.identity) is not queued or queued.identity in self._cluster.pods.by_id:
+            self._queue.done(queued)
+        elif self._binder.take_back(queued, failure):
+            await self._binder.report_failure(queued.pod, failure)
 
     async def finish(self, seconds: float) -> None:
         """Let what is under way end, and drop what takes too long: who ends the process may not wait.
@@ -282,9 +307,7 @@ class Attempts:
             self._start(pod, self._making_room(result.act(self._binder.handle)))
         if result.nominated_node:
             queued.took = 0.0  # it waits for its victims to go, which is not to take longer
-        for clean_up in result.cleanups:
-            self._start(pod, clean_up(self._binder.handle))
-        self.fail(queued, failure)
+        self.fail(queued, failure, result.cleanups)
 
     async def _making_room(self, work: Awaitable[bool | None]) -> None:
         timing, succeeded = self._timing, False

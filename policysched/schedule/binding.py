@@ -210,7 +210,8 @@ class Binder:
             return ()
         return self._at(UNRESERVE, profile, unreserve, assumed, profile)
 
-    async def _take_back_outside(self, pod: Pod, undo: Iterable[Undo]) -> None:
+    async def take_back_outside(self, pod: Pod, undo: Iterable[Undo]) -> None:
+        """Do what plugins want to have taken back outside; what fails is logged."""
         for one in undo:
             try:
                 await one(self.handle)
@@ -247,7 +248,7 @@ class Binder:
             status = await self._bind(assumed, profile)
             failure = Failure.of(status, node) if status is not None else None
         if failure is not None:
-            await self._take_back_outside(pod, self._unreserve(assumed, profile))
+            await self.take_back_outside(pod, self._unreserve(assumed, profile))
             await self._binding_failed(queued, assumed, failure)
             return
         self._queue.done(queued)
@@ -391,7 +392,6 @@ class Binder:
             pod: The pod as it is known now.
             failure: Its message is cut in the event where it is too long.
         """
-        await self._take_back_outside(pod, failure.undo)
         message = visible(failure.message)
         self._record(pod, "Warning", "FailedScheduling", "Scheduling", cut_bytes(message, NOTE_LIMIT, CUT))
         told = PodCondition(type="PodScheduled", status="False", reason=REASONS[failure.result], message=message)

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from policysched.devices import Allocator, DeviceTables
-from policysched.model.decode import decode
+from policysched.model.decode import decode, decode_devices
 from policysched.model.objects import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 
 DRIVER = "gpu.example.com"
@@ -41,7 +41,7 @@ def slice_of(
 def class_of(*expressions: str, name: str = "gpu") -> DeviceClass:
     """A class of these selectors."""
     selectors = [{"cel": {"expression": one}} for one in expressions]
-    return decode(DeviceClass, "DeviceClass", {"metadata": {"name": name}, "spec": {"selectors": selectors}})
+    return decode_devices(DeviceClass, {"metadata": {"name": name}, "spec": {"selectors": selectors}})
 
 
 def request(number: int = 1, *expressions: str, name: str = "r", of: str = "gpu", **fields: Any) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def claim(*requests: Mapping[str, Any], name: str = "c", **spec: Any) -> Resourc
         "metadata": {"name": name, "namespace": "ns", "uid": name},
         "spec": {"devices": {"requests": requests} | spec},
     }
-    return decode(ResourceClaim, "ResourceClaim", raw)
+    return decode_devices(ResourceClaim, raw)
 
 
 def tables(*slices: ResourceSlice, nodes: Iterable[str] = ("n0",), classes: Iterable[DeviceClass] = ()) -> DeviceTables:

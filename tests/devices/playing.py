@@ -16,7 +16,7 @@ from policysched.devices import (
     DeviceTables,
     NodeAllocationError,
 )
-from policysched.model.decode import decode
+from policysched.model.decode import decode, decode_devices
 from policysched.model.objects import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 
 Case = Mapping[str, Any]
@@ -24,7 +24,7 @@ Case = Mapping[str, Any]
 
 def claims_of(case: Case) -> list[ResourceClaim]:
     """The claims to allocate."""
-    return [decode(ResourceClaim, "ResourceClaim", one) for one in case["claims"] or ()]
+    return [decode_devices(ResourceClaim, one) for one in case["claims"] or ()]
 
 
 def tables_of(case: Case) -> DeviceTables:
@@ -33,17 +33,17 @@ def tables_of(case: Case) -> DeviceTables:
     for row, node in enumerate(case["nodes"]):
         tables.set_node(row, node["metadata"]["name"], node["metadata"].get("labels") or {})
     for one in case["classes"] or ():
-        tables.set_class(decode(DeviceClass, "DeviceClass", one))
+        tables.set_class(decode_devices(DeviceClass, one))
     for one in case["slices"] or ():
         tables.set_slice(decode(ResourceSlice, "ResourceSlice", one))
     for one in case["allocated"] or ():
-        tables.allocated.set_claim(decode(ResourceClaim, "ResourceClaim", one))
+        tables.allocated.set_claim(decode_devices(ResourceClaim, one))
     return tables
 
 
 def plain(results: Sequence[AllocationResult] | None) -> Any:
     """Results as JSON has them, without the IDs of shares."""
-    return _without_ids(msgspec.to_builtins(list(results))) if results is not None else None
+    return _without_ids(msgspec.json.decode(msgspec.json.encode(list(results)))) if results is not None else None
 
 
 def _without_ids(value: Any) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp import web
 
 from tests.e2e.objects import Json, no_preemption, node, pod
@@ -237,6 +239,72 @@ async def test_a_device_that_fails_is_given_up_for_another(server: Server, sched
     assert devices(held) == ["n1/d0"]
     assert await server.placed("web") == {"web": "n2"}
     assert devices(await server.get("ResourceClaim", "slow")) == ["n2/d0"]
+
+
+VERBATIM = (
+    b'{"b":null,"a":[null,{"c":null}]}',
+    b'{"a":"\\ud800","\\udfff":"\\ud83d\\ude00"}',
+    b'{"a":[0.10000000000000000555,1e-400,1E2]}',
+    b"[" * 90 + b"]" * 90,
+)
+
+
+@pytest.mark.controlplane
+async def test_drivers_are_told_what_the_claim_says_to_the_byte(real_server: Server) -> None:
+    await cluster(real_server, {"n1": len(VERBATIM)})
+    async with in_process(real_server.kubeconfig):
+        for number, parameters in enumerate(VERBATIM):
+            config = b'[{"opaque":{"driver":"%b","parameters":%b}}]' % (DRIVER.encode(), parameters)
+            made = claim(f"c{number}")
+            made["spec"]["devices"]["config"] = "here"
+            body = json.dumps(made).encode().replace(b'"here"', config)
+            path = f"{real_server.url}/apis/{V1}/namespaces/default/resourceclaims"
+            async with real_server.session.post(
+                path, data=body, headers={"Content-Type": "application/json"}
+            ) as answer:
+                assert answer.status == 201, await answer.text()
+            await real_server.load(claiming(f"p{number}", f"c{number}"))
+            assert await real_server.placed(f"p{number}") == {f"p{number}": "n1"}
+            async with real_server.session.get(f"{path}/c{number}") as answer:
+                assert (await answer.read()).count(b'"parameters":' + parameters) == 2  # as asked, and as allocated
+
+
+class SlowToDeallocate(Proxy):
+    """The way to a server that takes its time to take a claim's devices back."""
+
+    asked = done = 0
+
+    async def _answer_or_strike(self, request: web.Request) -> web.StreamResponse:
+        takes_back = request.method == "PATCH" and request.path.endswith("/resourceclaims/c/status")
+        if not takes_back or b'"allocation":null' not in await request.read():
+            return await self.forward(request)
+        self.asked += 1
+        await asyncio.sleep(SLOWER_THAN_A_BACKOFF)
+        answer = await self.forward(request)
+        self.done += 1
+        return answer
+
+
+async def test_a_pod_is_not_bound_with_a_device_that_is_being_taken_back_from_it(
+    server: Server, tmp_path: Path
+) -> None:
+    await cluster(server, {"n1": 1})
+    await server.load(node("n2"), pod("filler", nodeName="n1", requests={"cpu": "4"}))
+    await server.load(claim("c"), claiming("p", "c", requests={"cpu": "2"}))
+    uid = (await server.get("Pod", "p"))["metadata"]["uid"]
+    await server.patch("ResourceClaim", "c", {"metadata": {"finalizers": [FINALIZER]}})
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]
+    results = [{"request": "gpus", "driver": DRIVER, "pool": "n1", "device": "d0"}]
+    allocation = {"devices": {"results": results}, "nodeSelector": {"nodeSelectorTerms": terms}}
+    reserved = [{"resource": "pods", "name": "p", "uid": uid}]
+    await server.patch("ResourceClaim", "c", {"status": {"allocation": allocation, "reservedFor": reserved}}, "/status")
+    async with proxied(server, tmp_path, SlowToDeallocate) as (proxy, kubeconfig), in_process(kubeconfig):
+        await until_true(lambda: proxy.asked == 1)
+        await server.delete("Pod", "filler")
+        assert await server.placed("p") == {"p": "n1"}
+        assert proxy.done == 1
+        held = await server.get("ResourceClaim", "c")
+        assert (devices(held), users(held)) == (["n1/d0"], ["p"])
 
 
 class SlowToAllocate(Proxy):

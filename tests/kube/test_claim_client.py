@@ -10,7 +10,7 @@ import pytest
 
 from policysched.framework import ApiError
 from policysched.kube.claim_client import KubeClaimClient
-from policysched.kube.transport import JSON, MERGE_PATCH, STRATEGIC_PATCH, Body
+from policysched.kube.transport import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Body
 from policysched.model.objects import PodExtendedClaimStatus
 from tests.build import pod
 from tests.plugins.dynamic_resources.objects import allocated, claim, user
@@ -52,9 +52,14 @@ async def test_writes_hold_what_changes_and_the_version() -> None:
     got = json.loads(msgspec.json.encode(held.status.allocation))
     empty = {"reservedFor": None, "allocation": None, "devices": None}
     status = f"{CLAIMS}/c/status"
+    patch = [
+        {"op": "replace", "path": "/metadata/uid", "value": VERSION["uid"]},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": VERSION["resourceVersion"]},
+        {"op": "add", "path": "/status", "value": {"reservedFor": users, "allocation": got}},
+    ]
     assert sent.requests == [
         ("PATCH", f"{CLAIMS}/c", {"metadata": VERSION | {"finalizers": None}}, MERGE_PATCH),
-        ("PATCH", status, {"metadata": VERSION, "status": {"reservedFor": users, "allocation": got}}, MERGE_PATCH),
+        ("PATCH", status, patch, JSON_PATCH),
         ("PATCH", status, {"metadata": VERSION, "status": {"reservedFor": users}}, MERGE_PATCH),
         ("PATCH", status, {"metadata": VERSION, "status": empty}, MERGE_PATCH),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from policysched.devices import Allocator, DeviceTables
-from policysched.model.decode import decode
+from policysched.model.decode import decode, decode_devices
 from policysched.model.objects import DeviceClass, ResourceClaim, ResourceSlice
 from tests.devices.generate import Cases
 from tests.devices.playing import Case, claims_of, said
@@ -42,11 +42,11 @@ class World:
         for one in self.slices.values():
             made.set_slice(decode(ResourceSlice, "ResourceSlice", one))
         for one in self.classes.values():
-            made.set_class(decode(DeviceClass, "DeviceClass", one))
+            made.set_class(decode_devices(DeviceClass, one))
         for row, (name, labels) in self.nodes.items():
             made.set_node(row, name, labels)
         for one in self.held.values():
-            made.allocated.set_claim(decode(ResourceClaim, "ResourceClaim", one))
+            made.allocated.set_claim(decode_devices(ResourceClaim, one))
         return made
 
     def _one_of(self, field: str) -> Json:
@@ -68,7 +68,7 @@ class World:
 
     def _set_class(self, one: Json) -> None:
         self.classes[one["metadata"]["name"]] = one
-        self.tables.set_class(decode(DeviceClass, "DeviceClass", one))
+        self.tables.set_class(decode_devices(DeviceClass, one))
 
     def _node(self) -> None:
         row, name = self._random.randrange(4), f"n{self._random.randrange(4)}"
@@ -87,7 +87,7 @@ class World:
         else:
             one = self._one_of("allocated")
             self.held[uid] = {**one, "metadata": {"name": uid, "uid": uid}}
-            self.tables.allocated.set_claim(decode(ResourceClaim, "ResourceClaim", self.held[uid]))
+            self.tables.allocated.set_claim(decode_devices(ResourceClaim, self.held[uid]))
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -10,16 +10,23 @@ import pytest
 
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.framework import (
+    AssumedPod,
     Cluster,
     Code,
+    FailedDecision,
+    Handle,
+    PostFilterResult,
     PreFlight,
     Status,
     unresolvable,
     unschedulable,
 )
+from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.plugins.default_binder import DefaultBinder
+from policysched.plugins.node_resources.fit import NodeResourcesFit
 from policysched.plugins.volumes.volume_binding import VolumeBinding
+from policysched.schedule import attempts
 from policysched.schedule.observer import Attempt, Observer
 from tests.build import node, pod
 from tests.plugins.stored import claim, claiming, storage_class, volume
@@ -125,6 +132,81 @@ async def test_binding_that_the_server_refuses_undoes_everything() -> None:
     bound, notes, log, _ = await outcome(bind=refused(409, "gone"))
     assert (bound, notes) == ({}, ['running Bind plugin "DefaultBinder": gone'])
     assert log == [*ORDER, *UNDONE]
+
+
+class Outside(Recorder):
+    """Takes something back outside that takes long."""
+
+    def __init__(self, **answers: Any) -> None:
+        super().__init__("A", [], **answers)
+        self.go, self.undone = asyncio.Event(), 0
+
+    def unreserve(self, assumed: AssumedPod) -> Any:
+        super().unreserve(assumed)
+        return self._undo
+
+    def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:  # noqa: ARG002 - the protocol's
+        return PostFilterResult(unschedulable("later"), cleanups=(self._undo,))
+
+    async def _undo(self, _: Handle) -> None:
+        await self.go.wait()
+        self.undone += 1
+
+
+def with_outside(point: str, one: Outside) -> Profile:
+    if point == "post_filter":
+        return replace_field(profile([NodeResourcesFit()]), post_filters=(one,))
+    return profile([one])
+
+
+@pytest.mark.parametrize("point", ["permit", "post_filter"])
+async def test_pod_is_not_tried_again_before_what_it_had_is_taken_back(point: str) -> None:
+    one = Outside(permit=unschedulable("not here"))
+    wanting = pod(requests={"cpu": 99}) if point == "post_filter" else POD
+    async with running(node("n1"), of=with_outside(point, one)) as stand:
+        await stand.settled(wanting)
+        stand.scheduler.set_node(node("n2", allocatable={"cpu": 100, "memory": "1Gi", "pods": 10}))
+        await stand.pass_time(60.0)
+        assert (stand.attempts("p"), stand.notes, one.undone) == (1, [], 0)
+        one.answers["permit"] = None
+        one.go.set()
+        await stand.settle()
+        assert (one.undone, len(stand.notes)) == (1, 1)  # what came meanwhile is not missed
+        await stand.pass_time(60.0)
+        assert stand.bound["p"] in {"n1", "n2"}
+
+
+@pytest.mark.parametrize("change", ["deleted", "bound by others"])
+async def test_pod_that_goes_while_what_it_had_is_taken_back_does_not_come_back(change: str) -> None:
+    one = Outside(permit=unschedulable("not here"))
+    async with running(node("n1"), of=profile([one])) as stand:
+        await stand.settled(POD)
+        if change == "deleted":
+            stand.scheduler.remove_pod("default.p")
+        else:
+            stand.confirm(POD, "n1")
+        one.go.set()
+        await stand.pass_time(60.0)
+        assert (one.undone, stand.notes, stand.bound) == (1, [], {})
+        assert stand.scheduler.queue.get("default.p") is None
+        assert stand.scheduler.queue.in_flight == (0, 0)
+
+
+async def test_changes_are_not_kept_for_long_for_what_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "LISTENING", 0.05)
+    one = Outside(permit=unschedulable("not here"))
+    async with running(node("n1"), of=profile([one])) as stand:
+        await stand.settled(POD)
+        assert stand.scheduler.queue.in_flight[0] == 1
+        await asyncio.sleep(0.1)
+        for number in range(20):
+            stand.scheduler.set_node(node(f"more-{number}"))
+        assert stand.scheduler.queue.in_flight == (1, 0)
+        one.answers["permit"] = None
+        one.go.set()
+        await stand.settle()
+        await stand.pass_time(60.0)
+        assert "p" in stand.bound
 
 
 async def test_plugins_that_fail_after_the_binding_or_while_they_undo_stop_nothing() -> None:

@@ -36,7 +36,7 @@ def _as_object(claim: ResourceClaim, pod: Pod) -> Object:
     if claim.metadata.name == IN_MEMORY:
         name = f"{pod.metadata.name}-extended-resources"
         claim = replace(claim, metadata=replace(claim.metadata, name=name))
-    return {"apiVersion": "resource.k8s.io/v1", "kind": CLAIM, **msgspec.to_builtins(claim)}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": CLAIM, **msgspec.json.decode(msgspec.json.encode(claim))}
 
 
 def release(objects: dict[Key, Object], namespace: str, pod: str) -> None:

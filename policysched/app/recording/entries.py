@@ -17,7 +17,7 @@ from policysched.framework import MetricAnswer, MetricKey
 from policysched.framework.profile import Profile
 from policysched.language.ir.graph import ANY_KEY
 from policysched.model.custom_objects import CustomObject
-from policysched.model.decode import ObjectError
+from policysched.model.decode import ObjectError, without_parameters
 from policysched.model.kinds import KINDS, CustomResource
 from policysched.model.objects import Metadata, Pod, ResourceClaim
 from policysched.model.objects.storage import BETA_CLASS, BIND_COMPLETED
@@ -125,7 +125,7 @@ def kind_name(obj: Any) -> str:
 
 
 def written(obj: Any, kept: frozenset[str] | None) -> list[Any]:
-    """Return an object with its kind, without annotations that nobody reads.
+    """Return an object with its kind, without annotations and parameters of devices that nobody reads.
 
     Args:
         obj: The object.
@@ -137,7 +137,7 @@ def written(obj: Any, kept: frozenset[str] | None) -> list[Any]:
         obj = msgspec.structs.replace(obj, metadata=replace(obj.metadata, annotations=found))
     if isinstance(obj, CustomObject):
         return [kind_name(obj), obj.metadata, obj.content]
-    return [kind_name(obj), obj]
+    return [kind_name(obj), without_parameters(obj)]
 
 
 def read_object(given: list[Any]) -> Any:

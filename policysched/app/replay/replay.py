@@ -175,10 +175,10 @@ class _Comparing:
         if given is None or got is None:
             return
         self._found.claims += 1
-        one, two = msgspec.to_builtins(given), msgspec.to_builtins(got)
+        one, two = msgspec.json.encode(given).decode(), msgspec.json.encode(got).decode()
         if one != two:
             names = _names(given), _names(got)
-            recorded, replayed = names if names[0] != names[1] else (str(one), str(two))
+            recorded, replayed = names if names[0] != names[1] else (one, two)
             self._found.found([ReplayDifference(number, pod, f"devices of {claim.key}", recorded, replayed)])
 
     def _search(self, told: Searched) -> None:

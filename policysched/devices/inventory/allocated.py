@@ -67,6 +67,18 @@ def device_or_share(result: DeviceResult) -> tuple[str, str, str, str | None]:
     return result.driver, result.pool, result.device, result.share_id
 
 
+def _results(in_flight: AllocationResult | None, stored: AllocationResult | None) -> Sequence[DeviceResult]:
+    """Return the results of both, each device or share once."""
+    if in_flight is None:
+        return () if stored is None else stored.devices.results
+    results = in_flight.devices.results
+    if stored is None or stored.devices.results == results:
+        return results
+    known = {(device_or_share(one), bool(one.admin_access)) for one in results}
+    others = (one for one in stored.devices.results if (device_or_share(one), bool(one.admin_access)) not in known)
+    return [*results, *others]
+
+
 def _add(counts: dict[str, int], name: str, by: int) -> None:
     counts[name] = counts.get(name, 0) + by
     if not counts[name]:
@@ -109,6 +121,10 @@ class AllocatedState:
         """Go by the API server again: the claim is not in flight any more."""
         self._set(self._in_flight, uid, None)
 
+    def results_of(self, uid: str) -> Sequence[DeviceResult]:
+        """Return what counts for a claim."""
+        return _results(self._in_flight.get(uid), self._allocated.get(uid))
+
     def of(self, pool: PoolId) -> Taken:
         """Return what is taken of a pool; it is not to be changed, and no longer true after the next change."""
         return self._pools.get(pool, _NOTHING)
@@ -118,26 +134,23 @@ class AllocatedState:
         return None if revision < self._dropped else self._changed[revision - self._dropped :]
 
     def _set(self, claims: dict[str, AllocationResult], uid: str, allocation: AllocationResult | None) -> None:
-        before = self.results_of(uid)
-        if allocation is None:
-            claims.pop(uid, None)
-        else:
+        before = claims.pop(uid, None)
+        if allocation is not None:
             claims[uid] = allocation
-        after = self.results_of(uid)
-        if before != after:
-            self._count(before, -1)
-            self._count(after, 1)
-
-    def results_of(self, uid: str) -> Sequence[DeviceResult]:
-        """Return what counts for a claim, each device or share once."""
-        stored, in_flight = self._allocated.get(uid), self._in_flight.get(uid)
-        if in_flight is None:
-            return () if stored is None else stored.devices.results
-        results = in_flight.devices.results
-        if stored is None or stored.devices.results == results:
-            return results
-        known = {*map(device_or_share, results)}
-        return [*results, *(one for one in stored.devices.results if device_or_share(one) not in known)]
+        if before is allocation:
+            return
+        if claims is self._in_flight:
+            stored = self._allocated.get(uid)
+            gone, come = _results(before, stored), _results(allocation, stored)
+        else:
+            in_flight = self._in_flight.get(uid)
+            gone, come = _results(in_flight, before), _results(in_flight, allocation)
+        if gone == come:
+            return
+        if gone:
+            self._count(gone, -1)
+        if come:
+            self._count(come, 1)
 
     def _count(self, results: Sequence[DeviceResult], by: int) -> None:
         for result in results:

@@ -8,7 +8,7 @@ Source: k8s.io/api/resource/v1/types.go, v0.36.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -19,6 +19,7 @@ EXACT_COUNT: Final = "ExactCount"
 ALL: Final = "All"
 FROM_CLASS: Final = "FromClass"
 FROM_CLAIM: Final = "FromClaim"
+NO_PARAMETERS: Final = msgspec.Raw(b"null")
 
 
 class ResourcePool(Struct, frozen=True):
@@ -142,7 +143,12 @@ class OpaqueConfiguration(Struct, frozen=True):
     """What a driver is told of an allocation; nobody else reads the parameters."""
 
     driver: str = ""
-    parameters: Any = None
+    parameters: msgspec.Raw = NO_PARAMETERS
+    """As JSON. It is handed on to the driver as it was written: numbers of many digits, halves of characters, nulls."""
+
+    def __hash__(self) -> int:
+        """Hash it, which a raw text does not do by itself."""
+        return hash((self.driver, bytes(self.parameters)))
 
 
 class ClassConfiguration(Struct, frozen=True):

@@ -192,20 +192,13 @@ class ClaimWriter:
             return None
         if allocates and not is_newer(found, sent):
             found = await self._handle.client.claims.set_finalizers(_unprotected(found))
-        self._take(found)
+        take_over(found, self._known, self._handle)  # others may have allocated it
         return found
 
     def _is_done(self, sent: ResourceClaim, found: ResourceClaim) -> bool:
         """Return whether what was sent is what the server has: the pod's reservation, with these devices."""
         is_same = found.metadata.uid == sent.metadata.uid and is_reserved_for(found, self._pod)
         return is_same and [*map(device_or_share, results_of(found))] == [*map(device_or_share, results_of(sent))]
-
-    def _take(self, found: ResourceClaim) -> None:
-        """Let a claim as the server has it count before the watch brings it: others may have allocated it."""
-        with contextlib.suppress(ClaimOutOfStepError):
-            change = self._known.assume(found)
-            if not change.nothing:
-                self._handle.changed(change)
 
 
 async def delete_claim(claim: ResourceClaim, handle: Handle) -> None:
@@ -226,10 +219,11 @@ async def delete_claim(claim: ResourceClaim, handle: Handle) -> None:
     await handle.client.claims.delete(claim)
 
 
-async def deallocate(claim: ResourceClaim, handle: Handle) -> None:
+async def deallocate(claim: ResourceClaim, known: ResourceClaims, handle: Handle) -> None:
     """Take a claim's devices back; as long as no answer says what became of that, it is written again.
 
-    Every write is one of the version that is known: of those that were sent only one can be carried out.
+    Every write is one of the version that is known: of those that were sent only one can be carried out. What the
+    server has in the end counts at once.
 
     Raises:
         ApiError: the server refused, or others have written to the claim.
@@ -237,15 +231,36 @@ async def deallocate(claim: ResourceClaim, handle: Handle) -> None:
     lost, polls, is_open = LostAnswer(handle.clock), Polls(handle, math.inf), False
     while True:
         try:
-            await handle.client.claims.deallocate(claim)
+            take_over(await handle.client.claims.deallocate(claim), known, handle)
         except ApiError as error:
+            if error.status == HTTPStatus.CONFLICT:
+                take_over(await handle.client.claims.get(claim), known, handle)
             is_told = error.status == HTTPStatus.CONFLICT or error.is_not_found or (error.is_verdict and not is_open)
             if is_told or not lost.asks_again(error):
                 raise
+            if not is_open:
+                log.warning("no verdict on giving back claim=%s, it is asked again: %s", claim.key, error)
             is_open = True
         else:
             return
         await polls.another()
+
+
+async def unreserve(claim: ResourceClaim, pod: Pod, known: ResourceClaims, handle: Handle) -> None:
+    """Take a pod out of those for whom a claim is reserved, which counts at once.
+
+    Raises:
+        ApiError: the server refused.
+    """
+    take_over(await handle.client.claims.unreserve(claim, pod), known, handle)
+
+
+def take_over(found: ResourceClaim, known: ResourceClaims, handle: Handle) -> None:
+    """Let a claim as the server has it count before the watch brings it."""
+    with contextlib.suppress(ClaimOutOfStepError):
+        change = known.assume(found)
+        if not change.nothing:
+            handle.changed(change)
 
 
 def with_status(claim: ResourceClaim, **fields: Any) -> ResourceClaim:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -242,7 +242,8 @@ class DynamicResources:
         rows = last[1] if last is not None and is_same else self._rows(found, failed.cluster)
         claims = [] if isinstance(rows, Status) else self._returnable(pod, rows, failed)
         if claims:
-            return PostFilterResult(DEALLOCATED, cleanups=(_giving_back(pod, failed.rng.choice(claims), deallocate),))
+            give_back = partial(deallocate, known=failed.cluster.resource_claims)
+            return PostFilterResult(DEALLOCATED, cleanups=(_giving_back(pod, failed.rng.choice(claims), give_back),))
         extended = found.extended
         if extended is not None and extended.claim.metadata.name != IN_MEMORY:
             return PostFilterResult(DELETED, cleanups=(_giving_back(pod, extended.claim, delete_claim),))
@@ -405,13 +406,13 @@ def _users(claim: ResourceClaim) -> set[str]:
 
 
 def _giving_back(
-    pod: Pod, claim: ResourceClaim, give_back: Callable[[ResourceClaim, Handle], Awaitable[None]]
+    pod: Pod, claim: ResourceClaim, give_back: Callable[..., Awaitable[None]]
 ) -> Callable[[Handle], Coroutine[Any, Any, None]]:
     """Give a claim back; where that is refused the pod is tried again, because nothing else would wake it."""
 
     async def clean_up(handle: Handle) -> None:
         try:
-            await give_back(claim, handle)
+            await give_back(claim, handle=handle)
         except ApiError as error:
             log.warning("could not give back claim=%s for pod=%s: %s", claim.key, pod.key, error.message)
             await handle.pause(AFTER_REFUSAL)

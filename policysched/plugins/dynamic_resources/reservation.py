@@ -43,6 +43,7 @@ from policysched.plugins.dynamic_resources.claim_writes import (
     ClaimWriter,
     Polls,
     delete_claim,
+    unreserve,
     with_finalizer,
     with_status,
 )
@@ -55,7 +56,7 @@ from policysched.plugins.dynamic_resources.pod_claims import (
     results_of,
     waits_for_binding,
 )
-from policysched.state.resource_claims import ClaimOutOfStepError, UnknownClaimError
+from policysched.state.resource_claims import ClaimOutOfStepError, ResourceClaims, UnknownClaimError
 
 log = logging.getLogger(__name__)
 TOLD_AT_ONCE: Final = 64
@@ -137,7 +138,7 @@ class ClaimReservation:
         special = self._claims[self._special] if self._special >= 0 else None
         allocated = [claim for claim in self._claims if claim is not special and claim.status.allocation is not None]
         reserved = [claim for claim in allocated if is_reserved_for(claim, self._pod)]
-        return UndoClaims(self._pod, reserved, special, freed)
+        return UndoClaims(self._pod, reserved, special, freed, self._known)
 
     async def pre_bind(self, handle: Handle, turns: ClaimTurns) -> str:
         """Write what the pod takes, and wait for its devices; return what went wrong, empty where nothing did.
@@ -258,12 +259,19 @@ class UndoClaims:
         reserved: The claims that are reserved for it.
         special: Its special claim, written or not.
         freed: The claims that were in flight till now.
+        known: The claims that are known.
     """
 
     def __init__(
-        self, pod: Pod, reserved: Sequence[ResourceClaim], special: ResourceClaim | None, freed: Sequence[ResourceClaim]
+        self,
+        pod: Pod,
+        reserved: Sequence[ResourceClaim],
+        special: ResourceClaim | None,
+        freed: Sequence[ResourceClaim],
+        known: ResourceClaims,
     ) -> None:
         self._pod, self._reserved, self._special, self._freed = pod, reserved, special, freed
+        self._known = known
 
     async def __call__(self, handle: Handle) -> None:
         """Take back reservations, delete the special claim, and let pods be tried that waited for the devices."""
@@ -274,7 +282,7 @@ class UndoClaims:
                 await handle.pause(0)
         for claim in self._reserved:
             try:
-                await handle.client.claims.unreserve(claim, self._pod)
+                await unreserve(claim, self._pod, self._known, handle)
             except ApiError as error:
                 log.warning("could not unreserve claim=%s of pod=%s: %s", claim.key, self._pod.key, error.message)
         if self._special is not None and self._special.metadata.name != IN_MEMORY:

@@ -97,10 +97,11 @@ class ClaimServer:
         await self._turn("deallocate")
         return self._update(replace(of, status=ResourceClaimStatus()))
 
-    async def unreserve(self, of: ResourceClaim, pod: Pod) -> None:
+    async def unreserve(self, of: ResourceClaim, pod: Pod) -> ResourceClaim:
         await self._turn("unreserve")
-        if (known := self.stored.get(of.key)) is not None:
-            self.write(without(known, lambda uid: uid == pod.metadata.uid))
+        if (known := self.stored.get(of.key)) is None:
+            raise ApiError(404, "NotFound", of.key)
+        return self.write(without(known, lambda uid: uid == pod.metadata.uid))
 
     async def create(self, of: ResourceClaim) -> ResourceClaim:
         await self._turn("create")

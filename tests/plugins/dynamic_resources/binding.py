@@ -80,10 +80,10 @@ class Server:
         self._check("deallocate", of)
         return self._store(changed(of, allocation=None, reserved_for=(), devices=()))
 
-    async def unreserve(self, of: ResourceClaim, pod: Pod) -> None:
+    async def unreserve(self, of: ResourceClaim, pod: Pod) -> ResourceClaim:
         self._check("unreserve")
         known = self.stored[of.key]
-        self._store(
+        return self._store(
             changed(known, reserved_for=tuple(one for one in known.status.reserved_for if one.uid != pod.metadata.uid))
         )
 

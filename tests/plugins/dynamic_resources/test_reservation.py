@@ -381,7 +381,7 @@ async def test_a_claim_that_is_made_anew_meanwhile_does_not_get_what_the_one_bef
     binding.server.meanwhile = gone
     assert await binding.pre_bind() == "claim default/a was deleted and made anew in the meantime"
     assert binding.server.stored["default/a"].status.allocation is None
-    assert around.devices.allocated.allocation("new") is None
+    assert not around.devices.allocated.results_of("new")
     assert not around.resource_claims.in_flight
 
 
