@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from policysched.framework import ApiError
 from policysched.model.objects import (
     CapacityRequirements,
     DeviceCapacity,
