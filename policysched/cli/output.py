@@ -122,6 +122,12 @@ def say_beside(notes: Iterable[str], findings: Iterable[str]) -> None:
         print_finding(one, stderr=True)
 
 
+def say_left_out(objects: Iterable[object]) -> None:
+    """Print on stderr which objects of a cluster cannot be used, each with the reason."""
+    for one in objects:
+        say(f"left out: {one}", stderr=True)
+
+
 def finding_text(text: str) -> Text:
     """Colour what a finding says."""
     from rich.text import Text  # noqa: PLC0415 - see above

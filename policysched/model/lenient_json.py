@@ -78,6 +78,13 @@ def shallow(raw: bytes, deepest: int = DEEPEST) -> bytes:
     return b"".join((*kept, raw[done:]))
 
 
+def is_deeper(raw: bytes, than: int) -> bool:
+    """Return whether something lies deeper in a text."""
+    if raw.count(b"[") + raw.count(b"{") <= than:
+        return False
+    return shallow(raw, than) != raw
+
+
 def members(raw: bytes) -> dict[str, bytes]:
     """Split an object into its members' names and texts; empty for anything else."""
     try:
