@@ -75,7 +75,7 @@ def _written(read: Any) -> dict[str, Any]:
 
 def _plain(text: Any) -> Any:
     """Read JSON that is kept as it is written."""
-    return msgspec.json.decode(text)
+    return msgspec.json.decode(text) if bytes(text) else None
 
 
 def _reads(policy: Object) -> bool:

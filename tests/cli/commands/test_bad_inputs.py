@@ -199,6 +199,23 @@ def test_objects_that_a_live_cluster_has_and_that_are_left_out_are_named(
 
 
 @pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    "ask",
+    [("plan", "--cluster", "good.yaml", "--policy"), ("check",), ("why", "a", "--cluster", "good.yaml", "--policy")],
+)
+def test_policy_with_what_is_no_json_is_refused_with_its_place(
+    command: Command, write: Write, ask: tuple[str, ...]
+) -> None:
+    head = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\n"
+    write("bytes.yaml", f"{head}spec:\n  filters:\n  - name: !!binary //4=\n    require: node.ready\n")
+    done = command(*ask, "bytes.yaml")
+    assert done.code == 2
+    assert done.problem == "error: bytes.yaml:6:11: not valid YAML: JSON has no such value: !!binary\n"
+    write("dates.yaml", f"{head}spec:\n  filters:\n  - {{name: !!timestamp 2026-01-01, require: node.ready}}\n")
+    assert command("check", "dates.yaml").code == 0
+
+
+@pytest.mark.usefixtures("files")
 def test_record_that_is_interrupted_leaves_no_file(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
