@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -19,21 +19,28 @@ import msgspec
 from policysched.errors import UsageError
 from policysched.model.lenient_json import UNREADABLE, identity, shallow
 from policysched.model.objects import (
+    Amount,
     Container,
     ContainerStatus,
     CSIStorageCapacity,
+    DeviceClass,
+    Metadata,
     Node,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    ResourceClaim,
+    ResourceClaimTemplate,
     ResourceList,
     ResourceRequirements,
+    ResourceSlice,
     Stored,
 )
 from policysched.model.quantity import QuantityError, parse
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Stored)
+OfDevices = TypeVar("OfDevices", ResourceSlice, DeviceClass, ResourceClaim, ResourceClaimTemplate)
 Lists = Iterator[tuple[str, ResourceList]]
 """Resource lists, each with the path of its field."""
 
@@ -121,9 +128,39 @@ def decode_storage(shape: type[S], raw: bytes | Mapping[str, Any]) -> S:
     """
     kind = shape.__name__
     made = decode(shape, kind, raw)
-    metadata = made.metadata
-    _check_quantities(kind, "/".join(filter(None, (metadata.namespace, metadata.name))), _storage_lists(made))
+    _check_quantities(kind, _key_of(made.metadata), _storage_lists(made))
     return made
+
+
+def decode_devices(shape: type[OfDevices], raw: bytes | Mapping[str, Any]) -> OfDevices:
+    """Decode a resource slice, a device class, a resource claim or a template of claims.
+
+    Raises:
+        ObjectError: it is malformed.
+    """
+    from policysched.model.device_amounts import (  # noqa: PLC0415 - a start without devices needs none of it
+        distinct_amounts,
+        placed_amounts,
+    )
+
+    kind = shape.__name__
+    made = decode(shape, kind, raw)
+    try:
+        _parse_all(distinct_amounts(made))
+    except QuantityError:
+        placed = {"".join(map(str, place)): amount for place, amount in placed_amounts(made) if amount is not None}
+        _check_quantities(kind, _key_of(made.metadata), iter([("", placed)]))  # which says where it is
+    return made
+
+
+def _parse_all(amounts: Iterable[Amount | None]) -> None:
+    for amount in amounts:
+        if amount is not None:
+            parse(amount)
+
+
+def _key_of(metadata: Metadata) -> str:
+    return "/".join(filter(None, (metadata.namespace, metadata.name)))
 
 
 def without_nulls(value: Any) -> Any:

@@ -14,7 +14,16 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from policysched.late_dataclass import dataclass
-from policysched.model.decode import ObjectError, decode, decode_node, decode_pod, decode_storage, plain
+from policysched.model.decode import (
+    ObjectError,
+    OfDevices,
+    decode,
+    decode_devices,
+    decode_node,
+    decode_pod,
+    decode_storage,
+    plain,
+)
 from policysched.model.defaults import (
     Object,
     PriorityClasses,
@@ -183,11 +192,11 @@ NAMESPACES: Final[ApiKind[Namespace]] = ApiKind(
 )
 
 
-def _of_devices(plural: str, shape: type[T], resource: Resource, **more: Any) -> ApiKind[T]:
+def _of_devices(plural: str, shape: type[OfDevices], resource: Resource, **more: Any) -> ApiKind[OfDevices]:
     """Declare a kind that pods' devices depend on."""
-    kind, read_by = shape.__name__, frozenset(("DynamicResources", "NodeResourcesFit"))
-    read = partial(decode, shape, kind)
-    return ApiKind("resource.k8s.io/v1", kind, plural, read, resource, read_by=read_by, **more)
+    read = partial(decode_devices, shape)
+    read_by = frozenset(("DynamicResources", "NodeResourcesFit"))
+    return ApiKind("resource.k8s.io/v1", shape.__name__, plural, read, resource, read_by=read_by, **more)
 
 
 _NO_DEVICES: Final = frozenset((403, 404))
@@ -236,7 +245,7 @@ RESOURCE_CLAIM_TEMPLATES: Final[ApiKind[ResourceClaimTemplate]] = ApiKind(
     "resource.k8s.io/v1",
     "ResourceClaimTemplate",
     "resourceclaimtemplates",
-    partial(decode, ResourceClaimTemplate, "ResourceClaimTemplate"),
+    partial(decode_devices, ResourceClaimTemplate),
     read_by=frozenset(),  # a running scheduler finds the claims that were made of it
     tolerated=frozenset((403, 404)),
 )
