@@ -144,11 +144,11 @@ def count(number: int, one: str, many: str = "") -> str:
 
 
 class MessageFormatter(logging.Formatter):
-    """Writes what a record says, as one line."""
+    """Writes what a record says, as one line that begins with how bad it is."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record."""
-        return body(record)
+        return f"{'error' if record.levelno >= logging.ERROR else 'warning'}: {body(record)}"
 
 
 def show_every_record() -> None:
