@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from policysched.model.decode import decode, decode_devices
+from policysched.model.decode import decode
+from policysched.model.device_decoding import decode_devices
 from policysched.model.objects import DeviceClass, ResourceClaim, ResourceSlice
 
 DRIVER = "gpu.example.com"

@@ -1,16 +1,19 @@
 """`load` and `compose`: YAML of others, its depth and what its aliases repeat bounded before anything is made of it.
 
 PyYAML bounds neither: libyaml's composer ends the process on some ten thousand brackets, and merges (`<<`) of some
-hundred characters take hours to construct. Whatever is wrong with a text becomes a `yaml.YAMLError`.
+hundred characters take hours to construct. Whatever is wrong with a text becomes a `yaml.YAMLError`. What is made of it
+are values of JSON (`JsonConstructor`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from math import isfinite
+from typing import Any, ClassVar, Final
 
 import yaml
-from yaml.nodes import MappingNode, Node, SequenceNode
+from yaml.constructor import ConstructorError, SafeConstructor
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 MAX_DEPTH: Final = 200
 MAX_REPEATED: Final = 500_000
@@ -32,7 +35,56 @@ class TooDeepError(BoundsError):
     """A document is nested too deeply, or without an end."""
 
 
-class _Loader(yaml.SafeLoader):
+_TAGS: Final = "tag:yaml.org,2002:"
+
+
+class JsonConstructor(SafeConstructor):
+    """Makes values of JSON alone, as kubectl does; others are refused where they stand.
+
+    Keys and dates stay the texts that they are written as, and so do numbers that are too large for one.
+    """
+
+    def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Make an object; its keys stay texts."""
+        self.flatten_mapping(node)
+        return {_key(key): self.construct_object(value, deep=deep) for key, value in node.value}
+
+    def construct_date(self, node: ScalarNode) -> str:
+        """Make a text of a date."""
+        self.construct_yaml_timestamp(node)
+        return str(node.value)
+
+    def construct_number(self, node: ScalarNode) -> float | str:
+        """Make a number, and a text of one that is too large."""
+        number = self.construct_yaml_float(node)
+        if isfinite(number):
+            return number
+        if not any(map(str.isdigit, node.value)):
+            raise _no_json(node)
+        return str(node.value)
+
+    def refuse(self, node: Node) -> Any:
+        """Refuse what JSON has no value for."""
+        raise _no_json(node)
+
+    yaml_constructors: ClassVar[dict[Any, Any]] = (
+        SafeConstructor.yaml_constructors
+        | {f"{_TAGS}timestamp": construct_date, f"{_TAGS}float": construct_number}
+        | dict.fromkeys((f"{_TAGS}binary", f"{_TAGS}omap", f"{_TAGS}pairs", f"{_TAGS}set"), refuse)
+    )
+
+
+def _key(node: Node) -> str:
+    if not isinstance(node, ScalarNode):
+        raise ConstructorError(None, None, "a key has to be a text", node.start_mark)
+    return str(node.value)
+
+
+def _no_json(node: Node) -> ConstructorError:
+    return ConstructorError(None, None, f"JSON has no such value: !!{node.tag.removeprefix(_TAGS)}", node.start_mark)
+
+
+class _Loader(JsonConstructor, yaml.SafeLoader):
     """Composes no deeper than MAX_DEPTH."""
 
     _depth = 0
@@ -49,7 +101,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def load(text: str | bytes) -> Any:
-    """Read the one document of a text, as `yaml.safe_load` does.
+    """Read the one document of a text.
 
     Raises:
         yaml.YAMLError: it cannot be read, or is not bounded.

@@ -60,6 +60,22 @@ def test_other_documents_are_read_as_yaml_reads_them(text: str) -> None:
     assert load("[" * MAX_DEPTH + "]" * MAX_DEPTH) == yaml.safe_load("[" * MAX_DEPTH + "]" * MAX_DEPTH)
 
 
+@pytest.mark.parametrize("text", ["!!binary //4=", "!!set {b}", "!!omap [{b: 1}]", "!!pairs [{b: 1}]", ".inf", ".nan"])
+def test_values_that_json_has_not_are_refused_with_their_place(text: str) -> None:
+    with pytest.raises(yaml.MarkedYAMLError) as caught:
+        load(f"a:\n- {text}")
+    mark = caught.value.problem_mark
+    assert mark is not None
+    assert (mark.line, mark.column) == (1, 2)
+
+
+def test_keys_and_dates_are_texts() -> None:
+    text = "1: 2026-01-01\n2026-01-01: 2026-01-01T00:00:00Z\n~: 123e4567\n"
+    assert load(text) == {"1": "2026-01-01", "2026-01-01": "2026-01-01T00:00:00Z", "~": "123e4567"}
+    with pytest.raises(yaml.MarkedYAMLError, match="a key has to be a text"):
+        load("? [1]\n: 2")
+
+
 def test_metrics_file_of_brackets_does_not_end_the_process() -> None:
     with pytest.raises(UsageError, match=r"file:1:\d+: not valid YAML: nested deeper than 200 levels"):
         read_table("[" * 100_000, "file")

@@ -77,6 +77,7 @@ def _found(package: str, command: str) -> Any:
     return getattr(importlib.import_module(f"policysched.cli.commands.{package}.{module}"), GROUPS.get(command, module))
 
 
+MOST_COLUMNS: Final = "999"
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 """What writing to a full or broken disk fails with."""
 
@@ -89,8 +90,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     # Nothing here multiplies large matrices, and NumPy's threads for that would spin for 0.1 s of each start.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _bound_columns()
     show_every_record()
     sys.exit(execute(arguments))
+
+
+def _bound_columns() -> None:
+    """Have no lines longer than anybody reads: Rich fills each of them up to the number that COLUMNS says."""
+    for name in ("COLUMNS", "LINES"):
+        stated = os.environ.get(name, "")
+        if stated.isdigit() and (len(stated) > len(MOST_COLUMNS) or not stated.isascii()):
+            os.environ[name] = MOST_COLUMNS
 
 
 def _open_streams() -> None:

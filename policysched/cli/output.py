@@ -122,6 +122,12 @@ def say_beside(notes: Iterable[str], findings: Iterable[str]) -> None:
         print_finding(one, stderr=True)
 
 
+def say_left_out(objects: Iterable[object]) -> None:
+    """Print on stderr which objects of a cluster cannot be used, each with the reason."""
+    for one in objects:
+        say(f"left out: {one}", stderr=True)
+
+
 def finding_text(text: str) -> Text:
     """Colour what a finding says."""
     from rich.text import Text  # noqa: PLC0415 - see above
@@ -138,11 +144,11 @@ def count(number: int, one: str, many: str = "") -> str:
 
 
 class MessageFormatter(logging.Formatter):
-    """Writes what a record says, as one line."""
+    """Writes what a record says, as one line that begins with how bad it is."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record."""
-        return body(record)
+        return f"{'error' if record.levelno >= logging.ERROR else 'warning'}: {body(record)}"
 
 
 def show_every_record() -> None:

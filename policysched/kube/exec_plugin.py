@@ -13,7 +13,10 @@ import json
 import sys
 from typing import Any, Final
 
+import msgspec
+
 from policysched.kube.client_library import ConfigException, ExecProvider
+from policysched.model.decode import ObjectError, decode
 from policysched.visible import visible
 
 PATIENCE: Final = 60.0
@@ -21,6 +24,15 @@ PATIENCE: Final = 60.0
 LARGEST: Final = 1 << 20
 """How much it may print. Units: bytes."""
 _NEEDED: Final = ("apiVersion", "kind", "status")
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    """What a plugin gives."""
+
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: str = ""
 
 
 class ExecPlugin(ExecProvider):
@@ -62,7 +74,21 @@ class ExecPlugin(ExecProvider):
             raise ConfigException(f"exec: the plugin printed no ExecCredential: there is no {missing[0]}")
         if credential["apiVersion"] != self.api_version:
             raise ConfigException(f"exec: the plugin is not of {self.api_version}")
-        return credential["status"]
+        return _checked(credential["status"])
+
+
+def _checked(status: Any) -> dict[str, Any]:
+    """Return the fields of a status that say something.
+
+    Raises:
+        ConfigException: one is of a wrong type.
+    """
+    try:
+        decode(_Status, "ExecCredential", status)
+    except ObjectError as error:
+        place = ".".join(filter(None, ("status", error.field)))
+        raise ConfigException(f"exec: the plugin printed no ExecCredential: {place}: {error.reason}") from error
+    return {name: value for name, value in status.items() if value}
 
 
 async def _read(pipe: asyncio.StreamReader | None) -> bytes:

@@ -6,52 +6,39 @@ scheduled on wrong numbers. On a second and slower attempt nulls are accepted as
 lists that way, halves of characters are read as Go reads them, and what is nested too deep for the decoder is cut: no
 field that is read lies so deep, and API servers do store such `managedFields`. A text with another wrong type than
 null before any null needs no second one.
-
-What drivers are told of devices is handed on as it was written, so it is taken out of a claim before that attempt.
 """
 
 from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from policysched.errors import UsageError
-from policysched.model.lenient_json import EACH, UNREADABLE, identity, replaced, shallow, without_halves
+from policysched.model.lenient_json import UNREADABLE, identity, shallow, without_halves
 from policysched.model.objects import (
     Container,
     ContainerStatus,
     CSIStorageCapacity,
-    DeviceClass,
+    Metadata,
     Node,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
-    ResourceClaim,
-    ResourceClaimTemplate,
     ResourceList,
     ResourceRequirements,
     Stored,
 )
-from policysched.model.objects.devices import NO_PARAMETERS
 from policysched.model.quantity import QuantityError, parse
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Stored)
-D = TypeVar("D", ResourceClaim, ResourceClaimTemplate, DeviceClass)
 Lists = Iterator[tuple[str, ResourceList]]
 """Resource lists, each with the path of its field."""
 
-_IN_CONFIG: Final = ("config", EACH, "opaque", "parameters")
-_PARAMETERS: Final[dict[type, tuple[tuple[str, ...], ...]]] = {
-    DeviceClass: (("spec", *_IN_CONFIG),),
-    ResourceClaimTemplate: (("spec", "spec", "devices", *_IN_CONFIG),),
-    ResourceClaim: (("spec", "devices", *_IN_CONFIG), ("status", "allocation", "devices", *_IN_CONFIG)),
-}
-"""Where what drivers are told stands."""
 _DECODERS: Final[dict[type, msgspec.json.Decoder[Any]]] = {}
 _WRONG_TYPE: Final = re.compile("Expected `[^`]*`, got `(?!null`)")
 _WHOLE: Final = msgspec.json.Decoder(msgspec.Raw)
@@ -82,7 +69,7 @@ def decode(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T:
     Raises:
         ObjectError: it is no JSON, or a field has the wrong type.
     """
-    made = _first_attempt(shape, kind, raw)
+    made = first_attempt(shape, kind, raw)
     return _second_attempt(shape, kind, raw) if made is None else made
 
 
@@ -106,7 +93,7 @@ def check_pod(pod: Pod) -> None:
     try:
         _read_quantities(pod)
     except QuantityError:
-        _check_quantities("Pod", pod.key, _pod_lists(pod))  # which says where it is
+        check_quantities("Pod", pod.key, _pod_lists(pod))  # which says where it is
 
 
 def decode_node(raw: bytes | Mapping[str, Any]) -> Node:
@@ -116,7 +103,7 @@ def decode_node(raw: bytes | Mapping[str, Any]) -> Node:
         ObjectError: it is malformed.
     """
     node = decode(Node, "Node", raw)
-    _check_quantities("Node", node.metadata.name, iter([("status.allocatable", node.status.allocatable)]))
+    check_quantities("Node", node.metadata.name, iter([("status.allocatable", node.status.allocatable)]))
     return node
 
 
@@ -128,68 +115,13 @@ def decode_storage(shape: type[S], raw: bytes | Mapping[str, Any]) -> S:
     """
     kind = shape.__name__
     made = decode(shape, kind, raw)
-    metadata = made.metadata
-    _check_quantities(kind, "/".join(filter(None, (metadata.namespace, metadata.name))), _storage_lists(made))
+    check_quantities(kind, key_of(made.metadata), _storage_lists(made))
     return made
 
 
-def decode_devices(shape: type[D], raw: bytes | Mapping[str, Any]) -> D:
-    """Decode a resource claim, a template of claims or a device class.
-
-    Raises:
-        ObjectError: it is malformed.
-    """
-    text = raw if isinstance(raw, bytes) else msgspec.json.encode(raw, enc_hook=dict)
-    made = _first_attempt(shape, shape.__name__, text)
-    if made is None:
-        return _with_parameters_apart(shape, text)
-    return _with_parameters(made, msgspec.Raw.copy) if b'"parameters"' in text else made
-
-
-def without_parameters(obj: T) -> T:
-    """Return an object without what drivers are told of devices, which scheduling does not read."""
-    return _with_parameters(obj, lambda _: NO_PARAMETERS)
-
-
-def _with_parameters_apart(shape: type[D], text: bytes) -> D:
-    """Decode without the parameters of drivers, which may be whatever an API server takes for JSON."""
-    kind, apart = shape.__name__, list[bytes]()
-
-    def take_out(parameters: bytes) -> bytes:
-        if not _is_json(without_halves(shallow(parameters))):
-            return parameters
-        apart.append(parameters)
-        return str(len(apart) - 1).encode()
-
-    def put_back(number: msgspec.Raw) -> msgspec.Raw:
-        return msgspec.Raw(apart[int(bytes(number))])
-
-    for path in _PARAMETERS[shape]:
-        text = replaced(text, path, take_out)
-    made = _first_attempt(shape, kind, text)
-    if made is None:
-        readable = plain(kind, text)
-        made = decode(shape, kind, msgspec.json.encode(readable))
-    return _with_parameters(made, put_back)
-
-
-def _with_parameters(made: T, change: Callable[[msgspec.Raw], msgspec.Raw]) -> T:
-    for path in _PARAMETERS.get(type(made), ()):
-        made = _changed(made, path, change)
-    return made
-
-
-def _changed(value: Any, path: Sequence[str], change: Callable[[Any], Any]) -> Any:
-    """Return a value with other ones at a path of attributes, the value itself where nothing is there."""
-    if not path:
-        return change(value)
-    if path[0] == EACH:
-        return tuple([_changed(one, path[1:], change) for one in value])
-    before = getattr(value, path[0])
-    if before is None or before == ():
-        return value
-    after = _changed(before, path[1:], change)
-    return value if after is before else msgspec.structs.replace(value, **{path[0]: after})
+def key_of(metadata: Metadata) -> str:
+    """Return `namespace/name`, or the name alone."""
+    return "/".join(filter(None, (metadata.namespace, metadata.name)))
 
 
 def without_nulls(value: Any) -> Any:
@@ -217,12 +149,12 @@ def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
     return decoder
 
 
-def _first_attempt(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T | None:
+def first_attempt(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T | None:
     """Decode what is as the API has it; None where another attempt may do better."""
     try:
         return _decoder(shape).decode(raw) if isinstance(raw, bytes) else msgspec.convert(raw, shape)
     except msgspec.ValidationError as error:
-        if isinstance(raw, bytes) and _WRONG_TYPE.match(str(error)) and _is_json(raw):
+        if isinstance(raw, bytes) and _WRONG_TYPE.match(str(error)) and is_json(raw):
             raise _wrong_type(kind, identity(raw).key, error) from error
     except UNREADABLE:
         pass
@@ -237,7 +169,8 @@ def _second_attempt(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -
         raise _wrong_type(kind, _key(made), error) from error
 
 
-def _is_json(raw: bytes) -> bool:
+def is_json(raw: bytes) -> bool:
+    """Return whether a text is JSON, as far as that can be told without reading its values."""
     try:
         _WHOLE.decode(raw)
     except UNREADABLE:
@@ -291,7 +224,12 @@ def _key(plain: Any) -> str:
     return "/".join(str(part) for part in parts if part and isinstance(part, str | int))
 
 
-def _check_quantities(kind: str, key: str, lists: Lists) -> None:
+def check_quantities(kind: str, key: str, lists: Lists) -> None:
+    """Read quantities one by one.
+
+    Raises:
+        ObjectError: one is malformed; it says where that stands.
+    """
     for path, resources in lists:
         for name, amount in resources.items():
             try:

@@ -14,7 +14,14 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from policysched.late_dataclass import dataclass
-from policysched.model.decode import ObjectError, decode, decode_devices, decode_node, decode_pod, decode_storage, plain
+from policysched.model.decode import (
+    ObjectError,
+    decode,
+    decode_node,
+    decode_pod,
+    decode_storage,
+    plain,
+)
 from policysched.model.defaults import (
     Object,
     PriorityClasses,
@@ -183,17 +190,24 @@ NAMESPACES: Final[ApiKind[Namespace]] = ApiKind(
 )
 
 
-def _of_devices(plural: str, shape: type[T], decode: Callable[[Any], T], resource: Resource, **more: Any) -> ApiKind[T]:
+def _read_devices(shape: type[T], raw: bytes | Mapping[str, Any]) -> T:
+    from policysched.model.device_decoding import decode_devices  # noqa: PLC0415 - a start without devices needs none
+
+    made: T = decode_devices(shape, raw)  # type: ignore[type-var]
+    return made
+
+
+def _of_devices(plural: str, shape: type[T], resource: Resource, **more: Any) -> ApiKind[T]:
     """Declare a kind that pods' devices depend on."""
+    read = partial(_read_devices, shape)
     read_by = frozenset(("DynamicResources", "NodeResourcesFit"))
-    return ApiKind("resource.k8s.io/v1", shape.__name__, plural, decode, resource, read_by=read_by, **more)
+    return ApiKind("resource.k8s.io/v1", shape.__name__, plural, read, resource, read_by=read_by, **more)
 
 
 _NO_DEVICES: Final = frozenset((403, 404))
 DEVICE_CLASSES: Final = _of_devices(
     "deviceclasses",
     DeviceClass,
-    partial(decode_devices, DeviceClass),
     Resource.DEVICE_CLASS,
     namespaced=False,
     tolerated=_NO_DEVICES,
@@ -201,7 +215,6 @@ DEVICE_CLASSES: Final = _of_devices(
 RESOURCE_SLICES: Final = _of_devices(
     "resourceslices",
     ResourceSlice,
-    partial(decode, ResourceSlice, "ResourceSlice"),
     Resource.RESOURCE_SLICE,
     namespaced=False,
     tolerated=_NO_DEVICES,
@@ -210,7 +223,6 @@ RESOURCE_SLICES: Final = _of_devices(
 RESOURCE_CLAIMS: Final = _of_devices(
     "resourceclaims",
     ResourceClaim,
-    partial(decode_devices, ResourceClaim),
     Resource.RESOURCE_CLAIM,
     malformed_is_gone=False,
     known_by_uid=True,
@@ -246,7 +258,7 @@ RESOURCE_CLAIM_TEMPLATES: Final[ApiKind[ResourceClaimTemplate]] = ApiKind(
     "resource.k8s.io/v1",
     "ResourceClaimTemplate",
     "resourceclaimtemplates",
-    partial(decode_devices, ResourceClaimTemplate),
+    partial(_read_devices, ResourceClaimTemplate),
     read_by=frozenset(),  # a running scheduler finds the claims that were made of it
     tolerated=frozenset((403, 404)),
 )

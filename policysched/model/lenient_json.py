@@ -130,6 +130,13 @@ def replaced(raw: bytes, path: Sequence[str], put: Callable[[bytes], bytes]) -> 
     return b"{%b}" % b",".join(msgspec.json.encode(name) + b":" + text for name, text in parts.items())
 
 
+def is_deeper(raw: bytes, than: int) -> bool:
+    """Return whether something lies deeper in a text."""
+    if raw.count(b"[") + raw.count(b"{") <= than:
+        return False
+    return shallow(raw, than) != raw
+
+
 def members(raw: bytes) -> dict[str, bytes]:
     """Split an object into its members' names and texts; empty for anything else."""
     try:

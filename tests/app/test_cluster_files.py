@@ -413,3 +413,9 @@ def test_pods_of_a_template_are_read_as_each_alone(form: str, tmp_path: Path) ->
         assert pod == alone
         assert resources == pod_resources(alone)
     assert len(known) < len(items)
+
+
+def test_number_that_is_too_large_is_a_text_in_any_reader(tmp_path: Path) -> None:
+    text = "kind: List\nitems:\n- kind: Pod\n  metadata:\n    name: a\n    labels:\n      commit: 123e4567\n"
+    [fast], [slow] = load_cluster([write(tmp_path, text, "c.yaml")]), load([write(tmp_path, text, "c.yaml")])
+    assert fast.object["metadata"]["labels"] == slow.object["metadata"]["labels"] == {"commit": "123e4567"}

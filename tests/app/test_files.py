@@ -107,6 +107,11 @@ BAD = [
     ("a: !!bool perhaps", "f.yaml: not valid YAML: a value is not what its tag says"),
     ("a: !!int ''", "f.yaml: not valid YAML: a value is not what its tag says"),
     ("a: !!timestamp x", "f.yaml: not valid YAML: a value is not what its tag says"),
+    ("a:\n- !!binary //4=", "f.yaml:2:3: not valid YAML: JSON has no such value: !!binary"),
+    ("a:\n  b: !!set {c}", "f.yaml:2:6: not valid YAML: JSON has no such value: !!set"),
+    ("a: !!omap [{b: 1}]", "f.yaml:1:4: not valid YAML: JSON has no such value: !!omap"),
+    ("a: !!pairs [{b: 1}]", "f.yaml:1:4: not valid YAML: JSON has no such value: !!pairs"),
+    ("a: [!!float .inf]", "f.yaml:1:5: not valid YAML: JSON has no such value: !!float"),
     # what YAML makes of expressions that are not quoted
     ('require: "a" == node.name', f"f.yaml:1:14: not valid YAML: did not find expected key{TRAP}"),
     ('- "a" == node.name → 80', f"f.yaml:1:7: not valid YAML: did not find expected '-' indicator{TRAP}"),
@@ -264,3 +269,19 @@ def test_load_refuses_files_that_are_too_large(tmp_path: Path, monkeypatch: pyte
         large.write_bytes(b"#" * size)
         with pytest.raises(UsageError, match="larger than" if refused else "holds no object"):
             load([str(large)])
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("!!timestamp 2026-01-01", "2026-01-01"),
+        ("!!timestamp 2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+        ("2026-01-01", "2026-01-01"),
+        ("123e4567", "123e4567"),
+        ("-1e999", "-1e999"),
+        ("1e300", 1e300),
+    ],
+)
+def test_dates_and_numbers_that_are_too_large_are_texts(written: str, value: object) -> None:
+    [found] = read(f"kind: A\na: {written}\nb: [{written}]\n", "f.yaml")
+    assert (found.object["a"], found.object["b"]) == (value, [value])

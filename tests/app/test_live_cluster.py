@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,20 @@ import pytest_asyncio
 from policysched.app.checking.files import read_nodes
 from policysched.app.clock import SystemClock
 from policysched.app.demo.sandbox_setup import new_sandbox, start, written_kubeconfig
-from policysched.app.dry_run.dry_run import compiles, in_force
-from policysched.app.dry_run.inputs import gather
+from policysched.app.dry_run.dry_run import compiles, dry_run, in_force
+from policysched.app.dry_run.inputs import gather, gather_cluster
 from policysched.app.dry_run.live_cluster import read_cluster
+from policysched.app.snapshot import snapshot
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube import listing
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
+from policysched.model.decode import ObjectError
+from policysched.model.kinds import KINDS, NODES, RESOURCE_CLAIMS
 from policysched.model.policy import LAST_GOOD
 from policysched.sandbox import Sandbox, sandbox_nodes
+from tests.app import hostile
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: a}]}\n"
 
@@ -160,3 +165,133 @@ async def test_nodes_alone_are_read_for_a_check(
     monkeypatch.setattr(Transport, "request", counted)
     assert (await read_nodes(["live"], kubeconfig)).nodes.count == 3
     assert {path.partition("?")[0] for path in asked} == {"/api/v1/nodes"}
+
+
+GOOD_NODE = b'{"metadata":{"name":"good"},"status":{"allocatable":{"cpu":"1","pods":"9"}}}'
+DEEP = b"[" * 1500 + b"]" * 1500
+
+
+class Items:
+    """What the server of a kubeconfig has beside, as JSON or as what is none, by plural."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.items: dict[str, list[bytes]] = {}
+        request = Transport.request
+
+        async def with_items(transport: Transport, method: str, path: str, *given: Any, **named: Any) -> bytes:
+            items = self.items.get(path.partition("?")[0].rpartition("/")[2])
+            if items is None:
+                return await request(transport, method, path, *given, **named)
+            [kind] = [one.kind for one in KINDS.values() if path.startswith(f"{one.path}?")]
+            head = b'{"kind":"%sList","metadata":{"resourceVersion":"1"},"items":[%s]}'
+            return head % (kind.encode(), b",".join(items))
+
+        monkeypatch.setattr(Transport, "request", with_items)
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[bytes]]:
+    return Items(monkeypatch).items
+
+
+def _claim(parameters: bytes, name: bytes = b"c") -> bytes:
+    config = b'{"opaque":{"driver":"a.example","parameters":%b}}' % parameters
+    head = b'{"metadata":{"name":"%b","namespace":"default"},' % name
+    return head + b'"spec":{"devices":{"requests":[{"name":"r"}],"config":[%b]}}}' % config
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        (b"1", 'node "": expected object, got int'),
+        (b"null", 'node "": expected object, got null'),
+        (b'"x"', 'node "": expected object, got str'),
+        (b"[]", 'node "": expected object, got array'),
+        (b'{"metadata":{"name":"\xff"}}', 'node "": not valid JSON: '),
+        (b'{"metadata":{"name":"a","generation":1e999}}', 'node "a": not valid JSON: '),
+        (b'{"metadata":{"name":"a","generation":%b}}' % (b"9" * 5000), 'node "a": not valid JSON: '),
+        (b'{"metadata":{"name":"a"},"x":%b}' % DEEP, 'node "a": nested deeper than 200 levels'),
+        (b'{"metadata":{"name":"a"},"status":{"allocatable":{"cpu":"1s"}}}', 'node "a": status.allocatable.cpu: '),
+        (b'{"metadata":{"name":"../a"}}', 'node "../a": metadata.name: it has no name that an object may have'),
+        (GOOD_NODE, 'node "good": the list has another one of this name'),
+    ],
+    ids=lambda one: repr(one)[:40],
+)
+async def test_item_that_cannot_be_used_is_left_out_and_named(
+    kubeconfig: Path, served: dict[str, list[bytes]], item: bytes, said: str
+) -> None:
+    served["nodes"] = [GOOD_NODE, item]
+    inputs = await gather_cluster(["live"], kubeconfig=kubeconfig)
+    assert [one["metadata"]["name"] for one in inputs.objects if one["kind"] == "Node"] == ["good"]
+    [left_out] = inputs.left_out
+    assert str(left_out).startswith(said)
+
+
+async def test_check_logs_what_is_left_out(
+    kubeconfig: Path, served: dict[str, list[bytes]], caplog: pytest.LogCaptureFixture
+) -> None:
+    served["nodes"] = [GOOD_NODE, b"1"]
+    assert (await read_nodes(["live"], kubeconfig)).nodes.count == 1
+    assert caplog.messages == ['left out: node "": expected object, got int']
+
+
+@pytest.mark.parametrize("parameters", [b'{"a":"\\ud800"}', b'{"a":%b}' % DEEP, b'{"a":1e999}'], ids=range(3))
+async def test_parameters_of_claims_may_be_whatever_the_server_takes_for_json(
+    kubeconfig: Path, served: dict[str, list[bytes]], parameters: bytes
+) -> None:
+    served["resourceclaims"] = [_claim(parameters), _claim(b'{"a":[1,null]}', b"good")]
+    told: list[ObjectError] = []
+    found = await read_cluster(kubeconfig, kinds=[RESOURCE_CLAIMS], left_out=told.append)
+    assert told == []
+    stated = [RESOURCE_CLAIMS.decode(one).spec.devices.config[0].opaque for one in found]
+    assert [bytes(one.parameters) for one in stated if one] == [parameters, b'{"a":[1,null]}']
+    saved, broken = snapshot(found)
+    assert broken == []
+    config = [one["spec"]["devices"]["config"] for one in saved["items"]]
+    assert config == [({"opaque": {"driver": "a.example"}},)] * 2
+
+
+async def test_what_is_deep_in_managed_fields_spoils_nothing(kubeconfig: Path, served: dict[str, list[bytes]]) -> None:
+    fields = b'[{"fieldsV1":%b}]' % DEEP
+    served["nodes"] = [b'{"metadata":{"managedFields":%b,"name":"a","annotations":{"x":"y"}},"z":1}' % fields]
+    [found] = await read_cluster(kubeconfig, kinds=[NODES])
+    metadata = {"name": "a", "annotations": {"x": "y"}}
+    assert found == {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "z": 1}
+
+
+async def test_what_scheduling_does_not_read_spoils_nothing(kubeconfig: Path, served: dict[str, list[bytes]]) -> None:
+    served["nodes"] = [b'{"metadata":{"name":"a"},"x":1e999}', b'{"metadata":{"name":"b"},"x":"\xff"}']
+    found = await read_cluster(kubeconfig, kinds=[NODES])
+    assert [one["metadata"]["name"] for one in found] == ["a", "b"]
+    assert not any("x" in one for one in found)
+
+
+async def test_kind_of_an_item_is_that_of_its_list(kubeconfig: Path, served: dict[str, list[bytes]]) -> None:
+    served["nodes"] = [b'{"kind":"List","apiVersion":5,"items":[],"metadata":{"name":"a"}}']
+    [found] = await read_cluster(kubeconfig, kinds=[NODES])
+    assert (found["kind"], found["apiVersion"]) == ("Node", "v1")
+
+
+async def test_unreadable_policy_is_left_out_and_one_of_another_shape_is_not(
+    kubeconfig: Path, served: dict[str, list[bytes]]
+) -> None:
+    head = b'{"metadata":{"name":"%b"},"spec":{"filters":5}%b}'
+    served["schedulingpolicies"] = [head % (b"a", b',"x":"\xff"'), head % (b"b", b"")]
+    inputs = await gather_cluster(["live"], kubeconfig=kubeconfig)
+    assert [one["metadata"]["name"] for one in inputs.objects if one["kind"] == "SchedulingPolicy"] == ["b"]
+    assert [one.policy for one in inputs.findings()] == ["b"]
+    assert [one.key for one in inputs.left_out] == ["a"]
+
+
+async def test_random_objects_of_a_server_end_no_command(kubeconfig: Path, served: dict[str, list[bytes]]) -> None:
+    chance = random.Random(20260101)
+    for resource, make in hostile.MAKERS.items():
+        made = (hostile.mutate(chance, make(f"m{number}"), chance.randrange(4)) for number in range(20))
+        served.setdefault("pods" if resource == "placed" else resource, []).extend(map(hostile.encode, made))
+    inputs = await gather_cluster(["live"], kubeconfig=kubeconfig)
+    assert len(inputs.objects) > 100
+    assert len(inputs.left_out) > 20
+    part = inputs.taking_part(inputs.findings())
+    pod = {"kind": "Pod", "metadata": {"name": "x"}, "spec": {"containers": [{"name": "c"}]}}
+    assert dry_run(part.objects, pod, part.policies).to_dict()["result"]
+    assert snapshot(inputs.objects)[0]["items"]

@@ -96,6 +96,7 @@ NOT_TO_START = {
     *("policysched.app.policy_tests", "policysched.app.webhook", "policysched.app.why", "policysched.cel"),
     *("policysched.sandbox", "policysched.language.syntax.parser"),
     *("policysched.devices.allocator", "policysched.devices.inventory.tables"),
+    "policysched.model.device_amounts",
     "policysched.plugins.dynamic_resources.claim_writes",
     "policysched.plugins.dynamic_resources.reservation",
     "policysched.extenders.http_extender",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -192,6 +193,36 @@ def test_disk_that_is_full_ends_the_command_with_one_line() -> None:
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
         said = "error: the output cannot be written: no space left on device\n"
         assert (done.returncode, done.stderr) == (1, said)
+
+
+@pytest.mark.parametrize("columns", ["99999999999", "9" * 5000, "²", "0"])
+def test_widths_that_no_terminal_has_end_no_command(columns: str) -> None:
+    program = [sys.executable, "-c", "from policysched.cli import main; main()", "--help"]
+    environment = os.environ | {"COLUMNS": columns, "LINES": columns}
+    done = subprocess.run(program, capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert max(map(len, done.stdout.splitlines())) < 1000
+
+
+def test_what_libraries_say_of_a_kubeconfig_is_said_as_an_error(tmp_path: Path) -> None:
+    printed = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": 1}}
+    plugin = {"apiVersion": printed["apiVersion"], "command": "echo", "args": [json.dumps(printed)]}
+    config = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {"exec": plugin}}],
+    }
+    file = tmp_path / "config"
+    file.write_text(json.dumps(config))
+    program = [sys.executable, "-c", "from policysched.cli import main; main()"]
+    done = subprocess.run(
+        [*program, "record", "-o", "-", "--kubeconfig", str(file)], capture_output=True, text=True, check=False
+    )
+    said = done.stderr.splitlines()
+    assert done.returncode == 2
+    assert "error: exec: the plugin printed no ExecCredential: status.token: expected text, got int: quote it" in said
+    assert all(line.startswith("error: ") for line in said)
 
 
 def test_unknown_name_of_the_package_is_an_attribute_error() -> None:

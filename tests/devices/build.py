@@ -7,7 +7,8 @@ from itertools import count
 from typing import Any
 
 from policysched.devices import Allocator, DeviceTables
-from policysched.model.decode import decode, decode_devices
+from policysched.model.decode import decode
+from policysched.model.device_decoding import decode_devices
 from policysched.model.objects import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 
 DRIVER = "gpu.example.com"

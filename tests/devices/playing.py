@@ -16,7 +16,8 @@ from policysched.devices import (
     DeviceTables,
     NodeAllocationError,
 )
-from policysched.model.decode import decode, decode_devices
+from policysched.model.decode import decode
+from policysched.model.device_decoding import decode_devices
 from policysched.model.objects import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 
 Case = Mapping[str, Any]

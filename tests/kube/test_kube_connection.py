@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from pathlib import Path
@@ -167,6 +168,33 @@ async def test_exec_plugin_is_asked_again_when_its_token_expires(kube: Kube, hom
     clock.at += 61
     assert before != await connection.authentication()
     await connection.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [
+        ({"token": 1}, "status.token: expected text, got int"),
+        ({"token": {}}, "status.token: expected text, got object"),
+        (
+            {"clientCertificateData": ["x"], "clientKeyData": "x"},
+            "status.clientCertificateData: expected text, got array",
+        ),
+        ({"token": "x", "expirationTimestamp": 5}, "status.expirationTimestamp: expected text, got int"),
+        ([], "status: expected object, got array"),
+        ("x", "status: expected object, got str"),
+        ({"token": None}, "missing token or clientCertificateData"),
+        ({"token": ""}, "missing token or clientCertificateData"),
+    ],
+)
+async def test_credentials_of_wrong_types_are_refused(
+    home: Path, caplog: pytest.LogCaptureFixture, status: Any, why: str
+) -> None:
+    credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+    code = f"print({json.dumps(json.dumps(credential))})"
+    user = {"exec": {"apiVersion": credential["apiVersion"], "command": sys.executable, "args": ["-c", code]}}
+    with pytest.raises(ConnectionProblemError, match="gave no credentials"):
+        await Connection.open(Ticking(), kubeconfig=write(home, kubeconfig("http://x", user)))
+    assert why in caplog.text
 
 
 @pytest.mark.parametrize(

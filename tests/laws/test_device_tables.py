@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from policysched.devices import Allocator, DeviceTables
-from policysched.model.decode import decode, decode_devices
+from policysched.model.decode import decode
+from policysched.model.device_decoding import decode_devices
 from policysched.model.objects import DeviceClass, ResourceClaim, ResourceSlice
 from tests.devices.generate import Cases
 from tests.devices.playing import Case, claims_of, said

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from policysched.app.recording import entries
-from policysched.model.decode import ObjectError, decode_devices
+from policysched.model.decode import ObjectError
+from policysched.model.device_decoding import decode_devices
 from policysched.model.kinds import DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from policysched.model.objects import DeviceClass, ResourceClaim, ResourceClaimTemplate
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.model.lenient_json import Identity, elements, identity, members, shallow
+from policysched.model.lenient_json import Identity, elements, identity, is_deeper, members, shallow
 from tests.work import calls
 
 JSON = st.recursive(
@@ -35,6 +35,11 @@ def cut(value: Any, depth: int) -> Any:
 def test_shallow_cuts_what_is_deeper_and_nothing_else(value: Any, depth: int, indent: int | None) -> None:
     raw = json.dumps(value, indent=indent, ensure_ascii=False).encode()
     assert json.loads(shallow(raw, depth)) == cut(value, depth)
+
+
+@given(JSON, st.integers(1, 5))
+def test_is_deeper_is_where_something_is_cut(value: Any, depth: int) -> None:
+    assert is_deeper(json.dumps(value).encode(), depth) is (cut(value, depth) != value)
 
 
 @given(JSON, st.sampled_from([None, 2]))

@@ -35,6 +35,8 @@ class ClusterInputs:
     policies: tuple[Document, ...]
     """Policies to try."""
     config: Document | None
+    left_out: tuple[ObjectError, ...] = ()
+    """The objects of a live cluster that cannot be used."""
 
     def findings(self) -> list[Finding]:
         """Check the policies that take part: those of the cluster that are not replaced, then those to try."""
@@ -181,15 +183,17 @@ async def gather_cluster(
     configurations = load([] if config is None else [config])
     if len(configurations) > 1:
         raise UsageError(f"{configurations[1].where}: a configuration is one object")
-    live = await _live(kubeconfig, context) if LIVE in cluster else []
+    left_out: list[ObjectError] = []
+    live = await _live(kubeconfig, context, left_out) if LIVE in cluster else []
     objects = (*live, *(one.object for one in documents))
-    return ClusterInputs(objects, tuple(documents), tuple(tried), next(iter(configurations), None))
+    config_to_try = next(iter(configurations), None)
+    return ClusterInputs(objects, tuple(documents), tuple(tried), config_to_try, tuple(left_out))
 
 
-async def _live(kubeconfig: Path | None, context: str | None) -> Sequence[Object]:
+async def _live(kubeconfig: Path | None, context: str | None, left_out: list[ObjectError]) -> Sequence[Object]:
     from policysched.app.dry_run.live_cluster import read_cluster  # noqa: PLC0415 - files need no client of Kubernetes
 
-    return await read_cluster(kubeconfig, context)
+    return await read_cluster(kubeconfig, context, left_out=left_out.append)
 
 
 def _is(found: Object, error: ObjectError) -> bool:

@@ -2,12 +2,16 @@
 
 Plain lists, nothing is watched and nothing is written. Kinds that a cluster need not have count as empty where the
 server says that it does not serve them; a kind that is there but may not be listed is an error, because a decision
-without it would be a guess.
+without it would be a guess. An object that a running scheduler would leave out is left out here, and all others are
+read whole. Where other fields than those that scheduling reads cannot be read, these are all that is kept of an object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -15,18 +19,33 @@ from typing import Any
 import msgspec
 
 from policysched.app.clock import SystemClock
+from policysched.bounded_yaml import MAX_DEPTH
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
 from policysched.kube.listing import is_served, read_list
+from policysched.kube.object_cache import ObjectCache
 from policysched.kube.transport import Transport
+from policysched.model.decode import ObjectError
 from policysched.model.kinds import KINDS, ApiKind
+from policysched.model.lenient_json import UNREADABLE, is_deeper, members
+from policysched.model.policy import UnreadablePolicy
 
+log = logging.getLogger(__name__)
 Object = dict[str, Any]
+LeftOut = Callable[[ObjectError], None]
+"""Hears of an object that cannot be used."""
+
+
+def _warn(error: ObjectError) -> None:
+    log.warning("left out: %s", error)
 
 
 async def read_cluster(
-    kubeconfig: Path | None = None, context: str | None = None, kinds: Iterable[ApiKind[Any]] | None = None
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    kinds: Iterable[ApiKind[Any]] | None = None,
+    left_out: LeftOut = _warn,
 ) -> list[Object]:
     """List every object that a decision reads.
 
@@ -34,6 +53,7 @@ async def read_cluster(
         kubeconfig: The file to use; absent, what kubectl would use.
         context: The context in it; absent, its current one.
         kinds: Which kinds; absent, all that scheduling reads.
+        left_out: Hears of each object that cannot be used; absent, the log.
 
     Raises:
         ConnectionProblemError: the API server cannot be reached, or refuses the credentials or a list.
@@ -44,9 +64,9 @@ async def read_cluster(
     try:
         transport = Transport(connection)
         return [
-            {"apiVersion": kind.api_version, "kind": kind.kind, **item}
+            {**item, "apiVersion": kind.api_version, "kind": kind.kind}
             for kind in (KINDS.values() if kinds is None else kinds)
-            for item in await _items(transport, kind)
+            for item in _usable(kind, await _listed(transport, kind), left_out)
         ]
     except ApiError as error:
         raise ConnectionProblemError(_refusal(connection.url, error)) from error
@@ -63,11 +83,86 @@ def _refusal(url: str, error: ApiError) -> str:
     return f"{url} refuses a list: {error}"
 
 
-async def _items(transport: Transport, kind: ApiKind[Any]) -> list[Object]:
+async def _listed(transport: Transport, kind: ApiKind[Any]) -> list[msgspec.Raw]:
     try:
         _, raws = await read_list(transport, kind.path, kind.kind)
     except ApiError as error:
         if error.status != HTTPStatus.NOT_FOUND or not kind.group or await is_served(transport, kind.path):
             raise
         return []
-    return [msgspec.json.decode(raw) for raw in raws]
+    return raws
+
+
+class _Kept:
+    """Keeps the objects that a running scheduler takes of a list, each with its text."""
+
+    incomplete = False
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[Any, bytes]] = []
+
+    def take(self, obj: Any, raw: msgspec.Raw) -> None:
+        self.taken.append((obj, bytes(raw)))
+
+    def drop(self, obj: Any) -> None:
+        """Do nothing: a list takes nothing away."""
+
+    def lacks(self, _: Any) -> bool:
+        return False
+
+
+def _usable(kind: ApiKind[Any], raws: Iterable[msgspec.Raw], left_out: LeftOut) -> Iterator[Object]:
+    """Give what can be used of a list; finished pods are not left out."""
+    kept = _Kept()
+    cache = ObjectCache(replace(kind, keep=lambda _: True), lambda error, _: left_out(error), kept)
+    cache.replacement().take(raws)
+    for obj, text in kept.taken:
+        try:
+            yield _whole(text) or _read_part(kind, obj, text)
+        except ObjectError as error:
+            left_out(error)
+
+
+def _whole(text: bytes) -> Object | None:
+    """Read all of an object, at least what stands beside its `managedFields`; None where that cannot be read."""
+    for tried in _with_and_without_managed_fields(text):
+        if not is_deeper(tried, MAX_DEPTH):
+            with suppress(*UNREADABLE):
+                found: Object = msgspec.json.decode(tried)
+                return found
+    return None
+
+
+def _with_and_without_managed_fields(text: bytes) -> Iterator[bytes]:
+    yield text
+    yield _unmanaged(text)
+
+
+def _unmanaged(text: bytes) -> bytes:
+    """Leave out `managedFields`, which may be nested deeply and which nobody reads."""
+    found = members(text)
+    metadata = members(found.get("metadata", b""))
+    metadata.pop("managedFields", None)
+    return _joined(found | {"metadata": _joined(metadata)})
+
+
+def _joined(found: dict[str, bytes]) -> bytes:
+    return b"{%b}" % b",".join(msgspec.json.encode(name) + b":" + value for name, value in found.items())
+
+
+def _read_part(kind: ApiKind[Any], obj: Any, text: bytes) -> Object:
+    """Return what scheduling reads of an object; texts of JSON in it that nobody reads stay as they are.
+
+    Raises:
+        ObjectError: that is not all of what is to be kept.
+    """
+    if isinstance(obj, UnreadablePolicy):
+        raise ObjectError(kind.kind, obj.metadata.name, obj.reason, obj.field)
+    unread: list[Any] = []
+    msgspec.to_builtins(obj, enc_hook=unread.append)
+    if is_deeper(_unmanaged(text), MAX_DEPTH) and not unread:  # what lies deeper was cut
+        metadata = obj.metadata
+        key = "/".join(filter(None, (metadata.namespace, metadata.name)))
+        raise ObjectError(kind.kind, key, f"nested deeper than {MAX_DEPTH} levels")
+    found: Object = msgspec.to_builtins(obj, builtin_types=(msgspec.Raw,))
+    return found

@@ -17,7 +17,7 @@ import yaml
 from yaml import Mark
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from policysched.bounded_yaml import RAISED, BoundsError, Sizes, shallow_events
+from policysched.bounded_yaml import RAISED, BoundsError, JsonConstructor, Sizes, shallow_events
 from policysched.errors import UsageError
 
 LINE_END: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
@@ -40,15 +40,10 @@ TYPED: Final = re.compile("|".join(f"(?:{one.pattern})" for one in (_NULL, _BOOL
 """What plain scalars that are no texts are like."""
 
 
-class PlainLoader(yaml.CSafeLoader):
-    """Composes and constructs; keys are the texts they were written as."""
+class PlainLoader(JsonConstructor, yaml.CSafeLoader):
+    """Composes and constructs."""
 
     yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {}  # type: ignore[misc]  # the stubs call it an instance's
-
-    def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Make an object; its keys stay texts."""
-        self.flatten_mapping(node)
-        return {key.value: self.construct_object(value, deep=deep) for key, value in node.value}
 
     def construct_whole_number(self, node: ScalarNode) -> int:
         """Make a whole number, of as many digits at most as can be written again."""

@@ -146,9 +146,12 @@ def _constructed(written: str) -> Any:
     loader = PlainLoader("")
     try:
         tag = loader.resolve(ScalarNode, written, (True, False))  # type: ignore[no-untyped-call]
-        return loader.construct_object(ScalarNode(tag, written), deep=True)
+        made = loader.construct_object(ScalarNode(tag, written), deep=True)
     finally:
         loader.dispose()
+    if made == written:
+        raise ValueError("a number that is too large for one")
+    return made
 
 
 Line: TypeAlias = tuple[str, str, str, str, str]

@@ -17,7 +17,8 @@ from policysched.framework import MetricAnswer, MetricKey
 from policysched.framework.profile import Profile
 from policysched.language.ir.graph import ANY_KEY
 from policysched.model.custom_objects import CustomObject
-from policysched.model.decode import ObjectError, without_parameters
+from policysched.model.decode import ObjectError
+from policysched.model.device_decoding import without_parameters
 from policysched.model.kinds import KINDS, CustomResource
 from policysched.model.objects import Metadata, Pod, ResourceClaim
 from policysched.model.objects.storage import BETA_CLASS, BIND_COMPLETED

@@ -88,7 +88,7 @@ def read_entries(path: Path) -> Iterator[list[Any]]:
     """Give the entries of a file in order.
 
     Raises:
-        UsageError: it is no record, or one of another version.
+        UsageError: it is no record, or one of another version, or it cannot be read any further.
         BrokenRecordError: it was cut or altered; the entries before were given.
     """
     try:
@@ -96,19 +96,26 @@ def read_entries(path: Path) -> Iterator[list[Any]]:
     except OSError as error:
         raise UsageError(f"{path}: {why(error)}") from error
     with file:
-        before, number = _read_head(path, file), 0
-        decoder = msgspec.msgpack.Decoder()
-        entry: list[Any] = []
-        while True:
-            number += 1
-            head = file.read(_BLOCK.size)
-            if not head:
-                break
-            data, before = _read_block(path, file, head, before, number)
-            for entry in _entries(path, data, number, decoder):
-                yield entry
-        if entry[:1] != [END]:
-            raise BrokenRecordError(f"{path}: the file ends before its end was written", cut=True)
+        try:
+            yield from _entries_of(path, file)
+        except OSError as error:
+            raise UsageError(f"{path}: {why(error)}") from error
+
+
+def _entries_of(path: Path, file: BinaryIO) -> Iterator[list[Any]]:
+    before, number = _read_head(path, file), 0
+    decoder = msgspec.msgpack.Decoder()
+    entry: list[Any] = []
+    while True:
+        number += 1
+        head = file.read(_BLOCK.size)
+        if not head:
+            break
+        data, before = _read_block(path, file, head, before, number)
+        for entry in _entries(path, data, number, decoder):
+            yield entry
+    if entry[:1] != [END]:
+        raise BrokenRecordError(f"{path}: the file ends before its end was written", cut=True)
 
 
 def _read_head(path: Path, file: BinaryIO) -> bytes:

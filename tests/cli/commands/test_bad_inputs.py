@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from policysched.model.decode import ObjectError
 from tests.app.dry_runs import node, policy, requiring
 from tests.app.plan.test_plan import KEEP, ours
 from tests.app.why.test_why import bound
@@ -169,6 +172,47 @@ def test_policy_of_another_shape_is_left_out_and_named(command: Command, write: 
     assert done.problem.startswith("left out: ")
     assert "shapeless" in done.problem
     assert command("plan", "--cluster", "out.yaml", "--policy", "keep.yaml").code == 1
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("ask", "code"),
+    [
+        (("dry-run", "--pod", "pod.yaml", "--cluster"), 0),
+        (("plan", "--policy", "keep.yaml", "--cluster"), 0),
+        (("why", "a", "--cluster"), 2),
+        (("record", "-o", "out.yaml", "--cluster"), 1),
+    ],
+)
+def test_objects_that_a_live_cluster_has_and_that_are_left_out_are_named(
+    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, ask: tuple[str, ...], code: int
+) -> None:
+    async def read_cluster(*_: object, left_out: Callable[[ObjectError], None]) -> list[Any]:
+        left_out(ObjectError("ResourceClaim", "default/a\n", "not valid JSON"))
+        return [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}]
+
+    monkeypatch.setattr("policysched.app.dry_run.live_cluster.read_cluster", read_cluster)
+    write("pod.yaml", "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n")
+    done = command(*ask, "live")
+    assert done.code == code
+    assert done.problem.startswith('left out: resource claim "default/a\\n": not valid JSON\n')
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    "ask",
+    [("plan", "--cluster", "good.yaml", "--policy"), ("check",), ("why", "a", "--cluster", "good.yaml", "--policy")],
+)
+def test_policy_with_what_is_no_json_is_refused_with_its_place(
+    command: Command, write: Write, ask: tuple[str, ...]
+) -> None:
+    head = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\n"
+    write("bytes.yaml", f"{head}spec:\n  filters:\n  - name: !!binary //4=\n    require: node.ready\n")
+    done = command(*ask, "bytes.yaml")
+    assert done.code == 2
+    assert done.problem == "error: bytes.yaml:6:11: not valid YAML: JSON has no such value: !!binary\n"
+    write("dates.yaml", f"{head}spec:\n  filters:\n  - {{name: !!timestamp 2026-01-01, require: node.ready}}\n")
+    assert command("check", "dates.yaml").code == 0
 
 
 @pytest.mark.usefixtures("files")

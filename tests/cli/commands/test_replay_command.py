@@ -37,6 +37,13 @@ def test_replay_exits_by_what_it_found(command: Command, write: Write, tmp_path:
     assert "none.yaml is no record of policysched" in done.problem
 
 
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="the system has no file that fails as it is read")
+def test_record_that_cannot_be_read_any_further_is_named(command: Command) -> None:
+    done = command("replay", "/proc/self/mem")
+    assert (done.code, done.out) == (2, "")
+    assert done.problem == "error: /proc/self/mem: input/output error\n"
+
+
 def test_replay_with_a_policy_exits_as_plan_does(command: Command, write: Write) -> None:
     write("none.yaml", yaml.dump(policy("none", **requiring('node.labels["disk"] == "tape"'))))
     done = command("replay", str(EXAMPLE), "--policy", "none.yaml")

@@ -21,7 +21,7 @@ from policysched.cli.options import (
     PrometheusUrl,
     Seed,
 )
-from policysched.cli.output import say_beside, working
+from policysched.cli.output import say_beside, say_left_out, working
 
 if TYPE_CHECKING:
     from policysched.app.dry_run.dry_run import Report
@@ -60,6 +60,7 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
     with uncollected(), working("reading the cluster and deciding"):
         inputs = wait_for(gather(cluster, pod, policy or (), config=config, kubeconfig=kubeconfig, context=context))
+        say_left_out(inputs.cluster.left_out)
         found = inputs.findings()
         report = replace(inputs, metrics=measured, plugins=known.registry).evaluate(found, seed)
     say_beside((*known.problems, *inputs.notes, *report.notes, *report.metric_problems), (one.text() for one in found))

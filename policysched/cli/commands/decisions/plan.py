@@ -21,7 +21,7 @@ from policysched.cli.options import (
     PrometheusUrl,
     WithoutPolicy,
 )
-from policysched.cli.output import INTERRUPTED, console, print_finding, say
+from policysched.cli.output import INTERRUPTED, console, print_finding, say, say_left_out
 from policysched.errors import UsageError
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     with uncollected(), _telling() as progress:
         read = gather_cluster(cluster or [LIVE], policy or (), config=config, kubeconfig=kubeconfig, context=context)
         inputs = wait_for(read)
+        say_left_out(inputs.left_out)
         _refuse_broken(inputs)
         told = planned(
             inputs.objects,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from policysched.cli.options import ClusterOrLive, Context, Kubeconfig
-from policysched.cli.output import say, working
+from policysched.cli.output import say, say_left_out, working
 from policysched.errors import UsageError
 
 
@@ -35,10 +35,10 @@ def record(
         inputs = wait_for(gather_cluster(cluster or [LIVE], kubeconfig=kubeconfig, context=context))
         made, broken = snapshot(inputs.objects)
         _write(made, output)
-    for one in broken:
-        say(f"left out: {one}", stderr=True)
+    left_out = (*inputs.left_out, *broken)
+    say_left_out(left_out)
     say(f"{len(made['items']):,} objects in {'the output' if output == '-' else output}", stderr=True)
-    return int(bool(broken))
+    return int(bool(left_out))
 
 
 def _write(made: dict[str, Any], output: str) -> None:

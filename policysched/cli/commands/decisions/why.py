@@ -21,7 +21,7 @@ from policysched.cli.options import (
     PrometheusUrl,
     Seed,
 )
-from policysched.cli.output import INTERRUPTED, say_beside, working
+from policysched.cli.output import INTERRUPTED, say_beside, say_left_out, working
 
 if TYPE_CHECKING:
     from policysched.app.why.results import Explanation
@@ -63,6 +63,7 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
     with uncollected(), working("reading the cluster and asking the engine"):
         read = gather_cluster(cluster or [LIVE], policy or (), config=config, kubeconfig=kubeconfig, context=context)
         inputs = wait_for(read)
+        say_left_out(inputs.left_out)
         found = inputs.findings()
         asked = pod if "/" in pod else f"{namespace}/{pod}"
         told = explain(inputs, found, asked, node, seed=seed, metrics=measured, plugins=known.registry)

@@ -1,0 +1,111 @@
+"""`decode_devices`: decode resource slices, device classes, claims and templates of claims.
+
+Their quantities are checked. What drivers are told of devices is JSON that API servers keep and hand on as it is
+written, and so is it here: where it keeps the rest from being decoded it is taken out first, and put back afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from policysched.model.decode import check_quantities, decode, first_attempt, is_json, key_of, plain
+from policysched.model.device_amounts import distinct_amounts, placed_amounts
+from policysched.model.lenient_json import EACH, replaced, shallow, without_halves
+from policysched.model.objects import (
+    Amount,
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from policysched.model.objects.devices import NO_PARAMETERS
+from policysched.model.quantity import QuantityError, parse
+
+T = TypeVar("T")
+OfDevices = TypeVar("OfDevices", ResourceSlice, DeviceClass, ResourceClaim, ResourceClaimTemplate)
+_IN_CONFIG: Final = ("config", EACH, "opaque", "parameters")
+_PARAMETERS: Final[dict[type, tuple[tuple[str, ...], ...]]] = {
+    DeviceClass: (("spec", *_IN_CONFIG),),
+    ResourceClaimTemplate: (("spec", "spec", "devices", *_IN_CONFIG),),
+    ResourceClaim: (("spec", "devices", *_IN_CONFIG), ("status", "allocation", "devices", *_IN_CONFIG)),
+}
+"""Where what drivers are told stands."""
+
+
+def decode_devices(shape: type[OfDevices], raw: bytes | Mapping[str, Any]) -> OfDevices:
+    """Decode a resource slice, a device class, a resource claim or a template of claims.
+
+    Raises:
+        ObjectError: it is malformed.
+    """
+    kind = shape.__name__
+    made = _read_devices(shape, raw)
+    try:
+        _parse_all(distinct_amounts(made))
+    except QuantityError:
+        placed = {"".join(map(str, place)): amount for place, amount in placed_amounts(made) if amount is not None}
+        check_quantities(kind, key_of(made.metadata), iter([("", placed)]))  # which says where it is
+    return made
+
+
+def _parse_all(amounts: Iterable[Amount | None]) -> None:
+    for amount in amounts:
+        if amount is not None:
+            parse(amount)
+
+
+def _read_devices(shape: type[OfDevices], raw: bytes | Mapping[str, Any]) -> OfDevices:
+    text = raw if isinstance(raw, bytes) else msgspec.json.encode(raw, enc_hook=dict)
+    made = first_attempt(shape, shape.__name__, text)
+    if made is None:
+        return _with_parameters_apart(shape, text)
+    return _with_parameters(made, msgspec.Raw.copy) if b'"parameters"' in text else made
+
+
+def without_parameters(obj: T) -> T:
+    """Return an object without what drivers are told of devices, which scheduling does not read."""
+    return _with_parameters(obj, lambda _: NO_PARAMETERS)
+
+
+def _with_parameters_apart(shape: type[OfDevices], text: bytes) -> OfDevices:
+    """Decode without the parameters of drivers, which may be whatever an API server takes for JSON."""
+    kind, apart = shape.__name__, list[bytes]()
+
+    def take_out(parameters: bytes) -> bytes:
+        if not is_json(without_halves(shallow(parameters))):
+            return parameters
+        apart.append(parameters)
+        return str(len(apart) - 1).encode()
+
+    def put_back(number: msgspec.Raw) -> msgspec.Raw:
+        return msgspec.Raw(apart[int(bytes(number))])
+
+    for path in _PARAMETERS.get(shape, ()):
+        text = replaced(text, path, take_out)
+    made = first_attempt(shape, kind, text)
+    if made is None:
+        readable = plain(kind, text)
+        made = decode(shape, kind, msgspec.json.encode(readable))
+    return _with_parameters(made, put_back)
+
+
+def _with_parameters(made: T, change: Callable[[msgspec.Raw], msgspec.Raw]) -> T:
+    for path in _PARAMETERS.get(type(made), ()):
+        made = _changed(made, path, change)
+    return made
+
+
+def _changed(value: Any, path: Sequence[str], change: Callable[[Any], Any]) -> Any:
+    """Return a value with other ones at a path of attributes, the value itself where nothing is there."""
+    if not path:
+        return change(value)
+    if path[0] == EACH:
+        return tuple([_changed(one, path[1:], change) for one in value])
+    before = getattr(value, path[0])
+    if before is None or before == ():
+        return value
+    after = _changed(before, path[1:], change)
+    return value if after is before else msgspec.structs.replace(value, **{path[0]: after})
