@@ -12,7 +12,7 @@ Shapes: N rows in use; `rows` selects R of them, as a slice for all or as an arr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from enum import Enum
 from typing import Any, Protocol, runtime_checkable
 
@@ -73,8 +73,9 @@ class HintIndex:
     A pod that the hint says yes to is filed under a key that the change leads to; it may say no to pods found so.
     """
 
-    filed_under: Callable[[Pod], Collection[Hashable]]
-    """The keys of a waiting pod; they depend on nothing but the pod."""
+    filed_under: Callable[[Pod], Iterable[Hashable]]
+    """The keys of a waiting pod; they depend on nothing but its spec, labels, namespace and the names of claims in its
+    status. Of very many not all are asked for."""
     leads_to: Callable[[Change, Collection[Hashable]], Collection[Hashable] | None]
     """The keys of a change among those under which any pod is filed; None stands for all of them."""
 

@@ -99,6 +99,27 @@ def test_decisions_are_those_of_an_engine_that_knows_nothing_yet(seed: int, monk
         assert live.best().tolist() == anew.best().tolist()
 
 
+def relabel(made: Engine, *keys: str) -> None:
+    """Give the first node other labels beside those that all have."""
+    raw = node(0, 3)
+    raw["metadata"]["labels"] |= dict.fromkeys(keys, "x")
+    made.cluster.set_node(decode_node(raw))
+
+
+def test_labels_of_nodes_that_no_term_is_about_have_no_class_look_at_terms() -> None:
+    called = []
+    for placed in (10, 160):
+        made = engine()
+        for identity in range(placed):
+            made.cluster.set_pod(stating(identity, 20, nodeName=f"node-{identity % NODES}"))
+        for keys in (["unread"], []):
+            relabel(made, *keys)
+            made.decide(ordinary(10_000))
+        relabel(made, "unread")
+        called.append(calls(lambda made=made: made.decide(ordinary(10_001))))
+    assert called[1] < called[0] + 160
+
+
 def test_terms_that_are_gone_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matching_terms, "MOST_GONE", 8)
     made = engine()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from policysched.framework import Action, Hint, Resource
 from policysched.framework.profile import ANY_CHANGE
@@ -53,6 +54,26 @@ def test_deletion_takes_a_pod_from_everywhere(place: str) -> None:
     assert tested.counts() == (0, 0, 0, 0)
     assert tested.in_flight == (0, 0)
     assert tested.pop() is None
+
+
+@pytest.mark.parametrize("change", ["update", "renew"])
+def test_a_pod_that_came_while_one_of_its_uid_is_in_flight_is_the_one_that_changes(change: str) -> None:
+    tested = queue(StandingClock())
+    tested.add(pod("a"))
+    gone = tested.pop()
+    assert gone is not None
+    tested.delete(gone.identity)
+    tested.add(pod("a"))
+    labelled = pod("a")
+    labelled = replace(labelled, metadata=replace(labelled.metadata, labels={"new": "1"}))
+    getattr(tested, change)(labelled)
+    come = tested.get("uid-a")
+    assert come is not None
+    assert come is not gone
+    assert tested.latest(gone).metadata.labels == {}
+    assert not tested.reject(gone, FIT)
+    assert tested.get("uid-a") is come
+    assert come.pod.metadata.labels == ({"new": "1"} if change == "update" else {})
 
 
 @pytest.mark.parametrize("place", PLACES)

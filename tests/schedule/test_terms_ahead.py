@@ -9,10 +9,11 @@ from itertools import pairwise
 
 import pytest
 
+from bench.workloads import HOST
 from policysched.app.configuration.profiles import default_profile
 from policysched.model.objects import Metadata, Namespace
 from policysched.model.selection import pod_affinity
-from policysched.plugins.inter_pod_affinity import matching_terms
+from policysched.plugins.inter_pod_affinity import matching_terms, shared_counts
 from policysched.plugins.inter_pod_affinity import plugin as plugin_module
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.scheduler import Scheduler
@@ -21,7 +22,7 @@ from tests.build import cluster, node, pod
 from tests.plugins.inter_pod_affinity.build import away, both, label, term
 from tests.schedule.parts import FakeClient
 from tests.schedule.queue_parts import StandingClock
-from tests.schedule.test_many_terms import NODES, engine, ordinary, stating
+from tests.schedule.test_many_terms import NODES, engine, ordinary, relabel, stating
 
 PIECE = 50
 
@@ -29,6 +30,7 @@ PIECE = 50
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugin_module, "MANY_PEERS", 100)
+    monkeypatch.setattr(shared_counts, "MANY_TERMS", 100)
     for module in (existing_terms, matching_terms):
         monkeypatch.setattr(module, "TERMS_PER_PIECE", PIECE)
     for name, value in (("LEAST_TOGETHER", 4), ("USUALLY_TOGETHER", 8), ("MOST_TOGETHER", 16)):
@@ -124,6 +126,31 @@ def test_a_label_that_goes_and_comes_back_meanwhile_keeps_pods_away(flaps: int) 
     decisions = [made.decide(asking) for _ in range(2)]
     assert [one.row for one in decisions] == [-1, -1]
     assert "existing pods anti-affinity" in decisions[0].fit_error()
+
+
+def test_terms_are_listed_ahead_again_where_nodes_get_or_lose_the_key_of_one(asked: list[object]) -> None:
+    made = engine()
+    for identity in range(60):
+        made.cluster.set_pod(stating(identity, 20, keys=(HOST, "rack"), nodeName=f"node-{identity % NODES}"))
+    for keys in ([], ["rack"], [], ["rack"]):
+        relabel(made, *keys)
+        pieces, before = [], 0
+        for _ in made.working_ahead(ordinary(10_000)):
+            pieces.append(len(asked) - before)
+            before = len(asked)
+        assert before == 60 * (20 if keys else 10)
+        assert max(pieces) <= PIECE
+        asked.clear()
+        live = made.find(ordinary(10_000))
+        assert not asked
+        anew = Engine(made.cluster, default_profile(), random.Random(0)).find(ordinary(10_000))
+        assert live.best().tolist() == anew.best().tolist()
+        assert live.ranked.tolist() == anew.ranked.tolist()
+        asked.clear()
+        relabel(made, *keys, "unread")
+        assert not [*made.working_ahead(ordinary(10_000))]
+        made.decide(ordinary(10_000))
+        assert not asked
 
 
 async def test_the_loop_has_its_turn_between_pieces(asked: list[object]) -> None:

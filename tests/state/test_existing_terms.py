@@ -14,6 +14,7 @@ from policysched.model.selection.selectors import compile_selector
 from policysched.state.placed.selector_index import (
     ANYTHING,
     MOST,
+    MOST_PER_TERM,
     IndexKey,
     index_keys_met,
     index_keys_of_pod,
@@ -88,6 +89,23 @@ def test_a_pod_of_many_labels_meets_what_one_of_few_does() -> None:
     for count in (1, 100):
         labels = {f"l{number}": "x" for number in range(count)} | {"app": "web"}
         assert set(index_keys_met("a", labels, filed)) == {("a", None, None), (None, "app", "web")}
+
+
+@pytest.mark.parametrize("spaces", [1, 2, 4, 5, MOST])
+@pytest.mark.parametrize("values", [1, 2, 4, 5, MOST])
+def test_a_term_is_filed_under_few_index_keys_that_lead_to_all_it_means(spaces: int, values: int) -> None:
+    inside, wanted = [f"n{number}" for number in range(spaces)], [f"v{number}" for number in range(values)]
+    stated = away(term(selecting(Requirement("app", "In", tuple(wanted))), "zone", *inside))
+    made = cluster(node("n1"), pod("a", on="n1", affinity=stated))
+    table = made.existing_terms
+    assert len(table._by_index_key) <= MOST_PER_TERM
+    for number in range(max(spaces, values)):
+        one = pod(namespace=inside[number % spaces], labels={"app": wanted[number % values]})
+        assert len(table.about(one, {})) == 1
+    assert table.about(pod(namespace="n0", labels={"app": "other"}), {}) == []
+    assert table.about(pod(namespace="other", labels={"app": "v0"}), {}) == []
+    made.remove_pod("default.a")
+    assert not table._by_index_key
 
 
 # ExistingTerms

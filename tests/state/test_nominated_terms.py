@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import pytest
 
 from policysched.framework import Cluster
-from policysched.model.objects import Pod
+from policysched.model.objects import LabelSelector, Pod, Requirement
 from policysched.pausing import finished
 from policysched.state.nominated import terms as nominated_terms
 from policysched.state.nominated.terms import NONE, RepelledClass, RepellingTerms
+from policysched.state.placed.selector_index import MOST_PER_TERM
 from tests.build import cluster, node, pod
 from tests.plugins.inter_pod_affinity.build import away, label, team, term
 
@@ -41,6 +42,21 @@ def test_pods_that_state_the_same_share_a_number_and_others_do_not() -> None:
     for _ in range(2):
         terms.leave(first)
     assert terms.enter(stating("f", "zone", app="db")) == first  # which is free
+
+
+def test_terms_about_many_namespaces_and_values_are_filed_under_few_index_keys() -> None:
+    around, terms, count = cluster(node("a", labels={"zone": "z"})), RepellingTerms(), 20
+    spaces = [f"n{number}" for number in range(8)]
+    stated = [
+        term(LabelSelector(match_expressions=[Requirement("app", "In", values)]), "zone", *spaces)
+        for values in (tuple(f"{number}-{value}" for value in range(8)) for number in range(count))
+    ]
+    number = terms.enter(pod("a", affinity=away(*stated)))
+    finished(terms.filing(around.nodes))
+    assert sum(map(len, terms._by_index_key.values())) <= MOST_PER_TERM * count
+    for app, namespace, expected in (("7-3", "n5", {"zone": [number]}), ("7-3", "x", {}), ("7-9", "n5", {})):
+        about = RepelledClass(pod(namespace=namespace, labels={"app": app}))
+        assert found(about, terms, around) == expected
 
 
 @pytest.mark.parametrize("is_filed", [False, True])

@@ -20,11 +20,12 @@ from policysched.plugins.pod_topology_spread.constraints import Constraint
 from policysched.state.placed import counters, signature_labels
 from policysched.state.placed.counter import PodCounter
 from policysched.state.placed.existing_terms import ExistingTerms
+from policysched.state.placed.selector_index import ANYTHING
 from policysched.state.placed.signature_labels import SignatureLabels
 from policysched.state.tables import label_columns
 from policysched.state.tables.label_columns import LabelColumn
 from tests.build import cluster, node, pod
-from tests.work import calls
+from tests.work import calls, lines
 
 KEYS, VALUES, SPACES = ("app", "tier", "own", "rare"), ("a", "b", "c", ""), ("default", "other", "third")
 NUMBERS = NamespaceNumbers(SPACES)
@@ -336,3 +337,18 @@ def test_terms_that_name_many_namespaces_each_are_filed_by_their_labels_alone() 
     assert bare - part.counter.nbytes == 512 * (100 - 4)
     few = WeighedByTerms([(ResolvedPeers(selectors[0], everywhere), 1)])
     assert len(few.index_keys) == 60
+
+
+def test_index_keys_of_many_terms_are_named_until_they_are_many() -> None:
+    spaces = frozenset(f"s{number}" for number in range(8))
+    work = []
+    for count in (30, 240):
+        wanted = [tuple(f"{number}-{value}" for value in range(8)) for number in range(count)]
+        selectors = [
+            compile_selector(LabelSelector(match_expressions=[Requirement("own", "In", one)])) for one in wanted
+        ]
+        terms = [(ResolvedPeers(one, NamespaceSet(NamespaceNumbers(()), b""), spaces), 1) for one in selectors]
+        made: list[WeighedByTerms] = []
+        work.append(lines(lambda terms=terms, made=made: made.append(WeighedByTerms(terms))))
+        assert made[0].index_keys == (ANYTHING,)
+    assert work[1] - work[0] < 40 * (240 - 30)

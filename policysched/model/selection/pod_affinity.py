@@ -150,11 +150,13 @@ def _compiling(pod: Pod) -> Pausing[PodTerms]:
 class _TermCompiler:
     """Compiles the terms of one pod, equal peers once: thousands of terms often differ in the topology key alone."""
 
-    __slots__ = ("_before", "_namespace", "_peers")
+    __slots__ = ("_before", "_named", "_namespace", "_peers")
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
         self._peers: dict[Hashable, PeerSelector] = {}
+        self._named: dict[frozenset[str], frozenset[str]] = {}
+        """Sets of namespaces, so that terms share equal ones."""
         self._before: tuple[PodAffinityTerm, PeerSelector] | None = None
 
     def term(self, stated: PodAffinityTerm) -> AffinityTerm:
@@ -178,6 +180,7 @@ class _TermCompiler:
         if peers is None:
             own = not stated.namespaces and of_namespaces is None
             named = frozenset({self._namespace} if own else stated.namespaces)
+            named = self._named.setdefault(named, named)
             peers = PeerSelector(compile_selector(stated.label_selector), named, compile_selector(of_namespaces))
             self._peers[key] = peers
         self._before = stated, peers

@@ -10,7 +10,7 @@ Source: plugins/interpodaffinity/plugin.go (isSchedulableAfter…), v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,7 +19,10 @@ from policysched.framework import Change, Cluster, HintIndex
 from policysched.model.objects import Namespace, Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector, TermKind, pod_terms
 from policysched.plugins.hint_parts import index_keys_of_change, leaves_a_place, nodes_of, pods_of, updates_itself
-from policysched.state.placed.selector_index import index_keys_of_peers, narrowest
+from policysched.state.placed.selector_index import demanded_labels, index_keys_of_peers, narrowest
+
+MOST_LOOKED_AT: Final = 64
+"""Of how many terms that a pod has to meet together it is found out which leaves least open."""
 
 
 class _ItsNamespace(NamedTuple):
@@ -163,16 +166,16 @@ def _leaves(key: str, before: Mapping[str, str] | None, labels: Mapping[str, str
     return before is None or (key in before and labels.get(key) != before[key])
 
 
-def _filed_under(pod: Pod) -> Collection[Hashable]:
+def _filed_under(pod: Pod) -> Iterator[Hashable]:
     """Return what a waiting pod is found by: what it needs or keeps away from, and itself for those that keep away."""
     terms, metadata = pod_terms(pod), pod.metadata
-    keys: set[Hashable] = {_ItsNamespace(metadata.namespace), *map(_ItsLabel._make, metadata.labels.items())}
-    needed = [index_keys_of_peers(peers) for peers in {term.peers: None for term in terms.affinity}]
+    yield _ItsNamespace(metadata.namespace)
+    yield from map(_ItsLabel._make, metadata.labels.items())
+    needed = {term.peers: None for term in terms.affinity[:MOST_LOOKED_AT]}
     if needed:  # one pod has to meet all of them
-        keys.update(narrowest(needed))
+        yield from narrowest(map(index_keys_of_peers, needed))
     for peers in {term.peers: None for term in terms.anti_affinity}:
-        keys.update(index_keys_of_peers(peers))
-    return keys
+        yield from index_keys_of_peers(peers)
 
 
 def _leads_to(change: Change, filed: Collection[Hashable]) -> Collection[Hashable] | None:
@@ -182,13 +185,15 @@ def _leads_to(change: Change, filed: Collection[Hashable]) -> Collection[Hashabl
     if old is None or new is not None:
         return keys
     for peers in {term.peers: None for term in pod_terms(old).anti_affinity}:
-        for namespace, key, value in index_keys_of_peers(peers):
-            if key is not None and value is not None:
-                keys.add(_ItsLabel(key, value))
-            elif namespace is not None:
-                keys.add(_ItsNamespace(namespace))
-            else:
-                return None
+        if peers.pods.selects_nothing:
+            continue
+        labels = demanded_labels(peers.pods)
+        if labels:
+            keys.update(map(_ItsLabel._make, labels))
+        elif peers.namespace_selector.selects_nothing:
+            keys.update(map(_ItsNamespace, peers.namespaces))
+        else:
+            return None
     return keys
 
 

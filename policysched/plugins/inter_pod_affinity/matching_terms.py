@@ -8,7 +8,7 @@ Source: plugins/interpodaffinity/filtering.go (getExistingAntiAffinityCounts) an
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Set
 from operator import itemgetter
 
 import numpy as np
@@ -41,23 +41,16 @@ class TermBlock:
     Where a block ends depends on the numbers in it, so that classes share blocks that list the same terms.
     """
 
-    __slots__ = ("_parts", "counted_at", "stated")
+    __slots__ = ("_parts", "stated")
 
     def __init__(self) -> None:
         self.stated: list[Weighted[int]] = []
         self._parts: list[KeyedCounter] | None = None
-        self.counted_at = -1
-        """The generation of nodes' label keys by which its parts were made: those of other keys are left out."""
 
     def add(self, one: Weighted[int]) -> None:
         """Put a term with a higher number behind the others."""
         self.stated.append(one)
-        self._parts, self.counted_at = None, -1
-
-    def stays(self, generation: int) -> None:
-        """Note that it is the same by another generation of nodes' label keys."""
-        if self._parts is not None:
-            self.counted_at = generation
+        self._parts = None
 
     @property
     def is_full(self) -> bool:
@@ -70,7 +63,6 @@ class TermBlock:
     def parts(self, shared: SharedCounts) -> list[KeyedCounter]:
         """Return what the terms add, by topology key."""
         if self._parts is None:
-            self.counted_at = shared.nodes.label_keys_generation
             self._parts = shared.parts_of_existing_terms(self.stated)
         return self._parts
 
@@ -79,7 +71,7 @@ class MatchingExistingTerms:
     """The affinity terms of placed pods that match one pod class, of the kinds that have a weight."""
 
     __slots__ = (
-        *("__weakref__", "_blocks", "_generation", "_is_news", "_known", "_labels", "_labels_seen"),
+        *("__weakref__", "_blocks", "_generation", "_is_news", "_keys", "_known", "_labels", "_labels_seen"),
         *("_nominated", "_pod", "_seen", "_shared", "_weights"),
     )
 
@@ -91,7 +83,9 @@ class MatchingExistingTerms:
         self._shared = shared
         self._weights = weights
         self._generation = -1
-        """That of nodes' label keys by which terms were chosen."""
+        """That of the topology keys by which terms were chosen."""
+        self._keys: Set[str] = frozenset()
+        """The topology keys by which they were."""
         self._seen = 0
         """The number of the first term that was not looked at."""
         self._known = 0
@@ -125,7 +119,8 @@ class MatchingExistingTerms:
     def listing(self) -> Pausing[None]:
         """List and count the terms that there are, pausing after so many; `renew` catches up with what changed."""
         terms = self._shared.existing_terms
-        self._generation, self._seen = self._shared.nodes.label_keys_generation, terms.version
+        self._choose_keys()
+        self._seen = terms.version
         found = yield from terms.listing(self._pod, self._labels, self._counts)
         found.sort(key=itemgetter(0))
         for start in range(0, len(found), TERMS_PER_PIECE):
@@ -145,22 +140,19 @@ class MatchingExistingTerms:
     def renew(self) -> bool:
         """Look for new existing terms, and for new topology keys of nodes; tell whether the list is another.
 
-        Cost: O(new existing terms), but all of them when nodes have other topology keys.
+        Cost: O(new existing terms), but all of them when nodes have other ones of the topology keys that are stated.
         """
         is_news, self._is_news = self._is_news, False
         return self._renewed() or is_news
 
     def _renewed(self) -> bool:
-        terms, generation = self._shared.existing_terms, self._shared.nodes.label_keys_generation
+        terms, generation = self._shared.existing_terms, self._generation
+        self._choose_keys()
         if self._generation != generation:
-            # while terms were listed or counted in pieces, nodes may have had other keys
-            was_steady = all(block.counted_at in (-1, self._generation) for block in self._blocks)
-            self._generation, self._seen = generation, terms.version
+            self._seen = terms.version
             before = [one for block in self._blocks for one in block.stated]
             listed = self._listed(0)
-            if listed == before and was_steady:
-                for block in self._blocks:
-                    block.stays(generation)
+            if listed == before:
                 return False
             self._blocks, self._known = [], 0
             self._append(listed)
@@ -176,6 +168,12 @@ class MatchingExistingTerms:
             return True
         self._append(added)
         return bool(added)
+
+    def _choose_keys(self) -> None:
+        """Take the topology keys that count from here on; those that nodes lose meanwhile count until the next time."""
+        keys = self._shared.topology_keys
+        keys.follow()
+        self._generation, self._keys = keys.generation, keys.present
 
     def _listed(self, since: int) -> list[Weighted[int]]:
         """List the terms from a number on, in their order."""
@@ -195,7 +193,7 @@ class MatchingExistingTerms:
             self._known += 1
 
     def _counts(self, existing: ExistingTerm) -> bool:
-        return existing.sort in self._weights and self._shared.nodes.has_label(existing.term.topology_key)
+        return existing.sort in self._weights and existing.term.topology_key in self._keys
 
     def repels_on(self, changed: ChangedRow) -> bool:
         """Return whether pods that come to a row, and are like none that is placed, keep the class away from it."""

@@ -185,8 +185,15 @@ class InterPodAffinity(ScoresInRange):
         return state.idle
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Return what moves when pods begin to state anything."""
-        return cluster.existing_terms.ever
+        """Return what moves when pods begin to state anything, or nodes have other topology keys of very many terms.
+
+        With these all is made anew: what is about a class is listed in pieces before.
+        """
+        if not cluster.existing_terms.ever:
+            return None
+        keys = self._existing_terms(cluster).shared.topology_keys
+        keys.follow()
+        return keys.moved_many
 
     def is_outdated(self, state: RequiredState | PreferredState) -> bool:
         """Return whether labels of namespaces changed so that other pods, or other terms, may matter to the class."""

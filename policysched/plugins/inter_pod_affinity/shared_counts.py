@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import islice
 from typing import Final
 
@@ -26,10 +26,12 @@ from policysched.plugins.inter_pod_affinity.terms import (
 )
 from policysched.state.cluster import Cluster
 from policysched.state.placed.counter import WIDEST, PodCounter
+from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.selector_index import narrowest
 from policysched.state.placed.signature_labels import SignatureLabels
 from policysched.state.tables.label_columns import Chosen
+from policysched.state.tables.nodes import NodeTable
 
 KeyedCounter = tuple[str, WeightedCounter]
 """A topology key and what is summed up over its domains."""
@@ -39,7 +41,51 @@ ASKED_AT_ONCE: Final = 8
 """How many terms that a pod has to meet together are asked before it is looked whether any pod is left."""
 MOST_LOOKED_AT: Final = 64
 """Of how many such terms it is found out how few pods they may mean."""
+MANY_TERMS: Final = 2000
+"""From how many existing terms on it would hold the loop to list them all anew."""
 Sizes = frozenset[tuple[T, int]]
+
+
+class StatedKeys:
+    """Which topology keys of the existing terms over one cluster nodes have, and when they become others.
+
+    Nodes get and lose labels all the time that no term is about: these concern no pod class.
+
+    Args:
+        terms: The terms.
+        nodes: The nodes.
+    """
+
+    __slots__ = ("_labels", "_nodes", "_stated", "_terms", "generation", "moved_many", "present")
+
+    def __init__(self, terms: ExistingTerms, nodes: NodeTable) -> None:
+        self._terms, self._nodes = terms, nodes
+        self._labels = self._stated = -1
+        """The generations of nodes' labels and of the keys stated when it was last looked."""
+        self.generation = 0
+        """Moves when nodes are the first to have a key of terms that there were, or the last to lose it."""
+        self.moved_many = 0
+        """How often it moved while there were very many terms."""
+        self.present: Set[str] = frozenset()
+        """The keys that are stated and nodes have; some may not be stated any more."""
+
+    def follow(self) -> None:
+        """Look which keys nodes have.
+
+        Cost: O(keys that are stated, or labels of all nodes, whichever are fewer) after a key was stated for the first
+            time, or a node was the first or last to have a label.
+        """
+        labels, stated = self._nodes.label_keys_generation, self._terms.topology_keys_generation
+        if labels == self._labels and stated == self._stated:
+            return
+        found = self._nodes.labels_among(self._terms.topology_keys)
+        if labels == self._labels:  # terms that are about a new key are new themselves
+            self.present |= found
+        elif not found <= self.present or self._nodes.labels_among(self.present) != self.present:
+            self.present = frozenset(found)
+            self.generation += 1
+            self.moved_many += len(self._terms) >= MANY_TERMS
+        self._labels, self._stated = labels, stated
 
 
 class SharedCounts:
@@ -48,6 +94,7 @@ class SharedCounts:
     __slots__ = (
         *("_counters", "_domains", "_namespaces", "_signatures", "_sums"),
         *("existing_terms", "journal", "namespace_changes", "namespace_labels", "nodes", "nominations"),
+        "topology_keys",
     )
 
     def __init__(self, cluster: Cluster) -> None:
@@ -58,6 +105,7 @@ class SharedCounts:
         self._counters, self._signatures = cluster.counters, cluster.signatures
         self.namespace_labels, self.namespace_changes = cluster.namespaces, cluster.namespace_changes
         self._namespaces = Namespaces(self.namespace_labels, self.namespace_changes)
+        self.topology_keys = StatedKeys(cluster.existing_terms, cluster.nodes)
 
     @property
     def signature_count(self) -> int:
@@ -110,7 +158,7 @@ class SharedCounts:
         return self._counters.of(("existing term", number), times, among=(number,))
 
     def parts_of_terms(self, stated: Iterable[Weighted[ResolvedPeers]]) -> list[KeyedCounter]:
-        """Count the pods that terms mean, with what these add."""
+        """Count the pods that terms mean by topology keys that nodes have, with what these add."""
         return finished(self.counting_terms(stated))
 
     def counting_terms(self, stated: Iterable[Weighted[ResolvedPeers]]) -> Pausing[list[KeyedCounter]]:
@@ -127,7 +175,7 @@ class SharedCounts:
         def portions(terms: Sequence[Weighted[ResolvedPeers]]) -> Iterable[Sequence[Weighted[ResolvedPeers]]]:
             return in_portions(terms, lambda one: len(one.said.pods.requirements or ()))
 
-        stated = [*stated]
+        stated = [one for one in stated if self.nodes.has_label(one.key)]
         few = (one.said.pods for alike in apart(stated).values() if len(alike) <= FEW for one in alike)
         held = self._counters.columns(few)
         counted = yield from self._counting(stated, lambda meant: self.matching([meant]), many, portions)
@@ -151,11 +199,9 @@ class SharedCounts:
         many: Callable[[Sizes[T]], PodCounter],
         portions: Callable[[Sequence[Weighted[T]]], Iterable[Sequence[Weighted[T]]]],
     ) -> Pausing[list[KeyedCounter]]:
-        """Count what is said by topology keys that nodes have: a few things each by itself, more some together."""
+        """Count what is said by topology keys: a few things each by itself, more some together."""
         parts: list[KeyedCounter] = []
         for (key, sign), alike in apart(said).items():
-            if not self.nodes.has_label(key):
-                continue
             if len(alike) <= FEW:
                 parts += [(key, WeightedCounter(one(each.said), each.weight)) for each in alike]
                 continue

@@ -25,7 +25,13 @@ from policysched.plugins.inter_pod_affinity.namespaces import (
 from policysched.state.object_tables import NamespaceChanges
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod
-from policysched.state.placed.selector_index import MOST, IndexKey, index_keys_met, index_keys_of_selector
+from policysched.state.placed.selector_index import (
+    MOST,
+    MOST_PER_TERM,
+    IndexKey,
+    index_keys_met,
+    index_keys_of_selector,
+)
 from policysched.state.placed.signature_labels import SignatureLabels
 from policysched.state.tables.label_columns import Chosen
 
@@ -179,20 +185,27 @@ class WeighedByTerms:
 
     def __init__(self, terms: Iterable[tuple[ResolvedPeers, int]]) -> None:
         by_selector: dict[LabelMatcher, dict[_Inside, int]] = {}
-        index_keys: dict[IndexKey, None] = {}
+        terms = [*terms]
         for meant, weight in terms:
             by_namespaces = by_selector.setdefault(meant.pods, {})
             inside = meant.namespaces, meant.also
             by_namespaces[inside] = by_namespaces.get(inside, 0) + weight
-            index_keys |= dict.fromkeys(meant.index_keys)
         self._by_selector: Mapping[LabelMatcher, Mapping[_Inside, int]] = by_selector
         self._by_index_key: dict[IndexKey, list[tuple[LabelMatcher, Mapping[_Inside, int]]]] = {}
         for selector, weights in by_selector.items():
-            for index_key in index_keys_of_selector(selector, None):
+            for index_key in index_keys_of_selector(selector, None, MOST_PER_TERM):
                 self._by_index_key.setdefault(index_key, []).append((selector, weights))
-        are_many = len(index_keys) > max(MOST, len(self._by_index_key))
-        self.index_keys: Collection[IndexKey] = tuple(self._by_index_key if are_many else index_keys)
+        self.index_keys: Collection[IndexKey] = self._with_namespaces(meant for meant, _ in terms)
         """What a pod that any of them means has one of: of many, a label in any namespace."""
+
+    def _with_namespaces(self, terms: Iterable[ResolvedPeers]) -> Collection[IndexKey]:
+        """Return the index keys of terms, those without namespaces where they are many."""
+        index_keys: dict[IndexKey, None] = {}
+        for meant in terms:
+            index_keys |= dict.fromkeys(meant.index_keys)
+            if len(index_keys) > max(MOST, len(self._by_index_key)):
+                return tuple(self._by_index_key)
+        return tuple(index_keys)
 
     def __call__(self, placed: PlacedPod) -> int:
         """Weigh a pod."""

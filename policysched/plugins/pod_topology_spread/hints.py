@@ -8,7 +8,7 @@ Source: plugins/podtopologyspread/plugin.go (isSchedulableAfterPodChange, isSche
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
 from policysched.framework import Action, Change, Cluster, Hint, HintIndex, Resource
@@ -51,16 +51,16 @@ def spread_hints(defaults: Defaults) -> tuple[Hint, ...]:
     )
 
 
-def _filed_under(pod: Pod) -> Collection[Hashable]:
+def _filed_under(pod: Pod) -> Iterator[Hashable]:
     """Return what the pods have that count for a waiting one: of one that states no constraints, its namespace."""
     try:
         selectors = [one.selector for one in own_constraints(pod, DO_NOT_SCHEDULE)] or [EVERYTHING]
     except SelectorError:
         selectors = [EVERYTHING]
     namespace = (pod.metadata.namespace,)
-    return {
+    return (
         index_key for selector in dict.fromkeys(selectors) for index_key in index_keys_of_selector(selector, namespace)
-    }
+    )
 
 
 INDEX: Final = HintIndex(_filed_under, index_keys_of_change)

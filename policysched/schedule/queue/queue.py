@@ -91,7 +91,7 @@ class Queue:
         if queued is None:
             self.add(pod)
             return
-        flight = self._in_flight.get(queued.identity)
+        flight = self._flight_of(queued)
         old = (flight.latest if flight else None) or queued.pod
         # kube-scheduler calls an update of a pending pod in which nothing matters, as its condition's, a general one.
         change = Change(Resource.PENDING_POD, pod_difference(old, pod) or Action.UPDATE_OTHER, old, pod)
@@ -110,8 +110,9 @@ class Queue:
 
     def renew(self, pod: Pod) -> None:
         """Take a new version of a pod that counts on its node while it is bound: nothing of it wakes anybody."""
-        flight = self._in_flight.get(pod_id(pod))
-        if flight is not None:
+        identity = pod_id(pod)
+        flight = self._in_flight.get(identity)
+        if flight is not None and self._pods.get(identity, flight.queued) is flight.queued:
             flight.latest = pod
 
     def delete(self, identity: str) -> bool:
@@ -193,8 +194,7 @@ class Queue:
 
     def done(self, queued: QueuedPod) -> None:
         """End an attempt whose pod does not come back; saying it twice does no harm."""
-        flight = self._in_flight.get(queued.identity)
-        if flight is None or flight.queued is not queued:
+        if self._flight_of(queued) is None:
             return
         self._in_flight.end(queued.identity)
         queued.stage = Stage.NOWHERE
@@ -290,8 +290,13 @@ class Queue:
 
     def latest(self, queued: QueuedPod) -> Pod:
         """Return a pod whose attempt is under way as it is known now."""
+        flight = self._flight_of(queued)
+        return (flight.latest if flight is not None else None) or queued.pod
+
+    def _flight_of(self, queued: QueuedPod) -> Flight | None:
+        """Return a pod's attempt that is under way: one of its UID may be that of a pod that went before it came."""
         flight = self._in_flight.get(queued.identity)
-        return (flight.latest if flight is not None and flight.queued is queued else None) or queued.pod
+        return flight if flight is not None and flight.queued is queued else None
 
     def get(self, identity: str) -> QueuedPod | None:
         """Find a pod, queued or in flight."""

@@ -24,10 +24,14 @@ from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 log = logging.getLogger(__name__)
 MOST_KEYS: Final = 1 << 12
 """A pod of more keys than this is found by every change."""
+FEW_KEYS: Final = 64
+"""Up to how many keys a pod is filed under, however many pods there are."""
+MOST_TOGETHER: Final = 1 << 16
+"""How many keys pods of more have together, those that wait for one plugin; the next is found by every change."""
 PORTION = 100
+"""How many pods are moved before others get their turn."""
 ENTRIES: Final = 64
 """How many claims and volumes of a pod, at which its gates look, count as a pod more."""
-"""How many pods are moved before others get their turn."""
 MOST_MOVES = 8
 """How many changes are kept apart."""
 Act = Callable[[Sequence[QueuedPod]], int]
@@ -44,18 +48,29 @@ class _Held:
     by_key: dict[Hashable, Pods] = field(default_factory=dict)
     without_keys: Pods = field(default_factory=dict)
     """Those that every change finds."""
+    many: int = 0
+    """How many keys those have that have more than a few."""
 
-    def add(self, queued: QueuedPod, keys: Collection[Hashable] | None) -> None:
+    def add(self, queued: QueuedPod, keys: Collection[Hashable] | None) -> Collection[Hashable] | None:
+        """Take in a pod; return the keys under which it is filed, None where every change finds it."""
         self.pods[queued.identity] = queued
+        if keys is not None and len(keys) > FEW_KEYS:
+            if self.many + len(keys) > MOST_TOGETHER:
+                keys = None
+            else:
+                self.many += len(keys)
         if keys is None:
             self.without_keys[queued.identity] = queued
         for key in keys or ():
             self.by_key.setdefault(key, {})[queued.identity] = queued
+        return keys
 
     def discard(self, identity: str, keys: Collection[Hashable] | None) -> None:
         del self.pods[identity]
         if keys is None:
             del self.without_keys[identity]
+        elif len(keys) > FEW_KEYS:
+            self.many -= len(keys)
         for key in keys or ():
             filed = self.by_key[key]
             del filed[identity]
@@ -76,7 +91,7 @@ class _Listing(NamedTuple):
     def is_for(self, queued: QueuedPod, plugins: frozenset[str], indexes: Mapping[str, HintIndex]) -> bool:
         """Return whether the pod would be listed in the same places."""
         return (
-            self.pod is queued.pod
+            _has_same_keys(self.pod, queued.pod)
             and self.indexes is indexes
             and self.profile == queued.profile
             and self.gated is bool(queued.gated_by)
@@ -106,14 +121,18 @@ class UnschedulablePods:
         known, gated = self._listed_under.get(queued.identity), bool(queued.gated_by)
         if known is not None and self._pods[queued.identity] is queued and known.is_for(queued, plugins, indexes):
             self._put_last(queued, known)
+            self._listed_under[queued.identity] = known._replace(pod=queued.pod)
             return
         self.discard(queued.identity)
-        keys = {plugin: _keys(queued, indexes.get(plugin)) for plugin in plugins}
         self._pods[queued.identity] = queued
+        keys = {
+            plugin: self._held.setdefault((queued.profile, plugin), _Held()).add(
+                queued, _keys(queued, indexes.get(plugin))
+            )
+            for plugin in plugins
+        }
         self._listed_under[queued.identity] = _Listing(queued.profile, keys, gated, queued.pod, indexes)
         self.gated += gated
-        for plugin in plugins:
-            self._held.setdefault((queued.profile, plugin), _Held()).add(queued, keys[plugin])
 
     def discard(self, identity: str) -> None:
         """Drop a pod if it is here."""
@@ -172,12 +191,29 @@ def _keys(queued: QueuedPod, index: HintIndex | None) -> Collection[Hashable] | 
     """Return the keys of a pod; None where it has none, too many, or they cannot be told."""
     if index is None:
         return None
+    keys: set[Hashable] = set()
     try:
-        keys = index.filed_under(queued.pod)
+        for key in index.filed_under(queued.pod):
+            keys.add(key)
+            if len(keys) > MOST_KEYS:
+                return None
     except Exception:
         log.exception("cannot tell what pod %s waits for: asking about every change", queued.pod.key)
         return None
-    return keys if len(keys) <= MOST_KEYS else None
+    return keys
+
+
+def _has_same_keys(one: Pod, other: Pod) -> bool:
+    """Return whether two versions of a pod are the same in all that its keys depend on."""
+    if one is other:
+        return True
+    before, after = one.metadata, other.metadata
+    return (
+        before.labels == after.labels
+        and before.namespace == after.namespace
+        and one.status.resource_claim_statuses == other.status.resource_claim_statuses
+        and one.spec == other.spec
+    )
 
 
 def _led_to(change: Change, index: HintIndex, filed: Mapping[Hashable, Pods]) -> Collection[Hashable] | None:

@@ -18,20 +18,26 @@ IndexKey = tuple[str | None, str | None, str | None]
 ANYTHING: IndexKey = (None, None, None)
 MOST = 64
 """A selector that would be filed under more index keys than this is filed under less precise ones."""
+MOST_PER_TERM = 4
+"""So is an affinity term under more than this: there may be very many, and an index key takes more than it says."""
 
 
-def index_keys_of_selector(pods: LabelMatcher, namespaces: Collection[str] | None) -> list[IndexKey]:
-    """Name where to file a selector.
+def index_keys_of_selector(
+    pods: LabelMatcher, namespaces: Collection[str] | None, most: int | None = None
+) -> list[IndexKey]:
+    """Name where to file a selector: under namespaces with labels, under either alone, or under what stands for any.
 
     Args:
         pods: what labels must be.
         namespaces: the namespaces that are meant, None for all.
+        most: under how many index keys at most, `MOST` where it is not given.
     """
     if pods.selects_nothing:
         return []
-    labels: list[tuple[str, str]] | list[tuple[None, None]] = demanded_labels(pods) or [(None, None)]
+    most = MOST if most is None else most
+    labels: list[tuple[str, str]] | list[tuple[None, None]] = demanded_labels(pods, most) or [(None, None)]
     inside: Collection[str | None] = (None,) if namespaces is None else namespaces
-    if len(inside) * len(labels) > MOST:
+    if len(inside) * len(labels) > most:
         inside = (None,)
     return [(namespace, key, value) for namespace in inside for key, value in labels]
 
@@ -39,7 +45,7 @@ def index_keys_of_selector(pods: LabelMatcher, namespaces: Collection[str] | Non
 def index_keys_of_peers(peers: PeerSelector) -> list[IndexKey]:
     """Name where to file what an affinity term means; a selector of namespaces may mean any."""
     named = peers.namespace_selector.selects_nothing
-    return index_keys_of_selector(peers.pods, peers.namespaces if named else None)
+    return index_keys_of_selector(peers.pods, peers.namespaces if named else None, MOST_PER_TERM)
 
 
 def narrowest(of: Iterable[list[IndexKey]]) -> list[IndexKey]:
@@ -71,15 +77,15 @@ def _is_met(index_key: IndexKey, namespace: str, labels: Mapping[str, str]) -> b
     return inside in (None, namespace) and (key is None or labels.get(key) == value)
 
 
-def demanded_labels(selector: LabelMatcher) -> list[tuple[str, str]] | None:
+def demanded_labels(selector: LabelMatcher, most: int | None = None) -> list[tuple[str, str]] | None:
     """List the values of one label of which whatever a selector selects has one, as few as there are.
 
-    Missing: None where no label need have a value that is listed, or where more than `MOST` are.
+    Missing: None where no label need have a value that is listed, or where more are than `most`, else `MOST`.
     """
     exact = [one for one in selector.requirements or () if one.operator is Operator.IN]
     if not exact:
         return None
     narrowest = min(exact, key=lambda one: len(one.values))
-    if len(narrowest.values) > MOST:
+    if len(narrowest.values) > (MOST if most is None else most):
         return None
     return [(narrowest.key, value) for value in narrowest.values]

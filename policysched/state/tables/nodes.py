@@ -12,7 +12,7 @@ Source: pkg/scheduler/backend/cache/cache.go (addNodeImageStates).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import field
 from heapq import heappop, heappush
 from typing import Any, Final
@@ -88,6 +88,13 @@ class NodeTable:
     def has_label(self, key: str) -> bool:
         """Return whether any node has a label."""
         return key in self._label_columns
+
+    def labels_among(self, keys: Set[str]) -> Set[str]:
+        """Return those of some labels that any node has.
+
+        Cost: O(the labels, or those of all nodes, whichever are fewer).
+        """
+        return self._label_columns.among(keys)
 
     @property
     def label_keys_generation(self) -> int:
