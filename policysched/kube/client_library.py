@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["ConfigException", "Configuration", "ExecProvider", "config"]
+__all__ = ["ConfigException", "ConfigNode", "Configuration", "ExecProvider", "KubeConfigMerger", "config"]
 _CLIENT = "kubernetes.aio.client"
 
 
@@ -46,3 +46,4 @@ with _not_run("kubernetes", "kubernetes.aio", _CLIENT):
     from kubernetes.aio import config
     from kubernetes.aio.config import ConfigException
     from kubernetes.aio.config.exec_provider import ExecProvider
+    from kubernetes.aio.config.kube_config import ConfigNode, KubeConfigMerger

@@ -397,9 +397,9 @@ def _in_cluster() -> Credentials:
 
 async def _from_files(files: Sequence[str], context: str | None) -> Credentials:
     from policysched.kube.exec_plugin import ExecPlugin  # noqa: PLC0415 - a pod's own credentials need neither
-    from policysched.kube.kubeconfig import check  # noqa: PLC0415
+    from policysched.kube.kubeconfig import Kubeconfigs, check  # noqa: PLC0415
 
-    _LOADERS.kube_config.ExecProvider = ExecPlugin
+    _LOADERS.kube_config.ExecProvider, _LOADERS.kube_config.KubeConfigMerger = ExecPlugin, Kubeconfigs
     check(files, context)
     paths = os.pathsep.join(files)
     configuration = Configuration()

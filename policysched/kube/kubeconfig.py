@@ -1,6 +1,7 @@
-"""Mistakes in kubeconfigs, found before they are loaded: the loader says little about them, and tries what is no text.
+"""Kubeconfigs, read and checked before the client library's loader sees them: it tries what is no text.
 
-Types are those of client-go; as its YAML reader does, a number or a boolean is taken where a name or a secret is meant.
+Types are those of client-go; as its YAML reader does, a number or a boolean is taken where a name or a secret is meant,
+and a null is absent. Of several files the first one that names something counts, as for kubectl.
 
 Source: k8s.io/client-go/tools/clientcmd/api/v1/types.go, v1.36.
 """
@@ -10,19 +11,26 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import yaml
 
 from policysched import bounded_yaml
 from policysched.errors import KubeconfigError
+from policysched.kube.client_library import ConfigNode, KubeConfigMerger
 from policysched.model.decode import ObjectError, decode
 
 Scalar = str | int | float | bool
 
 
-class _Shape(msgspec.Struct, frozen=True, rename="kebab"):
+_node: Any = ConfigNode
+"""It carries no types."""
+LISTS: Final = ("clusters", "contexts", "users")
+_FLAGS: Final = frozenset(("insecure-skip-tls-verify", "provideClusterInfo"))
+
+
+class _Shape(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
     """Part of a kubeconfig."""
 
 
@@ -51,7 +59,7 @@ class _Exec(_Shape, frozen=True, rename="camel"):
 
 class _AuthProvider(_Shape, frozen=True):
     name: str = ""
-    config: dict[str, str] = {}
+    config: dict[str, Scalar] = {}
 
 
 class _User(_Shape, frozen=True):
@@ -93,6 +101,36 @@ class _Kubeconfig(_Shape, frozen=True):
     users: list[_NamedUser] = []
     contexts: list[_NamedContext] = []
     current_context: Scalar = ""
+
+
+class Kubeconfigs(KubeConfigMerger):
+    """Kubeconfigs as the client library's loader takes them: what was checked of them, named without what is in it."""
+
+    def load_config(self, path: str) -> None:
+        """Read a file and add what the ones before it have not named."""
+        content = _texts(msgspec.to_builtins(_read(path)))
+        if self.config_merged is None:
+            self.config_merged = _node(path, {name: [] for name in LISTS}, path)
+        merged = self.config_merged.value
+        for name in LISTS:
+            known = {one.value["name"] for one in merged[name]}
+            for one in content.get(name, ()):
+                one.setdefault(name.removesuffix("s"), {})
+                if one.setdefault("name", "") not in known:
+                    known.add(one["name"])
+                    merged[name].append(_node(f"{path}/{name}[name={one['name']}]", one, path))
+        if current := content.get("current-context"):
+            merged.setdefault("current-context", current)
+        self.config_files[path] = content
+
+
+def _texts(value: Any) -> Any:
+    """Copy what was read, with texts for names and secrets that look like numbers or booleans."""
+    if isinstance(value, dict):
+        return {name: one if name in _FLAGS else _texts(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_texts(one) for one in value]
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def check(files: Sequence[str], context: str | None) -> None:

@@ -129,6 +129,7 @@ class Attempts:
         """
         outside = (*failure.undo, *before)
         if outside:
+            failure = self._binder.turn_away(queued, failure)
             self._start(queued.pod, self._fail_after(queued, failure, outside))
             return
         self._binder.take_back(queued, failure)

@@ -94,6 +94,8 @@ class Failure:
     """The node that is kept for the pod from now on: empty for none, None for the one that was."""
     undo: tuple[Undo, ...] = ()
     """What is to be taken back outside."""
+    is_told: bool = False
+    """Whether the state has heard of it: who rejected the pod, and the node that is kept for it."""
 
     @classmethod
     def of(cls, status: Status, node: str = "") -> Failure:
@@ -373,17 +375,25 @@ class Binder:
 
     def take_back(self, queued: QueuedPod, failure: Failure) -> bool:
         """End an attempt that failed; return whether the pod still exists."""
-        pod = queued.pod
         if not self._queue.reject(queued, failure.rejectors, failure.pending):
             return False
+        if not failure.is_told:
+            self._note_nomination(queued.pod, failure)
         pod = queued.pod
-        self._cluster.nominations.set(
-            pod, pod.status.nominated_node_name if failure.nominated is None else failure.nominated
-        )
         if self._observers:
             is_news = not is_told(pod, failure)
             self._ended(queued, failure.result, failure.node, failure.message, is_news=is_news)
         return True
+
+    def turn_away(self, queued: QueuedPod, failure: Failure) -> Failure:
+        """Tell of a failed attempt inside, as of now; the pod is taken back later, with what this returns."""
+        self._queue.note_rejection(queued, failure.rejectors, failure.pending)
+        self._note_nomination(self._queue.latest(queued), failure)
+        return replace_field(failure, is_told=True)
+
+    def _note_nomination(self, pod: Pod, failure: Failure) -> None:
+        named = pod.status.nominated_node_name if failure.nominated is None else failure.nominated
+        self._cluster.nominations.set(pod, named)
 
     async def report_failure(self, pod: Pod, failure: Failure) -> None:
         """Tell the pod's owner why it is not scheduled: an event, and in its status what would change there.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -108,6 +109,49 @@ async def test_a_wrong_type_is_told_with_its_place(
     found = await refusal(file)
     assert found.startswith(f"kubeconfig {file}: ")
     assert said in found
+
+
+async def test_no_message_tells_a_secret(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    secrets = {"password": "hunter2", "client-key-data": "U0VDUkVU", "token": "t0ps3cret"}
+    for odd in ("tokenFile", "client-certificate", "client-key", "auth-provider", "exec", "username"):
+        for value in ("x", "/nowhere/x", {}, {"name": "gcp"}, {"name": "oidc"}, {"command": "/nowhere"}, None, ""):
+            file.write_text(yaml.safe_dump(with_value(CONFIG, ("users", 0, "user"), {**secrets, odd: value})), "utf-8")
+            said = await refusal(file)
+            assert not [one for one in secrets.values() if one in said], said
+
+
+@pytest.mark.parametrize("absent", ["token", "exec", "client-key-data", "tokenFile", "auth-provider"])
+async def test_a_null_is_absent(absent: str, tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    user = {"username": "me", "password": "secret", absent: None}
+    config = with_value(CONFIG, ("users", 0, "user"), user)
+    file.write_text(yaml.safe_dump(with_value(config, ("clusters", 0, "cluster"), {"server": "http://127.0.0.1:1"})))
+    assert await (await find_credentials(str(file))).authorization() == "Basic bWU6c2VjcmV0"
+
+
+async def test_of_several_files_the_first_that_names_something_counts(tmp_path: Path) -> None:
+    paths = []
+    for number, token in enumerate(("first", "second")):
+        config = with_value(CONFIG, ("users", 0, "user"), {"token": token})
+        config = with_value(config, ("clusters", 0, "cluster"), {"server": f"http://127.0.0.1:{number + 1}"})
+        config["contexts"].append({"name": token, "context": {"cluster": "c", "user": "u"}})
+        config["current-context"] = token
+        paths.append(tmp_path / token)
+        paths[-1].write_text(yaml.safe_dump(config), "utf-8")
+    credentials = await find_credentials(os.pathsep.join(map(str, paths)))
+    assert credentials.configuration.host == "http://127.0.0.1:1"
+    assert await credentials.authorization() == "Bearer first"
+    credentials = await find_credentials(os.pathsep.join(map(str, paths)), "second")
+    assert credentials.configuration.host == "http://127.0.0.1:1"
+
+
+@pytest.mark.parametrize("user", [{"name": "u"}, {"name": "u", "user": {}}, {"name": "u", "user": None}])
+async def test_a_user_of_whom_nothing_is_said_is_anonymous(user: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    config = with_value(CONFIG, ("users", 0), user)
+    file.write_text(yaml.safe_dump(with_value(config, ("clusters", 0, "cluster"), {"server": "http://127.0.0.1:1"})))
+    assert await (await find_credentials(str(file))).authorization() is None
 
 
 async def test_names_and_secrets_may_look_like_numbers(tmp_path: Path) -> None:

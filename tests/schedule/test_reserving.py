@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from policysched.app.configuration.profiles import configured_profiles
+from policysched.app.configuration.profiles import configured_profiles, default_profile
 from policysched.framework import (
     AssumedPod,
     Cluster,
@@ -30,6 +30,7 @@ from policysched.schedule import attempts
 from policysched.schedule.observer import Attempt, Observer
 from tests.build import node, pod
 from tests.plugins.stored import claim, claiming, storage_class, volume
+from tests.rules.build import filtering, policy_set
 from tests.schedule.parts import profile, refused
 from tests.schedule.recording import FAILED, ORDER, PENDING, POD, UNDONE, Heard, Recorder, outcome
 from tests.schedule.stand import running
@@ -140,13 +141,14 @@ class Outside(Recorder):
     def __init__(self, **answers: Any) -> None:
         super().__init__("A", [], **answers)
         self.go, self.undone = asyncio.Event(), 0
+        self.nominates: str | None = None
 
     def unreserve(self, assumed: AssumedPod) -> Any:
         super().unreserve(assumed)
         return self._undo
 
     def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:  # noqa: ARG002 - the protocol's
-        return PostFilterResult(unschedulable("later"), cleanups=(self._undo,))
+        return PostFilterResult(unschedulable("later"), nominated_node=self.nominates, cleanups=(self._undo,))
 
     async def _undo(self, _: Handle) -> None:
         await self.go.wait()
@@ -174,6 +176,22 @@ async def test_pod_is_not_tried_again_before_what_it_had_is_taken_back(point: st
         assert (one.undone, len(stand.notes)) == (1, 1)  # what came meanwhile is not missed
         await stand.pass_time(60.0)
         assert stand.bound["p"] in {"n1", "n2"}
+
+
+async def test_what_is_kept_for_a_pod_and_what_it_waits_for_counts_before_that() -> None:
+    one = Outside()
+    one.nominates = "n1"
+    of = replace_field(default_profile("default-scheduler"), post_filters=(one,))
+    rules = policy_set(p={"filters": filtering('node.labels["k"] == "x"')})
+    async with running(node("n1"), node("n2"), of=of) as stand:
+        stand.scheduler.use_policies(rules, frozenset({"SchedulingPolicy/p"}))
+        await stand.settled(POD)
+        assert [kept.metadata.name for kept in stand.scheduler.cluster.nominations.on_node("n1")] == ["p"]
+        stand.scheduler.set_node(node("n2", labels={"k": "x"}))
+        one.go.set()
+        await stand.settle()
+        await stand.pass_time(20.0)
+        assert stand.bound == {"p": "n2"}
 
 
 @pytest.mark.parametrize("change", ["deleted", "bound by others"])

@@ -43,6 +43,8 @@ class Flight:
     latest: Pod | None = None
     """A version of the pod that arrived meanwhile."""
     deleted: bool = False
+    is_noted: bool = False
+    """Whether those who rejected it have noted what they looked at."""
 
 
 class InFlight:

@@ -140,6 +140,17 @@ class Queue:
             self._in_flight.begin(queued)
         return queued
 
+    def note_rejection(
+        self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS
+    ) -> None:
+        """Note who turned a pod away that is taken back later, as things are now; changes from here on are replayed."""
+        flight = self._flight_of(queued)
+        if flight is None:
+            return
+        queued.rejectors, queued.pending, flight.is_noted = rejectors, pending, True
+        for plugin in self._listeners(queued):
+            plugin.on_rejected(queued.pod, self._cluster)
+
     def reject(self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS) -> bool:
         """Take back a pod that plugins turned away, judging what happened meanwhile; return whether it still exists.
 
@@ -162,8 +173,8 @@ class Queue:
             queued.consecutive_errors = 0
         else:
             queued.consecutive_errors += 1
-        for plugin in self._listeners(queued):
-            plugin.on_rejected(queued.pod, self._cluster)
+        if not flight.is_noted:
+            self.note_rejection(queued, rejectors, pending)
         verdict = self._replay(flight)
         self._in_flight.end(queued.identity)
         self._queues.requeue(queued, verdict, "ScheduleAttemptFailure")
