@@ -286,6 +286,7 @@ class Attempts:
         if decision.failed:
             self.fail(queued, Failure(AttemptResult.ERROR, decision.error()))
             return
+        self._queue.note_decision(queued)
         profile = self._profiles[queued.profile]
         pod = self._queue.latest(queued)
         fit_error, rejectors, pending = decision.fit_error(), decision.rejectors(), decision.pending()

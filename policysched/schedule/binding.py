@@ -95,7 +95,7 @@ class Failure:
     undo: tuple[Undo, ...] = ()
     """What is to be taken back outside."""
     is_told: bool = False
-    """Whether the state has heard of it: who rejected the pod, and the node that is kept for it."""
+    """Whether the state has heard of the node that is kept for the pod."""
 
     @classmethod
     def of(cls, status: Status, node: str = "") -> Failure:
@@ -386,8 +386,7 @@ class Binder:
         return True
 
     def turn_away(self, queued: QueuedPod, failure: Failure) -> Failure:
-        """Tell of a failed attempt inside, as of now; the pod is taken back later, with what this returns."""
-        self._queue.note_rejection(queued, failure.rejectors, failure.pending)
+        """Keep or free the node that a failed attempt names; the pod is taken back later, with what this returns."""
         self._note_nomination(self._queue.latest(queued), failure)
         return replace_field(failure, is_told=True)
 

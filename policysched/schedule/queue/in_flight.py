@@ -43,8 +43,8 @@ class Flight:
     latest: Pod | None = None
     """A version of the pod that arrived meanwhile."""
     deleted: bool = False
-    is_noted: bool = False
-    """Whether those who rejected it have noted what they looked at."""
+    decided_at: float | None = None
+    """The time that the decision saw; absent before there is one. Units: seconds since 1970, UTC."""
 
 
 class InFlight:

@@ -140,16 +140,11 @@ class Queue:
             self._in_flight.begin(queued)
         return queued
 
-    def note_rejection(
-        self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS
-    ) -> None:
-        """Note who turned a pod away that is taken back later, as things are now; changes from here on are replayed."""
+    def note_decision(self, queued: QueuedPod) -> None:
+        """Note that a pod is decided about now; it is taken back, if that takes long, knowing what it missed since."""
         flight = self._flight_of(queued)
-        if flight is None:
-            return
-        queued.rejectors, queued.pending, flight.is_noted = rejectors, pending, True
-        for plugin in self._listeners(queued):
-            plugin.on_rejected(queued.pod, self._cluster)
+        if flight is not None:
+            flight.decided_at = self._cluster.time.seconds
 
     def reject(self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS) -> bool:
         """Take back a pod that plugins turned away, judging what happened meanwhile; return whether it still exists.
@@ -173,8 +168,8 @@ class Queue:
             queued.consecutive_errors = 0
         else:
             queued.consecutive_errors += 1
-        if not flight.is_noted:
-            self.note_rejection(queued, rejectors, pending)
+        for plugin in self._listeners(queued):
+            plugin.on_rejected(queued.pod, self._cluster)
         verdict = self._replay(flight)
         self._in_flight.end(queued.identity)
         self._queues.requeue(queued, verdict, "ScheduleAttemptFailure")
@@ -408,9 +403,11 @@ class Queue:
         queued = flight.queued
         if flight.since < 0 or not (queued.rejectors or queued.pending):
             return QueueingStrategy.AFTER_BACKOFF
+        if flight.decided_at not in {None, self._cluster.time.seconds}:
+            self._in_flight.record(Occurrence(TIME_PASSES, only=queued.identity))
         best = QueueingStrategy.SKIP
         for occurrence in self._in_flight.missed(flight):
-            match self._weigh(queued, occurrence):
+            match self._weigh_missed(queued, occurrence):
                 case QueueingStrategy.IMMEDIATELY:
                     return QueueingStrategy.IMMEDIATELY
                 case QueueingStrategy.AFTER_BACKOFF:
@@ -420,6 +417,18 @@ class Queue:
                 case QueueingStrategy.SKIP:
                     pass
         return best
+
+    def _weigh_missed(self, queued: QueuedPod, occurrence: Occurrence) -> QueueingStrategy:
+        """Judge what happened while a pod was in flight.
+
+        A plugin that compares with what it noted of rejected pods has been asked meanwhile about others that are alike,
+        and had noted nothing of this one: whatever it names as of interest helps.
+        """
+        if occurrence.change is not None:
+            matching = self._interests(queued).matching(occurrence.change)
+            if self.listening(queued, queued.rejectors) & matching.keys():
+                return QueueingStrategy.AFTER_BACKOFF
+        return self._weigh(queued, occurrence)
 
     def _weigh(self, queued: QueuedPod, occurrence: Occurrence) -> QueueingStrategy:
         if occurrence.change is not None:
