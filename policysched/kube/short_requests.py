@@ -312,7 +312,7 @@ class AnswerReader:
         most: how many bytes its body may have.
     """
 
-    __slots__ = ("_at", "_begin", "_chunks", "_head", "_most", "_received")
+    __slots__ = ("_at", "_begin", "_collected", "_head", "_most", "_received")
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -322,7 +322,8 @@ class AnswerReader:
         self._at = 0
         """What was looked at: of the head, where its end may begin; then up to where the body was taken."""
         self._head: _Head | None = None
-        self._chunks: list[bytes] = []
+        self._collected = bytearray()
+        """What has come of a body in chunks."""
 
     @property
     def has_begun(self) -> bool:
@@ -396,7 +397,7 @@ class AnswerReader:
             begin, end = line + _LINE_SIZE, following - _LINE_SIZE
             if received[end:following] != _LINE:
                 raise BrokenAnswerError("an answer that is no HTTP")
-            self._chunks.append(bytes(received[begin:end]))
+            self._collected += received[begin:end]
             self._at = following
         if len(received) - self._at > LARGEST_HEAD:
             raise BrokenAnswerError("an answer that is no HTTP")
@@ -414,7 +415,7 @@ class AnswerReader:
             return None
         if end < 0 or end + _END_SIZE < len(received):
             raise BrokenAnswerError("an answer that is longer than it says")
-        return b"".join(self._chunks)
+        return bytes(self._collected)
 
 
 def _head(head: bytes) -> _Head:

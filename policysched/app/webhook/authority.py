@@ -100,6 +100,8 @@ def _is_usable(material: Material) -> bool:
         pairs = (trusted[0], material.authority_key), (serving, material.key)
         return (
             constraints.ca
+            and material.certificate == serving.public_bytes(serialization.Encoding.PEM)  # and nothing behind it
+            and isinstance(serving.signature_hash_algorithm, hashes.SHA256)
             and all(_is_pair(*pair) for pair in pairs)
             and any(_is_signed(serving, one) for one in trusted)
         )
@@ -111,7 +113,7 @@ def _is_pair(certificate: x509.Certificate, pem: bytes) -> bool:
     key = serialization.load_pem_private_key(pem, None)
     if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
         return False
-    return key.public_key() == certificate.public_key()
+    return pem == _pem(key) and key.public_key() == certificate.public_key()
 
 
 def _is_signed(serving: x509.Certificate, authority: x509.Certificate) -> bool:

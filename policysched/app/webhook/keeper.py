@@ -74,16 +74,14 @@ class CertificateKeeper:
             try:
                 use(await self.look())
                 self._said = ""
-            except (ApiError, ConnectionProblemError) as error:
+            except (ApiError, ConnectionProblemError) as error:  # reviews are answered all the same
                 self._say(error)
-            except Exception as error:  # objects of another shape than the API's: reviews are answered all the same
-                self._say(error, shown=True)
             await asyncio.sleep(EVERY)
 
-    def _say(self, error: Exception, *, shown: bool = False) -> None:
+    def _say(self, error: Exception) -> None:
         """Log what keeps certificates from being looked after, once in a row."""
         if str(error) != self._said:
-            log.warning("the webhook's certificates cannot be looked after: %s", error, exc_info=shown)
+            log.warning("the webhook's certificates cannot be looked after: %s", error)
         self._said = str(error)
 
     async def look(self) -> Material:
@@ -91,7 +89,7 @@ class CertificateKeeper:
 
         Raises:
             ApiError: the Secret or the configuration cannot be read or written.
-            ConnectionProblemError: the API server cannot be reached.
+            ConnectionProblemError: the API server cannot be reached, or its answers are of another shape.
         """
         for attempt in range(ATTEMPTS):
             try:
@@ -99,6 +97,9 @@ class CertificateKeeper:
             except ApiError as error:
                 if error.status != HTTPStatus.CONFLICT or attempt == ATTEMPTS - 1:
                     raise
+            except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+                text = "the Secret or the configuration of the webhook is of another shape than the API's"
+                raise ConnectionProblemError(f"{text}: {error!r}") from error
         raise AssertionError
 
     async def _look(self) -> Material:

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import random
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -204,6 +205,46 @@ FOREIGN = {
     "the end of time": self_signed(P256, AFTER_ALL, AFTER_ALL + HOUR / 2, CA, NAMES),
     "rubbish": (b"-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n", b"rubbish"),
 }
+
+
+def made_here(**changes: Callable[[bytes], bytes]) -> dict[str, bytes]:
+    """What is kept, with changes."""
+    of = renewed(None, PLACE.names, BEGIN, trusted=False)
+    values = {"ca.crt": b"".join(of.bundle), "ca.key": of.authority_key, "tls.crt": of.certificate, "tls.key": of.key}
+    return {name: changes.get(name.replace(".", "_"), lambda same: same)(value) for name, value in values.items()}
+
+
+RUBBISH = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+ODD = {
+    "rubbish behind the certificate": made_here(tls_crt=lambda value: value + RUBBISH),
+    "the certificate twice": made_here(tls_crt=lambda value: value * 2),
+    "rubbish before the key": made_here(tls_key=lambda value: RUBBISH + value),
+    "a second key": made_here(tls_key=lambda value: value + FOREIGN["another curve"][1]),
+    "rubbish behind the authority": made_here(ca_crt=lambda value: value + RUBBISH),
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+async def test_what_is_behind_what_was_made_here_is_not_kept(what: str) -> None:
+    api, clock = Api(), Clock()
+    data = {name: base64.b64encode(value).decode() for name, value in ODD[what].items()}
+    api.put(SECRET, {"kind": "Secret", "metadata": {"name": PLACE.secret}, "data": data})
+    made = await CertificateKeeper(api, PLACE, clock).look()
+    assert is_trusted(made, api.bundle, clock.at)
+    KeptCertificate(made)
+    assert base64.b64decode(api.objects[SECRET]["data"]["tls.crt"]).count(b"BEGIN") == 1
+
+
+@pytest.mark.parametrize("secret", [7, "x", [1], {"data": "x"}, {"data": 5}, {"data": {"ca.crt": 1}}])
+@pytest.mark.parametrize("webhooks", ["abc", [7], None])
+async def test_objects_of_another_shape_are_told(secret: Any, webhooks: Any) -> None:
+    api = Api()
+    api.objects[CONFIGURATION] |= {"webhooks": webhooks}
+    api.objects[SECRET] = secret
+    try:
+        KeptCertificate(await CertificateKeeper(api, PLACE, Clock()).look())
+    except ConnectionProblemError as error:
+        assert "of another shape" in str(error) or "is no object" in str(error)
 
 
 @pytest.mark.parametrize("what", FOREIGN)
