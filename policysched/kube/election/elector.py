@@ -199,14 +199,15 @@ class Elector:
             return True
         if found != self._observed:
             now = self._clock.monotonic()
-            until = now + found.duration_seconds
-            if found.holder == self._observed.holder:
-                until = max(until, self._believed_until(now))
+            # the holder that was seen before may believe in it still, unless it has given it back
+            until = now if _is_given_back(found) else self._believed_until(now)
+            if found.holder:
+                until = max(until, now + found.duration_seconds)
             self._observed, self._observed_at, self._until = found, self._changed_at(found, now), until
         record = self._own_record()
         if self.leads:
             record = replace(record, acquire_time=found.acquire_time, transitions=found.transitions)
-        elif found.holder and self._is_valid(self._clock.monotonic()):
+        elif self._is_valid(self._clock.monotonic()):
             self._worked()
             return False
         else:
@@ -264,3 +265,8 @@ class Elector:
             "it is given up unless that works in time" if self.leads else "nothing is scheduled here until it is held"
         )
         log.warning("lease %s cannot be read or written, trying again: %s; %s", self._lock, error, cost)
+
+
+def _is_given_back(record: LeaseRecord) -> bool:
+    """Return whether a lease is as a leader leaves it that gives it up, and not as one whose holder was taken out."""
+    return not record.holder and record.duration_seconds <= 1 and record.acquire_time == record.renew_time

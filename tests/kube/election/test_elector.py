@@ -351,6 +351,40 @@ def test_candidate_waits_for_a_lease_that_was_deleted_as_for_one_that_is_there()
     simulate(run())
 
 
+def test_candidate_waits_for_a_holder_that_was_taken_out_but_not_for_one_that_gave_the_lease_back() -> None:
+    for given_back in (False, True):
+        server = held("another", duration=10)
+
+        async def run(server: LeaseServer = server, given_back: bool = given_back) -> None:
+            elector, _ = candidate(server, "me")
+            assert not await acquired(elector, 3)
+            assert server.record is not None
+            if given_back:
+                now = server.record.renew_time
+                server.record = replace(server.record, holder="", duration_seconds=1, acquire_time=now)
+            else:
+                server.record = replace(server.record, holder="")
+                assert not await acquired(elector, 6)
+            assert await acquired(elector, 4)
+
+        simulate(run())
+
+
+@pytest.mark.parametrize("duration", [1, 0])
+def test_candidate_waits_for_a_holder_in_whose_place_others_wrote_another_one(duration: int) -> None:
+    server = held("another", duration=10)
+
+    async def run() -> None:
+        elector, _ = candidate(server, "me")
+        assert not await acquired(elector, 3)
+        assert server.record is not None
+        server.record = replace(server.record, holder="somebody", duration_seconds=duration)
+        assert not await acquired(elector, 6)
+        assert await acquired(elector, 6)
+
+    simulate(run())
+
+
 def test_candidate_goes_by_the_longest_duration_that_a_holder_was_seen_to_have() -> None:
     server = held("another", duration=10)
 
