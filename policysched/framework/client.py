@@ -168,9 +168,6 @@ class ClaimClient(Protocol):
     async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:
         """Take allocation, reservations and what drivers say of devices out of a claim, against its version."""
 
-    async def unreserve(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
-        """Take a pod out of those for whom a claim is reserved, whatever its version."""
-
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Create a claim of what its spec says; the server completes its name."""
 

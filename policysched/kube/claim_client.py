@@ -75,12 +75,6 @@ class KubeClaimClient:
         """Take everything out of a claim's status, against its version."""
         return await self._set_status(claim, dict.fromkeys(("reservedFor", "allocation", "devices")))
 
-    async def unreserve(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
-        """Take a pod out of those for whom a claim is reserved, whatever its version."""
-        gone = {"$patch": "delete", "uid": pod.metadata.uid}
-        body = {"metadata": {"uid": claim.metadata.uid}, "status": {"reservedFor": [gone]}}
-        return _claim(await self._send("PATCH", f"{_path(claim)}/status", _ENCODER.encode(body), STRATEGIC_PATCH))
-
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Create a claim of what its spec says; the server completes its name."""
         of = claim.metadata

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from policysched.errors import UsageError
-from policysched.model.lenient_json import UNREADABLE, identity, shallow, without_halves
+from policysched.model.lenient_json import UNREADABLE, identity, shallow, without_halves, without_managed_fields
 from policysched.model.objects import (
     Container,
     ContainerStatus,
@@ -190,7 +190,9 @@ def plain(kind: str, raw: bytes | Mapping[str, Any]) -> Any:
         ObjectError: it is no JSON, or nested too deeply.
     """
     try:
-        return without_nulls(msgspec.json.decode(without_halves(shallow(raw))) if isinstance(raw, bytes) else raw)
+        return without_nulls(
+            msgspec.json.decode(without_halves(shallow(without_managed_fields(raw)))) if isinstance(raw, bytes) else raw
+        )
     except (msgspec.MsgspecError, UnicodeError) as error:
         key = identity(raw).key if isinstance(raw, bytes) else ""
         raise ObjectError(kind, key, f"not valid JSON: {error}") from error

@@ -13,7 +13,7 @@ import msgspec
 
 from policysched.model.decode import check_quantities, decode, first_attempt, is_json, key_of, plain
 from policysched.model.device_amounts import distinct_amounts, placed_amounts
-from policysched.model.lenient_json import EACH, replaced, shallow, without_halves
+from policysched.model.lenient_json import EACH, replaced, shallow, without_halves, without_managed_fields
 from policysched.model.objects import (
     Amount,
     DeviceClass,
@@ -75,7 +75,11 @@ def _with_parameters_apart(shape: type[OfDevices], text: bytes) -> OfDevices:
     kind, apart = shape.__name__, list[bytes]()
 
     def take_out(parameters: bytes) -> bytes:
-        if not is_json(without_halves(shallow(parameters))):
+        try:
+            is_kept = is_json(without_halves(shallow(parameters)))
+        except msgspec.DecodeError:
+            is_kept = False
+        if not is_kept:
             return parameters
         apart.append(parameters)
         return str(len(apart) - 1).encode()
@@ -83,6 +87,7 @@ def _with_parameters_apart(shape: type[OfDevices], text: bytes) -> OfDevices:
     def put_back(number: msgspec.Raw) -> msgspec.Raw:
         return msgspec.Raw(apart[int(bytes(number))])
 
+    text = without_managed_fields(text)
     for path in _PARAMETERS.get(shape, ()):
         text = replaced(text, path, take_out)
     made = first_attempt(shape, kind, text)

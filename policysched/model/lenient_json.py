@@ -1,4 +1,4 @@
-"""Read what is readable of malformed or deeply nested JSON by its brackets and strings alone, without recursion.
+"""Read what is readable of malformed or deeply nested JSON by its brackets and strings alone, all of them at once.
 
 For texts that the decoder refuses as a whole although most of them could be used: objects nested deeper than it
 recurses, and lists or events with one object that is no JSON. Ordinary texts never come here. Of JSON with values of
@@ -8,25 +8,35 @@ wrong types the decoder says what is in it, a hundred times as fast.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
+IntArray: TypeAlias = NDArray[np.int64]
+Bytes: TypeAlias = NDArray[np.uint8]
 DEEPEST: Final = 64
 """How deep values may lie before they are cut; what scheduling reads lies at most 14 deep."""
 _STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
-_SKIPPED: Final = _STRING + rb"|\{\}|\[\]"
-_BRACKET: Final = re.compile(rb'(?:[^"\[\]{}]++|' + _SKIPPED + rb")*+([\[\]{}])", re.DOTALL)
-_MARK: Final = re.compile(rb'(?:[^"\[\]{},]++|' + _SKIPPED + rb")*+([\[\]{},])", re.DOTALL)
+_ESCAPE: Final = re.compile(rb"\\.", re.DOTALL)
+_STEPS: Final = np.zeros(256, np.int8)
+"""What a byte outside of strings adds to the depth."""
+_STEPS[[*b"[{"]], _STEPS[[*b"]}"]] = 1, -1
+_IS_MARK: Final = np.zeros(256, np.bool_)
+_IS_MARK[[*b'"[]{},']] = True
+_QUOTE, _COMMA = b'",'
 _MEMBER: Final = re.compile(rb"\s*(" + _STRING + rb")\s*:\s*(.*)", re.DOTALL)
-_OPENING: Final = (b"[", b"{")
 _TEXT: Final = msgspec.json.Decoder(str)
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ELEMENTS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 """What decoding a text of others may raise, be it no JSON, of another shape or nested thousands deep."""
 
+LONG: Final = 16 << 10
+"""From how many bytes on an object is freed of its `managedFields` before it is read whole."""
 EACH: Final = "[]"
 """In a path, every element of an array."""
 MOST_HALVES: Final = 10_000
@@ -75,18 +85,18 @@ def _metadata(raw: bytes) -> bytes:
 
 def shallow(raw: bytes, deepest: int = DEEPEST) -> bytes:
     """Put null in place of what lies deeper."""
+    at, marks = _structure(raw)
+    steps = _STEPS[marks]
+    depth = np.cumsum(steps, dtype=np.int64)
+    begins = at[(steps > 0) & (depth == deepest + 1)].tolist()
+    if not begins:
+        return raw
+    ends = (at[(steps < 0) & (depth == deepest)] + 1).tolist()
     kept: list[bytes] = []
-    depth, done = 0, 0
-    for found in _marks(_BRACKET, raw):
-        if found[1] in _OPENING:
-            depth += 1
-            if depth == deepest + 1:
-                kept += (raw[done : found.start(1)], b"null")
-                done = len(raw)
-        else:
-            if depth == deepest + 1:
-                done = found.end()
-            depth -= 1
+    done = 0
+    for begin, end in zip_longest(begins, ends[: len(begins)], fillvalue=len(raw)):
+        kept += (raw[done:begin], b"null")
+        done = end
     return b"".join((*kept, raw[done:]))
 
 
@@ -107,6 +117,13 @@ def without_halves(raw: bytes) -> bytes:
         replaced[found.start(1) : found.end()] = b"\\ufffd"
         found = _HALF.match(raw, found.end())
     return bytes(replaced)
+
+
+def without_managed_fields(raw: bytes) -> bytes:
+    """Leave out of a long object what nobody reads and what may be most of it, and nested thousands deep."""
+    if len(raw) < LONG or b'"managedFields"' not in raw:
+        return raw
+    return replaced(raw, ("metadata", "managedFields"), lambda _: b"null")
 
 
 def replaced(raw: bytes, path: Sequence[str], put: Callable[[bytes], bytes]) -> bytes:
@@ -162,33 +179,37 @@ def elements(raw: bytes) -> list[bytes]:
 
 def _inside(raw: bytes, opening: bytes) -> list[bytes]:
     """Split what is between the outermost brackets at its commas; nothing where the brackets do not match."""
-    parts: list[bytes] = []
-    depth, start = 0, 0
     if not raw.lstrip().startswith(opening):
-        return parts
-    for found in _marks(_MARK, raw):
-        mark = found[1]
-        if mark in _OPENING:
-            depth += 1
-            if depth == 1:
-                start = found.end()
-        elif mark == b",":
-            if depth == 1:
-                parts.append(raw[start : found.start(1)])
-                start = found.end()
-        else:
-            depth -= 1
-            if depth == 0:
-                return [*parts, raw[start : found.start(1)]]
-    return []
+        return []
+    at, marks = _structure(raw)
+    depth = np.cumsum(_STEPS[marks], dtype=np.int64)
+    ends = np.flatnonzero(depth == 0)
+    if not ends.size:
+        return []
+    borders = at[: ends[0]][(marks[: ends[0]] == _COMMA) & (depth[: ends[0]] == 1)].tolist()
+    starts = [at[0] + 1, *(border + 1 for border in borders)]
+    return [raw[start:end] for start, end in zip(starts, [*borders, at[ends[0]]], strict=True)]
 
 
-def _marks(pattern: re.Pattern[bytes], raw: bytes) -> Iterator[re.Match[bytes]]:
-    """Match one mark after another up to where the text breaks off; never looks at a byte twice."""
-    end = 0
-    while (found := pattern.match(raw, end)) is not None:
-        yield found
-        end = found.end()
+def _structure(raw: bytes) -> tuple[IntArray, Bytes]:
+    """Find the brackets and commas that are in no string, but for brackets with nothing between them.
+
+    Returns:
+        Where they are, and which they are.
+    """
+    values = np.frombuffer(_ESCAPE.sub(b"__", raw), np.uint8)
+    at = np.flatnonzero(_IS_MARK[values])
+    marks = values[at]
+    quotes = marks == _QUOTE
+    outside = ~quotes & (np.cumsum(quotes) % 2 == 0)
+    at, marks = at[outside], marks[outside]
+    steps = _STEPS[marks]
+    empty = np.flatnonzero((steps[:-1] > 0) & (marks[1:] - marks[:-1] == 2) & (at[1:] - at[:-1] == 1))
+    if not empty.size:
+        return at, marks
+    kept = np.ones(at.size, np.bool_)
+    kept[empty] = kept[empty + 1] = False
+    return at[kept], marks[kept]
 
 
 def _text(raw: bytes) -> str:

@@ -42,11 +42,6 @@ class RecordingClaims:
         """Take a claim's devices back."""
         return _next_version(replace(claim, status=ResourceClaimStatus()))
 
-    async def unreserve(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
-        """Take a reservation back."""
-        others = tuple(one for one in claim.status.reserved_for if one.uid != pod.metadata.uid)
-        return _next_version(replace(claim, status=replace(claim.status, reserved_for=others)))
-
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Take a new claim."""
         name = f"{claim.metadata.generate_name}0"

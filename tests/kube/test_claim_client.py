@@ -65,14 +65,6 @@ async def test_writes_hold_what_changes_and_the_version() -> None:
     ]
 
 
-async def test_a_reservation_is_taken_back_whatever_the_version() -> None:
-    sent = Sent()
-    await sent.client.unreserve(claim(), P)
-    gone = {"$patch": "delete", "uid": P.metadata.uid}
-    body = {"metadata": {"uid": "uid-c"}, "status": {"reservedFor": [gone]}}
-    assert sent.requests == [("PATCH", f"{CLAIMS}/c/status", body, STRATEGIC_PATCH)]
-
-
 async def test_a_special_claim_is_made_without_what_only_the_server_says() -> None:
     sent = Sent()
     await sent.client.create(claim("<extended-resources>", owner=P))

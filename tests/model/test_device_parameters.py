@@ -11,8 +11,9 @@ import pytest
 from policysched.app.recording import entries
 from policysched.model.decode import ObjectError
 from policysched.model.device_decoding import decode_devices
-from policysched.model.kinds import DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
+from policysched.model.kinds import DEVICE_CLASSES, PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from policysched.model.objects import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from tests.work import calls
 
 TEXTS: Final = [
     b"{}",
@@ -88,6 +89,7 @@ def test_objects_of_files_keep_them_too() -> None:
         (ResourceClaim, claim(b'"\\ud800"').replace(b'"uid":"u"', b'"uid":5'), "metadata.uid: expected text, got int"),
         (ResourceClaim, claim(b"nul"), "not valid JSON"),
         (ResourceClaim, claim(b'{"a":'), "not valid JSON"),
+        (ResourceClaim, claim(b'"' + b"\\udfff" * 10_001 + b'"'), "more than 10000 halves of characters"),
         (DeviceClass, device_class(b"1").replace(b'"config":[', b'"config":7,"x":['), "expected array, got int"),
         (DeviceClass, b"[]", "expected object, got array"),
         (ResourceClaimTemplate, b'{"spec":{"spec":{"devices":[]}}}', "spec.spec.devices: expected object, got array"),
@@ -97,6 +99,20 @@ def test_malformed_objects_are_told(shape: type, raw: bytes, said: str) -> None:
     with pytest.raises(ObjectError) as caught:
         decode_devices(shape, raw)
     assert said in str(caught.value)
+
+
+POD: Final = b'{"kind":"Pod","metadata":{"name":"p","uid":"u"},"spec":{"nodeName":null}}'
+
+
+@pytest.mark.parametrize("raw", [claim(b'{"a":1}'), POD], ids=["claim", "pod"])
+def test_deep_fields_that_nobody_reads_cost_little(raw: bytes) -> None:
+    """1.5 MB of them took an event of a claim 0.35 s, and one of a pod 0.12."""
+    one = b'{"f:a":' * 1500 + b"{}" + b"}" * 1500
+    deep = b'"metadata":{"managedFields":[%b],' % b",".join([b'{"fieldsV1":%b}' % one] * 120)
+    kind = PODS if b"Pod" in raw else RESOURCE_CLAIMS
+    large = raw.replace(b'"metadata":{', deep)
+    assert kind.decode(large) == kind.decode(raw)
+    assert calls(lambda: kind.decode(large)) < 1000
 
 
 def test_records_do_not_hold_them() -> None:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -220,10 +222,51 @@ async def delete_claim(claim: ResourceClaim, handle: Handle) -> None:
 
 
 async def deallocate(claim: ResourceClaim, known: ResourceClaims, handle: Handle) -> None:
-    """Take a claim's devices back; as long as no answer says what became of that, it is written again.
+    """Take a claim's devices back; what the server has in the end counts at once.
 
-    Every write is one of the version that is known: of those that were sent only one can be carried out. What the
-    server has in the end counts at once.
+    Raises:
+        ApiError: the server refused, or others have written to the claim.
+    """
+    try:
+        found = await _until_told(partial(handle.client.claims.deallocate, claim), claim, handle)
+    except ApiError as error:
+        if error.status == HTTPStatus.CONFLICT:
+            take_over(await handle.client.claims.get(claim), known, handle)
+        raise
+    take_over(found, known, handle)
+
+
+async def unreserve(claim: ResourceClaim, pod: Pod, known: ResourceClaims, handle: Handle) -> None:
+    """Take a pod out of those for whom a claim is reserved; what the server has in the end counts at once.
+
+    Raises:
+        ApiError: the server refused, or others write to the claim again and again.
+    """
+    uid, client = claim.metadata.uid, handle.client.claims
+    latest = known.get(claim.key)
+    found = claim if latest is None or latest.metadata.uid != uid else latest
+    for attempt in range(1, ATTEMPTS + 1):
+        if found.metadata.uid != uid or not is_reserved_for(found, pod):
+            break
+        others = tuple(one for one in found.status.reserved_for if one.uid != pod.metadata.uid)
+        write = partial(client.reserve, with_status(found, reserved_for=others))
+        try:
+            found = await _until_told(write, claim, handle)
+            break
+        except ApiError as error:
+            if error.status != HTTPStatus.CONFLICT or attempt == ATTEMPTS:
+                raise
+        await handle.pause(PAUSE)
+        found = await client.get(claim)
+    take_over(found, known, handle)
+
+
+async def _until_told(
+    write: Callable[[], Awaitable[ResourceClaim]], claim: ResourceClaim, handle: Handle
+) -> ResourceClaim:
+    """Give something of a claim back; as long as no answer says what became of that, it is written again.
+
+    It is a write of one version: of those that were sent only one can be carried out.
 
     Raises:
         ApiError: the server refused, or others have written to the claim.
@@ -231,28 +274,15 @@ async def deallocate(claim: ResourceClaim, known: ResourceClaims, handle: Handle
     lost, polls, is_open = LostAnswer(handle.clock), Polls(handle, math.inf), False
     while True:
         try:
-            take_over(await handle.client.claims.deallocate(claim), known, handle)
+            return await write()
         except ApiError as error:
-            if error.status == HTTPStatus.CONFLICT:
-                take_over(await handle.client.claims.get(claim), known, handle)
             is_told = error.status == HTTPStatus.CONFLICT or error.is_not_found or (error.is_verdict and not is_open)
             if is_told or not lost.asks_again(error):
                 raise
             if not is_open:
                 log.warning("no verdict on giving back claim=%s, it is asked again: %s", claim.key, error)
             is_open = True
-        else:
-            return
         await polls.another()
-
-
-async def unreserve(claim: ResourceClaim, pod: Pod, known: ResourceClaims, handle: Handle) -> None:
-    """Take a pod out of those for whom a claim is reserved, which counts at once.
-
-    Raises:
-        ApiError: the server refused.
-    """
-    take_over(await handle.client.claims.unreserve(claim, pod), known, handle)
 
 
 def take_over(found: ResourceClaim, known: ResourceClaims, handle: Handle) -> None:

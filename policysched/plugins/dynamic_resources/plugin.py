@@ -273,7 +273,7 @@ class DynamicResources:
         if held is None:
             return None
         assumed.state.delete(self.name)
-        return held.undo()
+        return held.undo(self._turns)
 
     def pre_bind_pre_flight(self, assumed: AssumedPod) -> PreFlight:
         """Return whether there are claims, which may be written beside what other plugins do."""

@@ -128,8 +128,12 @@ class ClaimReservation:
         """The claims as they were last seen."""
         return self._claims
 
-    def undo(self) -> UndoClaims:
-        """Give back what is in flight; return what takes back the rest."""
+    def undo(self, turns: ClaimTurns) -> UndoClaims:
+        """Give back what is in flight; return what takes back the rest.
+
+        Args:
+            turns: Who writes to which claim.
+        """
         for place, uid in self._uids.items():
             known = self._known.get(self._claims[place].key)
             if self._known.end(uid) and (known is None or known.metadata.uid == uid):
@@ -138,7 +142,7 @@ class ClaimReservation:
         special = self._claims[self._special] if self._special >= 0 else None
         allocated = [claim for claim in self._claims if claim is not special and claim.status.allocation is not None]
         reserved = [claim for claim in allocated if is_reserved_for(claim, self._pod)]
-        return UndoClaims(self._pod, reserved, special, freed, self._known)
+        return UndoClaims(self._pod, reserved, special, freed, self._known, turns)
 
     async def pre_bind(self, handle: Handle, turns: ClaimTurns) -> str:
         """Write what the pod takes, and wait for its devices; return what went wrong, empty where nothing did.
@@ -260,6 +264,7 @@ class UndoClaims:
         special: Its special claim, written or not.
         freed: The claims that were in flight till now.
         known: The claims that are known.
+        turns: Who writes to which claim.
     """
 
     def __init__(
@@ -269,9 +274,10 @@ class UndoClaims:
         special: ResourceClaim | None,
         freed: Sequence[ResourceClaim],
         known: ResourceClaims,
+        turns: ClaimTurns,
     ) -> None:
         self._pod, self._reserved, self._special, self._freed = pod, reserved, special, freed
-        self._known = known
+        self._known, self._turns = known, turns
 
     async def __call__(self, handle: Handle) -> None:
         """Take back reservations, delete the special claim, and let pods be tried that waited for the devices."""
@@ -282,7 +288,8 @@ class UndoClaims:
                 await handle.pause(0)
         for claim in self._reserved:
             try:
-                await unreserve(claim, self._pod, self._known, handle)
+                giving_back = partial(unreserve, claim, self._pod, self._known, handle)
+                await self._turns.write(claim.metadata.uid, giving_back)
             except ApiError as error:
                 log.warning("could not unreserve claim=%s of pod=%s: %s", claim.key, self._pod.key, error.message)
         if self._special is not None and self._special.metadata.name != IN_MEMORY:

@@ -10,7 +10,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from policysched.framework import ApiError
 from policysched.model.objects import (
     CapacityRequirements,
     DeviceCapacity,
@@ -97,12 +96,6 @@ class ClaimServer:
     async def deallocate(self, of: ResourceClaim) -> ResourceClaim:
         await self._turn("deallocate")
         return self._update(replace(of, status=ResourceClaimStatus()))
-
-    async def unreserve(self, of: ResourceClaim, pod: Pod) -> ResourceClaim:
-        await self._turn("unreserve")
-        if (known := self.stored.get(of.key)) is None:
-            raise ApiError(404, "NotFound", of.key)
-        return self.write(without(known, lambda uid: uid == pod.metadata.uid))
 
     async def create(self, of: ResourceClaim) -> ResourceClaim:
         await self._turn("create")

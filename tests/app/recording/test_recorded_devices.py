@@ -39,7 +39,7 @@ def asks_for_devices(pod: Any) -> bool:
 
 def missing(life: DeviceLife) -> set[str]:
     """What is to become of claims and has not yet."""
-    return {"create", "allocate", "reserve", "unreserve", "deallocate", "allocate refused"} - life.server.counts.keys()
+    return {"create", "allocate", "reserve", "deallocate", "allocate refused"} - life.server.counts.keys()
 
 
 def with_claims(folder: Path) -> int:

@@ -80,13 +80,6 @@ class Server:
         self._check("deallocate", of)
         return self._store(changed(of, allocation=None, reserved_for=(), devices=()))
 
-    async def unreserve(self, of: ResourceClaim, pod: Pod) -> ResourceClaim:
-        self._check("unreserve")
-        known = self.stored[of.key]
-        return self._store(
-            changed(known, reserved_for=tuple(one for one in known.status.reserved_for if one.uid != pod.metadata.uid))
-        )
-
     async def create(self, of: ResourceClaim) -> ResourceClaim:
         self._check("create")
         assert of.status.allocation is None

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from policysched.framework import ApiError
 from policysched.framework.client import PATIENCE
-from policysched.model.objects import ResourceClaim
+from policysched.model.objects import ClaimMetadata, ResourceClaim
 from policysched.plugins.dynamic_resources.claim_writes import SLOWEST_POLL, deallocate
 from tests.build import pod
 from tests.plugins.dynamic_resources.binding import Binding
@@ -26,6 +26,10 @@ def holding() -> tuple[Binding, ResourceClaim]:
     one = Binding(two_nodes(held), claiming("c", name="p"), "n1", watched=False)
     one.server.stored["default/c"] = held
     return one, held
+
+
+def version(of: ResourceClaim, number: str) -> ClaimMetadata:
+    return replace(of.metadata, resource_version=number)
 
 
 async def give_back(one: Binding, held: ResourceClaim) -> str:
@@ -79,6 +83,46 @@ async def test_a_reservation_that_was_taken_back_counts_no_more_before_the_watch
     await one.give_up()
     assert one.held().status.reserved_for == ()
     assert one.taken() == ["n1/d1"]
+
+
+@pytest.mark.parametrize("errors", [[LOST], [BUSY, LOST, NO], [CONFLICT], [LOST, CONFLICT, LOST]])
+async def test_a_reservation_is_taken_back_whatever_answers_are_lost(errors: list[ApiError]) -> None:
+    one, held = holding()
+    one.server.stored["default/c"] = changed(held, reserved_for=(user(P), user(pod("other"))))
+    one.around.take(replace(one.server.stored["default/c"], metadata=version(held, "50")))
+    assert one.reserve() is None
+    one.server.errors["reserve"] = [*errors]
+    await one.give_up()
+    assert [who.name for who in one.server.stored["default/c"].status.reserved_for] == ["other"]
+    assert [who.name for who in one.held().status.reserved_for] == ["other"]
+
+
+async def test_a_late_write_of_a_reservation_that_was_taken_back_would_be_a_conflict() -> None:
+    one, _ = holding()
+    assert one.reserve() is None
+    sent: list[ResourceClaim] = []
+    reserve = one.server.reserve
+
+    async def first_lost(of: ResourceClaim) -> ResourceClaim:
+        sent.append(of)
+        if len(sent) == 1:
+            raise LOST
+        return await reserve(of)
+
+    one.server.reserve = first_lost  # type: ignore[method-assign]
+    await one.give_up()
+    assert len({of.metadata.resource_version for of in sent}) == 1
+    assert len(sent) == 2
+
+
+async def test_a_reservation_that_others_took_back_is_written_no_more() -> None:
+    one, held = holding()
+    assert one.reserve() is None
+    one.server.stored["default/c"] = changed(held, reserved_for=())
+    one.server.errors["reserve"] = [CONFLICT]
+    await one.give_up()
+    assert one.server.wrote == ["get"]
+    assert one.held().status.reserved_for == ()
 
 
 async def test_what_others_allocated_while_a_claim_is_in_flight_is_taken_too() -> None:

@@ -163,7 +163,7 @@ async def test_a_reservation_is_taken_back_and_the_allocation_stays() -> None:
     one.reserve()
     assert await one.pre_bind() == ""
     await one.give_up()
-    assert one.server.wrote[-1] == "unreserve"
+    assert one.server.wrote[-1] == "reserve"
     assert one.held().status.reserved_for == ()
     assert one.taken() == ["n1/d1"]
 
