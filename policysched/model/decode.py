@@ -69,8 +69,11 @@ def decode(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T:
     Raises:
         ObjectError: it is no JSON, or a field has the wrong type.
     """
-    made = first_attempt(shape, kind, raw)
-    return _second_attempt(shape, kind, raw) if made is None else made
+    try:
+        return _decoder(shape).decode(raw) if isinstance(raw, bytes) else msgspec.convert(raw, shape)
+    except UNREADABLE as error:
+        _refuse_wrong_type(kind, raw, error)
+    return _second_attempt(shape, kind, raw)
 
 
 def decode_pod(raw: bytes | Mapping[str, Any]) -> Pod:
@@ -149,16 +152,25 @@ def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
     return decoder
 
 
-def first_attempt(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T | None:
-    """Decode what is as the API has it; None where another attempt may do better."""
+def first_attempt(shape: type[T], kind: str, raw: bytes) -> T | None:
+    """Decode what is as the API has it; None where another attempt may do better.
+
+    Raises:
+        ObjectError: none would.
+    """
     try:
-        return _decoder(shape).decode(raw) if isinstance(raw, bytes) else msgspec.convert(raw, shape)
-    except msgspec.ValidationError as error:
-        if isinstance(raw, bytes) and _WRONG_TYPE.match(str(error)) and is_json(raw):
-            raise _wrong_type(kind, identity(raw).key, error) from error
-    except UNREADABLE:
-        pass
+        return _decoder(shape).decode(raw)
+    except UNREADABLE as error:
+        _refuse_wrong_type(kind, raw, error)
     return None
+
+
+def _refuse_wrong_type(kind: str, raw: bytes | Mapping[str, Any], error: Exception) -> None:
+    """Raise what says so where a field of JSON has a wrong type that is no null."""
+    if not isinstance(error, msgspec.ValidationError) or not isinstance(raw, bytes):
+        return
+    if _WRONG_TYPE.match(str(error)) and is_json(raw):
+        raise _wrong_type(kind, identity(raw).key, error) from error
 
 
 def _second_attempt(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T:
