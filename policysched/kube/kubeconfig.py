@@ -45,12 +45,12 @@ class _Cluster(_Shape, frozen=True):
 
 class _Variable(_Shape, frozen=True):
     name: str = ""
-    value: str = ""
+    value: Scalar = ""
 
 
 class _Exec(_Shape, frozen=True, rename="camel"):
     command: str = ""
-    args: list[str] = []
+    args: list[Scalar] = []
     env: list[_Variable] = []
     api_version: str = ""
     provide_cluster_info: bool = False
@@ -161,6 +161,8 @@ def check(files: Sequence[str], context: str | None) -> None:
 
 def _read(file: str) -> _Kubeconfig:
     content = _content(file)
+    if content is None:
+        return _Kubeconfig()
     if not isinstance(content, dict):
         raise KubeconfigError(f"kubeconfig {file} is not a kubeconfig: it holds no mapping")
     try:

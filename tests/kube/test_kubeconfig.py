@@ -94,7 +94,7 @@ async def test_any_field_may_have_any_value(user: str, tmp_path: Path) -> None:
     ("path", "value", "said"),
     [
         (("users", 0, "user", "exec"), "x", "users[0].user.exec: expected object, got str"),
-        (("users", 0, "user", "exec"), {"args": [1]}, "users[0].user.exec.args[0]: expected text, got int: quote it"),
+        (("users", 0, "user", "exec"), {"args": [[]]}, "users[0].user.exec.args[0]: expected bool | int | float | str, got array"),
         (("users", 0, "user", "tokenFile"), 5, "users[0].user.tokenFile: expected text, got int: quote it"),
         (("users",), "u", "users: expected array, got str"),
         (("clusters", 0, "cluster", "insecure-skip-tls-verify"), "yes", "expected bool, got str"),
@@ -152,6 +152,15 @@ async def test_a_user_of_whom_nothing_is_said_is_anonymous(user: dict[str, Any],
     config = with_value(CONFIG, ("users", 0), user)
     file.write_text(yaml.safe_dump(with_value(config, ("clusters", 0, "cluster"), {"server": "http://127.0.0.1:1"})))
     assert await (await find_credentials(str(file))).authorization() is None
+
+
+async def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "config").write_text(yaml.safe_dump(CONFIG), "utf-8")
+    credentials = await find_credentials(os.pathsep.join(str(tmp_path / name) for name in ("empty", "config")))
+    assert credentials.configuration.host == "https://127.0.0.1:6443"
+    with pytest.raises(KubeconfigError, match="has no current-context"):
+        await find_credentials(str(tmp_path / "empty"))
 
 
 async def test_names_and_secrets_may_look_like_numbers(tmp_path: Path) -> None:

@@ -269,4 +269,5 @@ class Elector:
 
 def _is_given_back(record: LeaseRecord) -> bool:
     """Return whether a lease is as a leader leaves it that gives it up, and not as one whose holder was taken out."""
-    return not record.holder and record.duration_seconds <= 1 and record.acquire_time == record.renew_time
+    is_one_moment = record.acquire_time == record.renew_time != ""
+    return not record.holder and record.duration_seconds <= 1 and is_one_moment

@@ -11,6 +11,7 @@ v1.36.
 from __future__ import annotations
 
 import itertools
+from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
@@ -79,17 +80,17 @@ class DriverNumbers:
 
 
 class StaleRow:
-    """What of a row is to be counted anew."""
+    """What of a row is to be counted anew, taken from the front, where a dict looks at all that went before."""
 
     __slots__ = ("attachments", "pods", "uses")
 
     def __init__(self) -> None:
-        self.pods: dict[str, bool] = {}
+        self.pods: OrderedDict[str, bool] = OrderedDict()
         """Pods that came, went or are to be looked at again, by identity, in the order in which they came; whether one
         came or went."""
-        self.uses: dict[tuple[str, str], None] = {}
+        self.uses: OrderedDict[tuple[str, str], None] = OrderedDict()
         """Claims that changed, each with the identity of a pod that uses it."""
-        self.attachments: dict[str, None] = {}
+        self.attachments: OrderedDict[str, None] = OrderedDict()
         """VolumeAttachments that came, changed or went, by name."""
 
 
@@ -282,8 +283,7 @@ class Attachments:
     def _step(self, row: int, known: RowVolumes, stale: StaleRow) -> int:
         """Count one of the things that are stale; tell how many volumes were looked at."""
         if stale.uses:  # first, so that a pod is counted once however many of its claims changed
-            claim, identity = next(iter(stale.uses))
-            del stale.uses[claim, identity]
+            (claim, identity), _ = stale.uses.popitem(last=False)
             if identity in stale.pods:
                 return 1
             if known.can_be_told(identity, claim):
@@ -291,11 +291,10 @@ class Attachments:
             else:
                 stale.pods[identity] = False
         elif stale.pods:
-            identity = next(iter(stale.pods))
-            return 1 + self._recount(row, known, identity, moved=stale.pods.pop(identity))
+            identity, moved = stale.pods.popitem(last=False)
+            return 1 + self._recount(row, known, identity, moved=moved)
         elif stale.attachments:
-            name = next(iter(stale.attachments))
-            del stale.attachments[name]
+            name, _ = stale.attachments.popitem(last=False)
             known.attach(name)
         return 1
 
@@ -312,9 +311,9 @@ class Attachments:
         if before is not None:
             before.clear()
         stale.uses.clear()
-        stale.attachments = dict.fromkeys(one.metadata.name for one in self._storage.attached_to(name))
+        stale.attachments = OrderedDict.fromkeys(one.metadata.name for one in self._storage.attached_to(name))
         identities = (pod_id(one.pod) for one in self._pods.on_row(row))
-        stale.pods = dict.fromkeys((one for one in identities if one in self._storage.pods), True)
+        stale.pods = OrderedDict.fromkeys((one for one in identities if one in self._storage.pods), True)
         made = self._by_row[row] = self._made(row)
         return made
 
