@@ -410,7 +410,7 @@ async def _from_files(files: Sequence[str], context: str | None) -> Credentials:
     except Exception as error:  # the loader lets through whatever a malformed file makes it do
         raise KubeconfigError(f"kubeconfig {paths} cannot be used: {_one_line(error)}") from error
     credentials = Credentials(configuration, loader)
-    _check_exec(loader, configuration, f"kubeconfig {paths}")
+    _check_user(loader, configuration, f"kubeconfig {paths}")
     return credentials
 
 
@@ -419,7 +419,7 @@ async def _load(loader: Any, configuration: Any) -> None:
         await loader.load_and_set(configuration)
     except Exception as error:  # the loader lets through whatever a plugin or file makes it do
         raise ConnectionProblemError(f"the kubeconfig gives no credentials any more: {_one_line(error)}") from error
-    _check_exec(loader, configuration, "the kubeconfig")
+    _check_user(loader, configuration, "the kubeconfig")
 
 
 def _expires(loader: Any) -> bool:
@@ -431,14 +431,18 @@ def _expires(loader: Any) -> bool:
     )
 
 
-def _check_exec(loader: Any, configuration: Any, name: str) -> None:
-    """Refuse an exec plugin that gave nothing: the loader only logs that and goes on without credentials."""
+def _check_user(loader: Any, configuration: Any, name: str) -> None:
+    """Refuse who acts as another one, and an exec plugin that gave nothing: the loader goes on without either."""
     user = loader.current_context["context"].get("user")
-    plugin = getattr(loader, "_user", None)
-    if plugin is None or not plugin.value.get("exec"):
+    stated = getattr(loader, "_user", None)
+    if stated is None:
+        return
+    if any(stated.value.get(one) for one in ("as", "as-uid", "as-groups")):
+        raise ConnectionProblemError(f'{name}: user "{user}" acts as another one (as), which is not supported')
+    if not stated.value.get("exec"):
         return
     if TOKEN not in configuration.api_key and not configuration.cert_file:
-        command = plugin["exec"].safe_get("command")
+        command = stated["exec"].safe_get("command")
         raise ConnectionProblemError(f'{name}: the exec plugin "{command}" of user "{user}" gave no credentials')
 
 

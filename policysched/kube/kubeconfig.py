@@ -71,6 +71,9 @@ class _User(_Shape, frozen=True):
     token_file: str = msgspec.field(name="tokenFile", default="")
     username: Scalar = ""
     password: Scalar = ""
+    impersonated: Scalar = msgspec.field(name="as", default="")
+    as_uid: Scalar = ""
+    as_groups: list[Scalar] = []
     auth_provider: _AuthProvider = _AuthProvider()
     exec: _Exec = _Exec()
 

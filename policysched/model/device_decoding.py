@@ -88,8 +88,8 @@ def _with_parameters_apart(shape: type[OfDevices], text: bytes) -> OfDevices:
         return msgspec.Raw(apart[int(bytes(number))])
 
     text = without_managed_fields(text)
-    for path in _PARAMETERS.get(shape, ()):
-        text = replaced(text, path, take_out)
+    if paths := _PARAMETERS.get(shape):
+        text = replaced(text, paths, take_out)
     made = first_attempt(shape, kind, text)
     if made is None:
         readable = plain(kind, text)

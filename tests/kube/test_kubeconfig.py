@@ -94,7 +94,7 @@ async def test_any_field_may_have_any_value(user: str, tmp_path: Path) -> None:
     ("path", "value", "said"),
     [
         (("users", 0, "user", "exec"), "x", "users[0].user.exec: expected object, got str"),
-        (("users", 0, "user", "exec"), {"args": [[]]}, "users[0].user.exec.args[0]: expected bool | int | float | str, got array"),
+        (("users", 0, "user", "exec"), {"args": [[]]}, "args[0]: expected bool | int | float | str, got array"),
         (("users", 0, "user", "tokenFile"), 5, "users[0].user.tokenFile: expected text, got int: quote it"),
         (("users",), "u", "users: expected array, got str"),
         (("clusters", 0, "cluster", "insecure-skip-tls-verify"), "yes", "expected bool, got str"),
@@ -152,6 +152,14 @@ async def test_a_user_of_whom_nothing_is_said_is_anonymous(user: dict[str, Any],
     config = with_value(CONFIG, ("users", 0), user)
     file.write_text(yaml.safe_dump(with_value(config, ("clusters", 0, "cluster"), {"server": "http://127.0.0.1:1"})))
     assert await (await find_credentials(str(file))).authorization() is None
+
+
+@pytest.mark.parametrize("field", [{"as": "bob"}, {"as-uid": "7"}, {"as-groups": ["g"]}])
+async def test_who_acts_as_another_one_is_refused(field: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    config = with_value(CONFIG, ("users", 0, "user"), {"token": "t", **field})
+    file.write_text(yaml.safe_dump(with_value(config, ("clusters", 0, "cluster"), {"server": "http://127.0.0.1:1"})))
+    assert await refusal(file) == f'kubeconfig {file}: user "u" acts as another one (as), which is not supported'
 
 
 async def test_an_empty_file_says_nothing(tmp_path: Path) -> None:

@@ -40,8 +40,9 @@ def junit(run: PolicyTestRun) -> str:
     if run.problems:
         suite = Xml.SubElement(root, "testsuite", {"name": "files", **_counts((), errors=len(run.problems))})
         for problem in run.problems:
-            case = Xml.SubElement(suite, "testcase", {"name": visible_lines(problem), "classname": "files"})
-            Xml.SubElement(case, "error", {"message": visible_lines(problem)})
+            case = Xml.SubElement(suite, "testcase", {"name": problem, "classname": "files"})
+            Xml.SubElement(case, "error", {"message": problem})
+    _make_visible(root)
     Xml.indent(root)
     return Xml.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -55,10 +56,17 @@ def _counts(results: Iterable[PolicyTestResult], errors: int = 0) -> dict[str, s
 
 def _add_test(suite: Xml.Element, one: PolicyTestResult) -> None:
     place = {"file": one.file, "line": str(one.line)} if one.line else {}
-    case = Xml.SubElement(suite, "testcase", {"name": visible_lines(one.given), "classname": one.file, **place})
+    case = Xml.SubElement(suite, "testcase", {"name": one.given, "classname": one.file, **place})
     if one.problem:
-        Xml.SubElement(case, "error", {"message": visible_lines(one.problem)})
+        Xml.SubElement(case, "error", {"message": one.problem})
     elif one.differences:
         lines = [line for found in one.differences for line in found.lines()]
         message = ", ".join(found.what for found in one.differences)
-        Xml.SubElement(case, "failure", {"message": visible_lines(message)}).text = visible_lines("\n".join(lines))
+        Xml.SubElement(case, "failure", {"message": message}).text = "\n".join(lines)
+
+
+def _make_visible(root: Xml.Element) -> None:
+    """Write out what XML may not hold: names of files too may have any character."""
+    for one in root.iter():
+        one.attrib = {name: visible_lines(value) for name, value in one.attrib.items()}
+        one.text = one.text and visible_lines(one.text)

@@ -197,6 +197,7 @@ class Elector:
                 return False  # it was deleted, and who holds it makes it anew
             await self._write(self._own_record(), new=True)
             return True
+        led = self.leads
         if found != self._observed:
             now = self._clock.monotonic()
             # the holder that was seen before may believe in it still, unless it has given it back
@@ -207,7 +208,7 @@ class Elector:
         record = self._own_record()
         if self.leads:
             record = replace(record, acquire_time=found.acquire_time, transitions=found.transitions)
-        elif self._is_valid(self._clock.monotonic()):
+        elif self._is_valid(self._clock.monotonic()) and not (led and not found.holder):  # who led makes it anew
             self._worked()
             return False
         else:

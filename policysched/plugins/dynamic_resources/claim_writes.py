@@ -37,6 +37,9 @@ POLL: Final = 0.1
 SLOWEST_POLL: Final = 5.0
 """How long it is between two looks at most. Units: seconds."""
 
+LONGEST_ASKED: Final = 600.0
+"""How long it is asked what became of what is given back. Units: seconds."""
+
 
 class BindingError(Exception):
     """A pod's claims cannot be bound, for the reason that the text says."""
@@ -231,7 +234,8 @@ async def deallocate(claim: ResourceClaim, known: ResourceClaims, handle: Handle
         found = await _until_told(partial(handle.client.claims.deallocate, claim), claim, handle)
     except ApiError as error:
         if error.status == HTTPStatus.CONFLICT:
-            take_over(await handle.client.claims.get(claim), known, handle)
+            reading = partial(handle.client.claims.get, claim)
+            take_over(await _until_told(reading, claim, handle, is_open=True), known, handle)
         raise
     take_over(found, known, handle)
 
@@ -257,24 +261,30 @@ async def unreserve(claim: ResourceClaim, pod: Pod, known: ResourceClaims, handl
             if error.status != HTTPStatus.CONFLICT or attempt == ATTEMPTS:
                 raise
         await handle.pause(PAUSE)
-        found = await client.get(claim)
+        found = await _until_told(partial(client.get, claim), claim, handle, is_open=True)
     take_over(found, known, handle)
 
 
 async def _until_told(
-    write: Callable[[], Awaitable[ResourceClaim]], claim: ResourceClaim, handle: Handle
+    request: Callable[[], Awaitable[ResourceClaim]], claim: ResourceClaim, handle: Handle, *, is_open: bool = False
 ) -> ResourceClaim:
-    """Give something of a claim back; as long as no answer says what became of that, it is written again.
+    """Give something of a claim back; as long as no answer says what became of that, it is asked again.
 
-    It is a write of one version: of those that were sent only one can be carried out.
+    A write is one of one version: of those that were sent only one can be carried out.
+
+    Args:
+        request: The write, or what reads the claim after a conflict.
+        claim: The claim.
+        handle: Whose clock counts.
+        is_open: Whether a refusal says nothing of what became of an earlier write.
 
     Raises:
-        ApiError: the server refused, or others have written to the claim.
+        ApiError: the server refused, or others have written to the claim, or it says nothing for LONGEST_ASKED.
     """
-    lost, polls, is_open = LostAnswer(handle.clock), Polls(handle, math.inf), False
+    lost, polls = LostAnswer(handle.clock), Polls(handle, LONGEST_ASKED)
     while True:
         try:
-            return await write()
+            return await request()
         except ApiError as error:
             is_told = error.status == HTTPStatus.CONFLICT or error.is_not_found or (error.is_verdict and not is_open)
             if is_told or not lost.asks_again(error):
@@ -282,7 +292,8 @@ async def _until_told(
             if not is_open:
                 log.warning("no verdict on giving back claim=%s, it is asked again: %s", claim.key, error)
             is_open = True
-        await polls.another()
+            if not await polls.another():
+                raise
 
 
 def take_over(found: ResourceClaim, known: ResourceClaims, handle: Handle) -> None:

@@ -134,7 +134,7 @@ class VolumeReservation:
         row = self._cluster.nodes.row_of.get(self._node, -1)
         if row < 0 or not self._cluster.nodes.present.data[row]:
             return f'binding volumes: failed to get node "{self._node}": node "{self._node}" not found'
-        self._cluster.attachments.refresh()
+        self._cluster.attachments.refresh_row(row)
         reach = VolumeTopology(self._cluster, row)
         problems = [self._binding_problem(volume, claim, reach) for volume, claim in self._bindings]
         problems += [self._provision_problem(claim, reach) for claim in self._provisions]

@@ -155,6 +155,10 @@ class Attachments:
             for _ in self._refreshing(row):
                 pass
 
+    def refresh_row(self, row: int) -> None:
+        """Count what is stale of one row."""
+        finished(self._refreshing(row))
+
     def refreshing(self) -> Pausing[None]:
         """Count what is stale now, pausing after each row and after many volumes."""
         for row in tuple(self._stale):
@@ -255,7 +259,7 @@ class Attachments:
             The volumes that the pods use, how many volumes of each driver would be attached, and what is wrong with the
             pods' volumes, empty where nothing is.
         """
-        finished(self._refreshing(row))
+        self.refresh_row(row)
         found = self._by_row.get(row)
         if found is None:
             found = self._made(row)

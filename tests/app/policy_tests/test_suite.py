@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -89,3 +90,13 @@ def test_junit_has_every_test_and_why_it_failed(tmp_path: Path) -> None:
     write_junit(run, tmp_path / "junit.xml")
     with pytest.raises(UsageError, match="there is no such file"):
         write_junit(run, tmp_path / "none" / "junit.xml")
+
+
+def test_junit_holds_no_character_that_xml_may_not_hold(tmp_path: Path) -> None:
+    run = ran(tmp_path, RunChoices())
+    odd = [replace(one, file="a\x01b\x1b[31m\udcff-tests.yaml", given="\ufffe]]>&<") for one in run.results]
+    problems = ["\udcff\x00: cannot be read"]
+    write_junit(replace(run, results=odd, problems=problems), tmp_path / "junit.xml")
+    root = Xml.fromstring((tmp_path / "junit.xml").read_text("utf-8"))  # noqa: S314 - of our own making
+    shown = "a\\x01b\\x1b[31m\\udcff-tests.yaml"
+    assert {case.attrib["classname"] for case in root.iter("testcase")} == {shown, "files"}

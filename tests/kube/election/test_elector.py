@@ -370,6 +370,35 @@ def test_candidate_waits_for_a_holder_that_was_taken_out_but_not_for_one_that_ga
         simulate(run())
 
 
+def test_leader_whom_others_took_out_of_the_lease_takes_it_again() -> None:
+    async def run() -> None:
+        server = LeaseServer()
+        elector, _ = candidate(server, "me")
+        await elector.acquire()
+        holding = asyncio.ensure_future(elector.hold())
+        for record in (replace(server.record or LeaseRecord(), holder=""), LeaseRecord()):
+            server.record = record
+            await asyncio.sleep(4)
+            assert not holding.done()
+            assert server.record.holder == "me"
+        holding.cancel()
+
+    simulate(run())
+
+
+def test_candidate_waits_where_a_lease_was_emptied() -> None:
+    server = held("another", duration=10)
+
+    async def run() -> None:
+        elector, _ = candidate(server, "me")
+        assert not await acquired(elector, 3)
+        server.record = LeaseRecord()
+        assert not await acquired(elector, 6)
+        assert await acquired(elector, 4)
+
+    simulate(run())
+
+
 @pytest.mark.parametrize("duration", [1, 0])
 def test_candidate_waits_for_a_holder_in_whose_place_others_wrote_another_one(duration: int) -> None:
     server = held("another", duration=10)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from policysched.framework import ApiError
 from policysched.framework.client import PATIENCE
 from policysched.model.objects import ClaimMetadata, ResourceClaim
-from policysched.plugins.dynamic_resources.claim_writes import SLOWEST_POLL, deallocate
+from policysched.plugins.dynamic_resources.claim_writes import LONGEST_ASKED, SLOWEST_POLL, deallocate
 from tests.build import pod
 from tests.plugins.dynamic_resources.binding import Binding
 from tests.plugins.dynamic_resources.objects import allocated, changed, claim, claiming, names_of, two_nodes, user
@@ -113,6 +113,34 @@ async def test_a_late_write_of_a_reservation_that_was_taken_back_would_be_a_conf
     await one.give_up()
     assert len({of.metadata.resource_version for of in sent}) == 1
     assert len(sent) == 2
+
+
+@pytest.mark.parametrize(
+    "error", [BUSY, ApiError(429, "TooManyRequests", "busy"), LOST], ids=lambda one: str(one.status)
+)
+async def test_a_conflict_with_a_write_of_its_own_is_looked_into_until_the_server_tells(error: ApiError) -> None:
+    one, _ = holding()
+    assert one.reserve() is None
+    reserve, sent = one.server.reserve, list[ResourceClaim]()
+
+    async def done_and_lost(of: ResourceClaim) -> ResourceClaim:
+        sent.append(of)
+        if len(sent) > 1:
+            raise CONFLICT
+        await reserve(of)
+        one.server.errors["get"] = [error] * 3
+        raise LOST
+
+    one.server.reserve = done_and_lost  # type: ignore[method-assign]
+    await one.give_up()
+    assert one.held().status.reserved_for == ()
+
+
+async def test_what_is_never_answered_does_not_keep_the_pod_for_ever() -> None:
+    one, held = holding()
+    one.server.errors["deallocate"] = [BUSY] * 10_000
+    assert await give_back(one, held) == "no"
+    assert LONGEST_ASKED <= one.clock.seconds < LONGEST_ASKED + 2 * SLOWEST_POLL
 
 
 async def test_a_reservation_that_others_took_back_is_written_no_more() -> None:
