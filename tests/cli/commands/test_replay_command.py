@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,18 @@ def test_record_says_what_it_leaves_out(command: Command, write: Write) -> None:
     assert "left out: " in done.problem
     done = command("record", "--cluster", "cluster.yaml", "-o", "no/such/folder.yaml")
     assert (done.code, "--output no/such/folder.yaml" in done.problem) == (2, True)
+
+
+def test_what_is_no_file_takes_a_snapshot_and_stays(command: Command, write: Write) -> None:
+    write("cluster.yaml", yaml.dump_all(CLUSTER))
+    write("kept.yaml", "old")
+    Path("link.yaml").symlink_to("kept.yaml")
+    assert command("record", "--cluster", "cluster.yaml", "-o", "link.yaml").code == 0
+    assert Path("link.yaml").is_symlink()
+    assert "kind: Node" in Path("kept.yaml").read_text("utf-8")
+    os.mkfifo("pipe.yaml")
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(Path("pipe.yaml").read_text, "utf-8")
+        assert command("record", "--cluster", "cluster.yaml", "-o", "pipe.yaml").code == 0
+        assert "kind: Node" in read.result(10)
+    assert Path("pipe.yaml").is_fifo()

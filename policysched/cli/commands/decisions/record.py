@@ -48,6 +48,13 @@ def _write(made: dict[str, Any], output: str) -> None:
         say_value(made, OutputFormat.YAML)
         return
     path = Path(output)
+    try:
+        if path.exists() and not path.is_file():  # a device or a pipe takes what is written, and stays
+            path.write_bytes(_encoded(made, path))
+            return
+        path = path.resolve()
+    except OSError as error:
+        raise UsageError(f"--output {output}: {error.strerror}") from error
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
