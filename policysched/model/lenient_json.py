@@ -9,26 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
-IntArray: TypeAlias = NDArray[np.int64]
-Bytes: TypeAlias = NDArray[np.uint8]
 DEEPEST: Final = 64
 """How deep values may lie before they are cut; what scheduling reads lies at most 14 deep."""
 _STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
-FEW_BACKSLASHES: Final = 8
-"""How many backslashes before quotes are looked at one by one."""
-_STEPS: Final = np.zeros(256, np.int8)
-"""What a byte outside of strings adds to the depth."""
-_STEPS[[*b"[{"]], _STEPS[[*b"]}"]] = 1, -1
-_IS_MARK: Final = np.zeros(256, np.bool_)
-_IS_MARK[[*b'"[]{},']] = True
-_QUOTE, _COMMA, _BACKSLASH = b'",\\'
 _MEMBER: Final = re.compile(rb"\s*(" + _STRING + rb")\s*:\s*(.*)", re.DOTALL)
 _TEXT: Final = msgspec.json.Decoder(str)
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -86,19 +73,9 @@ def _metadata(raw: bytes) -> bytes:
 
 def shallow(raw: bytes, deepest: int = DEEPEST) -> bytes:
     """Put null in place of what lies deeper."""
-    at, marks = _structure(raw)
-    steps = _STEPS[marks]
-    depth = np.cumsum(steps, dtype=np.int64)
-    begins = at[(steps > 0) & (depth == deepest + 1)].tolist()
-    if not begins:
-        return raw
-    ends = (at[(steps < 0) & (depth == deepest)] + 1).tolist()
-    kept: list[bytes] = []
-    done = 0
-    for begin, end in zip_longest(begins, ends[: len(begins)], fillvalue=len(raw)):
-        kept += (raw[done:begin], b"null")
-        done = end
-    return b"".join((*kept, raw[done:]))
+    from policysched.model.json_structure import cut  # noqa: PLC0415 - commands that read no objects need no arrays
+
+    return cut(raw, deepest)
 
 
 def without_halves(raw: bytes) -> bytes:
@@ -183,61 +160,9 @@ def elements(raw: bytes) -> list[bytes]:
 
 def _inside(raw: bytes, opening: bytes) -> list[bytes]:
     """Split what is between the outermost brackets at its commas; nothing where the brackets do not match."""
-    if not raw.lstrip().startswith(opening):
-        return []
-    at, marks = _structure(raw)
-    depth = np.cumsum(_STEPS[marks], dtype=np.int64)
-    ends = np.flatnonzero(depth == 0)
-    if not ends.size:
-        return []
-    borders = at[: ends[0]][(marks[: ends[0]] == _COMMA) & (depth[: ends[0]] == 1)].tolist()
-    starts = [at[0] + 1, *(border + 1 for border in borders)]
-    return [raw[start:end] for start, end in zip(starts, [*borders, at[ends[0]]], strict=True)]
+    from policysched.model.json_structure import split  # noqa: PLC0415 - as above
 
-
-def _escaped(values: Bytes, quotes: IntArray) -> NDArray[np.bool_]:
-    """Return which quotes an odd number of backslashes stands before.
-
-    Cost: O(the quotes), and O(the text) where more than a few stand before one.
-    """
-    odd = np.zeros(quotes.size, np.bool_)
-    behind, number = np.arange(quotes.size), 0
-    while behind.size and number < FEW_BACKSLASHES:
-        number += 1
-        behind = behind[quotes[behind] >= number]
-        behind = behind[values[quotes[behind] - number] == _BACKSLASH]
-        odd[behind] = number % 2 == 1
-    if behind.size:
-        others = np.flatnonzero(values != _BACKSLASH)
-        last = others[np.searchsorted(others, quotes[behind]) - 1]
-        odd[behind] = (quotes[behind] - last) % 2 == 0
-    return odd
-
-
-def _structure(raw: bytes) -> tuple[IntArray, Bytes]:
-    """Find the brackets and commas that are in no string, but for brackets with nothing between them.
-
-    Returns:
-        Where they are, and which they are.
-    """
-    values = np.frombuffer(raw, np.uint8)
-    at = np.flatnonzero(_IS_MARK[values])
-    marks = values[at]
-    quotes = marks == _QUOTE
-    escaped = _escaped(values, at[quotes])
-    if escaped.any():
-        kept = np.ones(at.size, np.bool_)
-        kept[np.flatnonzero(quotes)[escaped]] = False
-        at, marks, quotes = at[kept], marks[kept], quotes[kept]
-    outside = ~quotes & (np.cumsum(quotes) % 2 == 0)
-    at, marks = at[outside], marks[outside]
-    steps = _STEPS[marks]
-    empty = np.flatnonzero((steps[:-1] > 0) & (marks[1:] - marks[:-1] == 2) & (at[1:] - at[:-1] == 1))
-    if not empty.size:
-        return at, marks
-    kept = np.ones(at.size, np.bool_)
-    kept[empty] = kept[empty + 1] = False
-    return at[kept], marks[kept]
+    return split(raw, opening)
 
 
 def _text(raw: bytes) -> str:

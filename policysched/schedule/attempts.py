@@ -286,10 +286,10 @@ class Attempts:
         if decision.failed:
             self.fail(queued, Failure(AttemptResult.ERROR, decision.error()))
             return
-        self._queue.note_decision(queued)
         profile = self._profiles[queued.profile]
         pod = self._queue.latest(queued)
         fit_error, rejectors, pending = decision.fit_error(), decision.rejectors(), decision.pending()
+        self._queue.note_decision(queued, rejectors)
         engine, extenders = self._engines[queued.profile], profile.extending(pod)
         turn = self.turns(engine, anew)
         failed = FailedCycle(decision, self._rng, extenders, lambda: engine.profile.victim_guards, turn)

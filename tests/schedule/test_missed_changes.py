@@ -70,6 +70,14 @@ async def test_a_rule_that_holds_by_now_is_not_missed() -> None:
         assert stand.bound == {"high": "n1"}
 
 
+async def test_time_that_changes_nothing_brings_no_pod_back() -> None:
+    async with searching(AT_NIGHT) as (stand, go):
+        await stand.pass_time(100.0)
+        stand.scheduler.set_pod(pod("other", on="n1", requests={"cpu": 1}))
+        await end(stand, go)
+        assert stand.attempts("high") == 1
+
+
 @pytest.mark.parametrize("change", ["none", "another label"])
 async def test_what_the_rule_does_not_read_has_the_pod_wait(change: str) -> None:
     async with searching(AT_NIGHT) as (stand, go):

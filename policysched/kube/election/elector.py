@@ -197,24 +197,28 @@ class Elector:
                 return False  # it was deleted, and who holds it makes it anew
             await self._write(self._own_record(), new=True)
             return True
-        led = self.leads
+        if self.leads and not found.holder:
+            found = self._observed  # others took its holder out: who leads writes it again
         if found != self._observed:
-            now = self._clock.monotonic()
-            # the holder that was seen before may believe in it still, unless it has given it back
-            until = now if _is_given_back(found) else self._believed_until(now)
-            if found.holder:
-                until = max(until, now + found.duration_seconds)
-            self._observed, self._observed_at, self._until = found, self._changed_at(found, now), until
+            self._observe(found)
         record = self._own_record()
         if self.leads:
             record = replace(record, acquire_time=found.acquire_time, transitions=found.transitions)
-        elif self._is_valid(self._clock.monotonic()) and not (led and not found.holder):  # who led makes it anew
+        elif self._is_valid(self._clock.monotonic()):
             self._worked()
             return False
         else:
             record = replace(record, transitions=min(found.transitions + 1, MOST))
         await self._write(record)
         return True
+
+    def _observe(self, found: LeaseRecord) -> None:
+        now = self._clock.monotonic()
+        # the holder that was seen before may believe in it still, unless it has given it back
+        until = now if _is_given_back(found) else self._believed_until(now)
+        if found.holder:
+            until = max(until, now + found.duration_seconds)
+        self._observed, self._observed_at, self._until = found, self._changed_at(found, now), until
 
     async def _write(self, record: LeaseRecord, *, new: bool = False) -> None:
         sent = self._clock.monotonic()

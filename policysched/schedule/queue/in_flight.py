@@ -43,8 +43,8 @@ class Flight:
     latest: Pod | None = None
     """A version of the pod that arrived meanwhile."""
     deleted: bool = False
-    decided_at: float | None = None
-    """The time that the decision saw; absent before there is one. Units: seconds since 1970, UTC."""
+    due: float | None = None
+    """When time alone may change a decision against the pod; absent where it cannot. Units: seconds since 1970, UTC."""
 
 
 class InFlight:

@@ -140,11 +140,13 @@ class Queue:
             self._in_flight.begin(queued)
         return queued
 
-    def note_decision(self, queued: QueuedPod) -> None:
-        """Note that a pod is decided about now; it is taken back, if that takes long, knowing what it missed since."""
+    def note_decision(self, queued: QueuedPod, rejectors: frozenset[str]) -> None:
+        """Note that a pod is decided against now: when time alone may change that is to be known from here on."""
         flight = self._flight_of(queued)
-        if flight is not None:
-            flight.decided_at = self._cluster.time.seconds
+        known = self._interests(queued).listeners
+        if flight is not None and known:
+            due = [known[one].retry_at(queued.pod, self._cluster) for one in rejectors if one in known]
+            flight.due = min((at for at in due if at is not None), default=None)
 
     def reject(self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS) -> bool:
         """Take back a pod that plugins turned away, judging what happened meanwhile; return whether it still exists.
@@ -403,7 +405,7 @@ class Queue:
         queued = flight.queued
         if flight.since < 0 or not (queued.rejectors or queued.pending):
             return QueueingStrategy.AFTER_BACKOFF
-        if flight.decided_at not in {None, self._cluster.time.seconds}:
+        if flight.due is not None and flight.due <= self._cluster.time.seconds:
             self._in_flight.record(Occurrence(TIME_PASSES, only=queued.identity))
         best = QueueingStrategy.SKIP
         for occurrence in self._in_flight.missed(flight):

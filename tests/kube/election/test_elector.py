@@ -373,11 +373,14 @@ def test_candidate_waits_for_a_holder_that_was_taken_out_but_not_for_one_that_ga
 def test_leader_whom_others_took_out_of_the_lease_takes_it_again() -> None:
     async def run() -> None:
         server = LeaseServer()
-        elector, _ = candidate(server, "me")
+        elector, lock = candidate(server, "me")
         await elector.acquire()
         holding = asyncio.ensure_future(elector.hold())
         for record in (replace(server.record or LeaseRecord(), holder=""), LeaseRecord()):
-            server.record = record
+            server.record, server.version = record, server.version + 1
+            lost(lock)  # one write fails besides
+            await asyncio.sleep(3)
+            lock.faults = lambda: (Fault.NONE, 0.01, 0.01)
             await asyncio.sleep(4)
             assert not holding.done()
             assert server.record.holder == "me"
