@@ -70,6 +70,16 @@ async def test_a_rule_that_holds_by_now_is_not_missed() -> None:
         assert stand.bound == {"high": "n1"}
 
 
+async def test_the_pod_waits_for_the_end_of_its_backoff_though_nothing_else_is_to_be_done() -> None:
+    async with searching(LABELLED) as (stand, go):
+        stand.scheduler.set_node(node("n1", labels={"other": "x"}))
+        go.set()
+        await stand.settle()
+        assert stand.attempts("high") == 1
+        await stand.pass_time(3.0)
+        assert stand.attempts("high") == 2
+
+
 async def test_time_that_changes_nothing_brings_no_pod_back() -> None:
     async with searching(AT_NIGHT) as (stand, go):
         await stand.pass_time(100.0)

@@ -424,11 +424,13 @@ class Queue:
         """Judge what happened while a pod was in flight.
 
         A plugin that compares with what it noted of rejected pods has been asked meanwhile about others that are alike,
-        and had noted nothing of this one: whatever it names as of interest helps.
+        and had noted nothing of this one: whatever it names as of interest helps. That may be much, so the pod waits
+        for the end of its backoff even where nothing else is to be done.
         """
         if occurrence.change is not None:
             matching = self._interests(queued).matching(occurrence.change)
             if self.listening(queued, queued.rejectors) & matching.keys():
+                queued.rests_until = max(queued.rests_until, self._clock.monotonic())
                 return QueueingStrategy.AFTER_BACKOFF
         return self._weigh(queued, occurrence)
 
