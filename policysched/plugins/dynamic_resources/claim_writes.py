@@ -36,7 +36,6 @@ POLL: Final = 0.1
 """After how long it is looked for the first time whether the conditions of devices are met. Units: seconds."""
 SLOWEST_POLL: Final = 5.0
 """How long it is between two looks at most. Units: seconds."""
-
 LONGEST_ASKED: Final = 600.0
 """How long it is asked what became of what is given back. Units: seconds."""
 

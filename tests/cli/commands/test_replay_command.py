@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import yaml
 
+from policysched.app.recording import file_format
 from tests.app.dry_runs import node, policy, requiring
 from tests.app.plan.test_plan import ours
 from tests.app.recording.test_replay import EXAMPLE
@@ -39,11 +42,11 @@ def test_replay_exits_by_what_it_found(command: Command, write: Write, tmp_path:
     assert "none.yaml is no record of policysched" in done.problem
 
 
-@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="the system has no file that fails as it is read")
-def test_record_that_cannot_be_read_any_further_is_named(command: Command) -> None:
-    done = command("replay", "/proc/self/mem")
+def test_record_that_cannot_be_read_any_further_is_named(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_format, "_read_block", Mock(side_effect=OSError(errno.EIO, os.strerror(errno.EIO))))
+    done = command("replay", str(EXAMPLE))
     assert (done.code, done.out) == (2, "")
-    assert done.problem == "error: /proc/self/mem: input/output error\n"
+    assert done.problem == f"error: {EXAMPLE}: input/output error\n"
 
 
 def test_replay_with_a_policy_exits_as_plan_does(command: Command, write: Write) -> None:
