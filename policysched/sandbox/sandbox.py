@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from importlib.resources import files
@@ -75,7 +76,7 @@ class Sandbox:
         self._backend = Backend(now, random, history, first_version)
         self._watches: set[WatchStream] = set()
         self._runner: web.ServerRunner | None = None
-        self._site: web.TCPSite | None = None
+        self._listener: socket.socket | None = None
         self._controllers = ControllerLoop(self._backend, _CONTROLLERS, kubelet_seconds)
         self.faults = Faults(self.close_watches)
         self.load(_data("cluster.yaml"))
@@ -109,8 +110,8 @@ class Sandbox:
         handler = web.Server(server.handle, request_factory=_request, access_log=None)
         self._runner = web.ServerRunner(handler, shutdown_timeout=1.0)
         await self._runner.setup()
-        self._site = web.TCPSite(self._runner, "127.0.0.1", port)
-        await self._site.start()
+        self._listener = socket.create_server(("127.0.0.1", port))
+        await web.SockSite(self._runner, self._listener).start()
         self._controllers.start()
 
     async def stop(self) -> None:
@@ -118,8 +119,15 @@ class Sandbox:
         await self._controllers.stop()
         self.close_watches()
         if self._runner is not None:
+            await self._accept_no_more()
             await self._runner.cleanup()
             self._runner = None
+
+    async def _accept_no_more(self) -> None:
+        """Let accepted connections come to be: asyncio leaves their sockets open where the server closes first."""
+        if self._listener is not None and self._listener.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self._listener)
+            await asyncio.sleep(0)
 
     def close_watches(self) -> None:
         """End every watch in order."""
