@@ -12,7 +12,7 @@ import yaml
 from policysched.bounded_yaml import MAX_DEPTH, BoundsError, TooDeepError, compose, load
 from policysched.errors import ConnectionProblemError, UsageError
 from policysched.kube.connection import Connection
-from policysched.metric_sources.file import read_table
+from policysched.metric_sources.table import read_table
 from policysched.sandbox.api.requests import body_of
 from policysched.sandbox.objects.errors import StatusError
 from tests.kube.fake_server import Ticking

@@ -437,7 +437,7 @@ def _check_user(loader: Any, configuration: Any, name: str) -> None:
     stated = getattr(loader, "_user", None)
     if stated is None:
         return
-    if any(stated.value.get(one) for one in ("as", "as-uid", "as-groups")):
+    if any(stated.value.get(one) for one in ("as", "as-uid", "as-groups", "as-user-extra")):
         raise ConnectionProblemError(f'{name}: user "{user}" acts as another one (as), which is not supported')
     if not stated.value.get("exec"):
         return

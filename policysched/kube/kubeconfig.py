@@ -43,7 +43,7 @@ class _Cluster(_Shape, frozen=True):
     proxy_url: str = ""
 
 
-class _Variable(_Shape, frozen=True):
+class _Variable(_Shape, frozen=True, omit_defaults=False):  # the loader asks for both
     name: str = ""
     value: Scalar = ""
 
@@ -74,6 +74,7 @@ class _User(_Shape, frozen=True):
     impersonated: Scalar = msgspec.field(name="as", default="")
     as_uid: Scalar = ""
     as_groups: list[Scalar] = []
+    as_user_extra: dict[str, list[Scalar]] = {}
     auth_provider: _AuthProvider = _AuthProvider()
     exec: _Exec = _Exec()
 

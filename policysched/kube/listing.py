@@ -113,14 +113,16 @@ async def read_pages(transport: Transport, path: str, kind: str, limit: int) -> 
         ConnectionProblemError: the credentials expired and cannot be renewed.
     """
     version, token = "", ""
+    before: set[int] = set()
     asked = _ask(transport, path, limit, token)
     try:
         for number in range(1, MOST_PAGES + 1):
             page = _decode(await asked, path, kind)
             if version and page.metadata.resource_version != version:
                 raise _malformed(path, "its pages are of several versions")
-            if token and token == page.metadata.continue_:
-                raise _malformed(path, "its pages do not end: one continues at itself")
+            before.add(hash(token))
+            if page.metadata.continue_ and hash(page.metadata.continue_) in before:
+                raise _malformed(path, "its pages do not end: one continues at itself or at one before")
             version, token = page.metadata.resource_version, page.metadata.continue_
             if token and number < MOST_PAGES:
                 asked = _ask(transport, path, limit, token)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import socket
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from importlib.resources import files
@@ -76,7 +75,7 @@ class Sandbox:
         self._backend = Backend(now, random, history, first_version)
         self._watches: set[WatchStream] = set()
         self._runner: web.ServerRunner | None = None
-        self._listener: socket.socket | None = None
+        self._listening: asyncio.Server | None = None
         self._controllers = ControllerLoop(self._backend, _CONTROLLERS, kubelet_seconds)
         self.faults = Faults(self.close_watches)
         self.load(_data("cluster.yaml"))
@@ -84,9 +83,9 @@ class Sandbox:
     @property
     def url(self) -> str:
         """Where the sandbox listens, `http://127.0.0.1:PORT`."""
-        if self._runner is None or not self._runner.addresses:
+        if self._listening is None or not self._listening.sockets:
             raise RuntimeError("the sandbox is not started")
-        return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        return f"http://127.0.0.1:{self._listening.sockets[0].getsockname()[1]}"
 
     @property
     def revision(self) -> int:
@@ -110,24 +109,27 @@ class Sandbox:
         handler = web.Server(server.handle, request_factory=_request, access_log=None)
         self._runner = web.ServerRunner(handler, shutdown_timeout=1.0)
         await self._runner.setup()
-        self._listener = socket.create_server(("127.0.0.1", port))
-        await web.SockSite(self._runner, self._listener).start()
+        self._listening = await asyncio.get_running_loop().create_server(handler, "127.0.0.1", port)
         self._controllers.start()
 
     async def stop(self) -> None:
         """End the watches and stop listening."""
         await self._controllers.stop()
         self.close_watches()
+        if self._listening is not None:
+            await self._accept_no_more(self._listening)
+            self._listening = None
         if self._runner is not None:
-            await self._accept_no_more()
             await self._runner.cleanup()
             self._runner = None
 
-    async def _accept_no_more(self) -> None:
-        """Let accepted connections come to be: asyncio leaves their sockets open where the server closes first."""
-        if self._listener is not None and self._listener.fileno() >= 0:
-            asyncio.get_running_loop().remove_reader(self._listener)
-            await asyncio.sleep(0)
+    @staticmethod
+    async def _accept_no_more(server: asyncio.Server) -> None:
+        """Stop listening once accepted connections have come to be: asyncio leaves open what comes as it closes."""
+        for one in server.sockets:
+            asyncio.get_running_loop().remove_reader(one.fileno())
+        await asyncio.sleep(0)
+        server.close()
 
     def close_watches(self) -> None:
         """End every watch in order."""

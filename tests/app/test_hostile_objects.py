@@ -28,7 +28,7 @@ from policysched.app.running.run_options import RunOptions
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
 from policysched.kube.object_cache import LeftOutObjects
-from policysched.metric_sources.file import NoSource
+from policysched.metric_sources.no_source import NoSource
 from policysched.model.decode import decode_pod
 from policysched.model.kinds import KINDS, POLICIES
 from policysched.model.lenient_json import identity, shallow

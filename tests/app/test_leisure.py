@@ -20,7 +20,7 @@ from policysched.app.serving.options import ServingOptions
 from policysched.app.serving.thread import Served, leisure, secure_port
 from policysched.errors import ConnectionProblemError
 from policysched.kube.connection import Connection
-from policysched.metric_sources.file import NoSource
+from policysched.metric_sources.no_source import NoSource
 from policysched.sandbox import sandbox_nodes
 from tests.app.serving.ports import free_port
 from tests.e2e.objects import NAME, pod

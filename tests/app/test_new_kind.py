@@ -19,7 +19,7 @@ from policysched.app.running.process import Process
 from policysched.app.running.run_options import RunOptions
 from policysched.framework import Action, Change, Cluster, Resource
 from policysched.kube.connection import Connection
-from policysched.metric_sources.file import NoSource
+from policysched.metric_sources.no_source import NoSource
 from policysched.model.decode import ObjectError, decode
 from policysched.model.kinds import KINDS, ApiKind
 from policysched.model.objects import Metadata, Struct

@@ -17,7 +17,8 @@ from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, MetricKey, MetricSink, Sample, Wanted
 from policysched.metric_sources import INTERVAL
 from policysched.metric_sources.counters import SourceCounters
-from policysched.metric_sources.file import NO_SOURCE, FileSource, NoSource
+from policysched.metric_sources.file import FileSource
+from policysched.metric_sources.no_source import NO_SOURCE, NoSource
 from policysched.metric_sources.prometheus import PrometheusSource
 from policysched.rules.policy_set.policy_set import PolicySet
 from tests.build import node

@@ -155,14 +155,21 @@ async def test_kubeconfig_is_taken_from_the_environment(
         await server.placed("web")
 
 
-@pytest.mark.parametrize("hangs", ["credentials", "metrics", "config"])
+async def test_metrics_file_that_is_a_pipe_ends_the_start(spawning: Spawning, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    async with spawning(f"--metrics-file={tmp_path / 'pipe'}", wait=False) as scheduler:
+        assert await scheduler.exit_code() == 2
+    assert scheduler.lines == [f"error: {tmp_path / 'pipe'} cannot be read again and again: not a regular file"]
+
+
+@pytest.mark.parametrize("hangs", ["credentials", "config"])
 async def test_process_that_is_told_to_stop_waits_for_nothing_that_hangs(hangs: str, tmp_path: Path) -> None:
     begun, pipe = tmp_path / "begun", tmp_path / "pipe"
     os.mkfifo(pipe)
     arguments = ["-c", f"touch {begun}; exec sleep 1000"]
     plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": arguments}
     (tmp_path / "config").write_text(yaml.safe_dump(kubeconfig("http://127.0.0.1:1", {"exec": plugin})))
-    flags = () if hangs == "credentials" else (f"--{'metrics-file' if hangs == 'metrics' else hangs}", str(pipe))
+    flags = () if hangs == "credentials" else ("--config", str(pipe))
     writers = []
     async with spawned("--kubeconfig", str(tmp_path / "config"), *flags, wait=False) as process:
         if hangs == "credentials":

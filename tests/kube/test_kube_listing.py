@@ -49,6 +49,14 @@ async def test_pages_that_continue_at_themselves_are_no_list(kube: Kube, items: 
     assert len(kube.server.asked) == 2
 
 
+async def test_pages_that_go_round_in_a_circle_are_no_list(kube: Kube) -> None:
+    tokens = ("a", "b", "c", "a", "b", "c")
+    kube.server.on("GET", NODE_PATH, *(answer(page(next_page=token)) for token in tokens))
+    with pytest.raises(ApiError, match="its pages do not end: one continues at itself or at one before"):
+        await read_list(kube.transport, NODE_PATH, "Node")
+    assert len(kube.server.asked) == 4
+
+
 async def test_pages_without_end_are_no_list(kube: Kube, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "MOST_PAGES", 5)
     kube.server.on("GET", NODE_PATH, *(answer(page(next_page=f"t{number}")) for number in range(9)))

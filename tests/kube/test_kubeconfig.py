@@ -154,7 +154,9 @@ async def test_a_user_of_whom_nothing_is_said_is_anonymous(user: dict[str, Any],
     assert await (await find_credentials(str(file))).authorization() is None
 
 
-@pytest.mark.parametrize("field", [{"as": "bob"}, {"as-uid": "7"}, {"as-groups": ["g"]}])
+@pytest.mark.parametrize(
+    "field", [{"as": "bob"}, {"as-uid": "7"}, {"as-groups": ["g"]}, {"as-user-extra": {"a": ["b"]}}]
+)
 async def test_who_acts_as_another_one_is_refused(field: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "config"
     config = with_value(CONFIG, ("users", 0, "user"), {"token": "t", **field})
@@ -191,3 +193,18 @@ async def test_without_a_home_there_is_no_file_to_look_for(monkeypatch: pytest.M
     monkeypatch.setattr("os.path.expanduser", lambda path: path)
     with pytest.raises(KubeconfigError, match=r"no kubeconfig at ~/\.kube/config"):
         await find_credentials()
+
+
+@pytest.mark.parametrize("value", ["", None])
+async def test_a_plugin_may_be_given_an_empty_variable(value: str | None, tmp_path: Path) -> None:
+    plugin, told = tmp_path / "plugin.sh", tmp_path / "told"
+    plugin.write_text(f'#!/bin/sh\necho "${{GIVEN-unset}}" > {told}\n')
+    plugin.chmod(0o700)
+    given = copy.deepcopy(CONFIG)
+    given["users"][0]["user"] = {
+        "exec": EXEC | {"command": str(plugin), "env": [{"name": "GIVEN", "value": value}, {"name": "A", "value": "b"}]}
+    }
+    (tmp_path / "config").write_text(yaml.dump(given))
+    with pytest.raises(ConnectionProblemError):
+        await find_credentials(str(tmp_path / "config"), None)
+    assert told.read_text() == "\n"

@@ -226,7 +226,7 @@ from prometheus_client import CollectorRegistry
 from policysched.app.clock import SystemClock
 from policysched.app.running.process import Process
 from policysched.app.running.run_options import RunOptions
-from policysched.metric_sources.file import NoSource
+from policysched.metric_sources.no_source import NoSource
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
 from policysched.model.kinds import KINDS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,17 @@ async def test_what_is_followed_later_is_looked_up_at_once(path: Path) -> None:
         assert kept.values(OTHER) == {"n1": 5.0}
 
 
+async def test_a_pipe_in_place_of_the_file_is_a_problem_and_not_waited_for(path: Path) -> None:
+    feed = source(path)
+    feed.follow(wanting(LOAD))
+    async with running(feed) as kept:
+        await kept.reaches(1)
+        path.unlink()
+        os.mkfifo(path)
+        await kept.reaches(2)
+        assert kept.problem() == f"{path} cannot be read again and again: not a regular file"
+
+
 async def test_a_broken_file_gives_no_answer_until_it_is_right(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "policysched")
     counted = Counted()
@@ -160,7 +172,7 @@ async def test_a_broken_file_gives_no_answer_until_it_is_right(path: Path, caplo
     feed.follow(wanting(LOAD))
     async with running(feed) as kept:
         await kept.reaches(1)
-        path.write_text("load: {n1: [")
+        path.write_text("load: {n1: 3")
         await kept.reaches(2)
         assert kept.values() is None
         assert "not valid YAML" in kept.problem()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ import pytest
 from policysched.errors import UsageError
 from policysched.framework import MetricKey, Sample
 from policysched.framework.client import LEAST_UNKNOWN
-from policysched.metric_sources.file import answers, as_table, load_table, read_table
+from policysched.metric_sources import table
+from policysched.metric_sources.file import answers
+from policysched.metric_sources.table import as_table, load_table, read_table
 
 KEY = MetricKey("instance:node_cpu:ratio", "node")
 NAMES = frozenset(("load", "cool/load"))
@@ -71,12 +75,41 @@ def test_nan_and_infinity_are_written_as_in_yaml() -> None:
         ("load: {n1: 1", "m:2:1: not valid YAML: did not find expected ',' or '}'"),
         ("a: {}\n---\nb: {}", "m:2:1: not valid YAML: but found another document"),
         ("load: {n1: *x}", "m:1:12: not valid YAML: found undefined alias"),
+        ("load: &x {n1: *x}", "m:1:15: expected one number for node n1"),
+        ("&x {load: *x}", 'm:1:11: "load" is no mapping: write NAME: {NODE: NUMBER, …}'),
+        ("a: &x {n1: 1}\nb: {n1: *x}", "m:2:9: expected one number for node n1"),
+        ("a: {n1: &x 1}\nb: *x", 'm:2:4: "b" is no mapping: write NAME: {NODE: NUMBER, …}'),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(text: str, error: str) -> None:
     with pytest.raises(UsageError) as raised:
         read_table(text, "m")
     assert str(raised.value) == error
+
+
+def test_a_file_has_so_many_numbers_of_so_many_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "MOST_NUMBERS", 4)
+    monkeypatch.setattr(table, "MOST_NAMES", 5)
+    assert len(read_table("a: {n1: 1, n2: 2, n3: 3}\nb: {n1: 1}", "m")) == 2
+    with pytest.raises(UsageError, match=r"^m:2:16: more than 4 numbers$"):
+        read_table("a: {n1: 1, n2: 2, n3: 3}\nb: {n1: 1, n2: null}", "m")
+    monkeypatch.setattr(table, "MOST_NUMBERS", 9)
+    with pytest.raises(UsageError, match=r"^m:1:40: more than 5 names$"):
+        read_table("a: {n1: 1, n2: 2, n3: 3, n4: 4, n5: 5, n6: 6}", "m")
+
+
+@pytest.mark.parametrize(
+    "text", ["m: {" + "a," * (1 << 22) + "}", "m: {" + "{[" * (1 << 20), "m: {" + "? " * 200 + "a"]
+)
+def test_nothing_is_made_of_a_file_of_another_shape(text: str) -> None:
+    """Such a text of 8 MiB took seconds and 3 GiB, as nodes were made of all of it."""
+    tracemalloc.start()
+    began = time.process_time()
+    with pytest.raises(UsageError, match=r"^m:1:\d+: "):
+        read_table(text, "m")
+    assert time.process_time() - began < 1
+    assert tracemalloc.get_traced_memory()[1] < 40 << 20
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize("text", ["\0", "a: \x07", "[" * 5000, "{a: " * 5000])
@@ -101,6 +134,7 @@ def test_metrics_that_are_one_by_an_alias_share_their_numbers() -> None:
     read = read_table("a: &a {n: 1, m: 2}\nb: *a\nc: {n: 1, m: 2}\n", "f")
     assert read["a"] == read["b"] == read["c"] == {"n": 1.0, "m": 2.0}
     assert read["a"] is read["b"]
+    assert read_table("a: {&k n: &v 1, m: *v}\n*k : {*k : *v}", "f") == {"a": {"n": 1.0, "m": 1.0}, "n": {"n": 1.0}}
 
 
 def test_a_file_without_an_end_is_a_usage_error() -> None:

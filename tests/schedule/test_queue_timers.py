@@ -76,6 +76,21 @@ def test_pod_whose_moment_cannot_be_told_is_looked_at_after_a_while(monkeypatch:
     assert (timed.asked, placed(tested, "a")) == (["a"], "active")
 
 
+def test_decision_is_noted_whatever_a_plugin_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = StandingClock(START)
+    timed = Timed(clock, {"a": START + 20})
+    tested = waiting(clock, timed)
+    taken = popped(tested, "a")
+
+    def failing(*_: object) -> float:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(timed, "retry_at", failing)
+    tested.note_decision(taken, FIT)
+    tested.reject(taken, FIT)
+    assert placed(tested, "a") == "unschedulable"
+
+
 def test_each_pod_is_judged_at_its_own_moment_and_no_other() -> None:
     clock = StandingClock(START)
     timed = Timed(clock, {"a": START + 20, "b": START + 30})

@@ -34,7 +34,8 @@ from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.late_dataclass import dataclass
-from policysched.metric_sources.file import answers, as_table, load_table
+from policysched.metric_sources.file import answers
+from policysched.metric_sources.table import as_table, load_table
 from policysched.model.decode import ObjectError, decode_pod
 from policysched.model.defaults import PriorityClasses, fill_pod, priority_classes
 from policysched.model.kinds import FINISHED, PODS, POLICIES, fill, kind_of

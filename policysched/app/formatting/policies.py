@@ -209,7 +209,7 @@ def write(name: str, data: bytes) -> None:
     Raises:
         UsageError: it cannot be written.
     """
-    path = Path(name).resolve()
+    path = Path(os.path.realpath(name))
     temporary: Path | None = None
     if not path.is_file():
         raise UsageError(f"{name}: cannot be written: not a regular file")

@@ -31,7 +31,8 @@ from policysched.app.plan.results import Effect, Plan
 from policysched.framework import SKIP, MetricAnswer, Wanted
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
-from policysched.metric_sources.file import answers, as_table
+from policysched.metric_sources.file import answers
+from policysched.metric_sources.table import as_table
 from policysched.model.objects import Pod
 from policysched.model.policy import PolicyKey
 from policysched.rules.compile.policy import CompiledPolicy

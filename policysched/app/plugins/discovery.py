@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import logging
+import os
 import re
 import sys
 from collections import defaultdict
@@ -162,7 +163,7 @@ def _module(text: str) -> ModuleType:
         if "" not in sys.path and str(Path.cwd()) not in sys.path:
             sys.path.insert(0, str(Path.cwd()))
         return importlib.import_module(text)
-    return _module_of_file(Path(text).resolve())
+    return _module_of_file(Path(os.path.realpath(text)))
 
 
 def _module_of_file(path: Path) -> ModuleType:

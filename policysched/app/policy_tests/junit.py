@@ -11,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from policysched.app.files.objects import why
+from policysched.app.files.output import write_in_place
 from policysched.app.policy_tests.running import PolicyTestResult
 from policysched.app.policy_tests.suite import PolicyTestRun
 from policysched.errors import UsageError
@@ -24,7 +25,7 @@ def write_junit(run: PolicyTestRun, path: Path) -> None:
         UsageError: it cannot be written.
     """
     try:
-        path.write_text(junit(run), "utf-8")
+        write_in_place(path, junit(run).encode())
     except OSError as error:
         raise UsageError(f"{path}: {why(error)}") from error
 

@@ -14,7 +14,7 @@ from policysched.language.functions.signatures import Environment
 from policysched.language.ir.types import DURATION
 from policysched.late_dataclass import dataclass
 from policysched.metric_sources import INTERVAL
-from policysched.metric_sources.file import FileSource, NoSource
+from policysched.metric_sources.no_source import NoSource
 from policysched.rules.compile.policy import CompiledPolicy, MetricInput
 
 if TYPE_CHECKING:
@@ -76,9 +76,11 @@ def make_source(options: MetricOptions, clock: Clock, counters: SourceCounters) 
     """
     options.check()
     if options.file is not None:
+        from policysched.metric_sources.file import FileSource  # noqa: PLC0415 - few have a file of metrics
+
         return FileSource(options.file, clock, counters, interval=options.interval)
     if options.url is not None:
-        from policysched.metric_sources.prometheus import PrometheusSource  # noqa: PLC0415 - few have a server of metrics
+        from policysched.metric_sources.prometheus import PrometheusSource  # noqa: PLC0415 - as above
 
         client = make_prometheus_client(options, options.url)
         return PrometheusSource(client, clock, counters, interval=options.interval)

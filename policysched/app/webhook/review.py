@@ -17,7 +17,7 @@ from policysched.app.checking.findings import Finding
 from policysched.app.checking.schema import is_meant
 from policysched.errors import UsageError
 from policysched.language import render
-from policysched.model.lenient_json import UNREADABLE
+from policysched.model.lenient_json import UNREADABLE, replaced, shallow
 from policysched.visible import cut_bytes, visible
 
 API_VERSION: Final = "admission.k8s.io/v1"
@@ -35,6 +35,12 @@ LONGEST_KIND: Final = 1024
 """How long a kind and an API version may be, to be those of a policy. Units: bytes."""
 _CHECKED: Final = frozenset(("CREATE", "UPDATE"))
 _UNCHECKED_FIELDS: Final = frozenset(("metadata", "status"))
+_UNCHECKED_PATHS: Final = [
+    ("request", version, *path)
+    for version in ("object", "oldObject")
+    for path in (("metadata", "managedFields"), ("status",))
+]
+TOO_DEEP: Final = "the policy is nested too deeply"
 _NULL: Final = msgspec.Raw(b"null")
 Object = Mapping[str, Any]
 Members = Mapping[str, msgspec.Raw]
@@ -73,19 +79,29 @@ def answer(raw: bytes) -> bytes:
         UsageError: it is no AdmissionReview of v1.
     """
     try:
-        review = _DECODER.decode(raw)
+        review, is_deep = _read(raw)
     except UNREADABLE as error:
         raise UsageError(f"expected an {KIND}: {error}") from error
     if (review.kind, review.api_version) != (KIND, API_VERSION):
         raise UsageError(f"expected an {KIND} of {API_VERSION}")
     try:
-        verdict = _verdict(review.request)
+        verdict = _refused(TOO_DEEP) if is_deep else _verdict(review.request)
     except RecursionError:
-        verdict = _refused("the policy is nested too deeply")
+        verdict = _refused(TOO_DEEP)
     except (msgspec.MsgspecError, UnicodeError) as error:
         verdict = _refused(f"the policy cannot be read: {error}")
     response = {"uid": review.request.uid, **verdict}
     return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def _read(raw: bytes) -> tuple[_Review, bool]:
+    """Read a review, and tell whether something that is checked lies too deep to be read."""
+    try:
+        return _DECODER.decode(raw), False
+    except RecursionError:
+        stated = replaced(raw, _UNCHECKED_PATHS, lambda _: bytes(_NULL))
+        readable = shallow(stated)
+        return _DECODER.decode(readable), readable != stated
 
 
 def _verdict(request: _Request) -> Object:

@@ -38,6 +38,11 @@ def is_subdomain(text: str) -> bool:
 
 def is_qualified_name(text: str) -> bool:
     """Whether a text is a label key: a name, after an optional DNS subdomain and a slash."""
+    return len(text) <= SUBDOMAIN_LENGTH + 1 + NAME_LENGTH and _is_qualified_name(text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _is_qualified_name(text: str) -> bool:
     prefix, slash, name = text.rpartition("/")
     if slash and (len(prefix) > SUBDOMAIN_LENGTH or _SUBDOMAIN.fullmatch(prefix) is None):
         return False

@@ -17,7 +17,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from policysched.late_dataclass import dataclass
-from policysched.model.objects import Affinity, Pod, PodAffinity, PodAffinityTerm
+from policysched.model.objects import Affinity, LabelSelector, Pod, PodAffinity, PodAffinityTerm
 from policysched.model.selection.pod_part_cache import PodPartCache
 from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector, selector_key
 from policysched.pausing import Pausing, finished
@@ -150,11 +150,12 @@ def _compiling(pod: Pod) -> Pausing[PodTerms]:
 class _TermCompiler:
     """Compiles the terms of one pod, equal peers once: thousands of terms often differ in the topology key alone."""
 
-    __slots__ = ("_before", "_named", "_namespace", "_peers")
+    __slots__ = ("_before", "_named", "_namespace", "_peers", "_selectors")
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
         self._peers: dict[Hashable, PeerSelector] = {}
+        self._selectors: dict[Hashable, LabelMatcher] = {}
         self._named: dict[frozenset[str], frozenset[str]] = {}
         """Sets of namespaces, so that terms share equal ones."""
         self._before: tuple[PodAffinityTerm, PeerSelector] | None = None
@@ -175,16 +176,24 @@ class _TermCompiler:
                 and before.namespace_selector == of_namespaces
             ):
                 return AffinityTerm(peers_before, stated.topology_key)
-        key = selector_key(stated.label_selector), (*stated.namespaces,), selector_key(of_namespaces)
+        pods_key, namespaces_key = selector_key(stated.label_selector), selector_key(of_namespaces)
+        key = pods_key, (*stated.namespaces,), namespaces_key
         peers = self._peers.get(key)
         if peers is None:
             own = not stated.namespaces and of_namespaces is None
             named = frozenset({self._namespace} if own else stated.namespaces)
             named = self._named.setdefault(named, named)
-            peers = PeerSelector(compile_selector(stated.label_selector), named, compile_selector(of_namespaces))
+            pods = self._selector(stated.label_selector, pods_key)
+            peers = PeerSelector(pods, named, self._selector(of_namespaces, namespaces_key))
             self._peers[key] = peers
         self._before = stated, peers
         return AffinityTerm(peers, stated.topology_key)
+
+    def _selector(self, stated: LabelSelector | None, key: Hashable) -> LabelMatcher:
+        known = self._selectors.get(key)
+        if known is None:
+            known = self._selectors[key] = compile_selector(stated)
+        return known
 
 
 def _existing_terms_of(pod: Pod) -> Mapping[ExistingTerm, int]:

@@ -145,7 +145,7 @@ class Queue:
         flight = self._flight_of(queued)
         known = self._interests(queued).listeners
         if flight is not None and known:
-            due = [known[one].retry_at(queued.pod, self._cluster) for one in rejectors if one in known]
+            due = [self._timers.retry_at(known[one], queued) for one in rejectors if one in known]
             flight.due = min((at for at in due if at is not None), default=None)
 
     def reject(self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS) -> bool:

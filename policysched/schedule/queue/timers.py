@@ -45,12 +45,16 @@ class Timers:
 
     def set(self, queued: QueuedPod, filters: Iterable[RejectionListener]) -> None:
         """See to it that a pod is judged when one of the filters that turned it away can change its mind."""
-        times = [self._ask(plugin, queued) for plugin in filters]
+        times = [self.retry_at(plugin, queued) for plugin in filters]
         time = min((one for one in times if one is not None), default=math.inf)
         if time < math.inf:
             self._set(queued, min(max(time - self._clock.now().timestamp(), 0.0) + MARGIN, LONGEST))
 
-    def _ask(self, plugin: RejectionListener, queued: QueuedPod) -> float | None:
+    def retry_at(self, plugin: RejectionListener, queued: QueuedPod) -> float | None:
+        """Ask a plugin when time alone may change its mind; after a while where it cannot tell.
+
+        Units: seconds since the epoch.
+        """
         try:
             return plugin.retry_at(queued.pod, self._cluster)
         except Exception:

@@ -18,10 +18,14 @@ from tests.work import calls
 
 
 def reviewed(new: Any, old: Any = None, operation: str = "CREATE") -> Object:
-    request = {"uid": "u1", "operation": operation, "object": new, "oldObject": old}
-    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-    said: Object = json.loads(answer(json.dumps(review).encode()))
-    assert (said["apiVersion"], said["kind"]) == (review["apiVersion"], review["kind"])
+    return reviewed_texts(json.dumps(new), json.dumps(old), operation)
+
+
+def reviewed_texts(new: str, old: str = "null", operation: str = "CREATE") -> Object:
+    request = f'{{"uid": "u1", "operation": "{operation}", "object": {new}, "oldObject": {old}}}'
+    review = f'{{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {request}}}'
+    said: Object = json.loads(answer(review.encode()))
+    assert (said["apiVersion"], said["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     assert said["response"].pop("uid") == "u1"
     response: Object = said["response"]
     return response
@@ -157,6 +161,20 @@ def test_large_metadata_and_status_of_a_policy_are_nothing_to_check() -> None:
     large = fine | {"metadata": fine["metadata"] | fields, "status": fields}
     assert reviewed(large) == {"allowed": True}
     assert reviewed(large | {"metadata": {"name": 3} | fields})["status"]["message"].count("metadata.name") == 1
+
+
+@pytest.mark.parametrize("deep", ["[" * 5000 + "]" * 5000, '{"a":' * 1500 + "1" + "}" * 1500], ids=["5000", "1500"])
+def test_only_what_is_checked_may_not_be_nested_thousands_deep(deep: str) -> None:
+    def large(**fields: Any) -> str:
+        unread = f'"status": {deep}, "metadata": {{"managedFields": {deep}, '
+        return json.dumps(policy(**fields)).replace('"metadata": {', unread)
+
+    fine, broken = large(**requiring("node.ready")), large(**requiring("(("))
+    assert reviewed_texts(fine) == {"allowed": True}
+    assert not reviewed_texts(broken)["allowed"]
+    assert reviewed_texts(broken, broken, "UPDATE") == {"allowed": True}
+    said = reviewed_texts(json.dumps(policy(filters="here")).replace('"here"', deep))
+    assert (said["allowed"], said["status"]["message"]) == (False, "the policy is nested too deeply")
 
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])

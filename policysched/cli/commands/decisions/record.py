@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,30 +40,17 @@ def record(
 
 
 def _write(made: dict[str, Any], output: str) -> None:
-    from policysched.cli.formats import OutputFormat, say_value  # noqa: PLC0415 - as above
+    from policysched.app.files.output import replace_privately  # noqa: PLC0415 - as above
+    from policysched.cli.formats import OutputFormat, say_value  # noqa: PLC0415
 
     if output == "-":
         say_value(made, OutputFormat.YAML)
         return
     path = Path(output)
     try:
-        if path.exists() and not path.is_file():  # a device or a pipe takes what is written, and stays
-            path.write_bytes(_encoded(made, path))
-            return
-        path = path.resolve()
+        replace_privately(path, _encoded(made, path))
     except OSError as error:
         raise UsageError(f"--output {output}: {error.strerror}") from error
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(_encoded(made, path))
-        beside.replace(path)
-    except OSError as error:
-        raise UsageError(f"--output {output}: {error.strerror}") from error
-    finally:
-        with suppress(OSError):  # there is none any more where all is written
-            beside.unlink(missing_ok=True)
 
 
 def _encoded(made: dict[str, Any], path: Path) -> bytes:

@@ -1,0 +1,65 @@
+"""Files that commands write where a user says, be it a device, a pipe, or what the process has open already."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_DESCRIPTORS: Final = re.compile(r"/dev/fd|/proc/(\d+)/(task/\d+/)?fd")
+_MOST_LINKS: Final = 40
+
+
+def write_in_place(path: Path, data: bytes) -> None:
+    """Write a file where it stands; what `/dev/stdout` and such paths mean is written to from where it is.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    number = _descriptor(path)
+    if number is None:
+        path.write_bytes(data)
+        return
+    with os.fdopen(os.dup(number), "wb") as file:
+        file.write(data)
+
+
+def replace_privately(path: Path, data: bytes) -> None:
+    """Replace a file in one step by one that its owner alone reads; links, devices and pipes stay what they are.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if _descriptor(path) is not None or (path.exists() and not path.is_file()):
+        write_in_place(path, data)
+        return
+    target = Path(os.path.realpath(path))
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        beside.replace(target)
+    finally:
+        with suppress(OSError):  # there is none any more where all is written
+            beside.unlink(missing_ok=True)
+
+
+def _descriptor(path: Path) -> int | None:
+    """Return the descriptor of this process that a path leads to, None where it leads to none.
+
+    Raises:
+        OSError: links lead nowhere but to each other.
+    """
+    for _ in range(_MOST_LINKS):
+        folder = os.path.realpath(path.parent)
+        found = _DESCRIPTORS.fullmatch(folder)
+        if found is not None and found[1] in (None, str(os.getpid())) and path.name.isdecimal():
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = Path(folder) / path.readlink()
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
