@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from policysched.app.dry_run.dry_run import compile_policies, decode_policies
+from policysched.app.dry_run.policies import compiled_policies, standing_policies
 from policysched.app.recording import entries
 from policysched.model.decode import ObjectError
 from policysched.model.defaults import priority_classes
@@ -30,8 +30,7 @@ def snapshot(objects: Iterable[Object]) -> tuple[dict[str, Any], list[str]]:
     given = [*objects]
     items, broken, classes = [], [], priority_classes(given)
     policies = [one for one in given if kind_of(one) is POLICIES and _reads(one)]
-    compiled, _, _ = compile_policies(decode_policies(policies, ()))
-    kept = entries.annotations_read(compiled, ())
+    kept = entries.annotations_read(compiled_policies(standing_policies(policies)).compiled, ())
     for raw in given:
         kind = kind_of(raw)
         if kind is None:

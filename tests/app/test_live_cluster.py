@@ -12,9 +12,10 @@ import pytest_asyncio
 from policysched.app.checking.files import read_nodes
 from policysched.app.clock import SystemClock
 from policysched.app.demo.sandbox_setup import new_sandbox, start, written_kubeconfig
-from policysched.app.dry_run.dry_run import compiles, dry_run, in_force
+from policysched.app.dry_run.dry_run import dry_run
 from policysched.app.dry_run.inputs import gather, gather_cluster
 from policysched.app.dry_run.live_cluster import read_cluster
+from policysched.app.dry_run.policies import compiles, in_force
 from policysched.app.snapshot import snapshot
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError

@@ -23,8 +23,10 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
+from policysched.app.dry_run.policies import compiled_policies, standing_policies, try_policies
 from policysched.app.dry_run.template_claims import with_template_claims
 from policysched.app.files.new_pods import as_new
+from policysched.app.files.objects import of_kind
 from policysched.app.files.saved_clusters import SavedObject
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.running.metric_options import MetricOptions, make_prometheus_client, metrics_read, wanted_by
@@ -36,18 +38,15 @@ from policysched.language.messages.diagnostics import Diagnostic
 from policysched.late_dataclass import dataclass
 from policysched.metric_sources.file import answers
 from policysched.metric_sources.table import as_table, load_table
-from policysched.model.decode import ObjectError, decode_pod
+from policysched.model.decode import decode_pod
 from policysched.model.defaults import PriorityClasses, fill_pod, priority_classes
 from policysched.model.kinds import FINISHED, PODS, POLICIES, fill, kind_of
 from policysched.model.objects import Metadata, Namespace, Pod
-from policysched.model.policy import KIND, LastGood, Policy, PolicyKey, decode_last_good, decode_policy
-from policysched.pausing import finished
-from policysched.rules.compile.compiler import compile_policy
+from policysched.model.policy import KIND, PolicyKey
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
-from policysched.rules.policy_set.not_applied import not_applied, not_compiled
+from policysched.rules.policy_set.not_applied import not_applied
 from policysched.rules.policy_set.policy_set import PolicySet
-from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.cycle.decision import Decision, drawn
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import at_once, post_filtered
@@ -196,21 +195,22 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     _refuse_one_object(objects=objects, policies=policies)
     given = list(unlisted(objects))
     classes = priority_classes(given)
-    pod, notes = as_new(_of_kind(pod, "Pod"))
+    pod, notes = as_new(of_kind(pod, "Pod"))
     read = None if config is None else load_configuration(config)
     filled = fill_pod(pod, classes)
     profile, wanted = _choose_profile(decode_pod(filled), pod, read, plugins)
     cluster = _cluster(given, classes, wanted)
     wanted = with_template_claims(wanted, cluster)
     cluster.time.move(seconds_at(now or SystemClock().now()))
-    compiled, diagnostics, failed = compile_policies(decode_policies(given, policies))
-    policy_set = PolicySet.of(compiled)
+    store = standing_policies(one for one in given if one["kind"] == KIND)
+    taken = compiled_policies(store, try_policies(store, (of_kind(one, KIND) for one in policies)))
+    policy_set = PolicySet.of(taken.compiled)
     problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)
     configuration = None if read is None else read.completed
-    unapplied = failed | not_applied(compiled, wanted, cluster, profile)
+    unapplied = not_applied(taken.compiled, wanted, cluster, profile) | taken.failed
     return Simulation(
         given, classes, filled, wanted, cluster, profile, policy_set, configuration,
-        diagnostics, unapplied, problems, notes,
+        taken.diagnostics, unapplied, problems, notes,
     )  # fmt: skip
 
 
@@ -260,19 +260,6 @@ def _choose_profile(
 def _under(profile: Profile, wanted: Pod) -> tuple[Profile, Pod]:
     spec = replace(wanted.spec, scheduler_name=profile.scheduler_name)
     return profile, replace(wanted, spec=spec)
-
-
-def _of_kind(raw: Object, kind: str) -> Object:
-    """Return an object that may leave its kind open.
-
-    Raises:
-        UsageError: it is of another kind.
-    """
-    if not isinstance(raw, Mapping):
-        raise UsageError(f"expected a {kind}, got {raw!r:.80}")
-    if raw.get("kind", kind) != kind:
-        raise UsageError(f"expected a {kind}, got a {raw['kind']}")
-    return raw
 
 
 def unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[Object]:
@@ -351,64 +338,6 @@ def _take_pod(cluster: Cluster, pod: Pod, resources: PodResources) -> None:
         cluster.set_pod(pod, resources)
     elif pod.status.phase not in FINISHED:
         cluster.nominations.update(pod)
-
-
-def decode_policies(objects: Iterable[Object], tried: Iterable[Object]) -> dict[PolicyKey, Policy]:
-    """Decode the policies that take part, by key: those of the cluster as they are in force, and those to try."""
-    standing = _named(in_force(one) for one in objects if one["kind"] == KIND)
-    return standing | _named(_of_kind(one, KIND) for one in tried)
-
-
-def _named(objects: Iterable[Object]) -> dict[PolicyKey, Policy]:
-    """Decode policies.
-
-    Raises:
-        UsageError: one is malformed, or two have the same name.
-    """
-    named: dict[PolicyKey, Policy] = {}
-    for policy in map(decode_policy, objects):
-        if policy.key in named:
-            raise UsageError(f'there are two policies "{policy.key}": only one of a name can be in force')
-        named[policy.key] = policy
-    return named
-
-
-def compile_policies(
-    policies: Mapping[PolicyKey, Policy],
-) -> tuple[list[CompiledPolicy], tuple[Diagnostic, ...], dict[PolicyKey, str]]:
-    """Compile policies, as a scheduler that starts with them. Those that do nothing are named, with the reason."""
-    store = PolicyStore()
-    finished(store.starting(policies.values()))
-    entries = {key: entry for key in policies if (entry := store.get(key)) is not None}
-    # What an object says of an earlier generation stands in its spec by now, but for one that there is no room for.
-    compiled = [one.active for one in entries.values() if one.active is not None and (one.waiting or one.result.policy)]
-    acting = {one.key for one in compiled}
-    failed = {key: not_compiled(one.result.diagnostics) for key, one in entries.items() if key not in acting}
-    return compiled, tuple(found for one in entries.values() for found in one.result.diagnostics), failed
-
-
-def in_force(policy: Object) -> dict[str, Any]:
-    """Return a policy as it decides: with the last good generation's spec where the newest does not compile."""
-    kept = None if compiles(policy) else _last_good(policy)
-    if kept is None:
-        return dict(policy)
-    metadata = {**policy["metadata"], "generation": kept.generation}
-    return {**policy, "metadata": metadata, "spec": msgspec.to_builtins(kept.spec)}
-
-
-def compiles(policy: Mapping[str, Any]) -> bool:
-    """Return whether a policy is well-formed and all its texts compile."""
-    try:
-        return compile_policy(decode_policy(policy)).policy is not None
-    except ObjectError:
-        return False
-
-
-def _last_good(policy: Mapping[str, Any]) -> LastGood | None:
-    try:
-        return decode_last_good(decode_policy({"metadata": policy.get("metadata")}))
-    except ObjectError:
-        return None
 
 
 def measuring(options: MetricOptions) -> Measure | None:

@@ -9,7 +9,8 @@ from typing import Final
 
 from policysched.app.checking.check import findings, repeated_policies
 from policysched.app.checking.findings import Finding, policy_key
-from policysched.app.dry_run.dry_run import Measure, Report, compiles, dry_run, in_force
+from policysched.app.dry_run.dry_run import Measure, Report, dry_run
+from policysched.app.dry_run.policies import STAYS, compiles, in_force
 from policysched.app.files.objects import Document, Object, load
 from policysched.app.files.saved_clusters import load_cluster
 from policysched.app.files.workload_pods import PodToPlace, controlled, pod_of
@@ -49,15 +50,20 @@ class ClusterInputs:
 
         Args:
             found: What checking found. A policy with errors takes no part, but for one of the cluster's whose
-                annotation keeps its last good generation.
+                annotation keeps its last good generation; one that is tried leaves the one of its name in force.
         """
         errors = {one.policy: one.diagnostic for one in reversed([*found]) if one.is_error}
         others = [one for one in self.objects if one["kind"] != KIND]
+        standing = [one for one in map(in_force, self._of_the_cluster()) if compiles(one)]
         tried = [one.object for one in self.policies if policy_key(one.object) not in errors]
-        policies = [one for one in map(in_force, self._standing()) if compiles(one)] + tried
-        taking_part = {policy_key(one) for one in policies}
-        failed = {name: not_compiled([one]) for name, one in errors.items() if name not in taking_part}
-        return TakingPart(others, policies, failed)
+        staying = {policy_key(one) for one in standing}
+        replaced = {policy_key(one.object) for one in self.policies}
+        failed = {
+            name: not_compiled([one]) + (STAYS if name in staying else "")
+            for name, one in errors.items()
+            if name in replaced or name not in staying
+        }
+        return TakingPart([*others, *standing], tried, failed)
 
     def located(self, error: ObjectError) -> UsageError:
         """Put the place of the object in its file before an error."""
@@ -68,7 +74,10 @@ class ClusterInputs:
 
     def _standing(self) -> list[Object]:
         replaced = {policy_key(one.object) for one in self.policies}
-        return [one for one in self.objects if one["kind"] == KIND and policy_key(one) not in replaced]
+        return [one for one in self._of_the_cluster() if policy_key(one) not in replaced]
+
+    def _of_the_cluster(self) -> list[Object]:
+        return [one for one in self.objects if one["kind"] == KIND]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +85,11 @@ class TakingPart:
     """What a decision is made of, without what takes no part in it."""
 
     objects: Sequence[Object]
-    """The cluster, without its policies."""
+    """The cluster, its policies as they are in force."""
     policies: Sequence[Object]
+    """The policies to try."""
     failed: Mapping[PolicyKey, str]
-    """The policies with errors that do nothing, each with the reason."""
+    """The policies with errors, which do nothing or stay as they are in force, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)

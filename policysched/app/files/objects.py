@@ -394,3 +394,16 @@ def _kind(value: object) -> str:
         case dict():
             return "an object"
     return "nothing"
+
+
+def of_kind(raw: Object, kind: str) -> Object:
+    """Return an object that may leave its kind open.
+
+    Raises:
+        UsageError: it is of another kind.
+    """
+    if not isinstance(raw, Mapping):
+        raise UsageError(f"expected a {kind}, got {raw!r:.80}")
+    if raw.get("kind", kind) != kind:
+        raise UsageError(f"expected a {kind}, got a {raw['kind']}")
+    return raw

@@ -6,17 +6,20 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace as replace_field
 from typing import Any
 
+from policysched.app.checking.findings import policy_key
 from policysched.app.configuration.profiles import configured_profiles, default_profile
 from policysched.app.configuration.reading import ConfigurationInput, load_configuration
-from policysched.app.dry_run.dry_run import compile_policies, decode_policies
+from policysched.app.dry_run.policies import compiled_policies, try_policies, usable
+from policysched.app.files.objects import of_kind
 from policysched.app.plan.reading import ClusterObjects, read_objects, scaled
 from policysched.app.plugins.discovery import find_plugins
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.late_dataclass import dataclass
-from policysched.model.policy import PolicyKey
+from policysched.model.policy import KIND, PolicyKey
 from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.policy_set.store import PolicyStore
 
 Object = Mapping[str, Any]
 
@@ -85,32 +88,21 @@ def changed_objects(
     return replace_field(read, nodes=kept, pods=pods)
 
 
-def standing_policies(policies: Iterable[Object]) -> tuple[list[CompiledPolicy], list[str]]:
-    """Compile policies as they are in force; name those that do nothing."""
-    compiled, _, failed = compile_policies(decode_policies(policies, ()))
-    return compiled, [f"policy {key} does nothing today: {why}" for key, why in sorted(failed.items())]
-
-
-def coming_policies(
-    standing: Sequence[CompiledPolicy], policies: Iterable[Object], without: Collection[str]
-) -> list[CompiledPolicy]:
-    """Return the policies with the change.
+def coming_policies(store: PolicyStore, policies: Iterable[Object], without: Collection[str]) -> list[CompiledPolicy]:
+    """Return the policies with a change, as the scheduler would put them in force.
 
     Args:
-        standing: Those without it.
+        store: Those without it; the change is made there.
         policies: SchedulingPolicy objects that are new, or replace those of their names.
         without: The names of policies that go.
 
     Raises:
-        UsageError: a policy of the change does not compile, or one that is to go is not there.
+        UsageError: a policy of the change does not compile or has no room, or one that is to go is not there.
     """
-    tried, _, failed = compile_policies(decode_policies((), policies))
-    for key, why in sorted(failed.items()):
-        raise UsageError(f"policy {key} cannot be used: {why}")
-    _refuse_unknown("policy", without, (one.key for one in (*standing, *tried)))
-    replaced = {one.key for one in tried}
-    kept = (one for one in standing if one.key not in replaced)
-    return [one for one in (*kept, *tried) if one.key not in without]
+    coming = [of_kind(one, KIND) for one in policies]
+    _refuse_unknown("policy", without, (*store.listed(), *map(policy_key, coming)))
+    tried = try_policies(store, (one for one in coming if policy_key(one) not in without), without)
+    return usable(compiled_policies(store, tried), tried)
 
 
 def profiles_of(

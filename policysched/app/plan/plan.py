@@ -15,6 +15,7 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME
 from policysched.app.configuration.reading import ConfigurationInput
 from policysched.app.dry_run.dry_run import Measure, Numbers, measure, seconds_at
+from policysched.app.dry_run.policies import compiled_policies, standing_policies
 from policysched.app.plan.causes import POLICY
 from policysched.app.plan.change import (
     InForce,
@@ -22,7 +23,6 @@ from policysched.app.plan.change import (
     changed_objects,
     coming_policies,
     profiles_of,
-    standing_policies,
 )
 from policysched.app.plan.deciding import ClusterSide, Comparing, Keys, Progress
 from policysched.app.plan.demand import excesses
@@ -83,16 +83,17 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
         UsageError: a policy of the change does not compile, a name is not there, or a configuration does not fit.
     """
     read = read_objects(objects)
-    standing, notes = standing_policies(read.policies)
+    store = standing_policies(read.policies)
+    standing = compiled_policies(store)
     current = partial(profiles_of, current_config, scheduler_name, plugins)
     change = PlannedChange(
-        InForce(read, current, standing),
+        InForce(read, current, standing.compiled),
         InForce(
             changed_objects(read, nodes, without_nodes, replicas or {}),
             current if config is None else partial(profiles_of, config, scheduler_name, plugins),
-            coming_policies(standing, policies, without_policies),
+            coming_policies(store, policies, without_policies),
         ),
-        notes,
+        [f"policy {key} does nothing today: {why}" for key, why in sorted(standing.failed.items())],
     )
     sides = _Sides(seconds_at(now or SystemClock().now()), seed, _asked_once(metrics))
     return _told(change, sides, progress or (lambda _done, _all: None))

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from policysched.app.checking.check import findings
 from policysched.app.checking.findings import Finding, policy_key
-from policysched.app.dry_run.dry_run import Observe, compiles, dry_run
+from policysched.app.dry_run.dry_run import Observe, dry_run
+from policysched.app.dry_run.policies import compiles
 from policysched.app.files.objects import Document, load
 from policysched.app.policy_tests.claims import claims_of, release
 from policysched.app.policy_tests.differences import Difference, KnownNames, differences

@@ -14,7 +14,7 @@ import msgspec
 
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.configuration.reading import load_configuration
-from policysched.app.dry_run.dry_run import compile_policies
+from policysched.app.dry_run.policies import compiled_policies, started
 from policysched.app.recording import entries
 from policysched.app.recording.entries import Begin
 from policysched.errors import UsageError
@@ -59,10 +59,11 @@ def compiled(policies: Iterable[Policy]) -> list[CompiledPolicy]:
     Raises:
         UsageError: one does not compile here.
     """
-    made, _, failed = compile_policies({one.key: one for one in policies})
-    for key, why in sorted(failed.items()):
+    store = started({one.key: one for one in policies}.values())
+    made = compiled_policies(store, store.listed())
+    for key, why in sorted(made.failed.items()):
         raise UsageError(f"policy {key} of the record does not compile here: {why}")
-    return made
+    return made.compiled
 
 
 class ReplayedState:

@@ -13,7 +13,8 @@ from typing import Any
 
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.configuration.reading import ConfigurationInput, load_configuration
-from policysched.app.dry_run.dry_run import compile_policies, decode_policies
+from policysched.app.dry_run.policies import compile_alone, in_place
+from policysched.app.files.objects import of_kind
 from policysched.app.plan.causes import cause
 from policysched.app.plan.landing import effect_of, landing_of
 from policysched.app.plan.reading import workload_of
@@ -27,6 +28,7 @@ from policysched.app.replay.results import Replayed
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
+from policysched.model.policy import KIND
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
@@ -67,10 +69,9 @@ class _Side:
         return self._engines.get(name)
 
     def _make(self) -> None:
-        state, replaced = self._state, {one.key for one in self._tried}
+        state = self._state
         self.known |= {one.key for one in state.policies}
-        kept = [one for one in state.policies if one.key not in replaced]
-        coming = [one for one in (*kept, *self._tried) if one.key not in self._without]
+        coming = in_place(state.policies, self._tried, self._without)
         missing = [*entries.misses(state.annotations, coming)]
         if missing:
             raise UsageError(f"the record does not keep what the policies read: the annotation {', '.join(missing)}")
@@ -104,9 +105,7 @@ def what_if(
         UsageError: a file is no record, a policy of the change does not compile, or reads what is not recorded.
     """
     registry = find_plugins().registry if plugins is None else plugins
-    tried, _, failed = compile_policies(decode_policies((), policies))
-    for key, why in sorted(failed.items()):
-        raise UsageError(f"policy {key} cannot be used: {why}")
+    tried = compile_alone(of_kind(one, KIND) for one in policies)
     profiles = None if config is None else configured_profiles(load_configuration(config), registry)
     state = ReplayedState(registry)
     day = _Day(state, _Side(state, tried, without_policies, profiles))

@@ -87,9 +87,16 @@ class PolicyStore:
 
     def starting(self, policies: Iterable[Policy]) -> Pausing[None]:
         """Take the policies that there are at the start: what was in force before goes first."""
+        yield from self.changing(policies)
+
+    def changing(self, policies: Iterable[Policy], gone: Iterable[PolicyKey] = ()) -> Pausing[frozenset[PolicyKey]]:
+        """Take several changes at once, pausing; returns the policies that changed in force."""
+        before = self._active()
+        for key in gone:
+            self._entries.pop(key, None)
         for policy in policies:
             yield from self._taking(policy)
-        yield from self._settling({})
+        return (yield from self._settling(before))
 
     def _taking(self, policy: Policy) -> Pausing[None]:
         """Take a policy as it is now. A generation that compiles waits until it is settled whether there is room."""
@@ -205,9 +212,7 @@ class PolicyStore:
 
     def removing(self, key: PolicyKey) -> Pausing[frozenset[PolicyKey]]:
         """Forget a policy, pausing; tell which policies changed in force, those among them that have room now."""
-        before = self._active()
-        self._entries.pop(key, None)
-        return (yield from self._settling(before))
+        return (yield from self.changing((), (key,)))
 
     def remove(self, key: PolicyKey) -> frozenset[PolicyKey]:
         """Do what `removing` does without pauses."""

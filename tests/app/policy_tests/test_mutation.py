@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from policysched.app.checking.explain import as_policy
-from policysched.app.dry_run.dry_run import compiles
+from policysched.app.dry_run.policies import compiles
 from policysched.app.policy_tests.mutants import mutants
 from policysched.app.policy_tests.running import PolicyTestOptions
 from policysched.app.policy_tests.suite import PolicyTestRun, RunChoices, run_files

@@ -1,0 +1,182 @@
+"""The policies of what a command tries: those of a cluster as they are in force, and changes of them.
+
+A policy that is tried comes in as `kubectl apply` brings it in: as an edit of the object of its name, and where there
+is room for it beside those in force; else what is in force stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from policysched.errors import UsageError
+from policysched.language.checking.estimates import Cost
+from policysched.language.messages.diagnostics import Diagnostic
+from policysched.late_dataclass import dataclass
+from policysched.model.decode import ObjectError
+from policysched.model.policy import LAST_GOOD, LastGood, Policy, PolicyKey, decode_last_good, decode_policy
+from policysched.pausing import finished
+from policysched.rules.compile.compiler import CompilationResult, compile_policy
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.policy_set.budget import PolicyBudget, crowded_out
+from policysched.rules.policy_set.not_applied import not_compiled
+from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
+
+Object = Mapping[str, Any]
+STAYS = "; the generation that is in force stays"
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPolicies:
+    """What compiling policies gave."""
+
+    compiled: list[CompiledPolicy]
+    """What is in force."""
+    diagnostics: tuple[Diagnostic, ...]
+    failed: dict[PolicyKey, str]
+    """Why a policy does nothing, or not what is tried."""
+
+
+def standing_policies(objects: Iterable[Object]) -> PolicyStore:
+    """Compile the policies of a cluster, as a scheduler that starts with them.
+
+    Raises:
+        ObjectError: one is malformed.
+        UsageError: two have the same name.
+    """
+    return started(_named(map(in_force, objects)).values())
+
+
+def started(policies: Iterable[Policy]) -> PolicyStore:
+    """Put policies in force, as a scheduler that starts with them."""
+    store = PolicyStore()
+    finished(store.starting(policies))
+    return store
+
+
+def try_policies(store: PolicyStore, tried: Iterable[Object], without: Collection[str] = ()) -> set[PolicyKey]:
+    """Bring in policies, and take others out; return the keys of those that came.
+
+    Raises:
+        ObjectError: one is malformed.
+        UsageError: two have the same name.
+    """
+    named = _named(tried)
+    edits = [_as_edit(policy, store.get(key)) for key, policy in named.items()]
+    finished(store.changing(edits, map(PolicyKey, without)))
+    return set(named)
+
+
+def compiled_policies(store: PolicyStore, tried: Collection[PolicyKey] = ()) -> CompiledPolicies:
+    """Tell what is in force, and what of it or of what is tried does nothing."""
+    entries = {key: entry for key in sorted(store.listed()) if (entry := store.get(key)) is not None}
+    compiled = [entry.active for entry in entries.values() if entry.active is not None]
+    failed = {}
+    for key, entry in entries.items():
+        if entry.active is None:
+            failed[key] = not_compiled(entry.result.diagnostics)
+        elif key in tried and entry.result.policy is None:
+            failed[key] = not_compiled(entry.result.diagnostics) + STAYS
+    found = tuple(one for entry in entries.values() for one in entry.result.diagnostics)
+    return CompiledPolicies(compiled, found, failed)
+
+
+def compile_alone(tried: Iterable[Object]) -> list[CompiledPolicy]:
+    """Compile policies as if there were no others.
+
+    Raises:
+        ObjectError: one is malformed.
+        UsageError: one does not compile, or two have the same name.
+    """
+    store = PolicyStore()
+    try_policies(store, tried)
+    return usable(compiled_policies(store))
+
+
+def usable(taken: CompiledPolicies, tried: Collection[PolicyKey] | None = None) -> list[CompiledPolicy]:
+    """Return policies that are in force.
+
+    Args:
+        taken: What compiling gave.
+        tried: The policies that have to act; None: all.
+
+    Raises:
+        UsageError: one of them does not.
+    """
+    for key, why in sorted(taken.failed.items()):
+        if tried is None or key in tried:
+            raise UsageError(f"policy {key} cannot be used: {why}")
+    return taken.compiled
+
+
+def in_place(
+    standing: Iterable[CompiledPolicy], tried: Iterable[CompiledPolicy], without: Collection[str]
+) -> list[CompiledPolicy]:
+    """Return what is in force with other policies in place of those of their names, and without some.
+
+    Raises:
+        UsageError: there is no room for one of them.
+    """
+    before = {one.key: one for one in standing if one.key not in without}
+    coming = {one.key: one for one in tried if one.key not in without}
+    budget = PolicyBudget()
+    for one in before.values():
+        budget.take(one)
+    for one in sorted(coming.values(), key=lambda one: one.units - (before[one.key].units if one.key in before else 0)):
+        shortage = budget.take(one, before.get(one.key))
+        if shortage is not None:
+            said = not_compiled(crowded_out(CompilationResult(one, (), Cost()), shortage).diagnostics)
+            raise UsageError(f"policy {one.key} cannot be used: {said}")
+    return [*(before | coming).values()]
+
+
+def in_force(policy: Object) -> dict[str, Any]:
+    """Return a policy as it decides: with the last good generation's spec where the newest does not compile."""
+    kept = None if compiles(policy) else _last_good(policy)
+    if kept is None:
+        return dict(policy)
+    metadata = {**policy["metadata"], "generation": kept.generation}
+    return {**policy, "metadata": metadata, "spec": msgspec.to_builtins(kept.spec)}
+
+
+def compiles(policy: Object) -> bool:
+    """Return whether a policy is well-formed and all its texts compile."""
+    try:
+        return compile_policy(decode_policy(policy)).policy is not None
+    except ObjectError:
+        return False
+
+
+def _as_edit(policy: Policy, known: StoredPolicy | None) -> Policy:
+    """Return a policy that is tried as the object that it would be: the one of its name keeps who and how old it is."""
+    if known is None:
+        kept = {key: text for key, text in policy.metadata.annotations.items() if key != LAST_GOOD}
+        return replace(policy, metadata=replace(policy.metadata, annotations=kept))
+    before = known.policy.metadata
+    since = before.creation_timestamp
+    return replace(policy, metadata=replace(policy.metadata, uid=before.uid, creation_timestamp=since))
+
+
+def _named(objects: Iterable[Object]) -> dict[PolicyKey, Policy]:
+    """Decode policies, by key.
+
+    Raises:
+        ObjectError: one is malformed.
+        UsageError: two have the same name.
+    """
+    named: dict[PolicyKey, Policy] = {}
+    for policy in map(decode_policy, objects):
+        if policy.key in named:
+            raise UsageError(f'there are two policies "{policy.key}": only one of a name can be in force')
+        named[policy.key] = policy
+    return named
+
+
+def _last_good(policy: Object) -> LastGood | None:
+    try:
+        return decode_last_good(decode_policy({"metadata": policy.get("metadata")}))
+    except ObjectError:
+        return None
