@@ -23,7 +23,6 @@ from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.printing import to_dict
 from policysched.app.configuration.profiles import default_profile
 from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded, without_secrets
-from policysched.app.running.documents import configuration_document, policies_document
 from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.running.garbage_collection import (
     GarbageCollection,
@@ -199,10 +198,17 @@ class Process:
     @property
     def documents(self) -> dict[str, Callable[[], Any]]:
         """What it tells of itself, by path."""
-        return {
-            "/configz": lambda: configuration_document(self._completed()),
-            "/debug/policies": lambda: policies_document(self.reloader.store, self.scheduler.profiles_in_force()),
-        }
+        return {"/configz": self._configuration_document, "/debug/policies": self._policies_document}
+
+    def _configuration_document(self) -> Any:
+        from policysched.app.running.documents import configuration_document  # noqa: PLC0415 - few ask
+
+        return configuration_document(self._completed())
+
+    def _policies_document(self) -> Any:
+        from policysched.app.running.documents import policies_document  # noqa: PLC0415 - few ask
+
+        return policies_document(self.reloader.store, self.scheduler.profiles_in_force())
 
     def _completed(self) -> Configuration:
         return self._at_start if self._configuration is None else self._configuration.completed

@@ -20,21 +20,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugin, RejectionListener, Resource
+from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugin, Resource
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.pausing import Pausing
 from policysched.schedule.queue.costly_attempts import CostlyAttempts
-from policysched.schedule.queue.hints import (
-    NO_INTERESTS,
-    HintBudget,
-    Interests,
-    QueueingStrategy,
-    index_of,
-    judge,
-    label,
-)
+from policysched.schedule.queue.hints import Interests, QueueingStrategy, index_of, label
 from policysched.schedule.queue.in_flight import Flight, InFlight, Occurrence
+from policysched.schedule.queue.judging import TIME_PASSES, Judging
 from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod, Stage
 from policysched.schedule.queue.subqueues import WINDOW, Backoff, OnQueued, PodQueues, QueueCounts
 from policysched.schedule.queue.timers import Timers
@@ -43,7 +36,6 @@ from policysched.schedule.timing import Timing
 from policysched.state.cluster_events import pod_difference
 from policysched.state.placed.pods import pod_id
 
-TIME_PASSES = Change(Resource.TIME, Action.UPDATE_OTHER)
 POD_POPPED = "PodPopped"
 """What kube-scheduler calls an attempt among the events that are kept."""
 SWEEP = 30.0
@@ -68,9 +60,8 @@ class Queue:
         self._pods: dict[str, QueuedPod] = {}
         self._queues = PodQueues(clock, sort, cluster, profiles, backoff or Backoff())
         self._in_flight = InFlight()
-        self._timing: Timing | None = None
         self._timers = Timers(clock, cluster)
-        self._hint_budget = HintBudget(clock)
+        self._judging = Judging(clock, cluster, self._queues, self._in_flight)
         self._moves = Moves(self._retry)
         self._costly = CostlyAttempts()
         now = clock.monotonic()
@@ -143,10 +134,14 @@ class Queue:
     def note_decision(self, queued: QueuedPod, rejectors: frozenset[str]) -> None:
         """Note that a pod is decided against now: when time alone may change that is to be known from here on."""
         flight = self._flight_of(queued)
-        known = self._interests(queued).listeners
+        known = self._judging.interests(queued).listeners
         if flight is not None and known:
             due = [self._timers.retry_at(known[one], queued) for one in rejectors if one in known]
             flight.due = min((at for at in due if at is not None), default=None)
+
+    def listening(self, queued: QueuedPod, plugins: frozenset[str]) -> frozenset[str]:
+        """Return those of some plugins that hear which pods they rejected, under the pod's profile."""
+        return self._judging.listening(queued, plugins)
 
     def reject(self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS) -> bool:
         """Take back a pod that plugins turned away, judging what happened meanwhile; return whether it still exists.
@@ -170,12 +165,12 @@ class Queue:
             queued.consecutive_errors = 0
         else:
             queued.consecutive_errors += 1
-        for plugin in self._listeners(queued):
+        for plugin in self._judging.listeners(queued):
             plugin.on_rejected(queued.pod, self._cluster)
-        verdict = self._replay(flight)
+        verdict = self._judging.missed(flight)
         self._in_flight.end(queued.identity)
         self._queues.requeue(queued, verdict, "ScheduleAttemptFailure")
-        self._timers.set(queued, self._listeners(queued))
+        self._timers.set(queued, self._judging.listeners(queued))
         return True
 
     def put_off(self, queued: QueuedPod, plugin: str) -> None:
@@ -338,7 +333,7 @@ class Queue:
 
     def measure_with(self, timing: Timing | None) -> None:
         """Say from now on what hints and gates take; None for nobody."""
-        self._timing = self._queues.timing = timing
+        self._judging.timing = self._queues.timing = timing
 
     def rejections(self) -> Counter[tuple[str, str]]:
         """Count the pods that wait for another attempt by each plugin that turned them away, and profile.
@@ -386,75 +381,14 @@ class Queue:
         For those that it does not help time may do it now, such as the age of a new node.
         """
         moved, event = 0, label(change)
-        self._hint_budget.start(change)
-        for queued in concerned:
-            matching = self._interests(queued).matching(change)
-            asks = self._hint_budget.permits(queued)
-            if change is TIME_PASSES and not asks and self._hint_budget.is_spent:
+        for queued, verdict in self._judging.waiting(change, concerned):
+            if verdict is None:
                 self._timers.again(queued)
-                continue
-            verdict = judge(queued, change, matching, self._cluster, asks=asks, timing=self._timing)
-            if verdict is QueueingStrategy.SKIP:
-                self._timers.set(queued, self._listeners(queued))
+            elif verdict is QueueingStrategy.SKIP:
+                self._timers.set(queued, self._judging.listeners(queued))
             else:
                 moved += self._queues.requeue(queued, verdict, event)
-        self._hint_budget.stop()
         return moved
-
-    def _replay(self, flight: Flight) -> QueueingStrategy:
-        queued = flight.queued
-        if flight.since < 0 or not (queued.rejectors or queued.pending):
-            return QueueingStrategy.AFTER_BACKOFF
-        if flight.due is not None and flight.due <= self._cluster.time.seconds:
-            self._in_flight.record(Occurrence(TIME_PASSES, only=queued.identity))
-        best = QueueingStrategy.SKIP
-        for occurrence in self._in_flight.missed(flight):
-            match self._weigh_missed(queued, occurrence):
-                case QueueingStrategy.IMMEDIATELY:
-                    return QueueingStrategy.IMMEDIATELY
-                case QueueingStrategy.AFTER_BACKOFF:
-                    best = QueueingStrategy.AFTER_BACKOFF
-                    if not queued.pending:
-                        return best
-                case QueueingStrategy.SKIP:
-                    pass
-        return best
-
-    def _weigh_missed(self, queued: QueuedPod, occurrence: Occurrence) -> QueueingStrategy:
-        """Judge what happened while a pod was in flight.
-
-        A plugin that compares with what it noted of rejected pods has been asked meanwhile about others that are alike,
-        and had noted nothing of this one: whatever it names as of interest helps. That may be much, so the pod waits
-        for the end of its backoff even where nothing else is to be done.
-        """
-        if occurrence.change is not None:
-            matching = self._interests(queued).matching(occurrence.change)
-            if self.listening(queued, queued.rejectors) & matching.keys():
-                queued.rests_until = max(queued.rests_until, self._clock.monotonic())
-                return QueueingStrategy.AFTER_BACKOFF
-        return self._weigh(queued, occurrence)
-
-    def _weigh(self, queued: QueuedPod, occurrence: Occurrence) -> QueueingStrategy:
-        if occurrence.change is not None:
-            matching = self._interests(queued).matching(occurrence.change)
-            self._hint_budget.start(occurrence.change)
-            asks = self._hint_budget.permits(queued)
-            verdict = judge(queued, occurrence.change, matching, self._cluster, asks=asks, timing=self._timing)
-            self._hint_budget.stop()
-            return verdict
-        pushed = occurrence.only or occurrence.pushes_all or occurrence.plugins & (queued.rejectors | queued.pending)
-        return QueueingStrategy.AFTER_BACKOFF if pushed else QueueingStrategy.SKIP
-
-    def listening(self, queued: QueuedPod, plugins: frozenset[str]) -> frozenset[str]:
-        """Return those of some plugins that hear which pods they rejected, under the pod's profile."""
-        return plugins & self._interests(queued).listeners.keys()
-
-    def _listeners(self, queued: QueuedPod) -> list[RejectionListener]:
-        known = self._interests(queued).listeners
-        return [known[plugin] for plugin in queued.rejectors if plugin in known] if known else []
-
-    def _interests(self, queued: QueuedPod) -> Interests:
-        return self.profiles.get(queued.profile, NO_INTERESTS)
 
 
 def _event_of(occurrence: Occurrence) -> str:
