@@ -19,6 +19,7 @@ from policysched.model.objects import LabelSelector, Pod, TopologySpreadConstrai
 from policysched.schedule.cycle import engine
 from policysched.schedule.cycle.engine import LARGEST, Engine
 from policysched.schedule.cycle.evaluation import MEASURED_EVERY
+from policysched.state.placed.pods import pod_id
 from tests.build import MIB, cluster, node, pod
 from tests.rules.build import policy_set, scoring
 from tests.schedule.life_pods import wanted
@@ -159,6 +160,46 @@ def test_scores_that_are_normalised_count_as_memory(monkeypatch: pytest.MonkeyPa
     made.decide(pod())
     requests = [pod(requests={"cpu": f"{number + 1}m"}) for number in range(100)]
     assert taken_by(lambda: [made.decide(one) for one in requests]) < FACTOR * ALLOWED
+
+
+def test_pods_on_nodes_that_never_were_neither_raise_the_bound_nor_stay_in_what_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine, "CACHE_BYTES", ALLOWED)
+    monkeypatch.setattr(engine, "CACHE_NODES", 64)
+    around = cluster(*(node(f"n{number}", labels={"a": "b"}) for number in range(50)))
+    made = Engine(around, default_profile(), random.Random(0))
+    pods = [pod(f"p{number}", node_selector={"a": f"v{number}"}) for number in range(100)]
+    decide_all(made, pods)
+    ordinary = made.kept_bytes
+    for number in range(2_000):
+        around.set_pod(pod(f"g{number}", on=f"gone-{number}"))
+    decide_all(made, pods)
+    assert ordinary < made.kept_bytes <= ALLOWED
+    for number in range(2_000):
+        around.remove_pod(pod_id(pod(f"g{number}")))
+    around.set_node(node("n0", labels={"a": "c"}))
+    decide_all(made, pods[:1])
+    assert made.kept_bytes < ordinary
+    decide_all(made, pods)
+    assert made.kept_bytes < 1.1 * ordinary
+
+
+@pytest.mark.parametrize(
+    ("nodes", "before", "after"),
+    [
+        (0, 1 << 15, 1 << 15),
+        (5_000, 1 << 15, 1 << 15),
+        (50_000, 1 << 15, 1 << 16),
+        (20_000, 1 << 16, 1 << 16),
+        (16_384, 1 << 16, 1 << 15),
+        (40_000, 1 << 16, 1 << 16),
+        (10**6, 1 << 15, 1 << 17),
+        (10**6, 1 << 17, 1 << 17),
+    ],
+)
+def test_memory_follows_nodes_in_powers_of_two_and_back_late(nodes: int, before: int, after: int) -> None:
+    assert engine.nodes_allowed_for(nodes, before) == after
 
 
 class Growing(FakeFilter):

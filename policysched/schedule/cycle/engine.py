@@ -37,8 +37,8 @@ from policysched.state.cluster import Cluster
 
 CACHE_BYTES = 512 * 1024 * 1024
 """How much memory the evaluations of pod classes may take, with what they alone hold. Units: bytes."""
-CACHE_ROWS = 1 << 15
-"""Up to how many rows that is so: evaluations are as large as their arrays, of more rows they may take as much more."""
+CACHE_NODES = 1 << 15
+"""Up to how many nodes that is so; evaluations are as large as their arrays: of more nodes they may take more."""
 MOST_CACHES = 4
 """How many times as much it is at most."""
 LARGEST = 4
@@ -74,7 +74,10 @@ class Engine:
         self.cluster = cluster
         self.profile = profile
         self._rng = rng
-        self._evaluations = _no_evaluations(cluster)
+        self._nodes = CACHE_NODES
+        """For so many nodes evaluations may take memory."""
+        self._capacity = cluster.nodes.columns.capacity
+        self._evaluations = _no_evaluations(self._nodes)
         self._held: list[object] = []
         """What was worked out ahead of the next decision and is nowhere else yet."""
         self._last: Hashable = None
@@ -111,7 +114,14 @@ class Engine:
 
     def forget(self) -> None:
         """Forget what was found out for pod classes."""
-        self._evaluations, self._earlier = _no_evaluations(self.cluster), []
+        self._nodes = nodes_allowed_for(self.cluster.nodes.count, self._nodes)
+        self._capacity = self.cluster.nodes.columns.capacity
+        self._evaluations, self._earlier = _no_evaluations(self._nodes), []
+
+    def _follow_rows(self) -> None:
+        """Forget everything where rows came or were given back, such as of pods whose nodes never were."""
+        if self._capacity != self.cluster.nodes.columns.capacity:
+            self.forget()
 
     def beside(self, rng: random.Random) -> Engine:
         """Return another engine of the same plugins over the same cluster, which keeps and draws for itself alone.
@@ -139,6 +149,7 @@ class Engine:
         if times is not None:
             times.begin()
         self.cluster.strings.tidy()
+        self._follow_rows()
         if self.cluster.counters.crowded:
             self.relieve()
         if key is None or pod.spec.resource_claims:  # what claims have in common is so for a moment only
@@ -204,6 +215,7 @@ class Engine:
         What moves its generations meanwhile, or labels of namespaces, ends it: then the decision does it as a whole.
         """
         self.cluster.strings.tidy()
+        self._follow_rows()
         key, generations, namespaces = self.key(pod), self._generations(), self.cluster.namespaces_generation
         work = Evaluation.evaluating(self.cluster, self.profile, pod, generations)
         while self._generations() == generations and self.cluster.namespaces_generation == namespaces:
@@ -319,8 +331,8 @@ class Engine:
 
     def _keep(self, key: Hashable, evaluation: Evaluation) -> None:
         """Keep an evaluation in place of the one of its class, and give up those asked for longest ago."""
-        if self._evaluations.maxsize != allowed_bytes(self.cluster):
-            self.forget()  # of so many rows fewer or more nothing holds that was found out
+        if self._nodes != nodes_allowed_for(self.cluster.nodes.count, self._nodes):
+            self.forget()
         evaluation.measure()
         evaluation.nbytes += BYTES_PER_KEY_BYTE * _length(key)
         self._evaluations.pop(key, None)
@@ -360,14 +372,20 @@ class Engine:
         return row if row is not None and self.cluster.nodes.present.data[row] else None
 
 
-def allowed_bytes(cluster: Cluster) -> int:
-    """Return how much memory the evaluations of pod classes may take. Units: bytes."""
-    rows = min(cluster.nodes.columns.capacity, MOST_CACHES * CACHE_ROWS)
-    return CACHE_BYTES * max(rows, CACHE_ROWS) // CACHE_ROWS
+def nodes_allowed_for(nodes: int, before: int) -> int:
+    """Return for how many nodes evaluations may take memory: a power of two, that only far fewer nodes make smaller.
+
+    Args:
+        nodes: How many there are; rows of pods whose nodes never were do not count.
+        before: What was returned before.
+    """
+    if nodes <= before < 4 * nodes:
+        return before
+    return max(CACHE_NODES, min(1 << max(nodes - 1, 0).bit_length(), MOST_CACHES * CACHE_NODES))
 
 
-def _no_evaluations(cluster: Cluster) -> LRUCache[Hashable, Evaluation]:
-    return LRUCache(allowed_bytes(cluster), getsizeof=attrgetter("nbytes"))
+def _no_evaluations(nodes: int) -> LRUCache[Hashable, Evaluation]:
+    return LRUCache(CACHE_BYTES * nodes // CACHE_NODES, getsizeof=attrgetter("nbytes"))
 
 
 def _length(key: Hashable) -> int:
