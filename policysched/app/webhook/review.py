@@ -40,6 +40,8 @@ _UNCHECKED_PATHS: Final = [
     for version in ("object", "oldObject")
     for path in (("metadata", "managedFields"), ("status",))
 ]
+MOST_BRACKETS: Final = 100_000
+"""Of how many brackets a review may be that is nested thousands deep: looking through them takes memory."""
 TOO_DEEP: Final = "the policy is nested too deeply"
 _NULL: Final = msgspec.Raw(b"null")
 Object = Mapping[str, Any]
@@ -99,6 +101,9 @@ def _read(raw: bytes) -> tuple[_Review, bool]:
     try:
         return _DECODER.decode(raw), False
     except RecursionError:
+        if raw.count(b"[") + raw.count(b"{") > MOST_BRACKETS:
+            said = f"expected an {KIND}: it is nested deeply, and has more than {MOST_BRACKETS:,} brackets"
+            raise UsageError(said) from None
         stated = replaced(raw, _UNCHECKED_PATHS, lambda _: bytes(_NULL))
         readable = shallow(stated)
         return _DECODER.decode(readable), readable != stated

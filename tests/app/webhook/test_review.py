@@ -177,6 +177,15 @@ def test_only_what_is_checked_may_not_be_nested_thousands_deep(deep: str) -> Non
     assert (said["allowed"], said["status"]["message"]) == (False, "the policy is nested too deeply")
 
 
+def test_reviews_of_a_million_brackets_are_refused_with_little_memory() -> None:
+    raw = b'{"request": {"uid": "u1", "object": %b%b}}' % (b"[" * (1 << 22), b"]" * (1 << 22))
+    tracemalloc.start()
+    with pytest.raises(UsageError, match=r"^expected an AdmissionReview: it is nested deeply, and has more than 100,0"):
+        answer(raw)
+    assert tracemalloc.get_traced_memory()[1] < 2 << 20
+    tracemalloc.stop()
+
+
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
 def test_policy_nested_too_deeply_is_refused(operation: str) -> None:
     deep: Any = []
