@@ -1,8 +1,9 @@
 """`SecureServer`: HTTPS on one socket, with bounds on the number of connections and on what each may take.
 
 Anybody may open the port, so every connection has a bound of its own: one request, of limited size, within a
-deadline that begins when it is accepted. Where all places are taken the oldest connection gives way, so that who
-opens many and says nothing does not keep probes out.
+deadline that begins when it is accepted. TLS, which costs most, begins with the first byte. Where all places are taken
+the oldest connection gives way, among those that have said nothing as among the others, so that who opens many does not
+keep probes out.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from policysched.app.serving.answers import HEADERS
 
 MAX_CONNECTIONS: Final = 100
 """TLS takes about 300 kB a connection."""
+MOST_SILENT: Final = 200
+"""How many connections may have said nothing yet, or wait for a place."""
 LONGEST: Final = 30.0
 """How long a connection may live. Units: seconds."""
 HANDSHAKE: Final = 5.0
@@ -103,9 +106,11 @@ class SecureServer:
         self._listener = listener
         self._certificate = certificate
         self._handle = handle
+        self._silent: dict[asyncio.Task[None], None] = {}
         self._connections: dict[asyncio.Task[None], None] = {}
+        self._turn = asyncio.Lock()
         self.most = 0
-        """How many connections there were at once."""
+        """How many connections that have spoken there were at once."""
 
     async def run(self) -> None:
         """Serve until cancelled, or until the certificate cannot be looked at any more."""
@@ -115,7 +120,7 @@ class SecureServer:
                 tasks.create_task(self._refresh_for_ever())
                 await self._accept_for_ever()
         finally:
-            for one in (open_now := [*self._connections]):
+            for one in (open_now := [*self._silent, *self._connections]):
                 one.cancel()
             await asyncio.gather(*open_now, return_exceptions=True)
 
@@ -132,15 +137,23 @@ class SecureServer:
             except OSError:
                 await asyncio.sleep(AFTER_FAILURE)
                 continue
-            if len(self._connections) >= MAX_CONNECTIONS:
-                await self._make_room()
             task = asyncio.create_task(self._serve(client))
-            self._connections[task] = None
-            self.most = max(self.most, len(self._connections))
-            task.add_done_callback(self._connections.pop)
+            self._silent[task] = None
+            task.add_done_callback(self._forget)
+            if len(self._silent) > MOST_SILENT:
+                oldest = next(iter(self._silent))
+                del self._silent[oldest]
+                oldest.cancel()
+            await asyncio.sleep(0)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._silent.pop(task, None)
+        self._connections.pop(task, None)
 
     async def _make_room(self) -> None:
-        """Wait a moment for a connection to end, then end the oldest."""
+        """Where all places are taken, wait a moment for a connection to end, then end the oldest."""
+        if len(self._connections) < MAX_CONNECTIONS:
+            return
         await asyncio.wait(self._connections, timeout=CROWDED, return_when=asyncio.FIRST_COMPLETED)
         await asyncio.sleep(0)
         while len(self._connections) >= MAX_CONNECTIONS:
@@ -151,6 +164,34 @@ class SecureServer:
 
     async def _serve(self, client: socket.socket) -> None:
         """Serve one connection to its end, or to its deadline."""
+        try:
+            if not await self._begin(client):
+                client.close()
+                return
+        except BaseException:
+            client.close()
+            raise
+        await self._answer(client)
+
+    async def _begin(self, client: socket.socket) -> bool:
+        """Wait until a connection has spoken and there is a place for it; tell whether both came to be."""
+        try:
+            async with asyncio.timeout(HANDSHAKE):
+                if not await _spoken(client):
+                    return False
+                async with self._turn:
+                    await self._make_room()
+        except OSError:  # also the deadline
+            return False
+        task = asyncio.current_task()
+        if task is None or task not in self._silent:
+            return False
+        del self._silent[task]
+        self._connections[task] = None
+        self.most = max(self.most, len(self._connections))
+        return True
+
+    async def _answer(self, client: socket.socket) -> None:
         handler, transport = self._http(), None
         end = self._http.ends[handler] = asyncio.Event()
         try:
@@ -179,6 +220,18 @@ class SecureServer:
         while True:
             await asyncio.sleep(REFRESH)
             self._certificate.refresh()
+
+
+async def _spoken(client: socket.socket) -> bool:
+    """Wait for the first byte of a connection; tell whether there is one."""
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(client, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(client)
+    return bool(client.recv(1, socket.MSG_PEEK))
 
 
 def _let_go(error: BaseException | None) -> None:

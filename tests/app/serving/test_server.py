@@ -7,6 +7,7 @@ import gc
 import os
 import socket
 import ssl
+import time
 from pathlib import Path
 
 import pytest
@@ -193,8 +194,25 @@ async def test_thousand_connections_keep_no_probe_out(monkeypatch: pytest.Monkey
                 writer.transport.abort()
         silent = await asyncio.gather(*(port.connect() for _ in range(2 * server.MAX_CONNECTIONS)))
         assert await port.get("/probe") == (200, "/probe")
-        assert port.server.most == server.MAX_CONNECTIONS
+        assert port.server.most == 1, "those that say nothing take no place"
         for _, writer in silent:
+            writer.transport.abort()
+
+
+async def test_who_says_nothing_is_not_waited_for_and_who_begins_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "CROWDED", 0.05)
+    async with open_port() as port:
+        silent = [await port.connect() for _ in range(2 * server.MOST_SILENT)]
+        began = time.monotonic()
+        assert await port.get("/probe") == (200, "/probe")
+        assert time.monotonic() - began < server.MOST_SILENT * server.CROWDED / 2
+        monkeypatch.setattr(server, "CROWDED", 0.0)
+        beginning = [await port.connect() for _ in range(2 * server.MAX_CONNECTIONS)]
+        for _, writer in beginning:
+            writer.write(b"\x16\x03\x01\x02\x00\x01")
+        assert await port.get("/probe") == (200, "/probe")
+        assert port.server.most == server.MAX_CONNECTIONS
+        for _, writer in (*silent, *beginning):
             writer.transport.abort()
 
 
