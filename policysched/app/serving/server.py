@@ -30,7 +30,7 @@ HANDSHAKE: Final = 5.0
 """How long TLS may take to begin. Units: seconds."""
 GOODBYE: Final = 1.0
 """How long TLS may take to end. Units: seconds."""
-CROWDED: Final = 0.005
+CROWDED: Final = 0.001
 """How long a connection waits before an older one gives way: so many at most are accepted where all are taken.
 Units: seconds."""
 AFTER_FAILURE: Final = 0.5
