@@ -17,9 +17,11 @@ from policysched.app.running.garbage_collection import (
     LONGEST_PAUSE,
     MEASURED_EVERY,
     MOST,
+    MUCH_FREED,
     PAUSE,
     RARELY,
     YOUNG,
+    FreedMemory,
     GarbageCollection,
     MemoryPerObject,
     resident_bytes,
@@ -187,3 +189,36 @@ def test_growth_of_little_is_no_leak() -> None:
 
 def test_the_system_says_how_much_memory_there_is() -> None:
     assert resident_bytes() > 10**6
+
+
+def many_arrays(number: int) -> list[bytearray]:
+    """Arrays that the C library keeps as they are freed: each is smaller than what it maps by itself."""
+    return [bytearray(b"x" * 65_000) for _ in range(number)]
+
+
+def freed_in_the_midst(size: int) -> tuple[list[bytearray], int]:
+    """Free so many bytes that lie below others; return those, and what the process took before."""
+    held = many_arrays(size // 65_000)
+    above = many_arrays(10)
+    before = resident_bytes()
+    del held
+    return above, before
+
+
+def test_much_freed_memory_is_returned_to_the_system() -> None:
+    freed = FreedMemory()
+    freed.return_much()
+    above, before = freed_in_the_midst(4 * MUCH_FREED)
+    assert freed.kept_bytes >= 3 * MUCH_FREED
+    freed.return_much()
+    assert resident_bytes() < before - 3 * MUCH_FREED, len(above)
+
+
+async def test_freed_memory_is_looked_at_between_pieces_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    returned = asyncio.Event()
+    monkeypatch.setattr(FreedMemory, "return_much", lambda _: returned.set())
+    monkeypatch.setattr("policysched.app.running.garbage_collection.RETURNED_EVERY", 0.02)
+    with short_collections(lambda: 1) as collection:
+        looking = asyncio.create_task(collection.run())
+        await asyncio.wait_for(returned.wait(), 10)
+        looking.cancel()

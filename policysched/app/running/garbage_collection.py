@@ -4,11 +4,14 @@ Nearly everything here is freed as soon as nobody holds it; only reference cycle
 takes 0.2 s and more with 5,000 nodes and 50,000 pods. So what survived often enough is frozen (`gc.freeze`): later
 collections see only what came since. Cycles among frozen objects are found by a full collection once memory has doubled
 that neither kept answers nor the number of objects explain; that is a leak and no growth.
+
+What was freed stays with the allocator of the C library, until it is asked to return it to the system.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -34,6 +37,10 @@ FEWEST_OBJECTS: Final = 10_000
 """Memory that fewer objects take counts as if they were so many: the process itself takes some."""
 LITTLE: Final = 256 << 20
 """Memory counts as if it were at least so much: up to twice that, growth is no reason to look. Units: bytes."""
+RETURNED_EVERY: Final = 10.0
+"""How long it is between looks at what the allocator has kept of freed memory. Units: seconds."""
+MUCH_FREED: Final = 64 << 20
+"""How much of that is returned to the system. Units: bytes."""
 _STATM: Final = Path("/proc/self/statm")
 _PAGE_SIZE: Final = 4096
 
@@ -69,6 +76,45 @@ class MemoryPerObject:
         return max(LITTLE, self._resident() - self._holder.kept_bytes) / self._most
 
 
+class _Mallinfo2(ctypes.Structure):
+    """What glibc says of its memory, see mallinfo2(3)."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    )
+
+
+class FreedMemory:
+    """Freed memory that the C library keeps for later, which is returned to the system where it is much.
+
+    Other libraries than glibc 2.33 and later are left to themselves.
+    """
+
+    def __init__(self) -> None:
+        library = ctypes.CDLL(None)
+        self._info = getattr(library, "mallinfo2", None)
+        self._trim = getattr(library, "malloc_trim", None)
+        if self._info is not None:
+            self._info.restype = _Mallinfo2
+
+    @property
+    def kept_bytes(self) -> int:
+        """What the library keeps, some of which may be with the system already. Units: bytes."""
+        return int(self._info().fordblks) if self._info is not None else 0
+
+    def return_much(self) -> None:
+        """Return it if it is much.
+
+        Cost: 0.1 ms where nothing is to be returned, else 5 ms for 100 MiB.
+        """
+        if self._trim is not None and self.kept_bytes >= MUCH_FREED:
+            self._trim(0)
+
+
 class GarbageCollection:
     """Collects what survived the interpreter's collections of the youngest objects, then freezes the survivors."""
 
@@ -101,9 +147,13 @@ class GarbageCollection:
 
     async def run(self) -> None:
         """Look now and then, between other pieces of work, until cancelled; rarely while nothing can have survived."""
-        pause = PAUSE
+        pause, clock, freed = PAUSE, asyncio.get_running_loop().time, FreedMemory()
+        due = clock() + RETURNED_EVERY
         while True:
             await asyncio.sleep(pause)
+            if clock() >= due:
+                freed.return_much()
+                due = clock() + RETURNED_EVERY
             young = gc.get_stats()[0]["collections"]
             pause = PAUSE if young != self._seen else min(2 * pause, LONGEST_PAUSE)
             if young != self._seen:
