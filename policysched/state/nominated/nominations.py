@@ -8,6 +8,7 @@ Source: pkg/scheduler/backend/queue/nominator.go.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -47,7 +48,7 @@ class Nominations:
         """What those with a place in the columns state that keeps others away."""
         self._measured: dict[str, Measured] = {}
         self._columns: NominatedColumns | None = None
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         self._left: list[int] = []
         """The numbers of what pods stated that lost their place, not counted off yet: others may state the same."""
         self._by_id: dict[str, Nomination] = {}

@@ -7,6 +7,7 @@ only what its labels lead to, and later about what has appeared since.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final
 
@@ -83,7 +84,7 @@ class RepellingTerms:
         self._holders: list[_Holder | None] = [None]
         self._free: list[int] = []
         self._by_key: dict[tuple[str, bytes], int] = {}
-        self._unfiled: dict[int, int] = {}
+        self._unfiled: OrderedDict[int, int] = OrderedDict()
         """What is not filed yet, with the number of its peers."""
         self.unfiled = 0
         """How many peers are to be filed before the next list."""
@@ -218,7 +219,7 @@ class RepellingTerms:
                     _mark_all(bits, together, self.size)
 
     def _file_anew(self) -> None:
-        self._by_peers, self._by_index_key, self._unfiled, self.unfiled = {}, {}, {}, 0
+        self._by_peers, self._by_index_key, self._unfiled, self.unfiled = {}, {}, OrderedDict(), 0
         for number, held in enumerate(self._holders):
             if held is not None:
                 held.filed = ()
