@@ -11,15 +11,16 @@ import pytest
 
 from bench.workloads import HOST
 from policysched.app.configuration.profiles import default_profile
-from policysched.model.objects import Metadata, Namespace
-from policysched.model.selection import pod_affinity
+from policysched.model.objects import Affinity, Metadata, Namespace, PodAffinity
+from policysched.model.selection import pod_affinity, pod_part_cache
 from policysched.plugins.inter_pod_affinity import matching_terms, shared_counts
 from policysched.plugins.inter_pod_affinity import plugin as plugin_module
+from policysched.plugins.inter_pod_affinity import terms as own_terms
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.scheduler import Scheduler
 from policysched.state.placed import existing_terms
 from tests.build import cluster, node, pod
-from tests.plugins.inter_pod_affinity.build import away, both, label, term
+from tests.plugins.inter_pod_affinity.build import away, both, label, term, weighted
 from tests.schedule.parts import FakeClient
 from tests.schedule.queue_parts import StandingClock
 from tests.schedule.test_many_terms import NODES, engine, ordinary, relabel, stating
@@ -41,13 +42,13 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     """The peers of terms that were asked whether they mean a pod."""
     found: list[object] = []
-    matches = pod_affinity.PeerSelector.matches
+    is_in = pod_affinity.PeerSelector.is_in
 
     def noted(self: pod_affinity.PeerSelector, *given: object) -> bool:
         found.append(self)
-        return matches(self, *given)  # type: ignore[arg-type]
+        return is_in(self, *given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pod_affinity.PeerSelector, "matches", noted)
+    monkeypatch.setattr(pod_affinity.PeerSelector, "is_in", noted)
     yield found
 
 
@@ -76,6 +77,32 @@ def test_a_cycle_finds_the_terms_about_its_class_listed(asked: list[object]) -> 
     assert first.best().tolist() == anew.best().tolist()
     made.decide(ordinary(10_000))
     assert not list(made.working_ahead(ordinary(10_000)))  # the class is known
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "more than is kept"])
+def test_a_cycle_finds_its_own_terms_resolved_and_counted(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    resolved: list[object] = []
+    meant_by = own_terms.meant_by
+    monkeypatch.setattr(own_terms, "meant_by", lambda *given: (resolved.append(given[0]), meant_by(*given))[1])
+    monkeypatch.setattr(plugin_module, "MANY_STATED", 100)
+    pod_affinity.pod_terms.forget()
+    if not kept:
+        monkeypatch.setattr(pod_part_cache, "KEPT_BYTES", 0)
+    made = crowded()
+    made.cluster.set_namespace(Namespace(metadata=Metadata(name="default", labels={"team": "a"})))
+    stated = [term(label("own"), HOST, of=label("team", f"t{one}", operator="NotIn")) for one in range(300)]
+    preferred = PodAffinity(preferred=[weighted(1 + one % 100, each) for one, each in enumerate(stated[:100])])
+    repelling = PodAffinity(required=stated[100:])
+    asking = pod("asking", affinity=Affinity(pod_affinity=preferred, pod_anti_affinity=repelling))
+    assert len(list(made.working_ahead(asking))) > 2
+    assert len(resolved) == 300
+    counters = len(made.cluster.counters)
+    first = made.find(asking)
+    assert len(resolved) == 300
+    assert len(made.cluster.counters) == counters
+    anew = Engine(made.cluster, default_profile(), random.Random(0)).find(asking)
+    assert first.first.tolist() == anew.first.tolist()
+    assert first.best().tolist() == anew.best().tolist()
 
 
 def test_few_terms_are_listed_in_the_cycle(asked: list[object]) -> None:

@@ -44,8 +44,11 @@ class PeerSelector:
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str] = NO_LABELS) -> bool:
         """Whether a pod is meant, given the labels of its namespace."""
         metadata = pod.metadata
-        inside = metadata.namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
-        return inside and self.pods.matches(metadata.labels)
+        return self.is_in(metadata.namespace, namespace_labels) and self.pods.matches(metadata.labels)
+
+    def is_in(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether pods of a namespace with these labels are meant."""
+        return namespace in self.namespaces or self.namespace_selector.matches(labels)
 
     @property
     def reads_namespaces(self) -> bool:
@@ -154,7 +157,8 @@ class _TermCompiler:
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
-        self._peers: dict[Hashable, PeerSelector] = {}
+        self._peers: dict[tuple[int, frozenset[str], int], PeerSelector] = {}
+        """By their selectors, which are held beside, and their namespaces."""
         self._selectors: dict[Hashable, LabelMatcher] = {}
         self._named: dict[frozenset[str], frozenset[str]] = {}
         """Sets of namespaces, so that terms share equal ones."""
@@ -176,20 +180,19 @@ class _TermCompiler:
                 and before.namespace_selector == of_namespaces
             ):
                 return AffinityTerm(peers_before, stated.topology_key)
-        pods_key, namespaces_key = selector_key(stated.label_selector), selector_key(of_namespaces)
-        key = pods_key, (*stated.namespaces,), namespaces_key
+        pods, selector = self._selector(stated.label_selector), self._selector(of_namespaces)
+        own = not stated.namespaces and of_namespaces is None
+        named = frozenset({self._namespace} if own else stated.namespaces)
+        key = id(pods), named, id(selector)
         peers = self._peers.get(key)
         if peers is None:
-            own = not stated.namespaces and of_namespaces is None
-            named = frozenset({self._namespace} if own else stated.namespaces)
             named = self._named.setdefault(named, named)
-            pods = self._selector(stated.label_selector, pods_key)
-            peers = PeerSelector(pods, named, self._selector(of_namespaces, namespaces_key))
-            self._peers[key] = peers
+            peers = self._peers[key] = PeerSelector(pods, named, selector)
         self._before = stated, peers
         return AffinityTerm(peers, stated.topology_key)
 
-    def _selector(self, stated: LabelSelector | None, key: Hashable) -> LabelMatcher:
+    def _selector(self, stated: LabelSelector | None) -> LabelMatcher:
+        key = selector_key(stated)
         known = self._selectors.get(key)
         if known is None:
             known = self._selectors[key] = compile_selector(stated)

@@ -48,11 +48,15 @@ class PodPartCache(Generic[T]):
         self._kept: LRUCache[Hashable, tuple[T, int]] = LRUCache(KEPT_BYTES, getsizeof=itemgetter(1))
         self._last: tuple[Any, T] | None = None
         """The part asked about last, and its answer: pods of one owner come one after another, and share the part."""
+        self._last_is_large = False
+        """Whether that answer is not kept otherwise; it goes with the next pod, be that one without the part."""
 
     def __call__(self, pod: Pod) -> T:
         """Return the answer for a pod."""
         part = self._part(pod)
         if part is None:
+            if self._last_is_large:
+                self._last, self._last_is_large = None, False
             return self._without
         last = self._last
         if last is not None and last[0] == part:
@@ -62,22 +66,25 @@ class PodPartCache(Generic[T]):
             return self._answer(pod)
         known = self._kept.get(key)
         if known is not None:
-            self._last = part, known[0]
+            self._last, self._last_is_large = (part, known[0]), False
             return known[0]
         return self._keep(part, key, self._answer(pod))
 
     def working_out(self, pod: Pod) -> Pausing[T]:
         """Work the answer for a pod out in pieces, and keep it."""
-        key = None if self._in_pieces is None or (part := self._part(pod)) is None else _key(part)
-        if self._in_pieces is None or key is None or key in self._kept:
+        part = self._part(pod)
+        if self._in_pieces is None or part is None or (self._last is not None and self._last[0] == part):
+            return self(pod)
+        key = _key(part)
+        if key is None or key in self._kept:
             return self(pod)
         return self._keep(part, key, (yield from self._in_pieces(pod)))
 
     def _keep(self, part: Any, key: bytes, answer: T) -> T:
         size = LEAST_BYTES + BYTES_PER_BYTE * len(key)
-        if size <= KEPT_BYTES:
+        self._last, self._last_is_large = (part, answer), size > KEPT_BYTES
+        if not self._last_is_large:
             self._kept[key] = answer, size
-            self._last = part, answer
         return answer
 
     def forget(self) -> None:

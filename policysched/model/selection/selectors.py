@@ -248,6 +248,7 @@ class LabelMatcher:
     requirements: tuple[LabelRequirement, ...] | None = ()
     _by_label: ByLabel | None = field(default=None, init=False, repr=False, compare=False)
     _hash: int | None = field(default=None, init=False, repr=False, compare=False)
+    _narrowest: LabelRequirement | None = field(default=None, init=False, repr=False, compare=False)
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -276,6 +277,16 @@ class LabelMatcher:
         Cost: O(requirements up to the first that does not hold).
         """
         return self.requirements is not None and all(one.admits(labels.get(one.key)) for one in self.requirements)
+
+    @property
+    def narrowest(self) -> LabelRequirement | None:
+        """The requirement that lists the fewest values of which its label must have one, None where there is none."""
+        if self._narrowest is None:
+            exact = [one for one in self.requirements or () if one.operator is Operator.IN]
+            if not exact:
+                return None
+            object.__setattr__(self, "_narrowest", min(exact, key=lambda one: len(one.values)))
+        return self._narrowest
 
     @property
     def nbytes(self) -> int:

@@ -18,7 +18,8 @@ from policysched.framework import ChangedRow, ChangedRows, Mask
 from policysched.model.objects import Metadata, Pod
 from policysched.model.selection.pod_affinity import ExistingTerm, TermKind, pod_terms
 from policysched.pausing import Pausing
-from policysched.plugins.inter_pod_affinity.shared_counts import KeyedCounter, SharedCounts
+from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts
+from policysched.plugins.inter_pod_affinity.sums import KeyedCounter
 from policysched.plugins.inter_pod_affinity.terms import Weighted
 from policysched.state.nominated.terms import NONE, RepelledClass, RepellingTerms
 from policysched.state.placed.existing_terms import TERMS_PER_PIECE

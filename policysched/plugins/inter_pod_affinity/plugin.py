@@ -39,15 +39,16 @@ from policysched.framework import (
     unschedulable,
 )
 from policysched.model.objects import LabelSelector, Pod
-from policysched.model.selection.pod_affinity import AffinityTerm, PodTerms, TermKind, pod_terms
+from policysched.model.selection.pod_affinity import TermKind, pod_terms
 from policysched.pausing import Pausing
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
 from policysched.plugins.bases import ScoresInRange
 from policysched.plugins.columns import levelled
 from policysched.plugins.inter_pod_affinity.hints import INDEX, namespace_helps, node_helps, pod_helps
 from policysched.plugins.inter_pod_affinity.matching_terms import TermsByClass
-from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts
+from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts, TermsOfPod
 from policysched.plugins.inter_pod_affinity.states import AWAY, NEAR, REPELLED, PreferredState, RequiredState
+from policysched.plugins.inter_pod_affinity.terms import ResolvedTerms
 
 STATUSES = {
     NEAR: unresolvable("node(s) didn't match pod affinity rules"),
@@ -62,8 +63,6 @@ MANY_PEERS = 2000
 """From how many peers on that may mean a pod existing terms are listed before the first cycle of its class."""
 MANY_STATED = 1000
 """From how many requirements of its own terms on these are compiled before the first cycle of a pod class."""
-MANY_ASKED = 1_000_000
-"""From how many pairs of those and of signatures of placed pods on they are counted before the cycle, too."""
 WIDEST_SPREAD = 4096
 """Up to which difference of sums what they are stretched to is looked up."""
 
@@ -94,10 +93,10 @@ class InterPodAffinity(ScoresInRange):
         existing = self._existing_terms(cluster)
         if not cluster.existing_terms.ever and not terms.affinity and not terms.anti_affinity:
             return SKIP
-        near = existing.shared.resolved((1, term) for term in terms.affinity)
+        near = existing.shared.resolved(terms, TermsOfPod.AFFINITY)
         return RequiredState(
             near=near,
-            away=existing.shared.resolved((1, term) for term in terms.anti_affinity),
+            away=existing.shared.resolved(terms, TermsOfPod.ANTI_AFFINITY),
             concerning=existing.about(pod, REPELLING),
             shared=existing.shared,
             may_be_first=bool(near.terms) and all(one.said.matches(pod) for one in near.terms),
@@ -140,8 +139,8 @@ class InterPodAffinity(ScoresInRange):
         if not prefers and not cluster.existing_terms.ever:
             return SKIP
         existing = self._existing_terms(cluster)
-        weighted = _weighted(terms)
-        return PreferredState(existing.shared.resolved(weighted), existing.about(pod, self._weights), existing.shared)
+        resolved = existing.shared.resolved(terms, TermsOfPod.PREFERENCES)
+        return PreferredState(resolved, existing.about(pod, self._weights), existing.shared)
 
     def score_affected(self, state: PreferredState, rows: RowNumbers) -> Rows:
         """Name the rows near the changed ones."""
@@ -234,24 +233,17 @@ def _requirements(selector: LabelSelector | None) -> int:
 
 
 def _counting_own(pod: Pod, shared: SharedCounts) -> Pausing[object]:
-    """Compile the terms of a pod to place, where they are many, and count the pods that they mean, where these are."""
-    stated = _stated(pod)
-    if stated < MANY_STATED:
+    """Compile the terms of a pod to place, where they are many, and count the pods that they mean."""
+    if _stated(pod) < MANY_STATED:
         return ()
     terms = yield from pod_terms.working_out(pod)
-    yield from shared.resolving((*terms.affinity, *terms.anti_affinity, *(one for _, one in _weighted(terms))))
-    if stated * shared.signature_count < MANY_ASKED:
-        return ()
-    away = shared.resolved((1, term) for term in terms.anti_affinity)
-    yield
-    near = shared.resolved(_weighted(terms))
-    yield
-    return (yield from shared.counting_terms(away.terms)), (yield from shared.counting_terms(near.terms))
-
-
-def _weighted(terms: PodTerms) -> tuple[tuple[int, AffinityTerm], ...]:
-    """Return what a pod prefers, anti-affinity with negative weights."""
-    return (*terms.preferred, *((-one.weight, one.term) for one in terms.preferred_anti))
+    found: list[ResolvedTerms] = []
+    for of in TermsOfPod:
+        resolved = yield from shared.resolving(terms, of)
+        found.append(resolved)
+        if of is not TermsOfPod.AFFINITY:  # of which all have to hold for a pod
+            yield from shared.counting(resolved)
+    return found
 
 
 def _normalized(scores: Scores, chosen: Scores) -> Scores | None:

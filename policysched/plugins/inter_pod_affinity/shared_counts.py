@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+import weakref
+from collections.abc import Callable, Iterable, Sequence, Set
+from enum import Enum
 from itertools import islice
-from typing import Final
+from typing import Final, assert_never
 
 from policysched.framework import Rows
-from policysched.model.selection.pod_affinity import AffinityTerm
+from policysched.model.selection.pod_affinity import AffinityTerm, PodTerms
 from policysched.pausing import Pausing, finished
 from policysched.plugins.columns import row_count
 from policysched.plugins.inter_pod_affinity.namespaces import Namespaces
-from policysched.plugins.inter_pod_affinity.sums import WeightedCounter, WeightedSums
+from policysched.plugins.inter_pod_affinity.sums import KeyedCounter, WeightedCounter, WeightedSums
 from policysched.plugins.inter_pod_affinity.terms import (
     FEW,
     ResolvedPeers,
@@ -21,7 +23,7 @@ from policysched.plugins.inter_pod_affinity.terms import (
     WeighedByTerms,
     Weighted,
     apart,
-    meant_by,
+    in_portions,
     sizes,
 )
 from policysched.state.cluster import Cluster
@@ -33,10 +35,6 @@ from policysched.state.placed.signature_labels import SignatureLabels
 from policysched.state.tables.label_columns import Chosen
 from policysched.state.tables.nodes import NodeTable
 
-KeyedCounter = tuple[str, WeightedCounter]
-"""A topology key and what is summed up over its domains."""
-TOGETHER: Final = 256
-"""How many requirements the terms of a pod to place have that are counted together, where it states many."""
 ASKED_AT_ONCE: Final = 8
 """How many terms that a pod has to meet together are asked before it is looked whether any pod is left."""
 MOST_LOOKED_AT: Final = 64
@@ -44,6 +42,14 @@ MOST_LOOKED_AT: Final = 64
 MANY_TERMS: Final = 2000
 """From how many existing terms on it would hold the loop to list them all anew."""
 Sizes = frozenset[tuple[T, int]]
+
+
+class TermsOfPod(Enum):
+    """Which terms of a pod to place."""
+
+    AFFINITY = "requiredAffinity"
+    ANTI_AFFINITY = "requiredAntiAffinity"
+    PREFERENCES = "preferred"
 
 
 class StatedKeys:
@@ -92,7 +98,7 @@ class SharedCounts:
     """The pod counters and sums that all states over one cluster share."""
 
     __slots__ = (
-        *("_counters", "_domains", "_namespaces", "_signatures", "_sums"),
+        *("_counters", "_domains", "_namespaces", "_resolved", "_signatures", "_sums"),
         *("existing_terms", "journal", "namespace_changes", "namespace_labels", "nodes", "nominations"),
         "topology_keys",
     )
@@ -105,6 +111,10 @@ class SharedCounts:
         self._counters, self._signatures = cluster.counters, cluster.signatures
         self.namespace_labels, self.namespace_changes = cluster.namespaces, cluster.namespace_changes
         self._namespaces = Namespaces(self.namespace_labels, self.namespace_changes)
+        self._resolved: weakref.WeakValueDictionary[tuple[int, TermsOfPod], ResolvedTerms] = (
+            weakref.WeakValueDictionary()
+        )
+        """What was resolved of the terms of pods that somebody holds."""
         self.topology_keys = StatedKeys(cluster.existing_terms, cluster.nodes)
 
     @property
@@ -112,18 +122,20 @@ class SharedCounts:
         """How many signatures placed pods have, free ones included."""
         return len(self._signatures.present)
 
-    def resolved(self, terms: Iterable[tuple[int, AffinityTerm]]) -> ResolvedTerms:
-        """Resolve the namespaces of terms of a pod to place, each with its weight."""
-        return ResolvedTerms(terms, self._namespaces, self.namespace_labels, self.namespace_changes)
+    def resolved(self, terms: PodTerms, of: TermsOfPod) -> ResolvedTerms:
+        """Resolve the namespaces of some terms of a pod to place."""
+        return finished(self.resolving(terms, of))
 
-    def resolving(self, terms: Sequence[AffinityTerm]) -> Pausing[None]:
-        """Find out which namespaces terms mean, pausing after so many; `resolved` finds it again."""
-        for some in in_portions(terms, lambda term: len(term.peers.namespace_selector.requirements or ())):
-            self._namespaces.refresh()
-            self._namespaces.prepare(term.peers.namespace_selector for term in some)
-            for term in some:
-                meant_by(term.peers, self._namespaces)
-            yield
+    def resolving(self, terms: PodTerms, of: TermsOfPod) -> Pausing[ResolvedTerms]:
+        """Do the same, pausing after so many terms; it is found again as long as somebody holds it."""
+        key = id(terms), of
+        known = self._resolved.get(key)
+        if known is not None and known.stated is terms and not known.are_outdated():
+            return known
+        made = ResolvedTerms(terms, self.namespace_labels, self.namespace_changes)
+        yield from made.resolving(_weighted(terms, of), self._namespaces)
+        self._resolved[key] = made
+        return made
 
     def count(self, rows: Rows) -> int:
         """Count the rows selected."""
@@ -157,12 +169,19 @@ class SharedCounts:
 
         return self._counters.of(("existing term", number), times, among=(number,))
 
-    def parts_of_terms(self, stated: Iterable[Weighted[ResolvedPeers]]) -> list[KeyedCounter]:
+    def parts_of_terms(self, resolved: ResolvedTerms) -> list[KeyedCounter]:
         """Count the pods that terms mean by topology keys that nodes have, with what these add."""
-        return finished(self.counting_terms(stated))
+        return finished(self.counting(resolved))
+
+    def counting(self, resolved: ResolvedTerms) -> Pausing[list[KeyedCounter]]:
+        """Do the same, pausing after so many terms; nothing is done again until nodes have other labels."""
+        generation = self.nodes.label_keys_generation
+        if resolved.counted is None or resolved.counted[0] != generation:
+            resolved.counted = generation, (yield from self.counting_terms(resolved.terms))
+        return resolved.counted[1]
 
     def counting_terms(self, stated: Iterable[Weighted[ResolvedPeers]]) -> Pausing[list[KeyedCounter]]:
-        """Do the same, pausing after so many terms."""
+        """Count the pods that terms mean, pausing after so many."""
 
         def many(terms: Sizes[ResolvedPeers]) -> PodCounter:
             key = "affinity terms", terms
@@ -218,11 +237,14 @@ class SharedCounts:
         return [WeightedSums(self._domains.of(key), parts, self._sums) for key, parts in by_key.items()]
 
 
-def in_portions(said: Sequence[T], requirements: Callable[[T], int]) -> Iterator[Sequence[T]]:
-    """Part what is said so that each part has about so many requirements."""
-    start = stated = 0
-    for end, one in enumerate(said, 1):
-        stated += 1 + requirements(one)
-        if stated >= TOGETHER or end == len(said):
-            yield said[start:end]
-            start, stated = end, 0
+def _weighted(terms: PodTerms, of: TermsOfPod) -> Iterable[tuple[int, AffinityTerm]]:
+    """Return some terms of a pod, each with its weight: 1 where they are required, negative where pods are avoided."""
+    match of:
+        case TermsOfPod.AFFINITY:
+            return [(1, term) for term in terms.affinity]
+        case TermsOfPod.ANTI_AFFINITY:
+            return [(1, term) for term in terms.anti_affinity]
+        case TermsOfPod.PREFERENCES:
+            return [*terms.preferred, *((-one.weight, one.term) for one in terms.preferred_anti)]
+        case _:
+            assert_never(of)

@@ -12,9 +12,9 @@ import numpy as np
 
 from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Codes, RowNumbers, Rows, Scores
 from policysched.plugins.inter_pod_affinity.matching_terms import MatchingExistingTerms
-from policysched.plugins.inter_pod_affinity.shared_counts import KeyedCounter, SharedCounts
-from policysched.plugins.inter_pod_affinity.sums import WeightedCounter, WeightedSums, renewed
-from policysched.plugins.inter_pod_affinity.terms import ResolvedTerms, terms_nbytes
+from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts
+from policysched.plugins.inter_pod_affinity.sums import KeyedCounter, WeightedCounter, WeightedSums, renewed
+from policysched.plugins.inter_pod_affinity.terms import ResolvedTerms
 
 NEAR, AWAY, REPELLED = 1, 2, 3
 """Reason codes: affinity, anti-affinity of the pod's own, and anti-affinity of placed pods."""
@@ -47,8 +47,8 @@ class RequiredState:
     ) -> None:
         self._shared = shared
         self._resolved = near, away
-        self._near_terms, self._away_terms = near.terms, away.terms
-        self._own_nbytes = terms_nbytes((*near.terms, *away.terms))
+        self._near_terms, self._away_terms = near.terms, away
+        self._own_nbytes = near.nbytes + away.nbytes
         self._near: list[WeightedSums] = []
         self._away: list[WeightedSums] = []
         self._nowhere = False
@@ -120,7 +120,7 @@ class RequiredState:
         Pods that come are not looked at then, as nominated ones with anti-affinity.
         """
         if self._skips is None:
-            has_terms = bool(self._near_terms or self._away_terms)
+            has_terms = bool(self._near_terms or self._away_terms.terms)
             self._skips = not has_terms and not any(sums.counts_any() for sums in self._repelling)
         return self._skips
 
@@ -179,7 +179,6 @@ class PreferredState:
         "_own",
         "_own_nbytes",
         "_position",
-        "_resolved",
         "_shared",
         "_sums",
         "_terms",
@@ -188,8 +187,8 @@ class PreferredState:
 
     def __init__(self, terms: ResolvedTerms, concerning: MatchingExistingTerms, shared: SharedCounts) -> None:
         self._shared = shared
-        self._resolved, self._terms = terms, terms.terms
-        self._own_nbytes = terms_nbytes(terms.terms)
+        self._terms = terms
+        self._own_nbytes = terms.nbytes
         self._own: list[KeyedCounter] = []
         self._concerning = concerning
         self._sums: list[WeightedSums] = []
@@ -217,7 +216,7 @@ class PreferredState:
 
     def is_outdated(self) -> bool:
         """Return whether labels of namespaces changed so that other pods, or other terms, may matter to the class."""
-        return self._concerning.are_outdated() or self._resolved.are_outdated()
+        return self._concerning.are_outdated() or self._terms.are_outdated()
 
     def score(self, rows: Rows) -> Scores:
         """Add up what the pods around each row add; where scores are known by domain, mark that there are any."""

@@ -31,6 +31,10 @@ class WeightedCounter(NamedTuple):
     weight: int
 
 
+KeyedCounter = tuple[str, WeightedCounter]
+"""A topology key and what is summed up over its domains."""
+
+
 class WeightedSums:
     """Weighted counters, summed over the domains of one label.
 

@@ -7,7 +7,7 @@ all their namespaces, and only those whose index key a pod has are asked at all.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
-from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector
+from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector, PodTerms
 from policysched.model.selection.selectors import LabelMatcher
+from policysched.pausing import Pausing
 from policysched.plugins.inter_pod_affinity.namespaces import (
     BYTES_PER_NAME,
     Namespaces,
     NamespaceSet,
 )
+from policysched.plugins.inter_pod_affinity.sums import KeyedCounter
 from policysched.state.object_tables import NamespaceChanges
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod
@@ -39,6 +41,8 @@ T = TypeVar("T")
 NO_NAMES: Final[frozenset[str]] = frozenset()
 _Inside = tuple[NamespaceSet | None, frozenset[str]]
 """Of which namespaces pods are meant: those of a shared set, None for all, and others."""
+TOGETHER: Final = 256
+"""How many requirements the terms of a pod to place have that are resolved, or counted, together."""
 FEW: Final = 8
 """Up to how many terms of one topology key are counted each by itself."""
 MOST_ASKED: Final = 10_000
@@ -119,39 +123,47 @@ class ResolvedTerms:
     """Terms of a pod to place with the namespaces that their namespaceSelectors select, and whether these are others.
 
     Args:
-        terms: The terms, each with its weight.
-        namespaces: The namespaces as they are now.
-        labels: Their labels at any time.
+        stated: What the terms were read of.
+        labels: The labels of namespaces at any time.
         changes: Which of them changed.
+
+    Attributes:
+        terms: The terms.
+        nbytes: The memory that they take. Units: bytes.
+        counted: The counters of the pods that they mean by topology keys that nodes have, and at which generation of
+            nodes' labels these were found; None where they were not.
     """
 
-    __slots__ = ("_changes", "_labels", "_seen", "_selecting", "terms")
+    __slots__ = ("__weakref__", "_changes", "_labels", "_seen", "_selecting", "counted", "nbytes", "stated", "terms")
 
-    def __init__(
-        self,
-        terms: Iterable[tuple[int, AffinityTerm]],
-        namespaces: Namespaces,
-        labels: Mapping[str, Mapping[str, str]],
-        changes: NamespaceChanges,
-    ) -> None:
+    def __init__(self, stated: PodTerms, labels: Mapping[str, Mapping[str, str]], changes: NamespaceChanges) -> None:
+        self.stated = stated
         self._labels, self._changes = labels, changes
         self._seen = changes.position
-        namespaces.refresh()
-        terms = [*terms]
-        namespaces.prepare(term.peers.namespace_selector for _, term in terms)
-        resolved: dict[PeerSelector, ResolvedPeers] = {}
         self.terms: list[Weighted[ResolvedPeers]] = []
-        for weight, term in terms:
-            peers = resolved.get(term.peers)
-            if peers is None:
-                peers = resolved[term.peers] = meant_by(term.peers, namespaces)
-            self.terms.append(Weighted(term.topology_key, weight, peers))
+        self._selecting: Sequence[tuple[PeerSelector, NamespaceSet]] = ()
+        """The peers whose namespaces depend on labels, with the names that were found."""
+        self.nbytes = 0
+        self.counted: tuple[int, list[KeyedCounter]] | None = None
+
+    def resolving(self, terms: Iterable[tuple[int, AffinityTerm]], namespaces: Namespaces) -> Pausing[None]:
+        """Resolve terms, each with its weight, pausing after so many; labels that change meanwhile outdate them."""
+        resolved: dict[PeerSelector, ResolvedPeers] = {}
+        for some in in_portions([*terms], lambda one: len(one[1].peers.namespace_selector.requirements or ())):
+            namespaces.refresh()
+            namespaces.prepare(term.peers.namespace_selector for _, term in some)
+            for weight, (peers, key) in some:
+                found = resolved.get(peers)
+                if found is None:
+                    found = resolved[peers] = meant_by(peers, namespaces)
+                self.terms.append(Weighted(key, weight, found))
+            yield
         self._selecting = [
             (peers, found.namespaces)
             for peers, found in resolved.items()
             if peers.reads_namespaces and found.namespaces is not None
         ]
-        """The peers whose namespaces depend on labels, with the names that were found."""
+        self.nbytes = terms_nbytes(self.terms)
 
     def are_outdated(self) -> bool:
         """Return whether the selectors may select other namespaces now.
@@ -290,3 +302,13 @@ def sizes(alike: Iterable[Weighted[T]]) -> frozenset[tuple[T, int]]:
     for one in alike:
         found[one.said] = found.get(one.said, 0) + (abs(one.weight) or 1)
     return frozenset(found.items())
+
+
+def in_portions(said: Sequence[T], requirements: Callable[[T], int]) -> Iterator[Sequence[T]]:
+    """Part what is said so that each part has about so many requirements."""
+    start = stated = 0
+    for end, one in enumerate(said, 1):
+        stated += 1 + requirements(one)
+        if stated >= TOGETHER or end == len(said):
+            yield said[start:end]
+            start, stated = end, 0

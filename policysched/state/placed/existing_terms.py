@@ -114,15 +114,20 @@ class ExistingTerms:
         found: list[tuple[int, ExistingTerm]] = []
         metadata = pod.metadata
         for index_key in index_keys_met(metadata.namespace, metadata.labels, self._by_index_key):
-            filed = self._by_index_key.get(index_key, {})
-            for peers in list(filed):
-                together = filed.get(peers, {})
+            are_meant: dict[int, bool] = {}
+            for peers, together in list(self._by_index_key.get(index_key, {}).items()):
                 looked += len(together)
                 if looked >= TERMS_PER_PIECE:
                     looked = 0
                     yield
                 counting = [one for one in together.items() if one[0] < end and counts(one[1])]
-                if counting and peers.matches(pod, namespace_labels):
+                if not counting:
+                    continue
+                pods = peers.pods
+                is_meant = are_meant.get(id(pods))
+                if is_meant is None:
+                    is_meant = are_meant[id(pods)] = pods.matches(metadata.labels)
+                if is_meant and peers.is_in(metadata.namespace, namespace_labels):
                     found += counting
         return found
 
@@ -197,7 +202,7 @@ class ExistingTerms:
         together: ByNumber = {}
         self._by_peers[peers] = together
         selector = peers.namespace_selector
-        for key in selector.keys:
+        for key in {one.key for one in selector.requirements or ()}:
             reading = self._namespace_selectors.setdefault(key, {})
             reading[selector] = reading.get(selector, 0) + 1
         for index_key in index_keys_of_peers(peers):
@@ -217,7 +222,7 @@ class ExistingTerms:
             return
         del self._by_peers[peers]
         selector = peers.namespace_selector
-        for key in selector.keys:
+        for key in {one.key for one in selector.requirements or ()}:
             reading = self._namespace_selectors[key]
             reading[selector] -= 1
             if not reading[selector]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from policysched.model.selection.pod_affinity import PeerSelector
-from policysched.model.selection.selectors import LabelMatcher, Operator
+from policysched.model.selection.selectors import LabelMatcher
 
 IndexKey = tuple[str | None, str | None, str | None]
 """A namespace, a label and its value; None stands for any."""
@@ -82,10 +82,7 @@ def demanded_labels(selector: LabelMatcher, most: int | None = None) -> list[tup
 
     Missing: None where no label need have a value that is listed, or where more are than `most`, else `MOST`.
     """
-    exact = [one for one in selector.requirements or () if one.operator is Operator.IN]
-    if not exact:
-        return None
-    narrowest = min(exact, key=lambda one: len(one.values))
-    if len(narrowest.values) > (MOST if most is None else most):
+    narrowest = selector.narrowest
+    if narrowest is None or len(narrowest.values) > (MOST if most is None else most):
         return None
     return [(narrowest.key, value) for value in narrowest.values]

@@ -48,12 +48,18 @@ def test_all_answers_together_take_no_more_than_allowed() -> None:
     assert asked.pods == [*map(str, range(30)), "again"]
 
 
-def test_an_answer_that_takes_more_than_allowed_is_not_kept() -> None:
+def test_an_answer_that_takes_more_than_allowed_is_kept_until_the_next_pod() -> None:
     asked, long = Asked(), "x" * (KEPT_BYTES // BYTES_PER_BYTE)
     asked("small", x="1")
     before = asked.remembered.nbytes
-    assert asked("a", x=long) == asked("b", x=long) == {"x": long}
-    assert asked.pods == ["small", "a", "b"]
+    assert asked("a", x=long) == {"x": long}
+    assert asked("a", x=long) is asked("a", x=long)
+    asked("small", x="1")
+    assert asked("b", x=long) == {"x": long}
+    asked("without")
+    assert asked.remembered._last is None
+    assert asked("c", x=long) == {"x": long}
+    assert asked.pods == ["small", "a", "b", "c"]
     assert asked.remembered.nbytes == before
 
 

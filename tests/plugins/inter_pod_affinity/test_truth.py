@@ -18,6 +18,7 @@ from policysched.model.objects import Pod
 from policysched.model.selection import pod_affinity
 from policysched.plugins.inter_pod_affinity import matching_terms, shared_counts
 from policysched.plugins.inter_pod_affinity import plugin as plugin_module
+from policysched.plugins.inter_pod_affinity import terms as own_terms
 from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
@@ -116,8 +117,7 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
         (plugin_module, "MANY_PEERS", 1),
         (plugin_module, "MANY_STATED", 1),
-        (plugin_module, "MANY_ASKED", 0),
-        (shared_counts, "TOGETHER", 1),
+        (own_terms, "TOGETHER", 1),
         (shared_counts, "FEW", 0),
         (pod_affinity, "TERMS_PER_PIECE", 1),
         (existing_terms, "TERMS_PER_PIECE", 1),
