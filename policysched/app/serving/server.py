@@ -23,16 +23,13 @@ from policysched.app.serving.answers import HEADERS
 MAX_CONNECTIONS: Final = 100
 """TLS takes about 300 kB a connection."""
 MOST_SILENT: Final = 200
-"""How many connections may have said nothing yet, or wait for a place."""
+"""How many connections may have said nothing yet; from as many that have and wait for a place on, none is accepted."""
 LONGEST: Final = 30.0
 """How long a connection may live. Units: seconds."""
 HANDSHAKE: Final = 5.0
 """How long TLS may take to begin. Units: seconds."""
 GOODBYE: Final = 1.0
 """How long TLS may take to end. Units: seconds."""
-CROWDED: Final = 0.001
-"""How long a connection waits before an older one gives way: so many at most are accepted where all are taken.
-Units: seconds."""
 AFTER_FAILURE: Final = 0.5
 """How long none is accepted after the system had no file for one. Units: seconds."""
 MAX_HEADER: Final = 16 << 10
@@ -107,6 +104,9 @@ class SecureServer:
         self._certificate = certificate
         self._handle = handle
         self._silent: dict[asyncio.Task[None], None] = {}
+        self._waiting: dict[asyncio.Task[None], None] = {}
+        """Those that have spoken and wait for a place; each gets one, in the order in which they spoke."""
+        self._has_begun = asyncio.Event()
         self._connections: dict[asyncio.Task[None], None] = {}
         self._turn = asyncio.Lock()
         self.most = 0
@@ -120,7 +120,7 @@ class SecureServer:
                 tasks.create_task(self._refresh_for_ever())
                 await self._accept_for_ever()
         finally:
-            for one in (open_now := [*self._silent, *self._connections]):
+            for one in (open_now := [*self._silent, *self._waiting, *self._connections]):
                 one.cancel()
             await asyncio.gather(*open_now, return_exceptions=True)
 
@@ -145,17 +145,17 @@ class SecureServer:
                 del self._silent[oldest]
                 oldest.cancel()
             await asyncio.sleep(0)
+            while len(self._waiting) >= MOST_SILENT:
+                self._has_begun.clear()
+                await self._has_begun.wait()
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._silent.pop(task, None)
         self._connections.pop(task, None)
 
     async def _make_room(self) -> None:
-        """Where all places are taken, wait a moment for a connection to end, then end the oldest."""
-        if len(self._connections) < MAX_CONNECTIONS:
-            return
-        await asyncio.wait(self._connections, timeout=CROWDED, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.sleep(0)
+        """Where all places are taken, end the oldest connection."""
+        await asyncio.sleep(0)  # those that are over leave theirs
         while len(self._connections) >= MAX_CONNECTIONS:
             oldest = next(iter(self._connections))
             oldest.cancel()
@@ -174,19 +174,23 @@ class SecureServer:
         await self._answer(client)
 
     async def _begin(self, client: socket.socket) -> bool:
-        """Wait until a connection has spoken and there is a place for it; tell whether both came to be."""
+        """Wait until a connection has spoken and there is a place for it; tell whether it did."""
+        task = asyncio.current_task()
         try:
             async with asyncio.timeout(HANDSHAKE):
-                if not await _spoken(client):
-                    return False
-                async with self._turn:
-                    await self._make_room()
+                has_spoken = await _spoken(client)
         except OSError:  # also the deadline
-            return False
-        task = asyncio.current_task()
-        if task is None or task not in self._silent:
+            has_spoken = False
+        if task is None or task not in self._silent or not has_spoken:
             return False
         del self._silent[task]
+        self._waiting[task] = None
+        try:
+            async with self._turn:
+                await self._make_room()
+        finally:
+            del self._waiting[task]
+            self._has_begun.set()
         self._connections[task] = None
         self.most = max(self.most, len(self._connections))
         return True

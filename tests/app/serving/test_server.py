@@ -7,7 +7,7 @@ import gc
 import os
 import socket
 import ssl
-import time
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from policysched.app.serving import server
 from policysched.app.serving.options import ServingOptions
 from policysched.app.serving.thread import listen
 from policysched.errors import UsageError
+from tests.app.serving.flood import BEGIN
 from tests.app.serving.ports import free_port, hello, open_port
 from tests.app.serving.test_certificates import write_pair
 
@@ -136,7 +137,6 @@ async def test_connection_ended_as_tls_begins_takes_no_later_one_along(monkeypat
 async def test_connections_without_tls_are_no_work_for_the_garbage_collector(
     sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "CROWDED", 0.0)
     async with open_port() as port:
         gc.collect()
         gc.disable()
@@ -184,8 +184,7 @@ async def test_plain_http_is_no_request(caplog: pytest.LogCaptureFixture) -> Non
     assert caplog.messages == []
 
 
-async def test_thousand_connections_keep_no_probe_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "CROWDED", 0.0)
+async def test_thousand_connections_keep_no_probe_out() -> None:
     async with open_port() as port:
         waves = CONNECTIONS // server.MAX_CONNECTIONS // 2
         for _ in range(waves):
@@ -199,21 +198,33 @@ async def test_thousand_connections_keep_no_probe_out(monkeypatch: pytest.Monkey
             writer.transport.abort()
 
 
-async def test_who_says_nothing_is_not_waited_for_and_who_begins_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "CROWDED", 0.05)
+async def test_who_says_nothing_is_not_waited_for_and_who_begins_gives_way() -> None:
     async with open_port() as port:
         silent = [await port.connect() for _ in range(2 * server.MOST_SILENT)]
-        began = time.monotonic()
         assert await port.get("/probe") == (200, "/probe")
-        assert time.monotonic() - began < server.MOST_SILENT * server.CROWDED / 2
-        monkeypatch.setattr(server, "CROWDED", 0.0)
         beginning = [await port.connect() for _ in range(2 * server.MAX_CONNECTIONS)]
         for _, writer in beginning:
-            writer.write(b"\x16\x03\x01\x02\x00\x01")
+            writer.write(BEGIN)
         assert await port.get("/probe") == (200, "/probe")
         assert port.server.most == server.MAX_CONNECTIONS
         for _, writer in (*silent, *beginning):
             writer.transport.abort()
+
+
+async def test_who_has_spoken_gets_a_place_whoever_else_begins() -> None:
+    """Those that wait for a place do not give way to those that come after them."""
+    async with open_port() as port:
+        command = (sys.executable, "-m", "tests.app.serving.flood", str(port.port), "800")
+        flood = await asyncio.create_subprocess_exec(*command)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while port.server.most < server.MAX_CONNECTIONS:
+                    await asyncio.sleep(0.01)
+            answers = [await port.get(f"/{number}") for number in range(50)]
+        finally:
+            flood.kill()
+            await flood.wait()
+    assert answers == [(200, f"/{number}") for number in range(50)]
 
 
 async def test_rotated_certificate_is_what_the_next_connection_sees(
