@@ -10,7 +10,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import yaml
 
@@ -25,6 +25,10 @@ MOST_NUMBERS: Final = 1_500_000
 """The numbers that a file may have: 256 metrics of 5,000 nodes are fewer."""
 MOST_NAMES: Final = 100_000
 """The nodes and metrics that a file may name."""
+MOST_ANCHORS: Final = 10_000
+"""The anchors that a file may have."""
+_SHOWN: Final = 80
+"""How much of a name or a value is said. Units: characters."""
 _NOTHING: Final = frozenset(("", "~", "null", "Null", "NULL"))
 _SHAPE: Final = "write NAME: {NODE: NUMBER, …}"
 
@@ -105,6 +109,16 @@ def as_table(given: object) -> Table:
     }
 
 
+class _Scalar(NamedTuple):
+    """What is kept of a scalar that has an anchor; `style` is that of the YAML, empty where it is not quoted."""
+
+    value: str
+    style: str | None
+
+
+_SCALARS: Final = (yaml.ScalarEvent, _Scalar)
+
+
 class _Reader:
     """Makes a table of the events of a file."""
 
@@ -114,7 +128,7 @@ class _Reader:
         self._left = MOST_NUMBERS
         self._names: dict[str, str] = {}
         """Names of metrics and nodes, so that metrics share them."""
-        self._anchored: dict[str, yaml.ScalarEvent | dict[str, float] | None] = {}
+        self._anchored: dict[str, _Scalar | dict[str, float] | None] = {}
         """What aliases stand for; None: what no alias may stand for here."""
 
     def read(self) -> Table:
@@ -137,7 +151,7 @@ class _Reader:
         value = self._meant(event)
         if isinstance(value, dict):
             return value
-        if isinstance(value, yaml.ScalarEvent) and _is_nothing(value):
+        if isinstance(value, _SCALARS) and _is_nothing(value):
             return {}
         numbers: dict[str, float] = {}
         for node, given in self._entries(event, f'"{name}"'):
@@ -155,20 +169,20 @@ class _Reader:
         seen: set[str] = set()
         while not isinstance(key := self._next(), yaml.MappingEndEvent):
             name = self._meant(key)
-            if not isinstance(name, yaml.ScalarEvent):
+            if not isinstance(name, _SCALARS):
                 raise UsageError(f"{self._at(key)}: expected a name: {_SHAPE}")
             if len(self._names) > MOST_NAMES:
                 raise UsageError(f"{self._at(key)}: more than {MOST_NAMES:,} names")
             if name.value in seen:
-                raise UsageError(f'{self._at(key)}: "{name.value}" is there twice')
+                raise UsageError(f'{self._at(key)}: "{name.value:.{_SHOWN}}" is there twice')
             seen.add(name.value)
             yield self._names.setdefault(name.value, name.value), self._next()
 
     def _number(self, node: str, event: yaml.Event) -> float | None:
         """Read what a metric has for a node, None where that is nothing."""
         value = self._meant(event)
-        if not isinstance(value, yaml.ScalarEvent):
-            raise UsageError(f"{self._at(event)}: expected one number for node {node}")
+        if not isinstance(value, _SCALARS):
+            raise UsageError(f"{self._at(event)}: expected one number for node {node:.{_SHOWN}}")
         self._left -= 1
         if self._left < 0:
             raise UsageError(f"{self._at(event)}: more than {MOST_NUMBERS:,} numbers")
@@ -176,10 +190,11 @@ class _Reader:
             return None
         number = _number(value)
         if number is None:
-            raise UsageError(f'{self._at(event)}: expected a plain number for node {node}, got "{value.value}"')
+            said = f"expected a plain number for node {node:.{_SHOWN}}"
+            raise UsageError(f'{self._at(event)}: {said}, got "{value.value:.{_SHOWN}}"')
         return number
 
-    def _meant(self, event: yaml.Event) -> yaml.Event | dict[str, float] | None:
+    def _meant(self, event: yaml.Event) -> yaml.Event | _Scalar | dict[str, float] | None:
         """Return what an alias stands for, and any other event itself; what has an anchor is remembered."""
         anchor: str | None = getattr(event, "anchor", None)
         if isinstance(event, yaml.AliasEvent):
@@ -187,7 +202,10 @@ class _Reader:
                 raise UsageError(f"{self._at(event)}: not valid YAML: found undefined alias")
             return self._anchored[anchor]
         if anchor is not None:
-            self._anchored[anchor] = event if isinstance(event, yaml.ScalarEvent) else None
+            scalar = _Scalar(event.value, event.style) if isinstance(event, yaml.ScalarEvent) else None
+            self._anchored[anchor] = scalar
+            if len(self._anchored) > MOST_ANCHORS:
+                raise UsageError(f"{self._at(event)}: more than {MOST_ANCHORS:,} anchors")
         return event
 
     def _next(self) -> yaml.Event:
@@ -197,11 +215,11 @@ class _Reader:
         return _place(self._file, event.start_mark)
 
 
-def _is_nothing(event: yaml.ScalarEvent) -> bool:
+def _is_nothing(event: yaml.ScalarEvent | _Scalar) -> bool:
     return not event.style and event.value in _NOTHING
 
 
-def _number(event: yaml.ScalarEvent) -> float | None:
+def _number(event: yaml.ScalarEvent | _Scalar) -> float | None:
     """Read a number that is not quoted: also 1e3, which YAML itself takes for a text."""
     text = event.value.lower().replace(".nan", "nan").replace(".inf", "inf")
     try:

@@ -40,6 +40,13 @@ def test_what_the_process_has_open_is_written_on(writing: Writing, tmp_path: Pat
 
 
 @BOTH
+@pytest.mark.parametrize("name", ["9" * 20, "9" * 5000, "987654", "٣"])
+def test_what_the_process_does_not_have_open_is_an_error(writing: Writing, name: str) -> None:
+    with pytest.raises(OSError, match=r"."):
+        writing(Path("/dev/fd") / name, b"")
+
+
+@BOTH
 def test_links_that_lead_to_each_other_are_an_error_and_stay(writing: Writing, tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")

@@ -98,6 +98,24 @@ def test_a_file_has_so_many_numbers_of_so_many_nodes(monkeypatch: pytest.MonkeyP
         read_table("a: {n1: 1, n2: 2, n3: 3, n4: 4, n5: 5, n6: 6}", "m")
 
 
+def test_a_file_has_so_many_anchors_of_which_little_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each kept 900 bytes: those of a file of 30 MiB more than a GiB."""
+    text = "m: {" + ", ".join(f"&a{number} n{number}: &b{number} {number}" for number in range(5000)) + "}"
+    tracemalloc.start()
+    assert read_table(text, "m") == {"m": {f"n{number}": float(number) for number in range(5000)}}
+    assert tracemalloc.get_traced_memory()[1] < len(text) + 5000 * 600
+    tracemalloc.stop()
+    monkeypatch.setattr(table, "MOST_ANCHORS", 2)
+    with pytest.raises(UsageError, match=r"^m:1:29: more than 2 anchors$"):
+        read_table("m: {&a n1: &b 1, n2: 2, n3: &c 3}", "m")
+
+
+def test_of_a_long_text_little_is_said() -> None:
+    with pytest.raises(UsageError) as raised:
+        read_table(f"m: {{{'n' * 1000}: '{'1' * 1_000_000}'}}", "m")
+    assert len(str(raised.value)) < 300
+
+
 @pytest.mark.parametrize(
     "text", ["m: {" + "a," * (1 << 22) + "}", "m: {" + "{[" * (1 << 20), "m: {" + "? " * 200 + "a"]
 )

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _DESCRIPTORS: Final = re.compile(r"/dev/fd|/proc/(\d+)/(task/\d+/)?fd")
 _MOST_LINKS: Final = 40
 
@@ -57,7 +58,7 @@ def _descriptor(path: Path) -> int | None:
     for _ in range(_MOST_LINKS):
         folder = os.path.realpath(path.parent)
         found = _DESCRIPTORS.fullmatch(folder)
-        if found is not None and found[1] in (None, str(os.getpid())) and path.name.isdecimal():
+        if found is not None and found[1] in (None, str(os.getpid())) and _NUMBER.fullmatch(path.name):
             return int(path.name)
         if not path.is_symlink():
             return None
