@@ -20,7 +20,11 @@ from policysched.visible import visible
 _DATA: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _PROPERTY: Final = {**_DATA, ":": "%3A", ",": "%2C"}
 _PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<col>\d+): (?P<message>.*)", re.DOTALL)
-_MARKUP: Final = {one: f"\\{one}" for one in "\\|`*_<>[]"}
+_MARKUP: Final = {**{one: f"\\{one}" for one in "\\|`*_<>[]~$"}, "&": "&amp;"}
+_LINKED: Final = re.compile(r":(?=//|[\w+-]+:)|(?<=mailto):|(?<=xmpp):|(?<=www)\.", re.IGNORECASE)
+"""What makes a link, or a picture, of texts that are none: `https://…`, `www.…`, `:smile:`."""
+_MENTIONS: Final = re.compile(r"([@#])(?=\w)")
+"""What GitHub makes a link to a person, a team or an issue, and a notice to them, even where it is escaped."""
 
 
 class OutputFormat(enum.StrEnum):
@@ -54,7 +58,8 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str
 
 def markdown_text(text: str) -> str:
     """Write anybody's text in Markdown, so that none of it is read as markup."""
-    return "".join(_MARKUP.get(one, one) for one in visible(text))
+    escaped = "".join(_MARKUP.get(one, one) for one in visible(text))
+    return _MENTIONS.sub(r"\1<!-- -->", _LINKED.sub(r"\\\g<0>", escaped))
 
 
 def workflow_command(name: str, data: str, properties: Mapping[str, object] | None = None) -> str:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from html import unescape
 
 import pytest
 import yaml
+from markdown_it import MarkdownIt
 
-from policysched.cli.formats import OutputFormat, markdown_table, say_value, workflow_command
+from policysched.cli.formats import OutputFormat, markdown_table, markdown_text, say_value, workflow_command
 
 VALUE = {"name": "a\u202eb", "list": [1, 2.5, None], "text": "yes"}
 
@@ -24,6 +27,34 @@ def test_a_value_is_read_as_it_was_written(
 def test_a_table_in_markdown_has_texts_and_no_markup() -> None:
     table = markdown_table(["node", "why"], [["n|1", "<b>*x*</b>\n`"]])
     assert table.splitlines() == ["| node | why |", "| --- | --- |", r"| n\|1 | \<b\>\*x\*\</b\>\\n\` |"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a&#x202e;b&#x200b;c &lt;b&gt; &amp;",
+        "~~gone~~ *x* _y_ `z` [a](b) ![a](b) <b>c</b> | \\ $x$",
+        "https://example.com/x www.example.com :smile: 12:30:45",
+    ],
+)
+def test_texts_are_rendered_as_they_are(text: str) -> None:
+    render = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    rendered = render.render(markdown_table(["a"], [[text]]))
+    cells = re.findall(r"<td>(.*)</td>", rendered.replace("<!-- -->", ""))
+    assert [unescape(one) for one in cells] == [text]
+    assert set(re.findall(r"</?(\w+)", rendered)) == {"table", "thead", "tbody", "tr", "th", "td"}
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("@team/owners #12 a@b.c", "@<!-- -->team/owners #<!-- -->12 a@<!-- -->b.c"),
+        ("https://a www.a.b", r"https\://a www\.a.b"),
+        (":smile: mailto:a 12:30 x:y", r"\:smile: mailto\:a 12:30 x:y"),
+    ],
+)
+def test_texts_are_no_links_and_call_nobody(text: str, written: str) -> None:
+    assert markdown_text(text) == written
 
 
 def test_a_workflow_command_escapes_what_would_end_its_parts() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from policysched.model.objects import (
 )
 from policysched.model.selection.indexed_selector import IndexedSelector
 from policysched.model.selection.selectors import compile_selector
+from policysched.pausing import finished
 from policysched.plugins.default_preemption import budgets as budgets_module
 from policysched.plugins.default_preemption.budgets import Budgets, LabelSets
 from policysched.plugins.default_preemption.plugin import DefaultPreemption
@@ -262,6 +264,20 @@ def test_many_budgets_protect_what_each_of_them_protects(seed: int) -> None:
         violating = known.violating(around, slots).tolist()
         found = {placed.metadata.name for placed, is_so in zip(some, violating, strict=True) if is_so}
         assert found == naively_violating(some, list(budgets.values()))
+
+
+def test_evictions_that_budgets_count_already_cost_a_look_at_each_and_none_at_all_pods() -> None:
+    def work(pods: int, budgets: int) -> int:
+        placed = [low(f"p{number}", f"n{number % 4}", labels=LABELS) for number in range(pods)]
+        given = [budget(f"b{number}", WEB, 1, {f"p{number}": None}) for number in range(budgets)]
+        around = world(*(node(f"n{number}") for number in range(4)), *placed, budgets=given)
+        slots = np.array([around.pods.by_id[one.metadata.uid].slot for one in sorted(placed, key=node_of)])
+        known = Budgets(around)
+        finished(known.preparing(around, slots))
+        return lines(lambda: known.violating(around, slots))
+
+    node_of = attrgetter("spec.node_name")
+    assert work(400, 40) - work(400, 20) < work(400, 20) / 4
 
 
 class Pausing(FailedCycle):

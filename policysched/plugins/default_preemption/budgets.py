@@ -313,19 +313,41 @@ def _joined(selecting: Iterable[tuple[Sequence[SelectingBudget], Mask]]) -> list
 def _spent(
     budgets: Sequence[SelectingBudget], pods: Places, cluster: Cluster, slots: Places
 ) -> Iterator[tuple[Places, int]]:
-    """Give the pods that budgets of one selection count, with how many of these may go."""
-    alike = [one.allowed for one in budgets if not one.disrupted]
-    if alike:
-        yield pods, min(alike)
-    for one in budgets:
-        if one.disrupted:
-            yield _not_counted_yet(one, pods, cluster, slots), one.allowed
+    """Give pods that budgets of one selection count, with how many of these may go from each node.
+
+    The strictest budget decides for the nodes where it counts no eviction of theirs already; for the others those
+    that allow more have to be asked, too.
+
+    Cost: O(pods), and for each budget its evictions and a few operations over the pods that are left.
+    """
+    rows, is_left = cluster.pods.rows[slots], np.zeros(slots.size, np.bool_)
+    is_left[pods] = True
+    place_of: dict[str, int] | None = None
+    for budget in sorted(budgets, key=lambda one: one.allowed):
+        if budget.disrupted and place_of is None:
+            place_of = _places_by_name(pods, cluster, slots)
+        evicted = _evicted(budget, place_of or {})
+        evicted = evicted[is_left[evicted]]
+        if not evicted.size:
+            yield pods, budget.allowed
+            return
+        is_there = np.isin(rows[pods], rows[evicted])
+        yield pods[~is_there], budget.allowed
+        is_left[pods[~is_there]] = False
+        pods = pods[is_there]
+        yield pods[~np.isin(pods, evicted)], budget.allowed
 
 
-def _not_counted_yet(budget: SelectingBudget, places: Places, cluster: Cluster, slots: Places) -> Places:
-    """Leave out the pods whose eviction a budget counts already."""
-    pods = [cluster.pods.by_slot[slot] for slot in slots[places].tolist()]
-    return places[[one is not None and one.pod.metadata.name not in budget.disrupted for one in pods]]
+def _places_by_name(pods: Places, cluster: Cluster, slots: Places) -> dict[str, int]:
+    placed = ((place, cluster.pods.by_slot[slots[place]]) for place in pods.tolist())
+    return {one.pod.metadata.name: place for place, one in placed if one is not None}
+
+
+def _evicted(budget: SelectingBudget, place_of: Mapping[str, int]) -> Places:
+    """Return the places of the pods that a budget counts as evicted already."""
+    fewer = budget.disrupted if len(budget.disrupted) < len(place_of) else place_of
+    found = [place_of[name] for name in fewer if name in budget.disrupted and name in place_of]
+    return np.array(found, np.intp)
 
 
 def _counted_on_row(rows: NDArray[np.int32]) -> NDArray[np.intp]:
