@@ -11,10 +11,10 @@ NewResource), plugins/noderesources fit.go and resource_allocation.go, v1.36 wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from functools import lru_cache
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import ref
 
 from policysched.late_dataclass import dataclass
@@ -30,6 +30,9 @@ from policysched.model.objects import (
 )
 from policysched.model.quantity import ZERO, Quantity
 from policysched.model.selection.name_validation import is_pod_level_resource, is_scalar_resource_name
+
+if TYPE_CHECKING:
+    from policysched.model.many_containers import OwnAmounts
 
 Amounts = dict[str, Quantity]
 """Exact amounts by resource name; rounding happens once, at the end."""
@@ -178,12 +181,22 @@ def pod_amounts(pod: Pod, *, use_status: bool = False, missing: Mapping[str, Qua
     return _with_overhead(amounts, pod)
 
 
-_Sums: TypeAlias = dict[tuple[bool, tuple[tuple[str, Quantity], ...]], Amounts]
-"""By whether statuses count, and what counts for containers that name no amount."""
+class _Known(NamedTuple):
+    """What was counted of a pod with many containers."""
+
+    own: dict[bool, OwnAmounts]
+    """What each container counts as, by whether statuses count."""
+    sums: dict[tuple[bool, tuple[tuple[str, Quantity], ...]], Amounts]
+    """By that, and by what counts for containers that name no amount."""
+
+    def forget(self) -> None:
+        """Forget all."""
+        self.own.clear()
+        self.sums.clear()
 
 
 class _LargePods:
-    """The sums of the two pods with many containers that were counted last.
+    """What was counted of the two pods with many containers that were counted last.
 
     A cycle and its plugins ask for each of a pod, and who compares two versions of it for those of both.
     """
@@ -191,16 +204,16 @@ class _LargePods:
     __slots__ = ("_last",)
 
     def __init__(self) -> None:
-        self._last: tuple[tuple[ref[Pod], _Sums], ...] = ()
+        self._last: tuple[tuple[ref[Pod], _Known], ...] = ()
 
-    def sums_of(self, pod: Pod) -> _Sums:
-        """Return what is known of a pod, to be added to; they go with the pod. Any thread may ask."""
+    def known_of(self, pod: Pod) -> _Known:
+        """Return what is known of a pod, to be added to; it goes with the pod. Any thread may ask."""
         last = self._last
-        for known, sums in last:
-            if known() is pod:
-                return sums
-        made: _Sums = {}
-        self._last = (ref(pod, lambda _: made.clear()), made), *last[:1]
+        for one, known in last:
+            if one() is pod:
+                return known
+        made = _Known({}, {})
+        self._last = (ref(pod, lambda _: made.forget()), made), *last[:1]
         return made
 
 
@@ -219,18 +232,37 @@ def container_amounts(pod: Pod, *, use_status: bool, missing: Mapping[str, Quant
     statuses = _statuses(pod) if use_status else {}
     if len(pod.spec.containers) + len(pod.spec.init_containers) <= MANY_CONTAINERS:
         return _container_amounts(pod, statuses, missing)
-    sums = _large_pods.sums_of(pod)
-    key = (any(one.resources is not None for one in statuses.values()), tuple(missing.items()))
-    if key not in sums:
-        sums[key] = _container_amounts(pod, statuses, missing)
-    return dict(sums[key])
+    known = _large_pods.known_of(pod)
+    is_resized = any(one.resources is not None for one in statuses.values())
+    key = is_resized, tuple(missing.items())
+    if key not in known.sums:
+        known.sums[key] = _sum_of_many(pod, statuses, missing, known, is_resized=is_resized)
+    return dict(known.sums[key])
 
 
-def _container_amounts(pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Mapping[str, Quantity]) -> Amounts:
+def _sum_of_many(
+    pod: Pod,
+    statuses: Mapping[str, ContainerStatus],
+    missing: Mapping[str, Quantity],
+    known: _Known,
+    *,
+    is_resized: bool,
+) -> Amounts:
+    from policysched.model.many_containers import added_up, own_amounts  # noqa: PLC0415 - few pods have so many
+
+    if is_resized not in known.own:
+        known.own[is_resized] = own_amounts(pod, statuses, resize_counts=not _resize_is_infeasible(pod))
+    total, odd = added_up(pod, known.own[is_resized], missing)
+    return total | _container_amounts(pod, statuses, missing, odd) if odd else total
+
+
+def _container_amounts(
+    pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Mapping[str, Quantity], only: Set[str] | None = None
+) -> Amounts:
     counts = not _resize_is_infeasible(pod)
-    main = [_container(one, statuses, missing, resize_counts=counts) for one in pod.spec.containers]
+    main = [_container(one, statuses, missing, only, resize_counts=counts) for one in pod.spec.containers]
     initial = [
-        _container(one, statuses if _restarts(one) else {}, missing, resize_counts=counts)
+        _container(one, statuses if _restarts(one) else {}, missing, only, resize_counts=counts)
         for one in pod.spec.init_containers
     ]
     return _together(pod, main, initial)
@@ -278,24 +310,27 @@ def _with_overhead(amounts: Amounts, pod: Pod) -> Amounts:
     return amounts
 
 
-def parsed(resources: ResourceList) -> Amounts:
-    """Read every quantity of a resource list."""
-    return {name: quantity.parse(amount) for name, amount in resources.items()}
+def parsed(resources: ResourceList, only: Set[str] | None = None) -> Amounts:
+    """Read every quantity of a resource list, or those of some resources."""
+    return {name: quantity.parse(amount) for name, amount in resources.items() if only is None or name in only}
 
 
 def _container(
     container: Container,
     statuses: Mapping[str, ContainerStatus],
     missing: Mapping[str, Quantity],
+    only: Set[str] | None,
     *,
     resize_counts: bool,
 ) -> Amounts:
-    amounts = parsed(container.resources.requests)
+    amounts = parsed(container.resources.requests, only)
     status = statuses.get(container.name)
     if status is not None and status.resources is not None:
-        amounts = _effective(amounts, status.resources, status.allocated_resources, resize_counts=resize_counts)
+        actual, allocated = parsed(status.resources.requests, only), parsed(status.allocated_resources, only)
+        amounts = _effective(amounts, actual, allocated, resize_counts=resize_counts)
     for name, amount in missing.items():
-        amounts.setdefault(name, amount)
+        if only is None or name in only:
+            amounts.setdefault(name, amount)
     return amounts
 
 
@@ -305,20 +340,19 @@ def _pod_level_amounts(pod: Pod, *, use_status: bool) -> Amounts:
     if not use_status or pod.status.resources is None:
         return wanted
     status, counts = pod.status, not _resize_is_infeasible(pod)
-    effective = _effective(wanted, pod.status.resources, status.allocated_resources, resize_counts=counts)
+    actual, allocated = parsed(pod.status.resources.requests), parsed(status.allocated_resources)
+    effective = _effective(wanted, actual, allocated, resize_counts=counts)
     return {name: effective.get(name, ZERO) for name in wanted}
 
 
-def _effective(
-    wanted: Amounts, actual: ResourceRequirements, allocated: ResourceList, *, resize_counts: bool
-) -> Amounts:
+def _effective(wanted: Amounts, actual: Amounts, allocated: Amounts, *, resize_counts: bool) -> Amounts:
     """Take the largest amount that may be in use while a resize is under way.
 
     A resize that the node can never grant does not count.
     """
     amounts = dict(wanted) if resize_counts else {}
-    _raise_to(amounts, parsed(actual.requests))
-    _raise_to(amounts, parsed(allocated))
+    _raise_to(amounts, actual)
+    _raise_to(amounts, allocated)
     return amounts
 
 

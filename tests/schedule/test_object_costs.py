@@ -19,7 +19,7 @@ from bench.hostile_shapes import REQUIRED, SHAPES, hostile
 from bench.workloads import HOST, ZONE, node, pod
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Action, Change, Resource
-from policysched.model import requests
+from policysched.model import many_containers, requests
 from policysched.model.decode import decode_node
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.objects.pods import ContainerStatus, ResourceRequirements
@@ -183,25 +183,25 @@ def test_selectors_of_namespaces_are_asked_of_namespaces_with_their_labels() -> 
 
 
 @pytest.mark.parametrize("shape", ["restartable init containers", "containers with images"])
-def test_requests_of_many_containers_are_added_up_twice_a_decision(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_of_many_containers_are_read_once_a_decision(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made, one = engine(3), stating(shape, MANY)
-    read = Mock(side_effect=requests._container)
-    monkeypatch.setattr(requests, "_container", read)
+    read = Mock(side_effect=many_containers._effective)
+    monkeypatch.setattr(many_containers, "_effective", read)
     decision = made.decide(one)
     pod_resources.forget()
     pod_resources(one)
     containers = len(one.spec.containers) + len(one.spec.init_containers)
-    assert read.call_count == 2 * containers  # as they are, and with what counts where nothing is requested
+    assert read.call_count == containers
     del decision
     made.forget()
     pod_resources.forget()
-    sums = requests._large_pods.sums_of(one)
-    assert sums
+    known = requests._large_pods.known_of(one)
+    assert known.sums and known.own
     del one
-    assert not sums
+    assert not known.sums and not known.own
 
 
-def test_a_resize_of_many_containers_adds_them_up_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resize_of_many_containers_reads_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made, one = engine(3), stating("containers with images", MANY)
     placed = replace(one, spec=replace(one.spec, node_name="node-0"))
 
@@ -214,10 +214,10 @@ def test_a_resize_of_many_containers_adds_them_up_twice(monkeypatch: pytest.Monk
 
     made.cluster.set_pod(resized(1))
     for millis in (2, 3):
-        after, read = resized(millis), Mock(side_effect=requests._container)
-        monkeypatch.setattr(requests, "_container", read)
+        after, read = resized(millis), Mock(side_effect=many_containers._effective)
+        monkeypatch.setattr(many_containers, "_effective", read)
         made.cluster.set_pod(after)
-        assert read.call_count == 2 * len(placed.spec.containers)
+        assert read.call_count == len(placed.spec.containers)
 
 
 def test_hints_look_up_what_was_compiled() -> None:
