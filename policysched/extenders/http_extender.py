@@ -32,6 +32,8 @@ NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _PIECE: Final = 1 << 16
 SLICE: Final = 1 << 20
 """How much of a question is sent before the loop gets its turn: whole nodes may be 100 MB. Units: bytes."""
+BINDS_AT_ONCE: Final = 256
+"""How many pods it is asked to bind at once; what cycles ask it waits for none of these."""
 _SCALE: Final = MAX_NODE_SCORE // wire.MAX_PRIORITY
 
 
@@ -85,6 +87,7 @@ class HttpExtender:
         self._timeout = aiohttp.ClientTimeout(total=settings.timeout)
         self._session: aiohttp.ClientSession | None = None
         self._under_way, self._retired = 0, False
+        self._binds = asyncio.Semaphore(BINDS_AT_ONCE)
         self.name = shown_url(settings.url_prefix)
         self.ignorable = settings.ignorable
         self.filters, self.prioritizes = bool(settings.filter_verb), bool(settings.prioritize_verb)
@@ -121,7 +124,8 @@ class HttpExtender:
         """Ask the extender to bind a pod."""
         metadata = pod.metadata
         sent = wire.binding_arguments(metadata.name, metadata.namespace, metadata.uid, node)
-        wire.read_binding(await self._post(self._settings.bind_verb, sent, before=self._check_may_bind))
+        async with self._binds:  # the time that is allowed begins when it is asked
+            wire.read_binding(await self._post(self._settings.bind_verb, sent, before=self._check_may_bind))
 
     def _check_may_bind(self) -> None:
         if not self._may_bind():
@@ -206,7 +210,7 @@ class HttpExtender:
         """Return the session; made at first use, because it belongs to the running loop."""
         if self._session is None:
             connector = aiohttp.TCPConnector(
-                ssl=self._tls or True, keepalive_timeout=60, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED
+                ssl=self._tls or True, limit=0, keepalive_timeout=60, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED
             )
             self._session = aiohttp.ClientSession(
                 connector=connector,

@@ -38,7 +38,8 @@ TURN: Final = 0.003
 LISTENING: Final = 10.0
 """How long changes are kept for a pod while something is taken back outside. Units: seconds."""
 MAX_BINDINGS: Final = 512
-"""How many bindings may be under way before the next pod has to wait; those that wait for plugins do not count."""
+"""How many bindings may be under way before the next pod has to wait; those that wait for plugins, or for an extender
+that binds, do not count."""
 
 
 class Attempts:
@@ -272,6 +273,9 @@ class Attempts:
             self._start(pod, self._binder.bind(queued, assumed, profile))
             return
         self._queue.release(queued)
+        if any(one.binds for one in profile.extending(pod)):
+            self._start(pod, self._binder.bind(queued, assumed, profile))
+            return
         await self._room.acquire()
         self._start(pod, self._bind(queued, assumed, profile))
 

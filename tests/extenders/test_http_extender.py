@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from policysched.errors import UsageError
+from policysched.extenders import http_extender
 from policysched.extenders.http_extender import HttpExtender, ToldOf
 from policysched.extenders.settings import ExtenderSettings
 from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims, NodeVictims
@@ -137,6 +138,32 @@ async def test_no_extender_is_asked_to_bind_where_the_lease_runs_out_while_a_con
             await extender.bind(pod(), "n1")
         await extender.retire()
     assert [verb for verb, _ in fake.asked] == ["filter", "bind"]
+
+
+async def test_cycles_wait_for_no_binding_and_no_binding_times_out_before_it_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_extender, "BINDS_AT_ONCE", 110)
+    released = asyncio.Event()
+
+    async def held(_: Any) -> dict[str, Any]:
+        await released.wait()
+        return {}
+
+    async with fake_extender() as fake, asking(fake, timeout=2.0) as extender:
+        fake.answers |= {"bind": held, "filter": lambda _: {"NodeNames": []}}
+        binds = [asyncio.create_task(extender.bind(pod(f"p{number}"), "n1")) for number in range(150)]
+        async with asyncio.timeout(10):
+            while len(fake.asked) < 110:
+                await asyncio.sleep(0.01)
+        await extender.filter(pod(), ())
+        assert [verb for verb, _ in fake.asked] == ["bind"] * 110 + ["filter"]
+        done, _ = await asyncio.wait(binds, timeout=2.5)
+        assert len(done) >= 110
+        released.set()
+        ends = await asyncio.gather(*binds, return_exceptions=True)
+        assert [type(one) for one in ends] == [ExtenderError] * 110 + [type(None)] * 40
+        assert len(fake.asked) == 151
 
 
 @pytest.mark.parametrize("by_name", [False, True])

@@ -19,6 +19,7 @@ from policysched.framework import Code, Status
 from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims, NodeVictims
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod, PodStatus
+from policysched.schedule import attempts
 from policysched.schedule.cycle.evaluation import BEHIND_ALL
 from policysched.schedule.cycle.results.plugin_results import FilterResults
 from policysched.schedule.cycle.results.rejections import histogram, rejected_with
@@ -238,6 +239,26 @@ async def test_extender_binds_in_place_of_plugins() -> None:
         assert stand.client.bound == []
         assert [event.note for event in stand.client.events] == ["Successfully assigned default/a to n1"]
     assert one.asked == [("filter", ("n1",)), ("bind", ("default/a", "n1"))]
+
+
+async def test_pods_do_not_wait_for_those_that_an_extender_binds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "MAX_BINDINGS", 2)
+    gate = Gate()
+    one = FakeExtender(
+        binds=True,
+        filters=False,
+        prioritizes=False,
+        interested=lambda of: of.metadata.name.startswith("slow"),
+        hold=gate,
+    )
+    async with running(node("n1"), of=extended(one)) as stand:
+        await stand.settled(*(pod(f"slow-{number}") for number in range(5)))
+        assert len(one.asked) == 5
+        await stand.settled(pod("a"))
+        assert stand.bound == {"a": "n1"}
+        gate.opened.set()
+        await stand.settled()
+        assert stand.scheduler.queue.in_flight == (0, 0)
 
 
 async def test_extender_that_fails_to_bind_fails_the_attempt_unless_it_is_ignorable() -> None:
