@@ -40,8 +40,9 @@ from policysched.model.policy import Policy, PolicyKey
 STATUS_ATTEMPTS = 4
 CONDITIONS_AT_ONCE = 32
 """How many conditions of pods are written at once: bindings need connections as well."""
-EVICTIONS_AT_ONCE = 16
-"""How many requests that evict pods, or take their nominations, are made at once, for the same reason."""
+DELETIONS_AT_ONCE = STATUSES_AT_ONCE = 8
+"""How many victims are deleted at once, and how many statuses written that evictions and nominations wait for, for the
+same reason."""
 AT_ONCE = 64
 """How many requests are made at once in all: lists, watches and events have connections besides."""
 
@@ -99,7 +100,7 @@ class KubeClient:
         self._events = events
         self._pacing = pacing
         self._turns, self._conditions = RequestTurns(AT_ONCE), asyncio.Semaphore(CONDITIONS_AT_ONCE)
-        self._evictions = asyncio.Semaphore(EVICTIONS_AT_ONCE)
+        self._deletions, self._statuses = asyncio.Semaphore(DELETIONS_AT_ONCE), asyncio.Semaphore(STATUSES_AT_ONCE)
         self.claims = KubeClaimClient(self._request)
 
     async def bind(self, pod: Pod, node: str) -> None:
@@ -160,7 +161,7 @@ class KubeClient:
         Raises:
             ApiError: the server refused.
         """
-        await self._patch(_status_path(pod), partial(_status_body, pod, change), STRATEGIC_PATCH, self._evictions)
+        await self._patch(_status_path(pod), partial(_status_body, pod, change), STRATEGIC_PATCH, self._statuses)
 
     async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
         """Write what is newest once its turn has come, behind what decisions wait for.
@@ -182,7 +183,7 @@ class KubeClient:
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": of.uid}}
         path = f"/api/v1/namespaces/{of.namespace}/pods/{of.name}"
         try:
-            async with self._evictions:
+            async with self._deletions:
                 await self._request("DELETE", path, _ENCODER.encode(options))
         except ApiError as error:
             if error.status != HTTPStatus.CONFLICT:

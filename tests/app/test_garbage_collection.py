@@ -212,6 +212,15 @@ def test_much_freed_memory_is_returned_to_the_system() -> None:
     assert freed.kept_bytes >= 3 * MUCH_FREED
     freed.return_much()
     assert resident_bytes() < before - 3 * MUCH_FREED, len(above)
+    asked: list[int] = []
+    freed._trim = asked.append
+    freed.return_much()
+    assert not asked, "nothing more is to be returned"
+    more = many_arrays(4 * MUCH_FREED // 65_000)
+    freed.return_much()
+    del more
+    freed.return_much()
+    assert asked == [0]
 
 
 async def test_freed_memory_is_looked_at_between_pieces_of_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policysched.framework import ApiError, Client, Event, PodStatusChange
-from policysched.kube.client import AT_ONCE, CONDITIONS_AT_ONCE, EVICTIONS_AT_ONCE, KubeClient
+from policysched.kube.client import AT_ONCE, CONDITIONS_AT_ONCE, DELETIONS_AT_ONCE, STATUSES_AT_ONCE, KubeClient
 from policysched.kube.connection import CONNECTIONS
 from policysched.kube.events.bodies import EventContent, event_name
 from policysched.kube.listing import read_list
@@ -161,18 +161,22 @@ async def test_bindings_do_not_wait_for_conditions(kube: Kube) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_bindings_do_not_wait_for_evictions_and_conditions(kube: Kube) -> None:
+async def test_bindings_and_nominations_do_not_wait_for_evictions_and_conditions(kube: Kube) -> None:
     kube.server.on("DELETE", POD_STATUS.removesuffix("/status"), hang)
-    kube.server.on("PATCH", POD_STATUS, hang)
+    kube.server.on("PATCH", POD_STATUS, *[hang] * CONDITIONS_AT_ONCE, OK, hang)
     kube.server.on("POST", BINDING, OK)
     tested = client(kube)
     newest = partial(PodStatusChange, CONDITION)
     tasks = [asyncio.create_task(tested.delete_pod(POD)) for _ in range(200)]
     tasks += [asyncio.create_task(tested.report_pod_status(POD, newest)) for _ in range(200)]
-    await eventually(lambda: len(kube.server.bodies("DELETE")) == EVICTIONS_AT_ONCE)
+    await eventually(lambda: len(kube.server.bodies("DELETE")) == DELETIONS_AT_ONCE)
     await eventually(lambda: len(kube.server.bodies("PATCH")) == CONDITIONS_AT_ONCE)
+    await asyncio.wait_for(tested.set_pod_status(POD, PodStatusChange(nominated_node="n1")), 5)
+    tasks += [asyncio.create_task(tested.set_pod_status(POD, PodStatusChange(CONDITION))) for _ in range(200)]
+    await eventually(lambda: len(kube.server.bodies("PATCH")) == CONDITIONS_AT_ONCE + 1 + STATUSES_AT_ONCE)
     await asyncio.wait_for(tested.bind(POD, "n1"), 5)
-    assert len(kube.server.bodies("DELETE")) == EVICTIONS_AT_ONCE < AT_ONCE - CONDITIONS_AT_ONCE
+    assert DELETIONS_AT_ONCE + STATUSES_AT_ONCE + CONDITIONS_AT_ONCE < AT_ONCE
+    assert len(kube.server.bodies("DELETE")) == DELETIONS_AT_ONCE
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import weakref
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -20,12 +21,13 @@ from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.scheduler import Scheduler
 from policysched.state.placed import existing_terms
 from tests.build import cluster, node, pod
-from tests.plugins.inter_pod_affinity.build import away, both, label, term, weighted
+from tests.plugins.inter_pod_affinity.build import away, both, label, likes, near, term, weighted
 from tests.schedule.parts import FakeClient
 from tests.schedule.queue_parts import StandingClock
 from tests.schedule.test_many_terms import NODES, engine, ordinary, relabel, stating
 
 PIECE = 50
+ANYWHERE = term(label("own"), HOST, of=label("team", *(f"t{one}" for one in range(100)), operator="NotIn"))
 
 
 @pytest.fixture(autouse=True)
@@ -103,6 +105,21 @@ def test_a_cycle_finds_its_own_terms_resolved_and_counted(kept: bool, monkeypatc
     anew = Engine(made.cluster, default_profile(), random.Random(0)).find(asking)
     assert first.first.tolist() == anew.first.tolist()
     assert first.best().tolist() == anew.best().tolist()
+
+
+def test_what_is_kept_of_a_class_holds_none_of_what_its_pods_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A term with 200,000 values for all namespaces resolves to next to nothing, which is what is counted."""
+    monkeypatch.setattr(plugin_module, "MANY_STATED", 1)
+    made = crowded()
+    for number, sort in enumerate((likes(1, ANYWHERE), away(ANYWHERE), near(ANYWHERE))):
+        asking = pod(f"asking-{number}", affinity=sort)
+        list(made.working_ahead(asking))
+        made.decide(asking)
+        stated = weakref.ref(pod_affinity.pod_terms(asking))
+        del asking
+        pod_affinity.pod_terms.forget()
+        pod_affinity.existing_terms.forget()
+        assert stated() is None
 
 
 def test_few_terms_are_listed_in_the_cycle(asked: list[object]) -> None:

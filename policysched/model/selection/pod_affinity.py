@@ -70,7 +70,7 @@ class Preference(NamedTuple):
     term: AffinityTerm
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class PodTerms:
     """All that a pod says about other pods."""
 

@@ -243,7 +243,7 @@ def _counting_own(pod: Pod, shared: SharedCounts) -> Pausing[object]:
         found.append(resolved)
         if of is not TermsOfPod.AFFINITY:  # of which all have to hold for a pod
             yield from shared.counting(resolved)
-    return found
+    return terms, found
 
 
 def _normalized(scores: Scores, chosen: Scores) -> Scores | None:

@@ -130,7 +130,7 @@ class SharedCounts:
         """Do the same, pausing after so many terms; it is found again as long as somebody holds it."""
         key = id(terms), of
         known = self._resolved.get(key)
-        if known is not None and known.stated is terms and not known.are_outdated():
+        if known is not None and known.are_of(terms) and not known.are_outdated():
             return known
         made = ResolvedTerms(terms, self.namespace_labels, self.namespace_changes)
         yield from made.resolving(_weighted(terms, of), self._namespaces)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,7 +124,7 @@ class ResolvedTerms:
     """Terms of a pod to place with the namespaces that their namespaceSelectors select, and whether these are others.
 
     Args:
-        stated: What the terms were read of.
+        stated: What the terms were read of; it is not held, as it may be far longer than what is resolved.
         labels: The labels of namespaces at any time.
         changes: Which of them changed.
 
@@ -134,10 +135,10 @@ class ResolvedTerms:
             nodes' labels these were found; None where they were not.
     """
 
-    __slots__ = ("__weakref__", "_changes", "_labels", "_seen", "_selecting", "counted", "nbytes", "stated", "terms")
+    __slots__ = ("__weakref__", "_changes", "_labels", "_seen", "_selecting", "_stated", "counted", "nbytes", "terms")
 
     def __init__(self, stated: PodTerms, labels: Mapping[str, Mapping[str, str]], changes: NamespaceChanges) -> None:
-        self.stated = stated
+        self._stated = ref(stated)
         self._labels, self._changes = labels, changes
         self._seen = changes.position
         self.terms: list[Weighted[ResolvedPeers]] = []
@@ -164,6 +165,10 @@ class ResolvedTerms:
             if peers.reads_namespaces and found.namespaces is not None
         ]
         self.nbytes = terms_nbytes(self.terms)
+
+    def are_of(self, stated: PodTerms) -> bool:
+        """Return whether they were read of these very terms of a pod."""
+        return self._stated() is stated
 
     def are_outdated(self) -> bool:
         """Return whether the selectors may select other namespaces now.
