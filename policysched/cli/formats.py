@@ -21,7 +21,7 @@ _DATA: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _PROPERTY: Final = {**_DATA, ":": "%3A", ",": "%2C"}
 _PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<col>\d+): (?P<message>.*)", re.DOTALL)
 _MARKUP: Final = {**{one: f"\\{one}" for one in "\\|`*_<>[]~$"}, "&": "&amp;"}
-_LINKED: Final = re.compile(r":(?=//|[\w+-]+:)|(?<=mailto):|(?<=xmpp):|(?<=www)\.", re.IGNORECASE)
+_LINKED: Final = re.compile(r":(?=//|(?:(?!\d+:)[\w+-]+|100|1234):)|(?<=mailto):|(?<=xmpp):|(?<=www)\.", re.IGNORECASE)
 """What makes a link, or a picture, of texts that are none: `https://…`, `www.…`, `:smile:`."""
 _MENTIONS: Final = re.compile(r"([@#])(?=\w)")
 """What GitHub makes a link to a person, a team or an issue, and a notice to them, even where it is escaped."""

@@ -273,7 +273,7 @@ class Attempts:
             self._start(pod, self._binder.bind(queued, assumed, profile))
             return
         self._queue.release(queued)
-        if any(one.binds for one in profile.extending(pod)):
+        if profile.extenders and any(one.binds for one in profile.extending(pod)):
             self._start(pod, self._binder.bind(queued, assumed, profile))
             return
         await self._room.acquire()

@@ -51,6 +51,7 @@ def test_texts_are_rendered_as_they_are(text: str) -> None:
         ("@team/owners #12 a@b.c", "@<!-- -->team/owners #<!-- -->12 a@<!-- -->b.c"),
         ("https://a www.a.b", r"https\://a www\.a.b"),
         (":smile: mailto:a 12:30 x:y", r"\:smile: mailto\:a 12:30 x:y"),
+        ("tests.yaml:4:3 tests.yaml:100:3", r"tests.yaml:4:3 tests.yaml\:100:3"),
     ],
 )
 def test_texts_are_no_links_and_call_nobody(text: str, written: str) -> None:
