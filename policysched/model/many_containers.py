@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from policysched.model.objects import Container, ContainerStatus, Pod, ResourceList
+from policysched.model.objects import Amount, Container, ContainerStatus, Pod, ResourceList
 from policysched.model.quantity import MAX, Quantity, parse
 
 Thousandths = dict[str, int]
@@ -76,8 +76,18 @@ def added_up(pod: Pod, own: OwnAmounts, missing: Mapping[str, Quantity]) -> tupl
     _add(total, beside, {})
     for name, amount in peak.items():
         total[name] = max(total.get(name, 0), amount)
-    odd = own.odd | {name for name, amount in total.items() if amount > MAX}
+    odd = own.odd | {name for name, amount in total.items() if amount > MAX} | _odd_with_overhead(pod, total)
     return {name: _quantity(amount) for name, amount in total.items() if name not in odd}, odd
+
+
+def _odd_with_overhead(pod: Pod, total: Thousandths) -> Set[str]:
+    """Name the resources of which the overhead of a pod, which is added later, makes the sum odd."""
+    odd: set[str] = set()
+    for name, text in pod.spec.overhead.items():
+        amount = _read(text)
+        if amount == _ODD or total.get(name, 0) + amount > MAX:
+            odd.add(name)
+    return odd
 
 
 def restarts(container: Container) -> bool:
@@ -101,7 +111,7 @@ def _effective(
 
 def _raise_to(own: Thousandths, others: ResourceList, odd: set[str]) -> None:
     for name, text in others.items():
-        amount = _remembered(text) if type(text) is str and len(text) <= _LONGEST else _ODD
+        amount = _read(text)
         if amount > own.get(name, _ODD):
             own[name] = amount
         elif amount == _ODD:
@@ -114,6 +124,10 @@ def _add(total: Thousandths, more: Thousandths, defaults: Thousandths) -> None:
     for name, amount in defaults.items():
         if name not in more:
             total[name] = total.get(name, 0) + amount
+
+
+def _read(amount: Amount) -> int:
+    return _remembered(amount) if type(amount) is str and len(amount) <= _LONGEST else _ODD
 
 
 @lru_cache(1 << 12)

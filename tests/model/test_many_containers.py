@@ -15,22 +15,9 @@ from policysched.model.quantity import parse
 from policysched.model.requests import DEFAULT_AMOUNTS, incoming_requests, placed_nonzero, placed_requests
 from tests.work import lines
 
-USUAL = ("0", "1", "3", "100m", "1500m", "2k", "1Ki", "1.5Gi", "10e3", "0.001")
-ODD = (
-    "-1",
-    "100u",
-    "1n",
-    "0.1m",
-    "9223372036854775807",
-    "8Ei",
-    "4Ei",
-    "1E",
-    "1e19",
-    "9e18",
-    "900P",
-    "-8Ei",
-    "1" + "0" * 60,
-)
+USUAL = ("0", "1", "3", "100m", "1500m", "2k", "1Ki", "1.5Gi", "10e3", "0.001", "1T", "3P")
+LARGE = ("9223372036854775807", "8Ei", "4Ei", "1E", "10E", "20E", "9.3P", "1e19", "900P", "-8Ei", "1" + "0" * 60)
+ODD = ("-1", "100u", "1n", "0.1m", *LARGE)
 RESOURCES = ("cpu", "memory", "ephemeral-storage", "example.com/a", "hugepages-2Mi")
 
 
@@ -59,8 +46,9 @@ def any_pod(chance: random.Random, odd: float) -> Pod:
     spec: dict[str, Any] = {"containers": main, "initContainers": initial, "nodeName": "n"}
     if chance.random() < 0.2:
         spec["resources"] = {"requests": {"cpu": chance.choice(USUAL)}}
-    if chance.random() < 0.2:
-        spec["overhead"] = amounts()
+    if chance.random() < 0.3:
+        overhead = chance.choice((USUAL, LARGE))
+        spec["overhead"] = {name: chance.choice(overhead) for name in chance.sample(RESOURCES, 3)}
     status: dict[str, Any] = {"containerStatuses": statuses(main), "initContainerStatuses": statuses(initial)}
     if chance.random() < 0.3:
         reason = chance.choice(("Infeasible", "Deferred"))
@@ -90,6 +78,20 @@ def test_sums_are_those_of_adding_one_by_one(odd: float, monkeypatch: pytest.Mon
             monkeypatch.setattr(requests_module, "MANY_CONTAINERS", few)
             found[few] = placed_requests(one), placed_nonzero(one), incoming_requests(one)
         assert found[64] == found[-1]
+
+
+@pytest.mark.parametrize("overhead", ["10E", "20E", "9.3P", "8Ei", "1"])
+def test_overhead_that_overflows_does_so_as_when_all_is_added_one_by_one(
+    overhead: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    containers = [{"name": f"c{n}", "resources": {"requests": {"memory": "1T", "cpu": "1T"}}} for n in range(65)]
+    spec = {"containers": containers, "overhead": {"memory": overhead, "cpu": overhead}}
+    found = []
+    for few in (64, 65):
+        monkeypatch.setattr(requests_module, "MANY_CONTAINERS", few)
+        one = decode_pod({"metadata": {"name": "p", "namespace": "d"}, "spec": spec})
+        found.append((incoming_requests(one), placed_requests(one), placed_nonzero(one)))
+    assert found[0] == found[1]
 
 
 def test_most_amounts_are_added_up_as_integers(monkeypatch: pytest.MonkeyPatch) -> None:
