@@ -108,7 +108,7 @@ class DeviceLife(Live):
     def hinting(self, thing: Thing, changes: Iterable[Thing]) -> Record:
         """Ask the gate and the hints about a pod that waits, which is found by what it is filed under."""
         pod = self._decoded(thing)
-        gate = PLUGIN.pre_enqueue(pod, self._cluster)
+        gate = DynamicResources().pre_enqueue(pod, self._cluster)  # one remembers what pods of a UID waited for
         said = ["Queue" if self._helps(pod, one) else "QueueSkip" for one in changes]
         return {"gate": gate.message if gate is not None else "", "hints": said}
 
