@@ -42,7 +42,7 @@ check: $(VENV)/.dev
 
 # Writes what their commands print into README.md, docs/ and the examples' pages, and draws the architecture.
 pages: $(VENV)/.dev
-	$(BIN)/python docs/draw_architecture.py
+	$(BIN)/python tools/draw_architecture.py
 	$(BIN)/python -m tests.pages
 
 # Works out the tables of the language's grammar, which are shipped, after a change of it.

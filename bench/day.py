@@ -370,7 +370,7 @@ def as_markdown(hours: Sequence[Mapping[str, Any]]) -> str:
 
 
 def publish(found: Mapping[str, Any], source: str) -> None:
-    """Put a run into docs/performance.md.
+    """Put a run into docs/inside/performance.md.
 
     Raises:
         ValueError: the page has no place for it.

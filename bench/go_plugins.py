@@ -43,10 +43,12 @@ class Case:
 
 
 CASES = (
-    Case("tonodename", "tonodename", "01-tonodename/tonodename.py", "01-tonodename/policy.yaml"),
-    Case("multipoint-communicating", "multipoint", "06-multipoint-communicating/multipoint.py"),
-    Case("sample-plugin", "sample", "02-node-label-filter/sample_plugin.py", "02-node-label-filter/policy.yaml"),
-    Case("namescore", "namescore", "03-namescore/namescore.py", "03-namescore/policy.yaml"),
+    Case("tonodename", "tonodename", "tour/01-tonodename/tonodename.py", "tour/01-tonodename/policy.yaml"),
+    Case("multipoint-communicating", "multipoint", "tour/06-multipoint-communicating/multipoint.py"),
+    Case(
+        "sample-plugin", "sample", "tour/02-node-label-filter/sample_plugin.py", "tour/02-node-label-filter/policy.yaml"
+    ),
+    Case("namescore", "namescore", "tour/03-namescore/namescore.py", "tour/03-namescore/policy.yaml"),
 )
 
 

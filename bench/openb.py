@@ -2,7 +2,7 @@
 
 The nodes and pods of the openb trace (alibaba/clusterdata, cluster-trace-gpu-v2023) are loaded into the sandbox, and
 the scheduler of `policysched run` places the first pods in their order of arrival, with the policy of
-`examples/04-gpu-models`. Nothing is assumed about the outcome: every placed pod is checked against its annotation,
+`examples/tour/04-gpu-models`. Nothing is assumed about the outcome: every placed pod is checked against its annotation,
 and every other one has to say why it waits.
 
     python -m bench.openb --data DIR        # or the variable POLICYSCHED_OPENB
@@ -36,7 +36,7 @@ GPU = "nvidia.com/gpu"
 MODEL = "gpu-model"
 ALLOWED = "gpu-spec"
 NODES_FILE, PODS_FILE = "nodes.csv", "pods_gpuspec33.csv"
-POLICY = Path(__file__).resolve().parent.parent / "examples" / "04-gpu-models" / "policy.yaml"
+POLICY = Path(__file__).resolve().parent.parent / "examples" / "tour" / "04-gpu-models" / "policy.yaml"
 VARIABLE = "POLICYSCHED_OPENB"
 _REASON = re.compile(r"(?:available: |, )\d+ ([^,]+?)(?=, \d|\. |\.$)")
 

@@ -1,4 +1,4 @@
-"""Puts a run into the documents: the tables of docs/performance.md and the plots, as SVG and PNG.
+"""Puts a run into the documents: the tables of docs/inside/performance.md and the plots, as SVG and PNG.
 
     python -m bench.cluster.publish bench/results/NAME.json [bench/results/LATER.json]
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 PAGE, README = DOCS / "performance.md", DOCS.parent / "README.md"
-LINK: Final = "(docs/performance.md#beside-kube-scheduler).\n"
+LINK: Final = "(docs/inside/performance.md#beside-kube-scheduler).\n"
 """The end of the README's sentence, behind which its plot stands."""
-IMAGE: Final = "\n![Pods a second of the schedulers until the last event is stored](docs/throughput-short.svg)\n"
+IMAGE: Final = "\n![Pods a second of the schedulers until the last event is stored](docs/inside/throughput-short.svg)\n"
 BEGIN, END = "<!-- what bench.cluster.publish writes begins here -->", "<!-- and ends here -->"
 TARGETS_BEGIN: Final = "<!-- what bench.cluster.publish writes of targets begins here -->"
 TARGETS_END: Final = "<!-- what it writes of targets ends here -->"

@@ -6,7 +6,7 @@ annotation, because who may write a status alone cannot write that. Policies tha
 label, share its values: unit and greatest age are each policy's own matter. Values stand in the server's base units
 (cores, bytes, seconds), because a server does not know ours.
 
-Source: docs/language.md#the-object.
+Source: docs/reference/language.md#the-object.
 """
 
 from __future__ import annotations

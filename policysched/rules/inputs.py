@@ -9,7 +9,7 @@ Shapes: R the rows asked for.
 Units: cpu in millicores, durations in seconds, bytes and counts as they are; float64, exact up to 2^53.
 Missing: −1 in code columns, NaN in metrics; resources a node does not know are 0. Of a pod, absent labels, annotations,
 class and owner are None, absent resources 0.
-Source: docs/language.md#names.
+Source: docs/reference/language.md#names.
 """
 
 from __future__ import annotations

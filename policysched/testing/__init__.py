@@ -6,7 +6,7 @@
     with scheduling(MyPlugin, nodes=[make_node("n1")]) as scheduler:
         assert scheduler.schedule(make_pod("web")).node == "n1"
 
-    assert run("policies/").passed  # tests of policies, see docs/testing.md
+    assert run("policies/").passed  # tests of policies, see docs/write/testing.md
 
 All run the engine of `policysched run`, so what holds here holds in a cluster. There is no network, and no time but
 that of a `FakeClock`. `objects` makes nodes and pods, `plugin` asks one plugin alone, `policies` runs tests of

@@ -45,7 +45,7 @@ def decide(
         args: What `pluginConfig` has for the plugin.
 
     Returns:
-        The decision record of docs/dry-run.md.
+        The decision record of docs/write/dry-run.md.
 
     Raises:
         UsageError: the plugin cannot be made.

@@ -16,9 +16,9 @@ SERVERS = {"aiohttp", "asyncio", "kubernetes", "prometheus_client"}
 ENGINE = {"policysched.schedule", "policysched.state", "policysched.plugins", "policysched.kube", "cachetools"}
 ARRAYS = {"numpy"}
 LANGUAGE = ARRAYS | {"lark", "policysched.language", "policysched.model"}
-POLICY = "examples/01-tonodename/policy.yaml"
-CLUSTER = "examples/pin-a-node/cluster.yaml"
-POD = "examples/pin-a-node/pod.yaml"
+POLICY = "examples/tour/01-tonodename/policy.yaml"
+CLUSTER = "examples/cookbook/pin-a-node/cluster.yaml"
+POD = "examples/cookbook/pin-a-node/pod.yaml"
 PROGRAM = """
 import json, sys
 from policysched.cli import execute

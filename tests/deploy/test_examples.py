@@ -48,7 +48,7 @@ async def run_by(server: RealServer, count: int) -> list[Json]:
 
 
 async def test_plugin_is_installed_from_a_config_map(audited: Audited, cluster: RealServer, tmp_path: Path) -> None:
-    example = "01-tonodename"
+    example = "tour/01-tonodename"
     await install(cluster, example)
     before = len(audited.events(ACCOUNT))
     async with running(
@@ -69,7 +69,7 @@ async def test_plugin_is_installed_from_a_config_map(audited: Audited, cluster: 
 async def test_second_scheduler_places_its_own_pods_and_leaves_the_others_to_kube_scheduler(
     audited: Audited, cluster: RealServer, kube_scheduler: None, tmp_path: Path
 ) -> None:
-    example = "08-beside-kube-scheduler"
+    example = "tour/08-beside-kube-scheduler"
     await install(cluster, example)
     before = len(audited.events(ACCOUNT))
     async with running(
@@ -93,7 +93,7 @@ async def test_second_scheduler_places_its_own_pods_and_leaves_the_others_to_kub
 async def test_filter_of_one_s_own_runs_in_kube_scheduler_s_place(
     audited: Audited, cluster: RealServer, tmp_path: Path
 ) -> None:
-    example = "07-node-filter"
+    example = "tour/07-node-filter"
     await install(cluster, example)
     [container] = yaml.safe_load((EXAMPLES / example / "kube-scheduler.yaml").read_text())["spec"]["containers"]
     place = "/etc/kubernetes/policysched"

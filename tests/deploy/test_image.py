@@ -102,7 +102,7 @@ def test_image_runs_from_an_empty_folder(image: Image, empty: Path) -> None:
 
 
 def test_image_checks_and_dry_runs_a_policy(image: Image, empty: Path) -> None:
-    example = ROOT / "examples" / "01-tonodename"
+    example = ROOT / "examples" / "tour" / "01-tonodename"
     checked = image.run("check", str(example / "policy.yaml"), cwd=empty)
     assert (checked.returncode, checked.stdout.split(";")[0]) == (0, "1 policy: 0 errors, 0 warnings\n"), checked.stderr
     given = {"cluster": "cluster.yaml", "policy": "policy.yaml", "pod": "deployment.yaml"}

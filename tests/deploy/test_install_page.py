@@ -1,4 +1,4 @@
-"""docs/install.md, followed as it is written: from an empty cluster to a policy in force, and back."""
+"""docs/run/install.md, followed as it is written: from an empty cluster to a policy in force, and back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.e2e.waiting import until
 from tests.meta.markdown import ROOT, blocks_of, codes, prose, table
 
 pytestmark = pytest.mark.controlplane
-PAGE = ROOT / "docs" / "install.md"
+PAGE = ROOT / "docs" / "run" / "install.md"
 PROGRAMS = ("kubectl", "helm")
 
 
@@ -145,7 +145,7 @@ def test_page_s_values_are_the_chart_s() -> None:
 
 
 def test_page_s_sizes_are_those_that_were_measured() -> None:
-    measured = (ROOT / "docs" / "performance.md").read_text("utf-8")
+    measured = (ROOT / "docs" / "inside" / "performance.md").read_text("utf-8")
     rows = [re.findall(r"[\d,]+", line) for line in measured.splitlines() if line.startswith("│")]
     found = {(row[0], row[1]): (row[2], row[5]) for row in rows if len(row) == 6}
     told = table(PAGE, "Sizing")

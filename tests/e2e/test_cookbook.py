@@ -25,7 +25,7 @@ async def plays(server: Server, kubectl: Kubectl, recipe: str) -> None:
     name = policy["metadata"]["name"]
     status = await server.policy_says(name, 1, Compiled="Compiled", Active="Enforce")
     assert [one for one in status.get("diagnostics", ()) if one["code"] != "W0705"] == []
-    for number, case in enumerate(one for one in cases(recipe) if one.holds_anywhere and recipe != "warm-up"):
+    for number, case in enumerate(one for one in cases(recipe) if one.holds_anywhere and recipe != "cookbook/warm-up"):
         await _tries(server, case, f"new-{number}")
 
 

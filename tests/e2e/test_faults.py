@@ -1,4 +1,4 @@
-"""What holds of each watched kind when the API server fails: the table of docs/reliability.md is what is seen here.
+"""What holds of each watched kind when the API server fails: the table of docs/inside/reliability.md is what is seen here.
 
 Faults come from a proxy between a real scheduler and its server. Pauses and time limits are a hundredth of what they
 are, so that a minute of trouble passes in a moment.
@@ -23,7 +23,7 @@ from tests.e2e.proxy import FAULTS, Answer, Proxy, older, passing, proxied, quie
 from tests.e2e.server import Server, scheduled_condition
 from tests.e2e.waiting import until, until_true
 
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+PAGE = Path(__file__).parents[2] / "docs" / "inside" / "reliability.md"
 TEMPLATE: Json = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 OF_APP: Json = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
 GIB: Json = {"storage": "1Gi"}

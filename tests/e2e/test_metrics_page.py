@@ -1,4 +1,4 @@
-"""docs/metrics.md lists what a scheduler shows under /metrics, no more and no less."""
+"""docs/run/metric-sources.md lists what a scheduler shows under /metrics, no more and no less."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.test_serving import ALL_OPEN, Port
 from tests.e2e.waiting import until
 from tests.meta.markdown import ROOT
 
-PAGE = ROOT / "docs" / "metrics.md"
+PAGE = ROOT / "docs" / "run" / "metric-sources.md"
 TITLES = ("### Those of kube-scheduler", "### Those of its own")
 ABSENT = "Not here:"
 

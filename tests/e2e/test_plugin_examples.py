@@ -37,7 +37,7 @@ class Example:
 
 
 async def test_plugin_prefers_one_node_by_name(server: Server, kubectl: Kubectl) -> None:
-    example = Example("01-tonodename", "tonodename.py:ToNodeName")
+    example = Example("tour/01-tonodename", "tonodename.py:ToNodeName")
     await example.load(server)
     async with example.running(server) as scheduler:
         await kubectl.run("apply", "-f", example.file("deployment.yaml"))
@@ -51,7 +51,7 @@ async def test_plugin_prefers_one_node_by_name(server: Server, kubectl: Kubectl)
 
 
 async def test_plugin_lets_pods_of_a_name_go_to_labelled_nodes_alone(server: Server, kubectl: Kubectl) -> None:
-    example = Example("02-node-label-filter", "sample_plugin.py:SamplePlugin")
+    example = Example("tour/02-node-label-filter", "sample_plugin.py:SamplePlugin")
     await example.load(server)
     async with example.running(server) as scheduler:
         await kubectl.run("apply", "-f", example.file("pods.yaml"))
@@ -66,7 +66,7 @@ async def test_plugin_lets_pods_of_a_name_go_to_labelled_nodes_alone(server: Ser
 
 
 async def test_plugin_has_the_node_of_the_highest_score_taken(server: Server, kubectl: Kubectl) -> None:
-    example = Example("03-namescore", "namescore.py:NameScore")
+    example = Example("tour/03-namescore", "namescore.py:NameScore")
     await example.load(server)
     async with example.running(server):
         await kubectl.run("apply", "-f", example.file("pod.yaml"))
@@ -74,7 +74,7 @@ async def test_plugin_has_the_node_of_the_highest_score_taken(server: Server, ku
 
 
 async def test_plugin_has_a_pod_never_bound_and_nothing_reserved(server: Server, kubectl: Kubectl) -> None:
-    example = Example("06-multipoint-communicating", "multipoint.py:MultipointCommunicating")
+    example = Example("tour/06-multipoint-communicating", "multipoint.py:MultipointCommunicating")
     await example.load(server)
     async with example.running(server):
         await kubectl.run("apply", "-f", example.file("pods.yaml"))

@@ -36,8 +36,8 @@ async def set_up(server: Server, kubectl: Kubectl, example: str, policy: str) ->
 
 async def test_one_node_is_preferred_by_name(server: Server, kubectl: Kubectl, spawning: Spawning) -> None:
     async with spawning("--scheduler-name=sample-scheduler", "--v=2") as scheduler:
-        await set_up(server, kubectl, "01-tonodename", "tonodename")
-        await kubectl.run("apply", "-f", str(EXAMPLES / "01-tonodename" / "deployment.yaml"))
+        await set_up(server, kubectl, "tour/01-tonodename", "tonodename")
+        await kubectl.run("apply", "-f", str(EXAMPLES / "tour/01-tonodename" / "deployment.yaml"))
         await kubectl.run("rollout", "status", "deployment/test-scheduler", "--timeout=30s")
         nodes = await all_run(server, 10)
         assert nodes["piworknode001"] == max(nodes.values())
@@ -49,8 +49,8 @@ async def test_one_node_is_preferred_by_name(server: Server, kubectl: Kubectl, s
 
 async def test_pods_of_a_name_go_to_labelled_nodes_alone(server: Server, kubectl: Kubectl, spawning: Spawning) -> None:
     async with spawning("--scheduler-name=default-scheduler"):
-        await set_up(server, kubectl, "02-node-label-filter", "node-label")
-        await kubectl.run("apply", "-f", str(EXAMPLES / "02-node-label-filter" / "pods.yaml"))
+        await set_up(server, kubectl, "tour/02-node-label-filter", "node-label")
+        await kubectl.run("apply", "-f", str(EXAMPLES / "tour/02-node-label-filter" / "pods.yaml"))
         assert await server.placed("nginx-1", "redis-1") == {"nginx-1": "worker-1", "redis-1": "worker-2"}
         await kubectl.run("label", "node", "worker-1", "test-")
         await server.load(deployment("nginx", 3, "default-scheduler"))
@@ -66,8 +66,8 @@ async def test_pods_of_a_name_go_to_labelled_nodes_alone(server: Server, kubectl
 
 async def test_node_of_the_highest_score_by_name_is_taken(server: Server, kubectl: Kubectl, spawning: Spawning) -> None:
     async with spawning("--scheduler-name=namescore-scheduler"):
-        await set_up(server, kubectl, "03-namescore", "namescore")
-        await kubectl.run("apply", "-f", str(EXAMPLES / "03-namescore" / "pod.yaml"))
+        await set_up(server, kubectl, "tour/03-namescore", "namescore")
+        await kubectl.run("apply", "-f", str(EXAMPLES / "tour/03-namescore" / "pod.yaml"))
         await server.load(pod("beside", scheduler="default-scheduler"))
         assert await server.placed("busybox-test-scheduler") == {"busybox-test-scheduler": "k8s-node02"}
         assert (await server.nodes_of())["beside"] == ""

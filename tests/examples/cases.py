@@ -1,4 +1,4 @@
-"""What a `tests.yaml` beside a policy says: which pod, and where it may go and why. docs/testing.md has its fields.
+"""What a `tests.yaml` beside a policy says: which pod, and where it may go and why. docs/write/testing.md has its fields.
 
 A folder is a policy (`policy.yaml`), a cluster (`cluster.yaml`) and tests of the one on the other (`tests.yaml`).
 """
@@ -16,8 +16,8 @@ from policysched.app.policy_tests.reading import read_tests
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
-FOLDERS = sorted(one.parent.name for one in EXAMPLES.glob("*/policy.yaml"))
-PLUGINS = {"06-multipoint-communicating", "07-node-filter", "08-beside-kube-scheduler"}
+FOLDERS = sorted(str(one.parent.relative_to(EXAMPLES)) for one in EXAMPLES.glob("*/*/policy.yaml"))
+PLUGINS = {"tour/06-multipoint-communicating", "tour/07-node-filter", "tour/08-beside-kube-scheduler"}
 """The examples that are plugins alone."""
 POLICY, CLUSTER, TESTS = "policy.yaml", "cluster.yaml", "tests.yaml"
 Object = dict[str, Any]

@@ -1,6 +1,6 @@
 """The cookbook: folders of examples with a policy, a cluster and tests, and the page that is made of them.
 
-`python -m tests.examples.cookbook` writes docs/cookbook.md anew.
+`python -m tests.examples.cookbook` writes docs/write/cookbook.md anew.
 """
 
 from __future__ import annotations
@@ -8,31 +8,31 @@ from __future__ import annotations
 from tests.examples.cases import CLUSTER, EXAMPLES, POLICY, ROOT, Case, cases
 from tests.pages.listings import refreshed
 
-PAGE = ROOT / "docs" / "cookbook.md"
+PAGE = ROOT / "docs" / "write" / "cookbook.md"
 RECIPES = {
-    "pin-a-node": "Pin a node",
-    "data-locality": "Data locality",
-    "gpu-packing": "GPU models and bin-packing",
-    "most-allocated": "Most allocated",
-    "balanced": "Balanced",
-    "spot-and-on-demand": "Spot and on-demand",
-    "soft-zone-spread": "Soft zone spread",
-    "hard-zone-spread": "Hard zone spread",
-    "licence-seats": "Licence seats",
-    "team-isolation": "Team isolation",
-    "batch-at-night": "Batch at night",
-    "05-load-aware": "Load-aware",
-    "noisy-neighbours": "Noisy neighbours",
-    "canary-share": "Canary share",
-    "warm-up": "Warm-up",
-    "image-locality": "Image locality",
-    "head-room": "Head-room for critical pods",
-    "big-memory-last": "Big memory last",
-    "rack-quorum": "Rack quorum",
-    "cheapest": "Cheapest by price label",
-    "04-gpu-models": "GPU models allowed by an annotation",
-    "keep-builds": "Keep long builds",
-    "zone-first": "One zone first, whatever other scores say",
+    "cookbook/pin-a-node": "Pin a node",
+    "cookbook/data-locality": "Data locality",
+    "cookbook/gpu-packing": "GPU models and bin-packing",
+    "cookbook/most-allocated": "Most allocated",
+    "cookbook/balanced": "Balanced",
+    "cookbook/spot-and-on-demand": "Spot and on-demand",
+    "cookbook/soft-zone-spread": "Soft zone spread",
+    "cookbook/hard-zone-spread": "Hard zone spread",
+    "cookbook/licence-seats": "Licence seats",
+    "cookbook/team-isolation": "Team isolation",
+    "cookbook/batch-at-night": "Batch at night",
+    "tour/05-load-aware": "Load-aware",
+    "cookbook/noisy-neighbours": "Noisy neighbours",
+    "cookbook/canary-share": "Canary share",
+    "cookbook/warm-up": "Warm-up",
+    "cookbook/image-locality": "Image locality",
+    "cookbook/head-room": "Head-room for critical pods",
+    "cookbook/big-memory-last": "Big memory last",
+    "cookbook/rack-quorum": "Rack quorum",
+    "cookbook/cheapest": "Cheapest by price label",
+    "tour/04-gpu-models": "GPU models allowed by an annotation",
+    "cookbook/keep-builds": "Keep long builds",
+    "cookbook/zone-first": "One zone first, whatever other scores say",
 }
 INTRODUCTION = """\
 # Cookbook
@@ -44,12 +44,12 @@ server by kubectl.
 Try one without a cluster:
 
 ```console
-$ policysched dry-run --cluster examples/pin-a-node/cluster.yaml --policy examples/pin-a-node/policy.yaml \\
-    --pod examples/pin-a-node/pod.yaml
+$ policysched dry-run --cluster examples/cookbook/pin-a-node/cluster.yaml --policy examples/cookbook/pin-a-node/policy.yaml \\
+    --pod examples/cookbook/pin-a-node/pod.yaml
 ```
 
-or put it to work: `kubectl apply -f examples/pin-a-node/policy.yaml`. What the expressions mean is in
-[the language](language.md).
+or put it to work: `kubectl apply -f examples/cookbook/pin-a-node/policy.yaml`. What the expressions mean is in
+[the language](../reference/language.md).
 
 ## Tests of a policy
 
@@ -58,13 +58,13 @@ else a decision reads, as `kubectl get -o yaml` prints them), and `tests.yaml`, 
 [tests of policies](testing.md) has all that they can say. `policysched test examples` runs them all:
 
 ```console
-$ policysched test examples/pin-a-node
+$ policysched test examples/cookbook/pin-a-node
 ```
 """
 
 
 def page() -> str:
-    """Make docs/cookbook.md."""
+    """Make docs/write/cookbook.md."""
     sections = "".join(_section(number, *one) for number, one in enumerate(RECIPES.items(), 1))
     return refreshed(INTRODUCTION + sections)
 
@@ -74,7 +74,7 @@ def _section(number: int, recipe: str, title: str) -> str:
     rows = "".join(f"| {case.given} | {_outcome(case)} |\n" for case in cases(recipe))
     return (
         f"\n## {number}. {title}\n\n{comment}\n\n```yaml\n{policy}```\n\n"
-        f"| on [this cluster](../examples/{recipe}/{CLUSTER}) | goes to |\n|---|---|\n{rows}"
+        f"| on [this cluster](../../examples/{recipe}/{CLUSTER}) | goes to |\n|---|---|\n{rows}"
     )
 
 

@@ -14,27 +14,27 @@ from policysched.app.plugins.discovery import find_plugins
 from tests.controlplane.build import binary
 from tests.examples.playing import EXAMPLES, playing
 
-STORIES = sorted(one.parent.name for one in EXAMPLES.glob("*/README.md"))
+STORIES = sorted(str(one.parent.relative_to(EXAMPLES)) for one in EXAMPLES.glob("tour/*/README.md"))
 """The examples that are a story of their own; the others are the cookbook's."""
 PLUGINS = {
-    "01-tonodename": "tonodename.py:ToNodeName",
-    "02-node-label-filter": "sample_plugin.py:SamplePlugin",
-    "03-namescore": "namescore.py:NameScore",
-    "06-multipoint-communicating": "multipoint.py:MultipointCommunicating",
-    "07-node-filter": "node_filter.py:NodeFilter",
-    "08-beside-kube-scheduler": "example.py:Example",
+    "tour/01-tonodename": "tonodename.py:ToNodeName",
+    "tour/02-node-label-filter": "sample_plugin.py:SamplePlugin",
+    "tour/03-namescore": "namescore.py:NameScore",
+    "tour/06-multipoint-communicating": "multipoint.py:MultipointCommunicating",
+    "tour/07-node-filter": "node_filter.py:NodeFilter",
+    "tour/08-beside-kube-scheduler": "example.py:Example",
 }
 """The examples that are plugins, too, or nothing else."""
 FOLDERS = [name for name in STORIES if (EXAMPLES / name / "policy.yaml").is_file()]
-WORKLOADS = {"01-tonodename": "deployment.yaml", "03-namescore": "pod.yaml"}
+WORKLOADS = {"tour/01-tonodename": "deployment.yaml", "tour/03-namescore": "pod.yaml"}
 """What they show the policy on, where it is not pods.yaml."""
 PROFILES = {
-    "01-tonodename": "sample-scheduler",
-    "02-node-label-filter": "default-scheduler",
-    "03-namescore": "namescore-scheduler",
-    "04-gpu-models": "policysched",
-    "05-load-aware": "policysched",
-    "09-devices": "policysched",
+    "tour/01-tonodename": "sample-scheduler",
+    "tour/02-node-label-filter": "default-scheduler",
+    "tour/03-namescore": "namescore-scheduler",
+    "tour/04-gpu-models": "policysched",
+    "tour/05-load-aware": "policysched",
+    "tour/09-devices": "policysched",
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 from policysched import dry_run
 from tests.examples.playing import failure, objects, playing, running
 
-EXAMPLE = "04-gpu-models"
+EXAMPLE = "tour/04-gpu-models"
 
 
 async def test_pods_land_on_allowed_models_and_pack() -> None:

@@ -10,7 +10,7 @@ from policysched import dry_run
 from policysched.app.running.metric_options import MetricOptions
 from tests.examples.playing import EXAMPLES, failure, objects, playing, running
 
-EXAMPLE = "05-load-aware"
+EXAMPLE = "tour/05-load-aware"
 VALUES = EXAMPLES / EXAMPLE / "values" / "load.yaml"
 BUSY = "load: {worker-1: 0.95, worker-2: 0.91, worker-3: 0.99, worker-4: 1.5}"
 

@@ -4,7 +4,7 @@ from policysched.plugin import Code, CycleState
 from policysched.testing import make_node, make_pod, read_pod, scheduling
 from tests.examples.plugins import example_plugin
 
-EXAMPLE = "06-multipoint-communicating"
+EXAMPLE = "tour/06-multipoint-communicating"
 Multipoint = example_plugin(EXAMPLE, "multipoint.py", "MultipointCommunicating")
 NODES = [make_node("n1")]
 

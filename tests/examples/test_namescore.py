@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.examples.playing import objects, playing, running
 from tests.examples.plugins import decided
 
-EXAMPLE = "03-namescore"
+EXAMPLE = "tour/03-namescore"
 
 
 async def test_pod_lands_on_the_node_with_the_highest_score() -> None:

@@ -9,7 +9,7 @@ from policysched.testing import make_node, make_pod, scheduling
 from tests.examples.playing import failure, objects, playing, running
 from tests.examples.plugins import decided, example_plugin
 
-EXAMPLE = "02-node-label-filter"
+EXAMPLE = "tour/02-node-label-filter"
 NODES = ("worker-1", "worker-2", "worker-3")
 
 

@@ -10,7 +10,7 @@ from policysched import dry_run
 from tests.examples.playing import objects, playing, running
 from tests.examples.plugins import decided
 
-EXAMPLE = "01-tonodename"
+EXAMPLE = "tour/01-tonodename"
 PROFILE = "sample-scheduler"
 
 

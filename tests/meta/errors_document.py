@@ -1,4 +1,4 @@
-"""Makes docs/errors.md of the explanations: what `policysched explain` prints, as a document."""
+"""Makes docs/reference/errors.md of the explanations: what `policysched explain` prints, as a document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from policysched.app.checking.explain import Explained, explain_all, shortened
 from tests.meta.markdown import ROOT
 
-DOCUMENT: Path = ROOT / "docs" / "errors.md"
+DOCUMENT: Path = ROOT / "docs" / "reference" / "errors.md"
 VARIABLE = "UPDATE_DOCUMENTS"
 WIDTH = 120
 HEAD = f"""# Errors and warnings

@@ -14,7 +14,7 @@ DOCUMENTS = sorted(
     for path in ROOT.glob(pattern)
     if path.is_file()
 )
-LANGUAGE = ROOT / "docs" / "language.md"
+LANGUAGE = ROOT / "docs" / "reference" / "language.md"
 _FENCE = re.compile(r"^ *```(\S*)((?: +\S+)*)\s*$")
 _HEADING = re.compile(r"^#+ +(.*?)\s*$")
 _CODE = re.compile(r"`([^`]+)`")

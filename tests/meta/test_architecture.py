@@ -1,4 +1,4 @@
-"""docs/architecture.md speaks of what is there: its modules, its two walks, its drawing."""
+"""docs/inside/architecture.md speaks of what is there: its modules, its two walks, its drawing."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from docs.draw_architecture import DRAWING, drawing, stops
+from tools.draw_architecture import DRAWING, drawing, stops
 from policysched.app.demo.demo import demo_nodes, demo_pod, demo_policy
 from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
 from tests.meta.markdown import ROOT, codes, prose
 
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "inside" / "architecture.md"
 PACKAGE = ROOT / "policysched"
 ROOMS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and not path.name.startswith("__"))
 WALKS = ("A pod's way", "A policy's way")
@@ -127,7 +127,7 @@ async def test_a_policy_goes_its_way() -> None:
 
 
 def test_the_drawing_is_what_the_script_makes() -> None:
-    assert DRAWING.read_text("utf-8") == drawing(), "python docs/draw_architecture.py writes it anew"
+    assert DRAWING.read_text("utf-8") == drawing(), "python tools/draw_architecture.py writes it anew"
 
 
 def test_the_drawing_has_every_room_and_stop() -> None:

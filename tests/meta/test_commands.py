@@ -1,11 +1,11 @@
-"""docs/commands.md names every command. What it shows is tested with the other pages, see tests/pages."""
+"""docs/reference/commands.md names every command. What it shows is tested with the other pages, see tests/pages."""
 
 from __future__ import annotations
 
 from tests.meta.markdown import ROOT, codes
 from tests.meta.test_documents import COMMANDS
 
-DOCUMENT = ROOT / "docs" / "commands.md"
+DOCUMENT = ROOT / "docs" / "reference" / "commands.md"
 
 
 def test_every_command_is_in_the_table() -> None:

@@ -18,7 +18,7 @@ CODE = sorted(
 )  # fmt: skip
 TARGETS = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 COMMANDS = get_command(make_app()).commands  # type: ignore[attr-defined]
-_REFERENCE = re.compile(r"\bdocs/[\w-]+\.md(?:#[\w-]+)?")
+_REFERENCE = re.compile(r"\bdocs/[\w/-]+\.md(?:#[\w-]+)?")
 
 
 def _texts(path: Path) -> str:
@@ -29,12 +29,18 @@ def _texts(path: Path) -> str:
 
 def test_there_are_documents_and_a_readme_that_says_something() -> None:
     names = {shown(path) for path in DOCUMENTS}
-    assert names >= {"README.md", "CHANGELOG.md", "docs/architecture.md", "docs/differences.md", "docs/language.md"}
+    assert names >= {
+        "README.md",
+        "CHANGELOG.md",
+        "docs/inside/architecture.md",
+        "docs/inside/differences.md",
+        "docs/reference/language.md",
+    }
     assert len(prose(ROOT / "README.md").split()) > 100
 
 
 def test_readme_leads_to_every_document() -> None:
-    assert {shown(path) for path in (ROOT / "docs").glob("*.md")} <= set(links(ROOT / "README.md"))
+    assert {shown(path) for path in (ROOT / "docs").rglob("*.md")} <= set(links(ROOT / "README.md"))
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
@@ -48,7 +54,7 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=shown)
+@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=shown)
 def test_paths_that_are_named_exist(path: Path) -> None:
     tops = {one.name for one in ROOT.iterdir() if one.is_dir() and not one.name.startswith(".")}
     for code in codes(prose(path)):
@@ -61,7 +67,7 @@ def _references() -> list[tuple[str, str]]:
 
 
 def test_code_refers_to_the_reference_of_the_language() -> None:
-    assert any(found.startswith(f"docs/{LANGUAGE.name}#") for _, found in _references())
+    assert any(found.startswith(f"{shown(LANGUAGE)}#") for _, found in _references())
 
 
 @pytest.mark.parametrize(("place", "reference"), _references())

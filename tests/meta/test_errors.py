@@ -1,4 +1,4 @@
-"""docs/errors.md says what the explanations say. UPDATE_DOCUMENTS=1 writes it anew."""
+"""docs/reference/errors.md says what the explanations say. UPDATE_DOCUMENTS=1 writes it anew."""
 
 from __future__ import annotations
 

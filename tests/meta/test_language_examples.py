@@ -1,4 +1,4 @@
-"""Whatever docs/language.md shows works as it says."""
+"""Whatever docs/reference/language.md shows works as it says."""
 
 from __future__ import annotations
 

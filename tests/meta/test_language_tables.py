@@ -1,4 +1,4 @@
-"""The tables of docs/language.md say what the code's tables say."""
+"""The tables of docs/reference/language.md say what the code's tables say."""
 
 from __future__ import annotations
 

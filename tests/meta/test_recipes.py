@@ -1,4 +1,4 @@
-"""The recipes of docs/architecture.md: each change is made in the files that the page lists, and works.
+"""The recipes of docs/inside/architecture.md: each change is made in the files that the page lists, and works.
 
 A change is made in a copy of the package, in exactly those files, and seen from outside: by a command, or by a program
 that imports the copy.
@@ -19,7 +19,7 @@ import yaml
 
 from tests.meta.markdown import ROOT, codes
 
-ARCHITECTURE = ROOT / "docs" / "architecture.md"
+ARCHITECTURE = ROOT / "docs" / "inside" / "architecture.md"
 COMMAND = "from policysched.cli import main; main()"
 Edit = tuple[str, str]
 """A text that stands in a file once, and what stands there instead; an empty one stands for a new file."""

@@ -1,4 +1,4 @@
-"""docs/weights.md says of the default score plugins what the default profile does."""
+"""docs/write/weights.md says of the default score plugins what the default profile does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from policysched.app.configuration.profiles import default_profile
 from tests.meta.markdown import ROOT, table
 
-DOCUMENT = ROOT / "docs" / "weights.md"
+DOCUMENT = ROOT / "docs" / "write" / "weights.md"
 PLUGINS = {row[0]: (int(row[1]), row[2]) for row in table(DOCUMENT, "What the default plugins give")}
 SILENT = {"VolumeBinding", "DynamicResources"}
 """Those that give every node the same here."""

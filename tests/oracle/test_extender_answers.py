@@ -1,7 +1,7 @@
 """What random answers of extenders mean, beside kube-scheduler's own reading of them.
 
 POLICYSCHED_SEED repeats a run, POLICYSCHED_CASES sets its length. Whole nodes that were not asked about are left out
-here: kube-scheduler goes on with them, and they are refused (docs/differences.md).
+here: kube-scheduler goes on with them, and they are refused (docs/inside/differences.md).
 """
 
 from __future__ import annotations

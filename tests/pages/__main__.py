@@ -13,7 +13,7 @@ def main() -> None:
     """Write every page, or those that are named, and say which ones changed."""
     parser = argparse.ArgumentParser(prog="python -m tests.pages", description=__doc__)
     parser.add_argument("--measure", action="store_true", help="run what is measured, in place of all else")
-    parser.add_argument("pages", nargs="*", metavar="PAGE", help="README.md, docs/dry-run.md, …; absent, all")
+    parser.add_argument("pages", nargs="*", metavar="PAGE", help="README.md, docs/write/dry-run.md, …; absent, all")
     given = parser.parse_args()
     for path in [ROOT / Path(name) for name in given.pages] or PAGES:
         before = path.read_text("utf-8")

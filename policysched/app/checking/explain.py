@@ -1,4 +1,4 @@
-"""The full explanation of an error code, as `policysched explain` and docs/errors.md show it.
+"""The full explanation of an error code, as `policysched explain` and docs/reference/errors.md show it.
 
 It knows the explanations and asks `check` what it says of their examples, so that what is shown is what is printed. A
 line of an example that is too long to be read is shown shortened; the example itself is not.

@@ -114,7 +114,7 @@ class Finding:
         return positions.start(key) if key else document.place(found.field, found.line, found.column)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the finding as docs/dry-run.md shows it, with long texts cut."""
+        """Return the finding as docs/write/dry-run.md shows it, with long texts cut."""
         found, place = self.diagnostic, self.place()
         said = {
             "file": self.document.file if self.document else None,

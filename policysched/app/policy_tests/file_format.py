@@ -4,7 +4,7 @@ Every field that is not known is an error, because a misspelt expectation would 
 out of an expectation is not looked at, but for filters and preemption: those that turn nodes away, and pods that make
 room, are always told.
 
-Source: docs/testing.md.
+Source: docs/write/testing.md.
 """
 
 from __future__ import annotations

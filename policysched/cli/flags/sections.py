@@ -1,7 +1,7 @@
 """The flags of `policysched run`, each declared once: its form, what it does, its default, or why it has no effect.
 
 The sections are those of `kube-scheduler --help`, and one of our own. A test compares their names with what
-kube-scheduler v1.36.2 lists, and docs/operation.md with what is said here.
+kube-scheduler v1.36.2 lists, and docs/run/high-availability.md with what is said here.
 """
 
 from __future__ import annotations

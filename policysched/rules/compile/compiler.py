@@ -4,7 +4,7 @@
 case of a score. How much there is to compile is counted, and bounded, before any of it is. Either every
 field compiles and there is a policy, or there are diagnostics that name the fields; nothing in between.
 
-Source: docs/language.md#the-object.
+Source: docs/reference/language.md#the-object.
 """
 
 from __future__ import annotations

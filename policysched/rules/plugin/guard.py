@@ -4,7 +4,7 @@ It is asked about the pods of lower priority on nodes where preemption may help,
 an extender names. What it says of a pod says nothing about the pods beside it: `node.` is as it is before anybody goes.
 
 Shapes: V the pods asked about.
-Source: docs/language.md#preemption.
+Source: docs/reference/language.md#preemption.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ but each kind has a watch of its own: a pod can be heard of first, and a watch t
 A pod then waits, because to take the labels as missing could lift a restriction. Scores go on without them: a
 preference holds no pod back.
 
-Source: docs/language.md#the-object.
+Source: docs/reference/language.md#the-object.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What policies in force may take together: units of a decision, places, and queries of metrics.
 
-Source: docs/language.md#limits.
+Source: docs/reference/language.md#limits.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ A decision asks all policies of a profile, and nothing else runs meanwhile; so w
 there is room for it beside the others, in place of the one of its policy that is. Of several that wait the oldest
 policy comes first, because newcomers take nobody's room.
 
-Source: docs/language.md#limits.
+Source: docs/reference/language.md#limits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What-if: inputs and aggregates that rules would read if pods were added to or removed from nodes.
 
-Source: docs/language.md#names.
+Source: docs/reference/language.md#names.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The decision record: what a scheduling cycle found out, as a plain dict for people, machines and tests.
 
-Built from a decision on request only, so that the running scheduler never pays for it. `docs/dry-run.md` shows its
+Built from a decision on request only, so that the running scheduler never pays for it. `docs/write/dry-run.md` shows its
 three shapes. Empty keys are left out.
 """
 

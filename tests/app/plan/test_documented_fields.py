@@ -1,4 +1,4 @@
-"""The table of fields in docs/plan.md has what a plan prints as JSON, and nothing else."""
+"""The table of fields in docs/write/plan.md has what a plan prints as JSON, and nothing else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.app.plan.test_plan import KEEP, SSD, ours
 from tests.app.why.test_why import bound
 from tests.meta.markdown import ROOT
 
-PAGE = ROOT / "docs" / "plan.md"
+PAGE = ROOT / "docs" / "write" / "plan.md"
 NAME = re.compile(r"`([^`]+)`")
 MAPPINGS = {"counts", "nodes[].over"}
 """Whose fields are names of the cluster or effects."""

@@ -15,7 +15,7 @@ from tests.app.recording.recorded import completed, recording
 from tests.build import node, pod
 
 ME = "policysched"
-EXAMPLE = Path(__file__).parents[3] / "examples" / "record" / "day.record"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "tour" / "10-record" / "day.record"
 
 
 def owned(name: str, workload: str, cpu: int, **more: Any) -> Pod:

@@ -39,7 +39,7 @@ def decisions_of(path: Path) -> list[int]:
     return [entry[1][0] for entry in read_entries(path) if entry[0] == "decided"]
 
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "record" / "day.record"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "tour" / "10-record" / "day.record"
 
 
 def test_record_of_another_machine_replays_without_a_difference() -> None:

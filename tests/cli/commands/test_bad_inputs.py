@@ -16,7 +16,7 @@ from tests.app.why.test_why import bound
 from tests.cli.conftest import Command, Write
 from tests.meta.markdown import ROOT
 
-RECORD = ROOT / "examples" / "record" / "day.record"
+RECORD = ROOT / "examples" / "tour" / "10-record" / "day.record"
 GOOD = yaml.dump_all(ours([node("n1"), node("n2"), bound("a", "n1", 1)]))
 BROKEN = yaml.dump(policy("broken", **requiring("node.nam")))
 BAD = {

@@ -71,6 +71,6 @@ def test_no_flag_is_given_by_default() -> None:
 
 
 def test_the_page_names_every_flag_without_effect_and_why() -> None:
-    page = (ROOT / "docs" / "operation.md").read_text("utf-8")
+    page = (ROOT / "docs" / "run" / "high-availability.md").read_text("utf-8")
     rows = re.findall(r"^\| `--([\w-]+)` \| (.*) \|$", page, re.MULTILINE)
     assert rows == [(one.name, one.no_effect) for one in FLAGS if one.no_effect]

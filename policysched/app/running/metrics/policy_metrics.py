@@ -2,7 +2,7 @@
 
 Counted is what a decision tells at no cost. Whether a policy decided is found out where it costs little: for a pod that
 no node was found for, from the codes that filters gave anyway; for a chosen node, in one of `EXAMINE` choices and for
-one policy after the other. docs/metrics.md says what the numbers mean.
+one policy after the other. docs/run/metric-sources.md says what the numbers mean.
 """
 
 from __future__ import annotations
