@@ -9,7 +9,8 @@ force. All have constants of their own. Each size is measured in a process of it
 classes in random order with a placement between any two decisions, what a decision takes, the first of a class, the
 memory that a class takes; with `bench.start`, how long a process with no pod to place but one takes until its binding
 and what memory it took. Times but those named otherwise are of the processor. The table is printed and written to
-bench/results/ with a JSON file, after each size anew; `--publish` puts a run into docs/inside/performance.md, with plots.
+bench/results/ with a JSON file, after each size anew; `--publish` puts a run into docs/inside/performance.md, with
+plots.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
-PAGE, README = DOCS / "performance.md", DOCS.parent / "README.md"
+DOCS: Final = Path(__file__).resolve().parents[2] / "docs" / "inside"
+PAGE, README = DOCS / "performance.md", DOCS.parents[1] / "README.md"
 LINK: Final = "(docs/inside/performance.md#beside-kube-scheduler).\n"
 """The end of the README's sentence, behind which its plot stands."""
 IMAGE: Final = "\n![Pods a second of the schedulers until the last event is stored](docs/inside/throughput-short.svg)\n"

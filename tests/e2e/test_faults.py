@@ -1,4 +1,4 @@
-"""What holds of each watched kind when the API server fails: the table of docs/inside/reliability.md is what is seen here.
+"""What holds of each watched kind when the API server fails: the table of docs/inside/reliability.md.
 
 Faults come from a proxy between a real scheduler and its server. Pauses and time limits are a hundredth of what they
 are, so that a minute of trouble passes in a moment.

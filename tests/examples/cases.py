@@ -1,4 +1,6 @@
-"""What a `tests.yaml` beside a policy says: which pod, and where it may go and why. docs/write/testing.md has its fields.
+"""What a `tests.yaml` beside a policy says: which pod, and where it may go and why.
+
+Its fields are in docs/write/testing.md.
 
 A folder is a policy (`policy.yaml`), a cluster (`cluster.yaml`) and tests of the one on the other (`tests.yaml`).
 """

@@ -44,8 +44,8 @@ server by kubectl.
 Try one without a cluster:
 
 ```console
-$ policysched dry-run --cluster examples/cookbook/pin-a-node/cluster.yaml --policy examples/cookbook/pin-a-node/policy.yaml \\
-    --pod examples/cookbook/pin-a-node/pod.yaml
+$ policysched dry-run --cluster examples/cookbook/pin-a-node/cluster.yaml \\
+    --policy examples/cookbook/pin-a-node/policy.yaml --pod examples/cookbook/pin-a-node/pod.yaml
 ```
 
 or put it to work: `kubectl apply -f examples/cookbook/pin-a-node/policy.yaml`. What the expressions mean is in

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from tools.draw_architecture import DRAWING, drawing, stops
 from policysched.app.demo.demo import demo_nodes, demo_pod, demo_policy
 from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
 from tests.meta.markdown import ROOT, codes, prose
+from tools.draw_architecture import DRAWING, drawing, stops
 
 PAGE = ROOT / "docs" / "inside" / "architecture.md"
 PACKAGE = ROOT / "policysched"

@@ -1,8 +1,6 @@
-"""docs/reference/errors.md says what the explanations say. UPDATE_DOCUMENTS=1 writes it anew."""
+"""Every code has an explanation, whose example gets that code and whose correction gets none."""
 
 from __future__ import annotations
-
-import os
 
 import pytest
 
@@ -10,20 +8,14 @@ from policysched.app.checking.explain import LONGEST, as_policy, explain, explai
 from policysched.app.checking.schema import CODE as SHAPE_CODE
 from policysched.app.checking.schema import faults
 from policysched.language import code_table, message_table
-from tests.meta.errors_document import DOCUMENT, VARIABLE, WIDTH, document
 from tests.meta.markdown import LANGUAGE, anchors, links
-
-
-def test_document_is_up_to_date() -> None:
-    if os.environ.get(VARIABLE):
-        DOCUMENT.write_text(document(), "utf-8")
-    assert DOCUMENT.read_text("utf-8") == document()
+from tools.reference.errors import PAGE, WIDTH
 
 
 def test_every_code_is_explained_and_nothing_else() -> None:
     assert set(message_table()) == {*code_table(), SHAPE_CODE}
     assert list(message_table()) == sorted(message_table())
-    assert {code.lower() for code in message_table()} <= anchors(DOCUMENT)
+    assert {code.lower() for code in message_table()} <= anchors(PAGE)
 
 
 def test_reference_leads_to_the_explanations() -> None:
@@ -59,6 +51,6 @@ def test_examples_have_the_shape_of_a_policy(code: str) -> None:
 
 
 def test_lines_of_the_document_are_not_too_long() -> None:
-    text = DOCUMENT.read_text("utf-8")
+    text = PAGE.read_text("utf-8")
     assert max(len(line) for line in text.splitlines() if not line.startswith(("error[", "warning["))) <= WIDTH
     assert max(len(line) for one in explain_all() for line in one.fix.splitlines()) <= LONGEST

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "policysched"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 TEXTS = sorted(
     path
-    for folder in ("policysched", "tests", "bench", "docs", "examples", "crds", "deploy")
+    for folder in ("policysched", "tests", "bench", "docs", "tools", "examples", "crds", "deploy")
     for path in (ROOT / folder).rglob("*")
     if path.suffix in {".py", ".md", ".yaml", ".lark", ".toml", ".sh", ".go", ".txt"}
 ) + [ROOT / name for name in ("README.md", "CHANGELOG.md", "Makefile", "Dockerfile", "pyproject.toml", ".ci/run")]

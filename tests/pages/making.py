@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from tests.examples import cookbook
-from tests.meta import errors_document
 from tests.meta.markdown import DOCUMENTS
 from tests.pages.listings import refreshed
+from tools.reference import GENERATED
 
 WHOLE: Final[dict[Path, Callable[[], str]]] = {
-    errors_document.DOCUMENT: errors_document.document,
+    **GENERATED,
     cookbook.PAGE: cookbook.page,
 }
 """Pages that are made as a whole: their blocks are what their makers say, and are tested with these."""

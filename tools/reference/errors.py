@@ -1,30 +1,30 @@
-"""Makes docs/reference/errors.md of the explanations: what `policysched explain` prints, as a document."""
+"""The reference of errors and warnings: the texts of `policysched explain`."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from policysched.app.checking.explain import Explained, explain_all, shortened
-from tests.meta.markdown import ROOT
 
-DOCUMENT: Path = ROOT / "docs" / "reference" / "errors.md"
-VARIABLE = "UPDATE_DOCUMENTS"
-WIDTH = 120
-HEAD = f"""# Errors and warnings
+PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
+WIDTH: Final = 120
+HEAD: Final = """---
+description: Every error and warning of a policy, with an example and its correction.
+---
 
-Everything that `policysched check` and the status of a policy may say, by its code; `policysched explain E0301` prints
-the same. An error keeps a policy from being used, a warning (`W…`) does not. Examples are parts of a policy's `spec`;
-each gets the code that it stands under and no other, and what is written instead gets none.
+# Errors and warnings
 
-This document is made of `policysched/language/messages/messages.toml`; `{VARIABLE}=1 pytest
-tests/meta/test_errors.py` writes it anew.
+Look up a code that `policysched check`, the status of a policy or the admission webhook reports. `policysched explain
+E0301` prints the same text. An error keeps a policy from being used; a warning (`W…`) does not. Each example is a part
+of a policy's `spec`.
 """
 
 
-def document() -> str:
-    """The whole document."""
+def page() -> str:
+    """Return the text of the page."""
     codes = explain_all()
     rows = [f"| [{one.code}](#{one.code.lower()}) | {_cell(one.title)} |" for one in codes]
     parts = [HEAD, "\n".join(["| code | about |", "|---|---|", *rows]) + "\n", *map(_section, codes)]

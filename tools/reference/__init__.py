@@ -1,0 +1,16 @@
+"""Reference pages that are generated from the code.
+
+Each module of this package has `PAGE`, the file, and `page()`, its text. `python -m tools.reference` writes all pages;
+`tests/pages/test_pages.py` fails when a page differs from its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from tools.reference import errors
+
+GENERATED: Final[dict[Path, Callable[[], str]]] = {module.PAGE: module.page for module in (errors,)}
+"""The text of every generated page, by its file."""
