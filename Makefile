@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+DIST ?= dist
 LOCK := pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
     --custom-compile-command "make lock"
 
@@ -44,6 +45,12 @@ check: $(VENV)/.dev
 pages: $(VENV)/.dev
 	$(BIN)/python tools/draw_architecture.py
 	$(BIN)/python -m tests.pages
+
+# Copies the Helm chart into dist/policysched with files in place of links: `helm package dist/policysched`.
+chart:
+	mkdir -p $(DIST)
+	rm -rf $(DIST)/policysched
+	cp -RL deploy/chart $(DIST)/policysched
 
 # Works out the tables of the language's grammar, which are shipped, after a change of it.
 grammar: $(VENV)/.dev

@@ -131,10 +131,14 @@ def test_chart_is_of_this_version() -> None:
 
 
 def test_packed_chart_is_whole(tmp_path: Path) -> None:
+    subprocess.run(["make", "chart", f"DIST={tmp_path}"], cwd=DEPLOY.parent, capture_output=True, check=True)
+    built = tmp_path / "policysched"
+    assert not [path for path in built.rglob("*") if path.is_symlink()]
     packed = subprocess.run(
-        [helm(), "package", str(CHART), f"--destination={tmp_path}"], capture_output=True, text=True, check=False
+        [helm(), "package", str(built), f"--destination={tmp_path}"], capture_output=True, text=True, check=False
     )
     assert packed.returncode == 0, packed.stderr
+    assert "symbolic link" not in packed.stderr
     [archive] = tmp_path.glob("*.tgz")
     command = [helm(), "template", "policysched", str(archive), f"--namespace={NAMESPACE}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
