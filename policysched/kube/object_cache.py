@@ -369,7 +369,7 @@ class LeftOutObjects:
     def __init__(self, monotonic: Callable[[], float], registry: CollectorRegistry | None = None) -> None:
         self._counter = Counter(
             "policysched_objects_left_out",
-            "Versions of objects that were left out because they cannot be used, by kind and reason.",
+            "Object versions that were left out because they cannot be used, by kind and reason.",
             ["kind", "reason"],
             registry=registry,
         )

@@ -13,19 +13,19 @@ class SourceCounters:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self._refreshes = Counter(
             "policysched_metric_refreshes",
-            "Refreshes of metrics that policies read, by how they ended.",
+            "Refreshes of metrics that policies read, by outcome.",
             ["outcome"],
             registry=registry,
         )
         self._dropped = Counter(
             "policysched_metric_series_dropped",
-            "Series of answers that gave no node a value, by reason.",
+            "Series in answers that gave no node a value, by reason.",
             ["reason"],
             registry=registry,
         )
         self._seconds = Histogram(
             "policysched_metric_refresh_duration_seconds",
-            "How long refreshes of metrics took, answered or not.",
+            "Duration of metric refreshes in seconds, successful or not.",
             registry=registry,
         )
         for outcome in QueryOutcome:

@@ -1,4 +1,4 @@
-"""docs/run/metric-sources.md lists what a scheduler shows under /metrics, no more and no less."""
+"""docs/reference/metrics.md lists what a scheduler shows under /metrics, no more and no less."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tests.e2e.server import Server
 from tests.e2e.test_serving import ALL_OPEN, Port
 from tests.e2e.waiting import until
 from tests.meta.markdown import ROOT
+from tools.reference import metrics
 
-PAGE = ROOT / "docs" / "run" / "metric-sources.md"
-TITLES = ("### Those of kube-scheduler", "### Those of its own")
-ABSENT = "Not here:"
+PAGE = ROOT / "docs" / "reference" / "metrics.md"
+TITLES = ("## Metrics of kube-scheduler", "## Metrics of policysched")
 
 
 def listed(text: str) -> set[str]:
     """The metrics that the page's tables say are there."""
     found: set[str] = set()
     for title in TITLES:
-        section = text.partition(f"{title}\n")[2].partition("\n#")[0].partition(ABSENT)[0]
+        section = text.partition(f"{title}\n")[2].partition("\n#")[0]
         for line in section.splitlines():
             if line.startswith("| `"):
                 found |= set(re.findall(r"`([a-z_]+)`", line.split("|")[1]))
@@ -50,6 +50,10 @@ async def test_the_page_lists_what_is_shown(sandbox_server: Server, tmp_path: Pa
         text = (await until(lambda: port.get("/metrics"), lambda answer: answer[0] == 200))[1]
     page = PAGE.read_text("utf-8")
     assert set(shown(text)) == listed(page)
+
+
+def test_every_note_is_about_a_metric() -> None:
+    assert metrics.NOTES.keys() <= listed(PAGE.read_text("utf-8"))
 
 
 def test_a_metric_that_is_not_listed_would_be_found() -> None:

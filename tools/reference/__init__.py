@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tools.reference import errors
+from tools.reference import errors, metrics
 
-GENERATED: Final[dict[Path, Callable[[], str]]] = {module.PAGE: module.page for module in (errors,)}
+GENERATED: Final[dict[Path, Callable[[], str]]] = {module.PAGE: module.page for module in (errors, metrics)}
 """The text of every generated page, by its file."""

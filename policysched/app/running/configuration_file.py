@@ -116,7 +116,7 @@ class ConfigurationFile:
         self.profiles = configured_profiles(self._read, plugins)
         self._counter = Counter(
             "policysched_configuration_reloads",
-            "Changes of the configuration file while the process runs, by what came of them.",
+            "Changes of the configuration file while the process runs, by result.",
             ["result"],
             registry=registry,
         )

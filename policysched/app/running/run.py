@@ -145,10 +145,14 @@ def _presence(names: Sequence[str], election: LeaderElection, process: Process, 
     own = Place(0, holder=identity, scheduler_names=frozenset(names), election=lease)
     places = LeasePlaces(transport, election.resource_namespace)
     presence = PresenceWatch(places, own, SystemClock(), Pacing(random.random))
-    text = "Processes that schedule for the same scheduler names with no leader election between them and this one."
-    competing = Gauge("policysched_presence_competing", text, registry=process.registry)
-    competing.set_function(lambda: len(presence.competing))
+    competing_gauge(process.registry).set_function(lambda: len(presence.competing))
     return presence
+
+
+def competing_gauge(registry: CollectorRegistry) -> Gauge:
+    """Register the gauge of processes that compete with this one."""
+    text = "Other processes that schedule for the same scheduler names without a common leader election."
+    return Gauge("policysched_presence_competing", text, registry=registry)
 
 
 def _file(options: RunOptions, registry: CollectorRegistry, data: bytes | None = None) -> ConfigurationFile | None:

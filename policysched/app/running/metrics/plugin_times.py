@@ -27,9 +27,11 @@ class PluginTimes(Collector):
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         """Give the counters as they are now."""
-        seconds = CounterMetricFamily("policysched_plugin_seconds", "How long plugins took in all.", labels=LABELS)
-        calls = CounterMetricFamily("policysched_plugin_calls", "About how many pods they were asked.", labels=LABELS)
-        slow = CounterMetricFamily("policysched_plugin_slow_calls", "How often it took over a second.", labels=LABELS)
+        seconds = CounterMetricFamily("policysched_plugin_seconds", "Seconds spent in a Python plugin.", labels=LABELS)
+        calls = CounterMetricFamily("policysched_plugin_calls", "Number of calls of a Python plugin.", labels=LABELS)
+        slow = CounterMetricFamily(
+            "policysched_plugin_slow_calls", "Calls of a Python plugin that took more than one second.", labels=LABELS
+        )
         for profile, watch in self._watches().items():
             for (plugin, point), spent in sorted(watch.spent.items()):
                 of = (profile, plugin, point)

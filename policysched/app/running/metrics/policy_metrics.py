@@ -2,7 +2,7 @@
 
 Counted is what a decision tells at no cost. Whether a policy decided is found out where it costs little: for a pod that
 no node was found for, from the codes that filters gave anyway; for a chosen node, in one of `EXAMINE` choices and for
-one policy after the other. docs/run/metric-sources.md says what the numbers mean.
+one policy after the other. docs/reference/metrics.md says what the numbers mean.
 """
 
 from __future__ import annotations
@@ -105,33 +105,33 @@ class PolicyMetrics(Observer, Collector):
 
         yield make_counters(
             "policysched_policy_decisions",
-            "Decisions in which the policy had a say.",
+            "Scheduling decisions to which the policy applied, at Filter or, with several feasible nodes, at Score.",
             ("policy", "profile"),
             of_shown(self._decisions()),
         )
         yield make_counters(
             "policysched_policy_rejections",
-            "Attempts to schedule a pod that failed with the policy among those that rejected nodes.",
+            "Failed scheduling attempts in which the policy rejected at least one node.",
             ("policy", "profile"),
             of_shown(self._rejections),
         )
         yield make_counters(
             "policysched_policy_decisive",
-            "Decisions that would have been another one without the policy's filters (the pod would have had a node), "
-            "or its scores (another node would have been chosen; of examined choices).",
+            "Decisions that would be different without the policy. by='filter': the pod would have got a node. "
+            "by='score': the pod would have got another node (counted in the examined choices).",
             ("policy", "profile", "by"),
             of_shown(self._decisive),
         )
         yield make_counters(
             "policysched_policy_examined_choices",
-            "Choices of a node of which was found out whether the policy's scores decided.",
+            "Choices among several nodes that were examined for the effect of the policy's scores (a sample).",
             ("policy", "profile"),
             of_shown(self._examined),
         )
         seconds = {name.removeprefix(PREFIX): spent for name, spent in self._seconds().items()}
         yield make_counters(
             "policysched_policy_evaluation_seconds",
-            "How long evaluating the policy took, in the decisions that are measured by plugin.",
+            "Seconds spent evaluating the policy, in the decisions that are timed by plugin (a sample).",
             ("policy",),
             {(name,): seconds[name] for name in listed if name in seconds},
         )
@@ -146,16 +146,21 @@ class PolicyMetrics(Observer, Collector):
 
     def _states(self, listed: list[PolicyKey]) -> Iterator[MetricFamily]:
         names = ("policy",)
-        newest = GaugeMetricFamily("policysched_policy_generation", "The newest generation of a policy.", labels=names)
+        newest = GaugeMetricFamily(
+            "policysched_policy_generation", "The newest generation of the policy.", labels=names
+        )
         active = GaugeMetricFamily(
-            "policysched_policy_active_generation", "The generation of a policy in force, 0 for none.", labels=names
+            "policysched_policy_active_generation",
+            "The generation of the policy that is in force; 0 if none is.",
+            labels=names,
         )
         errors = GaugeMetricFamily(
-            "policysched_policy_errors", "How many errors the newest generation of a policy has.", labels=names
+            "policysched_policy_errors", "Number of errors in the newest generation of the policy.", labels=names
         )
         state = GaugeMetricFamily(
             "policysched_policy_state",
-            "1 where it is so: the generation in force is Active, in Shadow mode or Disabled; the newest is Rejected.",
+            "1 if the policy is in this state, else 0. Active, Shadow, Disabled: the mode of the generation in force. "
+            "Rejected: the newest generation is refused.",
             labels=("policy", "state"),
         )
         for key in listed:

@@ -85,7 +85,7 @@ class MetricAges(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Make samples; it may be asked from any thread."""
-        text = "How long ago a metric of a policy was answered last, or asked first where it never was."
+        text = "Seconds since the last answer for a metric that a policy reads, else since the first query."
         found = GaugeMetricFamily("policysched_metric_age_seconds", text, labels=("policy", "metric"))
         for name, age in sorted(self._ages().items()):
             policy, _, metric = name.rpartition("/")

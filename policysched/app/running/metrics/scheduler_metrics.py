@@ -2,7 +2,7 @@
 
 An observer counts with plain numbers as it hears of pods, and samples are made of them only when somebody asks for the
 metrics; so what it costs does not show beside a decision. No series is about one pod.
-docs/run/metric-sources.md says which of kube-scheduler's metrics are not here, and why.
+docs/reference/metrics.md lists kube-scheduler's metrics that do not exist here.
 
 Source: pkg/scheduler/metrics/metrics.go, pkg/scheduler/schedule_one.go.
 """

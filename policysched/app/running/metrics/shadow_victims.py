@@ -23,7 +23,7 @@ class ShadowVictims(Collector):
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         """Give the counter as it is now."""
-        text = "Victims of preemption that a policy in Shadow mode would have kept."
+        text = "Preemption victims that a policy in Shadow mode would have protected."
         found = CounterMetricFamily("policysched_shadow_kept_victims", text, labels=["policy"])
         for policy, count in sorted(self._shadows.kept.items()):
             found.add_metric([policy.removeprefix(PREFIX)], count)

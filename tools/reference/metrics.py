@@ -1,0 +1,180 @@
+"""The reference of metrics: what a running scheduler registers, with its help texts."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+
+from policysched.app.clock import LeaseClock, SystemClock
+from policysched.app.configuration.model import KIND, LeaderElection
+from policysched.app.configuration.profiles import NO_PLUGINS
+from policysched.app.running.configuration_file import ConfigurationFile
+from policysched.app.running.leadership import ElectionThread, Leadership
+from policysched.app.running.process import Process
+from policysched.app.running.run import competing_gauge
+from policysched.app.running.run_options import RunOptions
+from policysched.app.serving.metrics.pod_resources import HEADS
+from policysched.kube.connection import Connection
+from policysched.kube.transport import Pacing
+from policysched.metric_sources.counters import SourceCounters
+from policysched.metric_sources.no_source import NoSource
+from policysched.plugins.arguments import API_VERSION
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
+OWN: Final = "policysched_"
+HEAD: Final = """---
+description: Every metric that policysched exports, with type, labels and meaning.
+---
+
+# Metrics
+
+Look up a metric that the scheduler exports. [Observe](../run/observe.md) shows how to scrape the metrics, and which
+dashboard and alerts exist. The scheduler serves them under `/metrics` of its [secure port](endpoints.md).
+
+The level (STABLE, BETA, ALPHA) is kube-scheduler's. Metrics without a level have no such promise. No series of
+`/metrics` is about one pod or one node. When a policy is deleted, its series are deleted. Only the first 1,000
+policies by name have series. The flags `--disabled-metrics` and `--allow-metric-labels` of
+[`policysched run`](commands.md) limit the output.
+"""
+KUBE: Final = """## Metrics of kube-scheduler
+
+Names, help texts, labels and buckets are those of kube-scheduler v1.36.2, so existing dashboards work
+(`tests/e2e/test_scheduler_metrics.py` compares them).
+"""
+DURATIONS: Final = """## How durations are measured
+
+policysched evaluates a plugin for all nodes at once, and it reuses results for equal pods. So durations mean:
+
+- **Extension points** are measured once per decision. Filter and Score include all nodes.
+- **Plugins** are measured in one of ten decisions, and in every binding and PostFilter. Filter and Score are measured
+  for all changed nodes together; kube-scheduler measures each node. The status of such a call is `Success`, whatever
+  the plugin decides about the nodes. PreEnqueue is measured for one of ten pods.
+- **Policies** of a profile are evaluated together. The first policy that is called carries the shared time.
+- **`scheduler_plugin_evaluation_total`** counts decisions, not nodes.
+"""
+ABSENT: Final = """## Metrics of kube-scheduler that do not exist here
+
+| metrics | reason |
+|---|---|
+| `scheduler_batch_attempts_total`, `scheduler_batch_cache_flushed_total`, `scheduler_get_node_hint_duration_seconds`, \
+`scheduler_store_schedule_results_duration_seconds` | policysched reuses results for equal pods in another way |
+| `scheduler_async_api_call_execution_total`, `scheduler_async_api_call_execution_duration_seconds`, \
+`scheduler_pending_async_api_calls` | the feature gate `SchedulerAsyncAPICalls` is off by default |
+| `scheduler_podgroup_schedule_attempts_total`, `scheduler_podgroup_scheduling_attempt_duration_seconds`, \
+`scheduler_podgroup_scheduling_algorithm_duration_seconds` | the feature gate `GenericWorkload` is off by default |
+| `scheduler_volume_binder_cache_requests_total` | assumed volumes have no separate cache |
+| `go_*`, `workqueue_*`, `apiserver_*`, `kubernetes_feature_enabled` | they belong to the Go runtime and its libraries |
+"""
+OWN_HEAD: Final = "## Metrics of policysched\n"
+DECISIVE: Final = """## When a policy is decisive
+
+`policysched_policy_decisive_total` counts decisions that would be different without one policy.
+
+- `by="filter"`: the pod got no node, and on at least one node this policy is the only obstacle. Without the policy the
+  pod would have a node. Every decision is examined, except decisions that end at PreFilter.
+- `by="score"`: the pod got a node, and without the scores of this policy it would have got another one. One of ten
+  choices among several nodes is examined, for one scoring policy in turn.
+
+The share of decisive choices is:
+
+```promql
+rate(policysched_policy_decisive_total{by="score"}[1h])
+/ ignoring(by) rate(policysched_policy_examined_choices_total[1h])
+```
+
+A filter that rejects nodes with higher scores is not counted, because rejected nodes are not scored.
+"""
+RESOURCES: Final = """## Requests and limits of pods
+
+`/metrics/resources` exports kube-scheduler's metrics of all unfinished pods of the cluster, whichever scheduler placed
+them. Scrape it as a separate job with a longer interval, because it has several series per pod. RBAC treats it as a
+separate path: a role for `/metrics` does not include it.
+
+"""
+LIMITS: Final = """
+A pod that states more than 1,024 requests and limits has no series. If all series together exceed 256 MiB, the
+response is 503.
+"""
+NOTES: Final[Mapping[str, str]] = {
+    "scheduler_goroutines": "Only `binding`: bindings in progress.",
+    "scheduler_plugin_evaluation_total": "Decisions, see [durations](#how-durations-are-measured).",
+    "scheduler_plugin_execution_duration_seconds": "A sample, see [durations](#how-durations-are-measured).",
+    "scheduler_preemption_goroutines_duration_seconds": "Includes the pause after a failure.",
+    "leader_election_master_status": "Absent without leader election.",
+    "rest_client_request_duration_seconds": "Watches: until the response begins.",
+    "rest_client_requests_total": "Without requests of the leader election and of the secure port.",
+    "policysched_policy_decisive_total": "See [decisive](#when-a-policy-is-decisive).",
+    "policysched_metric_refreshes_total": "Outcomes: `answered`, `unreachable`, `timeout`, `tls`, `credentials`, "
+    "`refused`, `malformed`, `too_large`, `failed`.",
+    "policysched_metric_series_dropped_total": "Reasons: `duplicate`, `no_label`, `not_finite`, `no_node`.",
+    "policysched_configuration_reloads_total": "Results: `used`, `invalid`, `needs_restart`, `failed`. Absent without "
+    "`--config`.",
+    "policysched_policy_state": "States: `Active`, `Shadow`, `Disabled`, `Rejected`.",
+}
+"""What an operator needs beside the help text, by metric."""
+RESOURCE_LABELS: Final = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
+_LEVEL: Final = re.compile(r"\[(STABLE|BETA|ALPHA)\] ")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric as it is scraped."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    text: str
+
+    def row(self) -> str:
+        """Return the metric's row of the table."""
+        found = _LEVEL.match(self.text)
+        labels = ", ".join(f"`{label}`" for label in self.labels)
+        text = " ".join((_LEVEL.sub("", self.text), NOTES.get(self.name, ""))).strip()
+        return f"| `{self.name}` | {self.kind} | {labels} | {found[1] if found else ''} | {text.replace('|', ' ')} |"
+
+
+def page() -> str:
+    """Return the text of the page."""
+    metrics = sorted(asyncio.run(_registered()), key=lambda one: one.name)
+    resources = [Metric(name, "gauge", RESOURCE_LABELS, text) for name, text in HEADS.items()]
+    kube = _table(one for one in metrics if not one.name.startswith(OWN))
+    own = _table(one for one in metrics if one.name.startswith(OWN))
+    parts = [HEAD, KUBE, kube, OWN_HEAD, own, DECISIVE, DURATIONS, RESOURCES + _table(resources) + LIMITS, ABSENT]
+    return "\n".join(parts)
+
+
+def _table(metrics: Iterable[Metric]) -> str:
+    head = ["| metric | type | labels | level | meaning |", "|---|---|---|---|---|"]
+    return "\n".join([*head, *(one.row() for one in metrics)]) + "\n"
+
+
+async def _registered() -> list[Metric]:
+    """Return the metrics of a scheduler that has a configuration file, a leader election and a source of metrics."""
+    registry = CollectorRegistry()
+    data = f"apiVersion: {API_VERSION}\nkind: {KIND}\n".encode()
+    configuration = ConfigurationFile(Path("scheduler.yaml"), NO_PLUGINS, registry, data=data)
+    SourceCounters(registry)
+    Process(RunOptions(), await _connect(), NoSource(), registry, configuration)
+    competing_gauge(registry)
+    pacing = Pacing(random.Random().random)  # noqa: S311 - nobody is elected
+    Leadership(LeaderElection(), ElectionThread(_connect, LeaseClock(), pacing, ""), registry)
+    return list(_metrics(registry))
+
+
+async def _connect() -> Connection:
+    return Connection("http://localhost", SystemClock())
+
+
+def _metrics(registry: CollectorRegistry) -> Iterator[Metric]:
+    for collector in registry._collector_to_names:
+        for family in collector.collect():
+            labels = getattr(family, "_labelnames", ()) or getattr(collector, "_labelnames", ())
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            yield Metric(name, family.type, tuple(labels), family.documentation)
