@@ -86,7 +86,7 @@ def _changed(value: Any, path: str, new: Mapping[str, str]) -> Any:
     return value
 
 
-_COMMENT_HELP: Final = 'YAML takes what follows " #" for a comment: quote the text'
+_COMMENT_HELP: Final = 'YAML treats everything after " #" as a comment: write the text in quotes'
 Object = Mapping[str, Any]
 
 
@@ -114,7 +114,7 @@ class Finding:
         return positions.start(key) if key else document.place(found.field, found.line, found.column)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the finding as docs/write/dry-run.md shows it, with long texts cut."""
+        """Return the finding as described in docs/extend/python-api.md#check, with long texts cut."""
         found, place = self.diagnostic, self.place()
         said = {
             "file": self.document.file if self.document else None,

@@ -81,7 +81,7 @@ class Report:
     """What PostFilter came to, where no node was feasible; with all candidates of a preemption."""
 
     def to_dict(self) -> Record:
-        """Return the decision record of docs/write/dry-run.md."""
+        """Return the decision record, see docs/reference/decision-record.md."""
         return self.record
 
     def with_not_applied(self, policies: Mapping[PolicyKey, str]) -> Report:

@@ -1,7 +1,7 @@
 """The decision record: what a scheduling cycle found out, as a plain dict for people, machines and tests.
 
-Built from a decision on request only, so that the running scheduler never pays for it. `docs/write/dry-run.md` shows
-its three shapes. Empty keys are left out.
+Built from a decision on request only, so that the running scheduler never pays for it. Empty keys are omitted.
+`docs/reference/decision-record.md` describes the fields.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The configuration that docs/write/dry-run.md shows does what its words say."""
+"""The configuration that docs/reference/profiles.md shows does what its words say."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from policysched.plugins import default_plugins
 from policysched.plugins.registry import PLUGINS
 from tests.meta.markdown import ROOT, blocks, prose
 
-DOCUMENT = ROOT / "docs" / "write" / "dry-run.md"
+DOCUMENT = ROOT / "docs" / "reference" / "profiles.md"
 [CONFIG] = (one.text for one in blocks(DOCUMENT) if "KubeSchedulerConfiguration" in one.text)
 GPU = "nvidia.com/gpu"
 
