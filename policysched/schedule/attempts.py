@@ -115,7 +115,7 @@ class Attempts:
             else:
                 await self._place(queued, decision)
         except Exception as error:
-            log.exception("the cycle of pod=%s failed", pod.key)
+            log.exception('the scheduling cycle of pod "%s" failed; the pod is retried', pod.key)
             self._cluster.forget(queued.identity)  # its binding did not begin
             if queued.stage is Stage.IN_FLIGHT:
                 self.fail(queued, Failure(AttemptResult.ERROR, f"the scheduling cycle failed: {error!r}"))
@@ -161,7 +161,7 @@ class Attempts:
         for task in late:
             task.cancel()
         if late:
-            log.warning("bindings and conditions without an answer at the end: count=%d", len(late))
+            log.warning("stopped before the API server answered %d binding or status request(s)", len(late))
             await asyncio.gather(*late, return_exceptions=True)
 
     def turns(self, engine: Engine, anew: Callable[[], Decision]) -> Turn:
@@ -332,4 +332,4 @@ class Attempts:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("what was to be done for pod=%s failed", task.get_name(), exc_info=error)
+            log.error('the binding, preemption or status update of pod "%s" failed', task.get_name(), exc_info=error)

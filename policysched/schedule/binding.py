@@ -218,7 +218,7 @@ class Binder:
             try:
                 await one(self.handle)
             except Exception:
-                log.exception("what Unreserve takes back outside failed for pod=%s", pod.key)
+                log.exception('an API request of Unreserve failed for pod "%s"', pod.key)
 
     def will_wait(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> bool:
         """Return whether the binding waits for plugins before anything is written."""
@@ -330,7 +330,7 @@ class Binder:
             status = await self._awaited(BIND, one, partial(one.bind, assumed, self.handle))
             if status is None or status.code is not Code.SKIP:
                 return status
-        return Status(Code.ERROR, ("no Bind plugin has bound the pod",))
+        return Status(Code.ERROR, ("all Bind plugins skipped the pod",))
 
     async def _pre_bind(self, assumed: AssumedPod, groups: Sequence[Sequence[PreBindPlugin]]) -> Status | None:
         """Run PreBind; a pod whose binding is cancelled meanwhile does not get to Bind."""
@@ -362,7 +362,7 @@ class Binder:
         if not rejected and change.action is not Action.NONE:
             self._on_change(change, "")
         if queued.identity in self._cluster.pods.by_id:
-            log.info("pod=%s was bound by another client: %s", pod.key, failure.message)
+            log.info('pod "%s" was bound by another client: %s', pod.key, failure.message)
             self._queue.done(queued)
             return
         comes_back = self.take_back(queued, failure)
@@ -371,7 +371,7 @@ class Binder:
         if comes_back:
             await self.report_failure(queued.pod, failure)
         else:
-            log.info("pod=%s is gone, its binding is dropped", pod.key)
+            log.info('pod "%s" is deleted; its binding is dropped', pod.key)
 
     def take_back(self, queued: QueuedPod, failure: Failure) -> bool:
         """End an attempt that failed; return whether the pod still exists."""

@@ -32,7 +32,7 @@ def unreserve(assumed: AssumedPod, profile: Profile) -> tuple[Undo, ...]:
         try:
             undo = plugin.unreserve(assumed)
         except Exception:
-            log.exception("Unreserve plugin %s failed for pod=%s", plugin.name, assumed.pod.key)
+            log.exception('Unreserve plugin "%s" failed for pod "%s"', plugin.name, assumed.pod.key)
         else:
             outside += [undo] if undo is not None else []
     return tuple(outside)
@@ -105,13 +105,13 @@ async def bound_by(extender: Extender, assumed: AssumedPod) -> Status | None:
     except ExtenderError as error:
         if not extender.ignorable:
             return Status(Code.ERROR, (str(error),), EXTENDER)
-        log.warning("extender=%s is ignored in binding pod=%s: %s", extender.name, assumed.pod.key, error)
+        log.warning('extender "%s" failed to bind pod "%s" and is ignored: %s', extender.name, assumed.pod.key, error)
         return None
     return Status(Code.SUCCESS)
 
 
 def _failed(point: str, plugin: Plugin, error: Exception) -> Status:
-    log.error("%s plugin %s failed", point, plugin.name, exc_info=error)
+    log.error('%s plugin "%s" failed', point, plugin.name, exc_info=error)
     return Status(Code.ERROR, (f'running {point} plugin "{plugin.name}": {error!r}',), plugin.name)
 
 
@@ -119,7 +119,7 @@ def _checked(point: str, plugin: Plugin, answer: Any) -> Status | None:
     if answer is None or (isinstance(answer, Status) and answer.code is Code.SUCCESS):
         return None
     if not isinstance(answer, Status):
-        return _failed(point, plugin, TypeError(f"it gave {type(answer).__name__} in place of a status"))
+        return _failed(point, plugin, TypeError(f"expected a Status, got {type(answer).__name__}"))
     if answer.rejects or (point == "Bind" and answer.code is Code.SKIP):
         return answer.by(plugin.name)
     return Status(Code.ERROR, (f'running {point} plugin "{plugin.name}": {error_of(answer)}',), plugin.name)

@@ -78,7 +78,7 @@ async def dry_run(engine: Engine, pod: Pod, policies: PolicySet, rng: random.Ran
     node = await live.work_through(_node_of(pod, engine.cluster))
     if node:
         raise UsageError(
-            f"pod {pod.key} is on node {node} and counts there: give another name to ask about one more pod like it"
+            f'pod "{pod.key}" is already on node "{node}": to simulate another pod like it, change its name'
         )
     nomination = engine.cluster.nominations.named(pod.key)
     uid = "" if nomination is None else nomination.pod.metadata.uid

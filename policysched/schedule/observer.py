@@ -90,7 +90,7 @@ def tell(observers: Observers, say: Callable[[Observer], None]) -> None:
         try:
             say(one)
         except Exception:
-            log.exception("%s failed as it listened", type(one).__name__)
+            log.exception("listener %s failed; scheduling continues", type(one).__name__)
 
 
 MOST_COUNTS: Final = 4096

@@ -64,7 +64,7 @@ class ConditionWrites:
             await self._send(pod, own, first=first)
         except ApiError as error:
             level = logging.DEBUG if error.status in _GONE else logging.WARNING
-            log.log(level, "could not write the status of pod=%s: %s", pod.key, error.message)
+            log.log(level, 'could not write the status of pod "%s": %s', pod.key, error.message)
         finally:
             for writes in (self._unsent, self._sent):
                 if writes.get(identity) is own:

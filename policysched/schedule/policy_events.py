@@ -19,7 +19,7 @@ MOST: Final = 10
 """How many Events of a policy have texts of their own within `WITHIN`."""
 WITHIN: Final = 600.0
 """Units: seconds."""
-COMBINED: Final = "(combined from similar events): edited again and again, see the policy's status"
+COMBINED: Final = "(combined from similar events): the policy is edited repeatedly; see its status"
 
 
 class PolicyEvents:
@@ -64,9 +64,9 @@ def _outcome(entry: StoredPolicy, active: int) -> tuple[str, str, str]:
     generation = entry.policy.metadata.generation
     if not entry.result.errors and active == generation:
         mode = entry.active.spec.mode if entry.active is not None else ""
-        is_so = "is in force" if mode == "Enforce" else f"is in force, in mode {mode}"
+        is_so = "is in force" if mode == "Enforce" else f"is in force in mode {mode}"
         return "Normal", "PolicyActive", f"generation {generation} {is_so}"
     errors = (f"{one.code} {one.field}: {one.message}" for one in entry.result.diagnostics if one.severity == "error")
-    why = next(errors, "") or entry.refused or "it cannot act"
+    why = next(errors, "") or entry.refused or "it cannot be evaluated"
     stays = f"the last good generation {active} stays in force" if active else "no generation is in force"
-    return "Warning", "PolicyRejected", f"generation {generation} is refused: {why}; {stays}"
+    return "Warning", "PolicyRejected", f"generation {generation} is rejected: {why}; {stays}"

@@ -129,7 +129,7 @@ class Reloader:
                     await (self._remove(work) if isinstance(work, str) else self._apply(work))
                 except Exception as error:  # the other policies go on
                     if isinstance(work, str):
-                        log.exception("taking policy=%s out of force failed", work)
+                        log.exception('removing policy "%s" failed', work)
                     else:
                         self._failed(work, error)
                 await asyncio.sleep(0)  # each alone may take too little to pause: together they are no piece of work
@@ -166,7 +166,7 @@ class Reloader:
             return
         await self._swap(frozenset(map(plugin_name, changed)))
         for key in sorted(changed & self.store.listed()):
-            log.info("policy=%s generation=%d is in force", key, self._generation(key))
+            log.info('policy "%s" generation %d is in force', key, self._generation(key))
             await self._report(key)
 
     async def _work_through(self, work: Pausing[T]) -> T:
@@ -225,15 +225,20 @@ class Reloader:
             return
         policy = entry.policy
         if entry.refused:
-            log.warning("policy=%s: %s", key, entry.refused)
+            log.warning('policy "%s": %s', key, entry.refused)
         elif policy.status.active_generation > policy.metadata.generation:
             claimed, newest = policy.status.active_generation, policy.metadata.generation
-            log.warning("policy=%s: its status tells of generation %d, and the newest is %d", key, claimed, newest)
+            log.warning(
+                'policy "%s": its status states active generation %d, but its newest generation is %d',
+                key,
+                claimed,
+                newest,
+            )
         if not entry.result.errors:
             return
         first = next(one for one in entry.result.diagnostics if one.severity == "error")
         log.warning(
-            "policy=%s generation=%d has %d error(s), %s: %s %s: %s",
+            'policy "%s" generation %d has %d error(s), %s: %s %s: %s',
             key,
             entry.policy.metadata.generation,
             entry.result.errors,
@@ -253,7 +258,7 @@ class Reloader:
         self._coverage.forget(key)
         changed = await self._work_through(self.store.removing(key))
         if key in changed:
-            log.info("policy=%s is gone", key)
+            log.info('policy "%s" is deleted and no longer in force', key)
         await self._put_in_force(changed)
 
     async def _swap(self, changed: frozenset[str]) -> None:
@@ -267,11 +272,11 @@ class Reloader:
         except Exception:
             refused = [key for key in sorted(self.store.listed()) if not await self._acts_alone(key)]
             if not refused:
-                log.exception("policies that act alone failed together, trying again")
+                log.exception("policies failed together although each works alone; retrying")
             try:
                 policies = await self._put(changed)
             except Exception:
-                log.exception("what policies say is not worked out before they take force, because that failed")
+                log.exception("precomputing the results of policies failed; they are computed in the next cycle")
                 policies = await self._put(changed, ahead=False)
         self._acting = {plugin.policy.key: plugin.policy for plugin in policies.plugins}
         self.on_swap(policies)
@@ -366,7 +371,9 @@ class Reloader:
     def _say_unkept(self, key: PolicyKey, error: ApiError) -> None:
         reason = (error.status, error.reason)
         if reason not in self._unkept.values():
-            text = "policy=%s: what is in force cannot be kept over a restart, said once for this reason: %s"
+            text = (
+                'policy "%s": cannot store the generation in force; a restart may lose it (logged once per reason): %s'
+            )
             log.warning(text, key, error.message)
         self._unkept[key] = reason
 
@@ -377,7 +384,7 @@ class Reloader:
         except ApiError as error:
             if error.status in {404, 409}:
                 return True
-            log.warning("could not write the status of policy=%s: %s", policy.key, error.message)
+            log.warning('could not write the status of policy "%s": %s', policy.key, error.message)
             return False
         self._news.discard(policy.key)
         return True
@@ -442,7 +449,7 @@ def _same_generation(before: StoredPolicy | None, policy: Policy) -> bool:
 
 
 def _log_failure(policy: Policy, error: Exception) -> None:
-    log.error("policy=%s generation=%d failed", policy.key, policy.metadata.generation, exc_info=error)
+    log.error('policy "%s" generation %d failed', policy.key, policy.metadata.generation, exc_info=error)
 
 
 def _nobody(_: PolicySet) -> None:

@@ -313,7 +313,7 @@ class Scheduler:
             self._changes.latest = PENDING_DELETED
         self._nomination_ended(self.cluster.nominations.discard(identity))
         self._changes.hear(self.cluster.remove_pod(identity))
-        self._binder.reject_waiting(identity, "the pod is gone")
+        self._binder.reject_waiting(identity, "the pod was deleted")
 
     def take(self, obj: Any) -> None:
         """Take an object of any kind of `policysched.model.kinds` as it is now."""
@@ -367,7 +367,7 @@ class Scheduler:
                 try:
                     await self._try_pods()
                 except Exception:  # whoever ends here would end the process
-                    log.exception("trying pods failed: going on after a pause")
+                    log.exception("scheduling failed; retrying after a pause")
                     await asyncio.sleep(AFTER_FAILURE)
         finally:
             await self.attempts.finish(self.last_words)

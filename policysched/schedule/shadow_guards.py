@@ -55,9 +55,13 @@ class ShadowGuards:
                 self.kept[guard.name] += 1
                 told += 1
                 if told <= MOST_SAID:
-                    log.info("shadow: victim=%s of pod=%s would stay: %s (%s)", victim.key, pod.key, *say())
+                    log.info('shadow: victim "%s" of pod "%s" would be protected: %s (%s)', victim.key, pod.key, *say())
         if told > MOST_SAID:
-            log.info("shadow: for pod=%s %d more such answers are not told one by one", pod.key, told - MOST_SAID)
+            log.info(
+                'shadow: pod "%s" has %d more protected victims, which are not logged one by one',
+                pod.key,
+                told - MOST_SAID,
+            )
 
 
 def _kept(
@@ -69,7 +73,7 @@ def _kept(
     try:
         found = guard.protected(pod, cluster, np.array([one.slot for one in placed], np.intp))
     except Exception:
-        log.exception("%s failed in Shadow mode for pod=%s", guard.name, pod.key)
+        log.exception('%s failed in Shadow mode for pod "%s"', guard.name, pod.key)
         return
     if found is not None:
         for place in np.flatnonzero(found.codes).tolist():

@@ -26,7 +26,7 @@ async def test_pod_that_another_client_binds_first_stays_there(
     await begin_to_bind_web(server, sandbox, node("n1"), node("n2", labels={"theirs": "yes"}))
     theirs = "n1" if scheduler.saying('"Attempting to bind pod to node" pod="default/web" node="n2"') else "n2"
     await server.bind("web", theirs)
-    await scheduler.said("pod=default/web was bound by another client")
+    await scheduler.said('pod "default/web" was bound by another client')
     await server.load(pod("next", requests=FULL))
     assert await server.placed("web", "next") == {"web": theirs, "next": {"n1": "n2", "n2": "n1"}[theirs]}
     await server.load(pod("late", requests=FULL))
@@ -74,7 +74,7 @@ async def test_pod_deleted_while_it_is_bound_gives_its_place_back(
     await server.delete("Pod", "web")
     await server.load(pod("next", requests=FULL))
     assert await server.placed("next") == {"next": "n1"}
-    await scheduler.said("pod=default/web is gone, its binding is dropped")
+    await scheduler.said('pod "default/web" is deleted; its binding is dropped')
     assert not scheduler.saying("Error scheduling pod"), scheduler.lines
 
 

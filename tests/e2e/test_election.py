@@ -101,7 +101,7 @@ async def test_standby_knows_everything_and_writes_nothing(server: Server, sandb
     async with candidate(server.kubeconfig, "taken", wait=False) as standby:
         await standby.said("lease default/taken is held by somebody: waiting for it")
         await server.patch("SchedulingPolicy", "pin", {"spec": only("pin", "n1")["spec"]})
-        await standby.said("policy=pin generation=2 is in force")
+        await standby.said('policy "pin" generation 2 is in force')
         assert await server.nodes_of() == {"web": "", "big": ""}
         assert "status" not in await server.get("SchedulingPolicy", "pin")
         assert not [one for one in await server.objects("Event") if one["regarding"]["kind"] != "Node"]
@@ -130,7 +130,7 @@ async def test_leader_that_loses_the_lease_waits_for_no_binding(server: Server, 
         patch = {"spec": {"holderIdentity": "thief"}}
         await server.call("PATCH", f"{LEASES}/stolen", patch, "application/merge-patch+json")
         assert await leader.exit_code() == 1
-        assert leader.saying("without an answer at the end: count=1")
+        assert leader.saying("stopped before the API server answered 1 binding or status request(s)")
 
 
 async def test_leader_ends_when_the_server_is_away_for_too_long(server: Server, sandbox: Sandbox) -> None:

@@ -81,7 +81,7 @@ async def test_broken_extender_is_said_and_tried_again_unless_it_may_be_ignored(
             assert told["message"] == f"failed filter with extender at URL {fake.url}/filter, code 404"
             file.write(profile("ours"), extenders=[broken | {"ignorable": True}])
             assert set(await server.placed("a")) == {"a"}
-            await scheduler.said(f"extender={fake.url} is ignored for pod=default/a")
+            await scheduler.said(f'extender "{fake.url}" failed to filter nodes for pod "default/a" and is ignored')
 
 
 @pytest.mark.usefixtures("sandbox")
@@ -136,13 +136,13 @@ async def test_extender_that_a_changed_file_names_is_told_of_victims_that_were_t
 
 def low(node: str, scheduler: str) -> Json:
     """A pod that fills a node, and is ended by its kubelet: the nomination is told of before."""
-    more = {"nodeName": node, "hostname": f"on-{node}", "automountServiceAccountToken": False}
+    more: Json = {"nodeName": node, "hostname": f"on-{node}", "automountServiceAccountToken": False}
     return pod(f"low-{node}", scheduler=scheduler, requests={"cpu": "4"}, terminationGracePeriodSeconds=1, **more)
 
 
 def high(scheduler: str) -> Json:
     """A pod that needs the place of another one, and nothing in it is drawn at random."""
-    more = {"priorityClassName": "system-node-critical", "automountServiceAccountToken": False}
+    more: Json = {"priorityClassName": "system-node-critical", "automountServiceAccountToken": False}
     return pod("high", scheduler=scheduler, requests={"cpu": "4"}, **more)
 
 

@@ -90,7 +90,7 @@ async def test_a_policy_that_asks_for_something_else_is_followed(server: Server,
             await server.patch("SchedulingPolicy", "cool", cool(query="other"))
             assert await server.placed("web") == {"web": "n1"}
             await server.delete("SchedulingPolicy", "cool")
-            await scheduler.said("policy=cool is gone")
+            await scheduler.said('policy "cool" is deleted and no longer in force')
             asked = list(fake.queries)
             await asyncio.sleep(0.6)
             assert asked[-1] == "other"

@@ -97,11 +97,11 @@ ZONED = node("n1", labels={"topology.kubernetes.io/zone": "a"})
     ("right", "objects", "cost"),
     [
         ("create pods/binding", (node("n1"), pod("web")), '"Error scheduling pod; retrying" err="running Bind plugin'),
-        ("patch pods/status", (pod("web"),), "could not write the status of pod=default/web: "),
+        ("patch pods/status", (pod("web"),), 'could not write the status of pod "default/web": '),
         ("delete pods", (*FULL, PREEMPTOR), "could not evict victim=default/victim for pod=default/preemptor: "),
         ("create events", (pod("web"),), "events are refused, said once for this reason: "),
-        ("patch schedulingpolicies/status", (only("a", "n1"),), "could not write the status of policy=a: "),
-        ("patch schedulingpolicies", (only("a", "n1"),), "what is in force cannot be kept over a restart"),
+        ("patch schedulingpolicies/status", (only("a", "n1"),), 'could not write the status of policy "a": '),
+        ("patch schedulingpolicies", (only("a", "n1"),), "cannot store the generation in force; a restart may lose it"),
         (
             "patch persistentvolumes",
             (ZONED, WAITS, volume("v", "waits", "a"), claim("c", "waits"), claiming("web", "c")),

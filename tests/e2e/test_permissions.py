@@ -54,7 +54,7 @@ async def test_scheduler_that_may_not_annotate_policies_says_so_and_goes_on(
             await real_server.policy_says(name, 1, Active="Enforce")
         assert await real_server.placed("web") == {"web": "n2"}
         (line,) = await scheduler.said("WARNING")
-    assert "what is in force cannot be kept over a restart" in line
+    assert "cannot store the generation in force; a restart may lose it" in line
     assert 'cannot patch resource "schedulingpolicies"' in line
 
 

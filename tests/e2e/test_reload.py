@@ -59,7 +59,7 @@ async def test_status_alone_never_puts_a_spec_in_force(server: Server, running: 
     async with running() as scheduler:
         status = await server.policy_says("pin", 1, Compiled="SyntaxError", Active="NotTrusted")
         assert {"activeGeneration", "activeSpec"}.isdisjoint(status)
-        await scheduler.said(f"generation {generation} that the status tells of is not used")
+        await scheduler.said(f"generation {generation} in the status is ignored")
         await server.load(pod("web", requests={"cpu": "2"}))
         assert await server.placed("web") == {"web": "n2"}
 
@@ -91,7 +91,7 @@ async def test_last_good_generation_of_another_policy_is_refused(server: Server,
     async with running() as scheduler:
         await server.policy_says("copy", 1, Active="NotTrusted")
         await scheduler.said(
-            "policy=copy: the annotation policysched.io/last-good is not used: it is of another object"
+            'policy "copy": the annotation policysched.io/last-good is ignored: it is of another object'
         )
 
 

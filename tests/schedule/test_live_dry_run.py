@@ -101,7 +101,9 @@ async def test_two_hundred_dry_runs_change_no_decision_and_nothing_that_is_kept(
         async with running(*map(node, names)) as stand:
             for number, of in enumerate(pods):
                 if disturbed:
-                    requests = {"cpu": f"{number}m", f"example.com/r{number}": 1} if number % 2 else {"cpu": 3}
+                    requests: dict[str, str | int] = {"cpu": 3}
+                    if number % 2:
+                        requests = {"cpu": f"{number}m", f"example.com/r{number}": 1}
                     asking = [asked(stand, pod(f"d{number}-{one}", requests=requests, labels={f"k{one}": "v"}))
                               for one in range(5)]  # fmt: skip
                     records = await asyncio.gather(*asking)
@@ -157,7 +159,7 @@ async def test_pod_that_waits_under_the_same_name_does_not_stand_in_its_own_way(
 async def test_pod_that_is_on_a_node_is_refused_by_its_name() -> None:
     async with running(node()) as stand:
         stand.scheduler.set_pod(pod("there", on="n1"))
-        with pytest.raises(UsageError, match="pod default/there is on node n1 and counts there"):
+        with pytest.raises(UsageError, match='pod "default/there" is already on node "n1"'):
             await asked(stand, replace(pod("there"), metadata=replace(pod("there").metadata, uid="")))
 
 

@@ -77,7 +77,7 @@ async def test_points_are_run_in_order_with_the_pod_on_its_node() -> None:
         return noted
 
     points = ("reserve", "permit", "pre_bind_pre_flight", "pre_bind", "bind", "post_bind")
-    plugin = Scripted(**{point: note(point) for point in points})
+    plugin = Scripted([], "X", **{point: note(point) for point in points})
     bound, notes, _ = await outcome(plugin)
     assert (bound, notes, calls(plugin.log)) == ({"p": "n1"}, [], BINDING)
     assert seen == {point: ("n1", "n1", None if point == "reserve" else "p") for point in points}
@@ -95,7 +95,7 @@ NAMES = {"reserve": "Reserve", "permit": "Permit", "pre_bind": "PreBind", "bind"
         (SystemExit(3), "RuntimeError('it raised SystemExit(3)')"),
         (asyncio.CancelledError("mine"), "RuntimeError(\"it raised CancelledError('mine')\")"),
         (StopIteration(), "RuntimeError('it raised StopIteration()')"),
-        (7, "TypeError('it gave int in place of a status')"),
+        (7, "TypeError('expected a Status, got int')"),
         (UntellableError(), "RuntimeError('it raised UntellableError')"),
         (Status(Code.ERROR, (ValueError("a cause"), 5)), "a cause, 5"),  # type: ignore[arg-type]
         (Status(Code.ERROR, b"no text"), "b'no text'"),  # type: ignore[arg-type]
@@ -114,13 +114,13 @@ async def test_failure_ends_the_attempt_and_the_pod_backs_off(point: str, answer
 @pytest.mark.parametrize("point", ["reserve", "permit"])
 @pytest.mark.parametrize("answer", [SOFT, PENDING])
 async def test_rejection_at_reserve_or_permit_waits_for_a_change(point: str, answer: Status) -> None:
-    bound, notes, places = await outcome(Scripted(**{point: answer}))
+    bound, notes, places = await outcome(Scripted([], "X", **{point: answer}))
     assert (bound, notes, places) == ({}, [f"0/1 nodes are available: 1 {answer.message}."], (1, 0))
 
 
 @pytest.mark.parametrize("point", ["pre_bind", "bind"])
 async def test_rejection_in_the_binding_cycle_is_said_and_tried_again(point: str) -> None:
-    bound, notes, places = await outcome(Scripted(**{point: unschedulable("pod is not permitted")}))
+    bound, notes, places = await outcome(Scripted([], "X", **{point: unschedulable("pod is not permitted")}))
     assert (bound, notes, places) == ({}, ["pod is not permitted"], (0, 1))
 
 
@@ -128,7 +128,7 @@ async def test_rejection_in_the_binding_cycle_is_said_and_tried_again(point: str
     ("point", "answer"), [("reserve", SKIPPED), ("permit", SKIPPED), ("pre_bind", Status(Code.WAIT))]
 )
 async def test_codes_without_a_meaning_at_a_point_are_errors(point: str, answer: Status) -> None:
-    bound, notes, places = await outcome(Scripted(**{point: answer}))
+    bound, notes, places = await outcome(Scripted([], "X", **{point: answer}))
     assert (bound, notes, places) == ({}, [f'running {NAMES[point]} plugin "X": {NIL}'], (0, 1))
 
 
@@ -447,7 +447,7 @@ async def test_queue_is_sorted_as_the_plugin_compares(error: BaseException) -> N
         (PostFilterResult(unschedulable("later"), nominated_node="n1"), "0/1 nodes are available: 1 full. later", "n1"),
         (FAILED, "0/1 nodes are available: 1 full. out of order", None),
         (ValueError("a bug"), "0/1 nodes are available: 1 full. ValueError('a bug')", None),
-        (7, "0/1 nodes are available: 1 full. TypeError('it gave int in place of a status')", None),
+        (7, "0/1 nodes are available: 1 full. TypeError('expected a Status, got int')", None),
     ],
 )
 async def test_postfilter_is_asked_once_no_node_is_left(answer: Any, note: str, nominated: str | None) -> None:

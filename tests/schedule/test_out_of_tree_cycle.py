@@ -135,7 +135,7 @@ def test_rejection_at_prefilter_ends_it_or_goes_on(
         (Status(Code.WAIT, ("w",)), NIL),
         (ValueError("a bug"), "ValueError('a bug')"),
         (SystemExit(3), "RuntimeError('it raised SystemExit(3)')"),
-        (7, "TypeError('it gave int in place of a status')"),
+        (7, "TypeError('expected a Status, got int')"),
         (PreFilterResult("abc"), "TypeError(\"it gave 'abc' in place of names of nodes\")"),
         (PreFilterResult([1]), "TypeError('it gave [1] in place of names of nodes')"),  # type: ignore[list-item]
     ],
@@ -218,7 +218,7 @@ def test_rejection_of_a_node_keeps_its_code_and_reasons(answer: Status) -> None:
         (Status(Code.WAIT), NIL),
         (ValueError("a bug"), "ValueError('a bug')"),
         (SystemExit(3), "RuntimeError('it raised SystemExit(3)')"),
-        (False, "TypeError('it gave bool in place of a status')"),
+        (False, "TypeError('expected a Status, got bool')"),
     ],
 )
 def test_failure_of_a_filter_ends_the_attempt(answer: Any, said: str) -> None:
@@ -235,7 +235,7 @@ def test_failure_of_a_filter_ends_the_attempt(answer: Any, said: str) -> None:
         ("pre_score", SOFT, 'running PreScore plugin "X": soft'),
         ("pre_score", Status(Code.WAIT), f'running PreScore plugin "X": {NIL}'),
         ("pre_score", ValueError("a bug"), "running PreScore plugin \"X\": ValueError('a bug')"),
-        ("pre_score", 5, "running PreScore plugin \"X\": TypeError('it gave int in place of a status')"),
+        ("pre_score", 5, "running PreScore plugin \"X\": TypeError('expected a Status, got int')"),
         ("score", (0, FAILED), 'running Score plugins: plugin "X" failed with: out of order'),
         ("score", (0, SKIPPED), f'running Score plugins: plugin "X" failed with: {NIL}'),
         ("score", ValueError("a bug"), "running Score plugins: plugin \"X\" failed with: ValueError('a bug')"),
@@ -395,9 +395,9 @@ def test_plugin_that_is_not_enabled_at_prefilter_or_prescore_is_not_asked_there(
 
 
 def test_plugin_at_prefilter_or_prescore_alone_is_asked_there_alone() -> None:
-    plugin, log = Scripted(), []
-    made = profile_with(Scripted(log, "Y", score=2))
-    [alone] = adapted(plugin)
+    plugin = Scripted()
+    made = profile_with(Scripted(log := [], "Y", score=2))
+    alone: Any = adapted(plugin)[0]
     both = replace_field(made, pre_filters=(alone, *made.filters), pre_scores=(alone,))
     decision = Engine(cluster(*map(node, ABC)), both, random.Random(0)).decide(pod())
     assert plugin.log == ["X.pre_filter a,b,c", "X.pre_score a,b,c"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from policysched.framework import ApiError, Event, PodStatusChange
+from policysched.framework import ApiError, Client, Event, PodStatusChange
 from policysched.model.objects import Pod
 from policysched.model.policy import Policy
 from policysched.schedule import pod_status_writes
@@ -54,6 +54,11 @@ class SlowClient:
         raise AssertionError(f"{event} is not to be recorded")
 
 
+def writing(client: SlowClient) -> ConditionWrites:
+    """The writes through a client that has no more of `Client` than they need."""
+    return ConditionWrites(cast("Client", client))
+
+
 def start(writes: ConditionWrites, of: Pod, message: str) -> asyncio.Task[None]:
     return asyncio.create_task(writes.write(of, PodStatusChange({"message": message})))
 
@@ -65,7 +70,7 @@ async def turns(count: int = 10) -> None:
 
 async def test_newer_condition_waits_for_the_older_one_of_its_pod_alone() -> None:
     client = SlowClient()
-    writes = ConditionWrites(client)
+    writes = writing(client)
     tasks = [start(writes, pod("a"), "1"), start(writes, pod("a"), "2"), start(writes, pod("b"), "1")]
     await turns()
     assert client.asked == ["a 1", "b 1"]
@@ -76,7 +81,7 @@ async def test_newer_condition_waits_for_the_older_one_of_its_pod_alone() -> Non
 
 async def test_settling_waits_for_the_condition_under_way() -> None:
     client = SlowClient()
-    writes = ConditionWrites(client)
+    writes = writing(client)
     task = start(writes, pod("a"), "1")
     await turns()
     settled = asyncio.create_task(writes.settle(pod_id(pod("a"))))
@@ -92,7 +97,7 @@ async def test_settling_waits_for_the_condition_under_way() -> None:
 async def test_settling_drops_a_condition_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_status_writes, "PATIENCE", 0.01)
     client = SlowClient()
-    writes = ConditionWrites(client)
+    writes = writing(client)
     task = start(writes, pod("a"), "1")
     await turns()
     await writes.settle(pod_id(pod("a")))
@@ -108,17 +113,17 @@ async def test_refused_condition_is_logged_and_over(status: int, level: str, cap
     client = SlowClient()
     client.go.set()
     client.refusal = ApiError(status, "Reason", "no")
-    writes = ConditionWrites(client)
+    writes = writing(client)
     await writes.write(pod("a"), PodStatusChange({"message": "1"}))
     assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
-        (level, "could not write the status of pod=default/a: no")
+        (level, 'could not write the status of pod "default/a": no')
     ]
     await writes.settle(pod_id(pod("a")))
 
 
 async def test_of_conditions_that_wait_only_the_newest_is_written() -> None:
     client = SlowClient()
-    writes = ConditionWrites(client)
+    writes = writing(client)
     tasks = [start(writes, pod("a"), str(number)) for number in range(100)]
     await turns()
     client.go.set()
@@ -128,7 +133,7 @@ async def test_of_conditions_that_wait_only_the_newest_is_written() -> None:
 
 async def test_conditions_do_not_pile_up_while_the_server_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_status_writes, "PATIENCE", 0.01)
-    writes = ConditionWrites(SlowClient())
+    writes = writing(SlowClient())
     tasks = []
     for number in range(100):
         tasks.append(start(writes, pod("a"), str(number)))
@@ -150,7 +155,7 @@ async def test_what_waits_for_its_turn_takes_along_what_is_newer_and_keeps_its_p
     client = SlowClient()
     client.turn.clear()
     client.go.set()
-    writes = ConditionWrites(client)
+    writes = writing(client)
     first = start(writes, pod("a"), "1")
     await turns()
     for number in range(2, 5):
@@ -165,7 +170,7 @@ async def test_what_waits_for_its_turn_takes_along_what_is_newer_and_keeps_its_p
 async def test_settling_drops_at_once_what_waits_for_its_turn() -> None:
     client = SlowClient()
     client.turn.clear()
-    writes = ConditionWrites(client)
+    writes = writing(client)
     task = start(writes, pod("a"), "1")
     await turns()
     await writes.settle(pod_id(pod("a")))
@@ -181,7 +186,7 @@ async def test_what_a_binding_waits_for_goes_first_with_what_waited() -> None:
     client = SlowClient()
     client.turn.clear()
     client.go.set()
-    writes = ConditionWrites(client)
+    writes = writing(client)
     task = start(writes, pod("a"), "1")
     await turns()
     await writes.write(pod("a"), PodStatusChange(nominated_node="n"), first=True)

@@ -24,10 +24,10 @@ async def test_an_edit_that_takes_force_and_one_that_is_refused_are_told() -> No
     first, refused, shadow = told(stand)
     assert first == ("Normal", "PolicyActive", "generation 1 is in force")
     assert refused[:2] == ("Warning", "PolicyRejected")
-    assert refused[2].startswith("generation 2 is refused: E0")
+    assert refused[2].startswith("generation 2 is rejected: E0")
     assert "spec.filters[0].require: " in refused[2]
     assert refused[2].endswith("; the last good generation 1 stays in force")
-    assert shadow == ("Normal", "PolicyActive", "generation 3 is in force, in mode Shadow")
+    assert shadow == ("Normal", "PolicyActive", "generation 3 is in force in mode Shadow")
 
 
 async def test_a_policy_that_never_was_in_force_is_told_so() -> None:

@@ -61,7 +61,7 @@ def test_a_plugin_whose_question_fails_is_the_one_that_is_named(caplog: pytest.L
     result, message = run(Answering("A", PostFilterResult(ask=fails)), Answering("B", REJECTED))
     why = "running PostFilter plugin \"A\": RuntimeError('no answer')"
     assert (result.status, message) == (Status(Code.ERROR, (why,), "A"), f"{NO_FIT} {why}")
-    assert "PostFilter plugin A failed for pod=default/big" in caplog.text
+    assert 'PostFilter plugin "A" failed for pod "default/big"' in caplog.text
 
 
 def test_plugins_are_asked_until_one_succeeds_and_success_says_nothing() -> None:
@@ -87,7 +87,7 @@ def test_unresolvable_answer_ends_it() -> None:
     [
         (PostFilterResult(Status(Code.ERROR, ("broken",)), nominated_node="n1"), "broken"),
         (ValueError("broken"), "running PostFilter plugin \"A\": ValueError('broken')"),
-        (None, 'running PostFilter plugin "A": it gave NoneType in place of a result'),
+        (None, 'running PostFilter plugin "A": expected a PostFilterResult, got NoneType'),
     ],
 )
 def test_failing_plugin_leaves_the_nomination_alone(answer: Any, said: str) -> None:

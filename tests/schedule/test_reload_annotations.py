@@ -59,7 +59,7 @@ async def test_annotation_that_cannot_be_written_is_said_once_and_holds_up_nothi
         await stand.until(lambda: len(stand.client.statuses) >= 2)
         assert stand.in_force == {"a": 1, "b": 1}
         await stand.until(lambda: tries == 1 or len(stand.client.annotated) == 2)
-    assert caplog.text.count("cannot be kept over a restart") == 1
+    assert caplog.text.count("cannot store the generation in force; a restart may lose it") == 1
 
 
 async def test_annotation_beside_what_others_wrote_leaves_the_status_to_the_newer_object() -> None:
@@ -89,6 +89,6 @@ async def test_claims_of_a_status_are_said_and_change_nothing(caplog: pytest.Log
         assert statuses["p"]["activeGeneration"] == 1
         assert "activeSpec" not in statuses["q"]
         assert statuses["q"]["conditions"][1]["reason"] == "NotTrusted"
-    assert "policy=p: its status tells of generation 9, and the newest is 1" in caplog.text
-    assert "policy=q: generation 9 that the status tells of is not used" in caplog.text
-    assert "policy=r: the specification that the status tells of is not used" in caplog.text
+    assert 'policy "p": its status states active generation 9, but its newest generation is 1' in caplog.text
+    assert 'policy "q": generation 9 in the status is ignored' in caplog.text
+    assert 'policy "r": the specification in the status is ignored' in caplog.text

@@ -59,7 +59,7 @@ async def test_pod_that_no_plugin_binds_comes_back() -> None:
     of = profile([Recorder("A", log)])
     async with running(node("n1"), of=replace_field(of, binds=of.binds[:1])) as stand:
         await stand.settled(POD)
-        assert stand.notes == ["no Bind plugin has bound the pod"]
+        assert stand.notes == ["all Bind plugins skipped the pod"]
         assert (stand.scheduler.queue.counts().backoff, len(stand.scheduler.cluster.pods)) == (1, 0)
 
 
@@ -93,7 +93,7 @@ NAMES = {"reserve": "Reserve", "permit": "Permit", "pre_bind": "PreBind", "bind"
     [
         (FAILED, "nothing left"),
         (ValueError("a bug"), "ValueError('a bug')"),
-        ("nonsense", "TypeError('it gave str in place of a status')"),
+        ("nonsense", "TypeError('expected a Status, got str')"),
         (Status(Code.WAIT, ("no",)), "%!w(<nil>)"),  # as Go writes an error that is none
     ],
 )

@@ -270,7 +270,7 @@ async def test_work_for_a_pod_that_fails_is_named(caplog: pytest.LogCaptureFixtu
     async with running(node("n1", allocatable={"cpu": 1})) as stand:
         stand.client.errors["condition"] = [ValueError("a bug")]
         await stand.settled(pod("a", requests={"cpu": 2}))
-    assert "what was to be done for pod=default/a failed" in caplog.text
+    assert 'the binding, preemption or status update of pod "default/a" failed' in caplog.text
     assert "ValueError: a bug" in caplog.text
 
 

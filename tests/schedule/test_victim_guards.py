@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
+from policysched.model.policy import PolicyKey
 from policysched.app.configuration.profiles import default_profile
 from policysched.app.running.metrics.shadow_victims import ShadowVictims
 from policysched.framework import Cluster, PostFilterResult, RowNumbers, plugin_name
@@ -281,7 +282,7 @@ async def test_event_tells_of_the_guard_and_a_reload_lets_the_pod_preempt() -> N
             f"{NONE_OF_ONE} 1 policy keep/preemption: victim.age < 1h (default/low: victim.age is 6h)."
         ]
         looser = policy_set(keep=guarded("victim.age < 1d"))
-        stand.scheduler.use_policies(looser, frozenset({plugin_name("keep")}))
+        stand.scheduler.use_policies(looser, frozenset({plugin_name(PolicyKey("keep"))}))
         await stand.pass_time(2)
         assert stand.client.deleted == ["default/low"]
 
@@ -326,7 +327,8 @@ async def test_shadow_counts_and_logs_the_victims_that_it_would_keep(caplog: pyt
         await stand.settled(*lows, pod("high", requests={"cpu": 4}, priority=10))
         assert sorted(stand.client.deleted) == ["default/a", "default/b"]
     assert [one.getMessage() for one in caplog.records] == [
-        'shadow: victim=default/a of pod=default/high would stay: policy keep/preemption: victim.name != "a" '
+        'shadow: victim "default/a" of pod "default/high" would be protected: policy keep/preemption: '
+        'victim.name != "a" '
         '(victim.name is "a")'
     ]
     name = "policysched_shadow_kept_victims_total"
@@ -348,11 +350,11 @@ async def test_shadow_guards_that_are_many_give_the_loop_its_turn_and_fill_no_lo
         assert turns.count >= 4
     assert len(caplog.records) == MOST_SAID + 1
     assert (
-        caplog.records[-1].getMessage() == f"shadow: for pod=default/high {5 * AT_ONCE - MOST_SAID} more such answers "
-        "are not told one by one"
+        caplog.records[-1].getMessage() == f'shadow: pod "default/high" has {5 * AT_ONCE - MOST_SAID} more protected '
+        "victims, which are not logged one by one"
     )
-    shadows.keep({plugin_name("p1"), plugin_name("p2"), plugin_name("new")})
-    assert shadows.kept == {plugin_name("p1"): 1, plugin_name("p2"): 1}
+    shadows.keep({plugin_name(PolicyKey("p1")), plugin_name(PolicyKey("p2")), plugin_name(PolicyKey("new"))})
+    assert shadows.kept == {plugin_name(PolicyKey("p1")): 1, plugin_name(PolicyKey("p2")): 1}
 
 
 def test_records_tell_of_some_pods_and_count_the_rest() -> None:
@@ -400,7 +402,8 @@ class LetsPass:
 def test_guard_is_heard_where_nodes_are_searched_one_by_one() -> None:
     nodes = [node(f"n{number}") for number in range(9)]
     pods = [born(low(f"p{number}", f"n{number}"), 6 - number / 2) for number in range(9)]
-    around, adapted = world(*nodes, *pods), OutOfTreePlugin("Lets", LetsPass(), PluginHandle("policysched"))
+    around = world(*nodes, *pods)
+    adapted: Any = OutOfTreePlugin("Lets", LetsPass(), PluginHandle("policysched"))
     base = default_profile().with_policies((adapted,), (), None)
 
     def found(require: str) -> PostFilterResult:

@@ -365,7 +365,7 @@ class OutOfTreePlugin:
             return told.by(self.name)
         if inspect.iscoroutine(answer):
             answer.close()
-        error = TypeError(f"it gave {type(answer).__name__} in place of a status")
+        error = TypeError(f"expected a Status, got {type(answer).__name__}")
         log.error("%s plugin %s failed: %s", point, self.name, error)
         return Status(Code.ERROR, (repr(error),), self.name)
 

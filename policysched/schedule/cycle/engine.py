@@ -189,7 +189,7 @@ class Engine:
         try:
             self._refresh(key, evaluation)
         except Exception:
-            log.debug("what is known of a pod class was not brought up to date ahead", exc_info=True)
+            log.debug("refreshing a pod class before its next pod failed", exc_info=True)
         finally:
             evaluation.times = times
 

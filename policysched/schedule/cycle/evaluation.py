@@ -234,7 +234,7 @@ class Evaluation:
         try:
             self.refresh()
         except Exception:
-            log.exception("what is known of a pod class is not taken along: it could not be brought up to date")
+            log.exception("refreshing the cached evaluation of a pod class failed; it is recomputed")
             return None
         scored = self._scored == self._seen
         return EarlierResults(self.profile, self.filters, self.scores, self.outcomes, scored=scored)

@@ -213,12 +213,12 @@ def _asked(plugin: PostFilterPlugin, pod: Pod, failed: FailedCycle) -> PostFilte
         return _failure(plugin, pod, error)
     if isinstance(result, PostFilterResult):
         return result
-    why = f'running PostFilter plugin "{plugin.name}": it gave {type(result).__name__} in place of a result'
+    why = f'running PostFilter plugin "{plugin.name}": expected a PostFilterResult, got {type(result).__name__}'
     return PostFilterResult(Status(Code.ERROR, (why,)))
 
 
 def _failure(plugin: PostFilterPlugin, pod: Pod, error: Exception) -> PostFilterResult:
-    log.error("PostFilter plugin %s failed for pod=%s", plugin.name, pod.key, exc_info=error)
+    log.error('PostFilter plugin "%s" failed for pod "%s"', plugin.name, pod.key, exc_info=error)
     return PostFilterResult(Status(Code.ERROR, (f'running PostFilter plugin "{plugin.name}": {error!r}',)))
 
 
@@ -240,7 +240,7 @@ def at_once(work: Coroutine[Any, Any, T]) -> T:
         made: T = end.value
         return made
     work.close()
-    raise RuntimeError("it waits for something")
+    raise RuntimeError("the coroutine waits, which it must not do here")
 
 
 async def post_filtered(

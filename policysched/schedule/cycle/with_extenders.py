@@ -30,9 +30,7 @@ from policysched.schedule.cycle.per_pod_results import laid_over
 from policysched.schedule.cycle.results.plugin_results import FilterResults, ScoreResults
 
 log = logging.getLogger(__name__)
-NOT_ASKED = Status(
-    Code.UNSCHEDULABLE, ("node(s) came into question while extenders were asked about others",), EXTENDER
-)
+NOT_ASKED = Status(Code.UNSCHEDULABLE, ("node(s) became feasible while extenders evaluated others",), EXTENDER)
 SILENT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (), EXTENDER)
 """The status of a node that an extender left out without a word."""
 
@@ -73,7 +71,11 @@ async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender]) -> Answer
         try:
             await _filter(pod, [nodes.names[nominated]], extenders, answers)
         except ExtenderError as error:
-            log.warning("asking about the nominated node of pod=%s failed: %s", pod.key, error)
+            log.warning(
+                'extenders failed for the nominated node of pod "%s"; calling them for all feasible nodes: %s',
+                pod.key,
+                error,
+            )
         if answers.passed:
             return answers
     answers = Answers(evaluation)
@@ -117,7 +119,9 @@ async def _filter(pod: Pod, names: Sequence[str], extenders: Sequence[Extender],
         except ExtenderError as error:
             if not extender.ignorable:
                 raise
-            log.warning("extender=%s is ignored for pod=%s: %s", extender.name, pod.key, error)
+            log.warning(
+                'extender "%s" failed to filter nodes for pod "%s" and is ignored: %s', extender.name, pod.key, error
+            )
             continue
         for name in left:
             if name not in answer.nodes:
@@ -138,7 +142,9 @@ async def _prioritize(pod: Pod, names: Sequence[str], extenders: Sequence[Extend
     found = await asyncio.gather(*(one.prioritize(pod, names) for one in asked), return_exceptions=True)
     for extender, scores in zip(asked, found, strict=True):
         if isinstance(scores, ExtenderError):
-            log.info("extender=%s scores nothing for pod=%s: %s", extender.name, pod.key, scores)
+            log.info(
+                'extender "%s" failed to score nodes for pod "%s" and is ignored: %s', extender.name, pod.key, scores
+            )
         elif isinstance(scores, BaseException):
             raise scores
         else:

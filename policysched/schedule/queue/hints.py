@@ -50,8 +50,8 @@ class QueueingStrategy(Enum):
     """What a change means for a waiting pod: it may stay, or is queued again."""
 
     SKIP = "the change cannot help"
-    AFTER_BACKOFF = "it may help: try again once the backoff is over"
-    IMMEDIATELY = "a plugin that the pod was pending on says so: try again at once"
+    AFTER_BACKOFF = "the change may help: retry after the backoff"
+    IMMEDIATELY = "a plugin for which the pod is pending returned Queue: retry at once"
 
 
 class Interests:
@@ -141,7 +141,9 @@ def _helps(
         except KeyboardInterrupt:
             raise
         except BaseException:
-            log.exception("queueing hint of %s failed for pod %s: trying the pod again", plugin, queued.pod.key)
+            log.exception(
+                'the queueing hint of plugin "%s" failed for pod "%s"; the pod is retried', plugin, queued.pod.key
+            )
             outcome = "Error"
         if timing is not None:
             timing.hint(plugin, label(change), outcome, timing.now() - began)

@@ -329,7 +329,7 @@ def _passes(gate: PreEnqueuePlugin, queued: QueuedPod, cluster: Cluster, timing:
         else:
             status = measured(timing, gate.name, PRE_ENQUEUE, gate.pre_enqueue, queued.pod, cluster)
     except Exception:
-        log.exception("PreEnqueue plugin %s failed for pod %s: keeping the pod out", gate.name, queued.pod.key)
+        log.exception('PreEnqueue plugin "%s" failed for pod "%s"; the pod stays gated', gate.name, queued.pod.key)
         return False
     return status is None or status.code is Code.SUCCESS
 

@@ -58,7 +58,7 @@ class Timers:
         try:
             return plugin.retry_at(queued.pod, self._cluster)
         except Exception:
-            log.exception("cannot tell when pod %s may fit: looking again after a while", queued.pod.key)
+            log.exception('cannot compute when pod "%s" may fit; checking again later', queued.pod.key)
             return self._clock.now().timestamp() + LONGEST
 
     def again(self, queued: QueuedPod) -> None:

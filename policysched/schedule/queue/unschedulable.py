@@ -198,7 +198,10 @@ def _keys(queued: QueuedPod, index: HintIndex | None) -> Collection[Hashable] | 
             if len(keys) > MOST_KEYS:
                 return None
     except Exception:
-        log.exception("cannot tell what pod %s waits for: asking about every change", queued.pod.key)
+        log.exception(
+            'cannot compute which changes can help pod "%s"; evaluating its queueing hints on every change',
+            queued.pod.key,
+        )
         return None
     return keys
 
@@ -221,7 +224,10 @@ def _led_to(change: Change, index: HintIndex, filed: Mapping[Hashable, Pods]) ->
     try:
         return index.leads_to(change, filed)
     except Exception:
-        log.exception("cannot tell which pods %s concerns: asking about all", change.resource.value)
+        log.exception(
+            "cannot compute which pods a change of %s can help; evaluating the queueing hints of all pods",
+            change.resource.value,
+        )
         return None
 
 

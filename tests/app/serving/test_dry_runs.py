@@ -218,7 +218,7 @@ async def test_pod_on_a_node_is_refused_by_its_name() -> None:
     async with served(live) as port:
         code, text, _ = await post(port, json.dumps(pod("web")).encode())
         assert (code, json.loads(text)["reason"]) == (422, "Invalid")
-        assert "pod default/web is on node n1" in json.loads(text)["message"]
+        assert 'pod "default/web" is already on node "n1"' in json.loads(text)["message"]
 
 
 async def test_one_pod_is_decided_at_a_time_and_few_requests_wait() -> None:
