@@ -1,18 +1,17 @@
-"""A day of a large cluster, played to one scheduler faster than it goes: nodes report, pods come, run and go.
+"""A day of a large cluster, played to one scheduler faster than real time.
 
     python -m bench.day [--hours 24] [--speed 36] [--minutes 40] [--nodes N] [--pods N] [--policies N] [--name NAME]
     python -m bench.day --publish bench/results/NAME.json
 
-The scheduler is a process of its own, the API server is this one, as in `bench.start`. Every node reports each ten
-seconds of the day; each minute one is cordoned, and uncordoned ten minutes later. Pods come in groups of 1 to 20 of one
-of 200 apps, more by day than at night, and each is told of four times: as it comes, is bound, runs and is gone. Four
-times as many events as pods are played so, a million in a day. Watches end when the scheduler has asked them to, and
-begin again with what they missed.
+The scheduler runs in its own process; this process is the API server, as in `bench.start`. Every node reports its
+status every ten seconds of the day. Each minute one node is cordoned, and uncordoned ten minutes later. Pods of 200
+apps arrive in groups of 1 to 20, more by day than at night. A pod has four events: created, bound, running, deleted.
+Watches end at the time that the scheduler asked for, and resume with the missed events.
 
-A decision's latency counts from the telling of the pod to the arrival of its binding: by the clock, which other
-processes and the node reports that are played so fast hold up, and in processor time of the scheduler, all threads, in
-between. Memory is what is resident at the end of each hour. The table is written to bench/results/ after each hour
-anew, with a JSON file; progress is told on the standard error. Whatever has been played after `--minutes` is told.
+The latency of a decision is the time from sending the pod to receiving its binding: wall-clock time, and processor time
+of all threads of the scheduler. Memory is resident memory at the end of each hour. After each hour, the figures so far
+are written to bench/results/ as JSON. The run ends after `--minutes` and reports the hours played until then.
+`--publish` writes the table to bench/results/.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ import msgspec
 from bench.cluster import policies
 from bench.cluster.figures import quantile
 from bench.cluster.machine import memory_of
-from bench.cluster.publish import PAGE, replaced, source_line
 from bench.start import ME, VERSION, Lists, Server, Sizes, compile_modules, cpu_of, node, pod, scheduler
 from policysched.model.kinds import NODES, PODS
 
@@ -64,7 +62,6 @@ PROGRESS: Final = 15.0
 """How often is told how far it is. Units: seconds of the clock."""
 STUCK: Final = 120.0
 """After how long without any binding of those that wait the run has failed. Units: seconds of the clock."""
-BEGIN, END = "<!-- what bench.day writes begins here -->", "<!-- what bench.day writes ends here -->"
 
 
 class Stream:
@@ -344,7 +341,7 @@ def _write(given: argparse.Namespace, hours: Sequence[Hour]) -> None:
 
 
 def as_markdown(hours: Sequence[Mapping[str, Any]]) -> str:
-    """Write the table, a row for each hour, and what all of them came to."""
+    """Write the table, with a row for each hour, and the totals."""
     heads = ("until", "node events", "pod events", "bound", "placed", "CPU s", "MiB", "p50 ms", "p99 ms", "worst ms")
     own = ("own p50 ms", "own p99 ms", "own worst ms")
     lines = ["| " + " | ".join((*heads, *own)) + " |", "|" + "--:|" * (len(heads) + len(own))]
@@ -364,33 +361,29 @@ def as_markdown(hours: Sequence[Mapping[str, Any]]) -> str:
     total = {name: sum(one[name] for one in hours) for name in ("reports", "pod_events", "bound", "took", "cpu")}
     played = max((one["until"] for one in hours), default=0.0) / HOUR
     counts = f"{total['reports']:,} node events, {total['pod_events']:,} pod events, {total['bound']:,} pods bound"
-    times = f"{total['cpu']:,.0f} s of the processor, played in {total['took'] / 60:.0f} minutes"
+    times = f"{total['cpu']:,.0f} s of processor time, played in {total['took'] / 60:.0f} minutes"
     lines += ["", f"{played:.1f} hours, {counts}: {times}."]
     return "\n".join(lines)
 
 
 def publish(found: Mapping[str, Any], source: str) -> None:
-    """Put a run into docs/inside/performance.md.
-
-    Raises:
-        ValueError: the page has no place for it.
-    """
-    told = [as_markdown(found["hours"]), "", source_line(source)]
-    PAGE.write_text(replaced(PAGE.read_text("utf-8"), BEGIN, END, told), "utf-8")
+    """Write the table of a run beside its figures."""
+    text = f"# A day of a large cluster\n\n{as_markdown(found['hours'])}\n"
+    (RESULTS / source).with_suffix(".md").write_text(text, "utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Play and print, or publish what was played."""
+    """Play and print, or publish a run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--pods", type=int, default=250_000, help="how many come in a day")
-    parser.add_argument("--policies", type=int, default=20)
-    parser.add_argument("--hours", type=float, default=24.0)
-    parser.add_argument("--speed", type=float, default=36.0, help="how many times faster than it goes, at most")
-    parser.add_argument("--minutes", type=float, default=60.0, help="by the clock; what was played by then is told")
-    parser.add_argument("--name", default="day", help="of the file with the figures")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="its folder")
-    parser.add_argument("--publish", type=Path, metavar="JSON", help="put a run into the documents")
+    parser.add_argument("--nodes", type=int, default=5000, help="number of nodes")
+    parser.add_argument("--pods", type=int, default=250_000, help="pods created in a day")
+    parser.add_argument("--policies", type=int, default=20, help="number of policies")
+    parser.add_argument("--hours", type=float, default=24.0, help="length of the day")
+    parser.add_argument("--speed", type=float, default=36.0, help="largest factor between played time and real time")
+    parser.add_argument("--minutes", type=float, default=60.0, help="longest duration of the run in real time")
+    parser.add_argument("--name", default="day", help="name of the result file")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the result file")
+    parser.add_argument("--publish", type=Path, metavar="JSON", help="write the table of a run")
     given = parser.parse_args(arguments)
     if given.publish is not None:
         publish(msgspec.json.decode(given.publish.read_bytes()), given.publish.name)

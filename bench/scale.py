@@ -1,16 +1,18 @@
-"""How time and memory grow with nodes, placed pods and policies: of a decision, and of the start.
+"""How the time of a decision, the start and the memory grow with nodes, placed pods and policies.
 
     python -m bench.scale [--series NAME …] [--quick] [--no-start] [--name NAME]
     python -m bench.scale --publish bench/results/NAME.json
 
-Three series, each with one size that moves and the others as they are: 1,000 to 50,000 nodes, 10 to 200,000 placed pods
-on 5,000 nodes, both with 20 policies of five rules; 1 to 500 policies of three rules, of five so many may not be in
-force. All have constants of their own. Each size is measured in a process of its own: with the engine alone, pods of 20
-classes in random order with a placement between any two decisions, what a decision takes, the first of a class, the
-memory that a class takes; with `bench.start`, how long a process with no pod to place but one takes until its binding
-and what memory it took. Times but those named otherwise are of the processor. The table is printed and written to
-bench/results/ with a JSON file, after each size anew; `--publish` puts a run into docs/inside/performance.md, with
-plots.
+Each of three series varies one size: 1,000 to 50,000 nodes; 10 to 200,000 placed pods on 5,000 nodes; 1 to 500
+policies. The first two have 20 policies of five rules. The policies of the third have three rules each, because 500
+policies of five rules exceed the limit of units. Each size is measured in a process of its own.
+
+- The engine alone decides pods of 20 classes in random order, with a placement between two decisions: time of a
+  decision, of the first decision of a class, memory of a class.
+- `bench.start` starts a scheduler with one pending pod: processor time until the binding, peak memory.
+
+Times are processor time unless a column says otherwise. After each size, the figures so far are written to
+bench/results/ as JSON and Markdown. `--publish` writes a run into docs/inside/performance.md and draws the plots.
 """
 
 from __future__ import annotations
@@ -45,14 +47,14 @@ if TYPE_CHECKING:
 RESULTS: Final = Path(__file__).resolve().parent / "results"
 CLASSES: Final = 20
 SIZES: Final = {"nodes": 5_000, "placed pods": 10_000, "policies": 20}
-"""The sizes of those that do not move."""
+"""The sizes that a series does not vary."""
 SERIES: Final[dict[str, tuple[int, ...]]] = {
     "nodes": (1_000, 5_000, 20_000, 50_000),
     "placed pods": (10, 10_000, 50_000, 200_000),
     "policies": (1, 20, 100, 500),
 }
 SHORT: Final = 2
-"""How many sizes of a series are measured with `--quick`."""
+"""Number of sizes of each series with `--quick`."""
 COLUMNS: Final = {
     "median": ("decision, median µs", 0),
     "p99": ("p99 µs", 0),
@@ -62,19 +64,25 @@ COLUMNS: Final = {
     "start clock": ("by the clock s", 2),
     "start MiB": ("peak MiB", 0),
 }
-"""The figures of a size: what they are called, and with how many digits they are written."""
+"""Figures of a size: title of the column, and number of decimals."""
 PLOTTED: Final = {
-    "median": "a decision, µs",
-    "start CPU": "a start, CPU s",
+    "median": "decision, µs",
+    "start CPU": "start, CPU s",
     "start MiB": "peak memory, MiB",
 }
+GROWTH: Final = (
+    ("median", 1e3, "ns a decision"),
+    ("start CPU", 1e6, "µs of the start"),
+    ("start MiB", 1024.0, "KiB"),
+)
+"""Figures whose growth is published: name, factor and unit."""
 PLOT: Final = "scale"
-BEGIN, END = "<!-- what bench.scale writes begins here -->", "<!-- what bench.scale writes ends here -->"
+BEGIN, END = "<!-- bench.scale writes from here -->", "<!-- bench.scale writes to here -->"
 Row = dict[str, Any]
 
 
 def policy(number: int, *, small: bool) -> dict[str, Any]:
-    """Make a policy with constants of its own about names, room and usage; unless small, pods of the app and zones."""
+    """Make a policy with its own constants: 2 filters and 1 score if small, else 3 filters and 2 scores."""
     filters = (
         f'node.name != "bad-{number}"',
         f"node.free.memory - pod.requests.memory >= {number + 1}Mi",
@@ -93,7 +101,7 @@ def policy(number: int, *, small: bool) -> dict[str, Any]:
 
 
 def policies(count: int, *, small: bool) -> list[Policy]:
-    """Make so many policies."""
+    """Make `count` policies."""
     return [decode_policy(policy(number, small=small)) for number in range(count)]
 
 
@@ -101,8 +109,8 @@ def measure(series: str, size: int, decisions: int) -> Row:
     """Time decisions of one size. Units: microseconds of processor time; MiB."""
     sizes = SIZES | {series: size}
     cluster, store, rng = loaded(sizes["nodes"], sizes["placed pods"]), PolicyStore(), random.Random(7)
-    for one in policies(sizes["policies"], small=series == "policies"):
-        active = apply(store, one)
+    for added in policies(sizes["policies"], small=series == "policies"):
+        active = apply(store, added)
     engine = Engine(cluster, active.join(default_profile()), rng)
     cold = [decide(engine, pod(index, 10 + index), time.thread_time) for index in range(CLASSES)]
     warm = [pod(rng.randrange(CLASSES), 1_000 + number) for number in range(decisions)]
@@ -122,7 +130,7 @@ def measure(series: str, size: int, decisions: int) -> Row:
 
 
 def start_of(series: str, size: int, passes: int) -> Row:
-    """Start a process on a cluster of one size. Units: seconds, MiB."""
+    """Measure the start of a process on a cluster of one size. Units: seconds, MiB."""
     sizes = SIZES | {series: size}
     in_force = [policy(number, small=series == "policies") for number in range(sizes["policies"])]
     found = start.measure(start.Sizes(sizes["nodes"], 1, sizes["placed pods"]), passes, in_force)
@@ -131,14 +139,14 @@ def start_of(series: str, size: int, passes: int) -> Row:
 
 
 def alone(work: Callable[..., Row], *given: Any) -> Row:
-    """Measure in a process of its own, which nothing measured before has made larger."""
+    """Measure in a fresh process, whose memory no other measurement has grown."""
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=fresh) as pool:
         return pool.submit(work, *given).result()
 
 
 def slopes(rows: Sequence[Row], figure: str) -> dict[str, float]:
-    """Return by how much a figure grows from the first to the last size of each series, for each more of it."""
+    """Return the growth of a figure per unit of each series, from its first to its last size."""
     found = {}
     for series in SERIES:
         own = [row for row in rows if row["series"] == series and figure in row]
@@ -148,8 +156,9 @@ def slopes(rows: Sequence[Row], figure: str) -> dict[str, float]:
 
 
 def as_markdown(rows: Sequence[Row]) -> str:
-    """Write the tables, one a series, and how much each more takes."""
-    return "\n".join(line for series in SERIES for line in _table(series, rows)) + "\n"
+    """Write the page of results, with a table for each series."""
+    title = "# Growth with nodes, placed pods and policies"
+    return "\n".join([title, "", *(line for series in SERIES for line in _table(series, rows))])
 
 
 def _table(series: str, rows: Sequence[Row]) -> Iterable[str]:
@@ -161,27 +170,36 @@ def _table(series: str, rows: Sequence[Row]) -> Iterable[str]:
     yield "|" + "--:|" * (1 + len(named))
     for row in own:
         yield f"| {row['size']:,} | " + " | ".join(f"{row[name]:,.{COLUMNS[name][1]}f}" for name in named) + " |"
-    more = {name: slopes(own, name).get(series) for name in PLOTTED}
-    parts = (("median", 1e3, "ns a decision"), ("start CPU", 1e6, "µs of the start"), ("start MiB", 1024, "KiB"))
-    told = [f"{more[name] * factor:,.2f} {unit}" for name, factor, unit in parts if more[name] is not None]
-    if told:
-        yield f"\nEach more of these takes {', '.join(told)}, from the first to the last row.\n"
+    yield ""
 
 
 def publish(rows: Sequence[Row], source: str) -> None:
-    """Put a run into docs/inside/performance.md, and draw its plots.
+    """Write the rate of growth into docs/inside/performance.md, the tables into bench/results/, and draw the plots.
 
     Raises:
-        ValueError: the page has no place for it.
+        ValueError: the page lacks the markers.
     """
     image = f"![Time of a decision, start and memory by nodes, placed pods and policies]({PLOT}.svg)"
-    told = [image, "", as_markdown(rows), source_line(source)]
-    PAGE.write_text(replaced(PAGE.read_text("utf-8"), BEGIN, END, told), "utf-8")
-    save_plot(lambda figure: _draw(figure, rows), DOCS / PLOT, 6.5)
+    page = replaced(PAGE.read_text("utf-8"), BEGIN, END, [image, "", *growth(rows), "", source_line(source)])
+    PAGE.write_text(page, "utf-8")
+    (RESULTS / source).with_suffix(".md").write_text(as_markdown(rows), "utf-8")
+    save_plot(lambda figure: _draw(figure, rows), DOCS / PLOT, 8.5)
+
+
+def growth(rows: Sequence[Row]) -> Iterable[str]:
+    """Write a table of the growth per node, placed pod and policy, line by line."""
+    yield f"| per | range | {' | '.join(unit for _, _, unit in GROWTH)} |"
+    yield "|---|---|" + "--:|" * len(GROWTH)
+    for series, name in (("nodes", "node"), ("placed pods", "placed pod"), ("policies", "policy")):
+        sizes = [row["size"] for row in rows if row["series"] == series]
+        more = [slopes(rows, figure).get(series) for figure, _, _ in GROWTH]
+        cells = ["–" if of is None else f"{of * factor:,.1f}" for of, (_, factor, _) in zip(more, GROWTH, strict=True)]
+        if len(sizes) > 1:
+            yield f"| {name} | {sizes[0]:,}–{sizes[-1]:,} | {' | '.join(cells)} |"
 
 
 def _draw(figure: Figure, rows: Sequence[Row]) -> None:
-    """Draw each figure over each size; sizes grow by factors."""
+    """Draw each figure over each size, with a logarithmic axis of sizes."""
     grid = figure.subplots(len(PLOTTED), len(SERIES), squeeze=False, sharex="col", sharey="row")
     for line, (name, title) in zip(grid, PLOTTED.items(), strict=True):
         line[0].set_ylabel(title)
@@ -197,7 +215,7 @@ def _draw(figure: Figure, rows: Sequence[Row]) -> None:
 
 
 def run(given: argparse.Namespace, say: Callable[[str], object]) -> list[Row]:
-    """Measure all sizes, and write what there is after each."""
+    """Measure all sizes; write the figures so far after each size."""
     rows: list[Row] = []
     for series in given.series:
         for size in SERIES[series][: SHORT if given.quick else None]:
@@ -213,16 +231,16 @@ def run(given: argparse.Namespace, say: Callable[[str], object]) -> list[Row]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure and print, or publish what was measured."""
+    """Measure and print, or publish a run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--series", choices=SERIES, nargs="*", default=list(SERIES))
-    parser.add_argument("--decisions", type=int, default=400)
-    parser.add_argument("--passes", type=int, default=1, help="how often a process is started; the lowest is told")
-    parser.add_argument("--quick", action="store_true", help="only the smaller sizes of each series")
-    parser.add_argument("--no-start", dest="start", action="store_false", help="the engine alone")
-    parser.add_argument("--name", default="scale", help="of the files with the figures")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="their folder")
-    parser.add_argument("--publish", type=Path, metavar="JSON", help="put a run into the documents")
+    parser.add_argument("--series", choices=SERIES, nargs="*", default=list(SERIES), help="series to measure")
+    parser.add_argument("--decisions", type=int, default=400, help="decisions per size")
+    parser.add_argument("--passes", type=int, default=1, help="starts per size; the lowest figures are reported")
+    parser.add_argument("--quick", action="store_true", help="measure only the two smallest sizes of each series")
+    parser.add_argument("--no-start", dest="start", action="store_false", help="measure the engine only")
+    parser.add_argument("--name", default="scale", help="name of the result files")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the result files")
+    parser.add_argument("--publish", type=Path, metavar="JSON", help="write a run into the documents")
     given = parser.parse_args(arguments)
     if given.publish is not None:
         publish(msgspec.json.decode(given.publish.read_bytes()), given.publish.name)

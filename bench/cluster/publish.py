@@ -1,23 +1,23 @@
-"""Puts a run into the documents: the tables of docs/inside/performance.md and the plots, as SVG and PNG.
+"""Publishes a run: the tables of docs/inside/performance.md, the plots, and bench/results/targets.md.
 
     python -m bench.cluster.publish bench/results/NAME.json [bench/results/LATER.json]
 
-A later run of some workloads stands below the first with tables of its own; of targets the later figures count. The
-plots need matplotlib, which `pip install --group dev` brings.
+If a later run of some workloads is given, its figures replace those of the first run. The plots are written as SVG and
+PNG; they need matplotlib, which `pip install --group dev` installs.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.cluster.figures import Figures
-from bench.cluster.report import Report, body
+from bench.cluster.report import Report, heading, latencies, ratios
 from bench.cluster.targets import table
 from bench.cluster.workloads import KUBE, MAIN, NULL, OURS
 
@@ -25,14 +25,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DOCS: Final = Path(__file__).resolve().parents[2] / "docs" / "inside"
-PAGE, README = DOCS / "performance.md", DOCS.parents[1] / "README.md"
+ROOT: Final = Path(__file__).resolve().parents[2]
+DOCS: Final = ROOT / "docs" / "inside"
+PAGE, README = DOCS / "performance.md", ROOT / "README.md"
+TARGETS_PAGE: Final = ROOT / "bench" / "results" / "targets.md"
 LINK: Final = "(docs/inside/performance.md#beside-kube-scheduler).\n"
-"""The end of the README's sentence, behind which its plot stands."""
+"""The end of the README's sentence that the plot follows."""
 IMAGE: Final = "\n![Pods a second of the schedulers until the last event is stored](docs/inside/throughput-short.svg)\n"
-BEGIN, END = "<!-- what bench.cluster.publish writes begins here -->", "<!-- and ends here -->"
-TARGETS_BEGIN: Final = "<!-- what bench.cluster.publish writes of targets begins here -->"
-TARGETS_END: Final = "<!-- what it writes of targets ends here -->"
+BEGIN, END = "<!-- bench.cluster.publish writes from here -->", "<!-- bench.cluster.publish writes to here -->"
+TARGETS_BEGIN: Final = "<!-- bench.cluster.publish writes targets from here -->"
+TARGETS_END: Final = "<!-- bench.cluster.publish writes targets to here -->"
 COLORS: Final = {KUBE: "#8c959f", NULL: "#d0d7de", OURS: "#0969da"}
 FEW: Final = (
     "basic",
@@ -42,118 +44,108 @@ FEW: Final = (
     "pod-anti-affinity",
     "pod-affinity",
 )
-"""The workloads of the short plot."""
+"""Workloads in the plot of throughput."""
 PLOTS: Final = {
-    "throughput": "Pods a second until the last event is stored",
-    "latency": "From creation to binding at 100 pods a second",
+    "throughput-short": "Pods a second until the last event is stored, by workload and scheduler",
+    "latency": "Milliseconds from creation to binding at 100 pods a second, by scheduler",
 }
-"""What the page shows."""
-STARTS: Final = frozenset(("start-50000-placed",))
-"""Workloads that say nothing of speed: what is measured is the start."""
+"""Plots on the page, and their descriptions."""
+HEIGHT: Final = 4.6
+"""Height of the plots. Unit: inches."""
 _SHARES: Final = ("p50", "p90", "p99", "worst")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the tables and the plots."""
     parser = argparse.ArgumentParser(
-        prog="python -m bench.cluster.publish", description="Put a run into the documents."
+        prog="python -m bench.cluster.publish", description="Write a run into the documents."
     )
-    parser.add_argument("run", type=Path, metavar="JSON", help="what a run of all workloads has written")
-    parser.add_argument("later", type=Path, metavar="LATER", nargs="?", help="and a later one of some")
+    parser.add_argument("run", type=Path, metavar="JSON", help="figures of a run of all workloads")
+    parser.add_argument("later", type=Path, metavar="LATER", nargs="?", help="figures of a later run of some workloads")
     given = parser.parse_args(arguments)
-    report = Report.from_json(given.run.read_text("utf-8"))
-    later = Report.from_json(given.later.read_text("utf-8")) if given.later else None
-    page = with_tables(PAGE.read_text("utf-8"), report, given.run.name)
-    if later:
-        page = with_later(page, later, given.later.name)
-    PAGE.write_text(with_targets(page, newest(report, later) if later else report), "utf-8")
+    runs = {path.name: Report.from_json(path.read_text("utf-8")) for path in (given.run, given.later) if path}
+    report = newest(runs.values())
+    PAGE.write_text(with_tables(PAGE.read_text("utf-8"), runs), "utf-8")
+    TARGETS_PAGE.write_text(with_targets(TARGETS_PAGE.read_text("utf-8"), report), "utf-8")
     README.write_text(with_plot(README.read_text("utf-8")), "utf-8")
     draw(report, DOCS)
     return 0
 
 
 def with_plot(readme: str) -> str:
-    """Put the short plot behind the sentence about it, where it is not there yet."""
+    """Add the plot of throughput after the sentence about it, unless the README has it."""
     return readme if IMAGE in readme else readme.replace(LINK, LINK + IMAGE, 1)
 
 
-def with_tables(page: str, report: Report, name: str) -> str:
-    """Replace the tables of a page by those of a run.
+def with_tables(page: str, runs: Mapping[str, Report]) -> str:
+    """Replace the plots and tables of a page by those of some runs, named by their files; later figures win.
 
     Raises:
-        ValueError: the page has no place for them.
+        ValueError: the page lacks the markers.
     """
+    report = newest(runs.values())
     plots = [f"![{title}]({name}.svg)\n" for name, title in PLOTS.items() if name in drawn(report)]
-    return replaced(page, BEGIN, END, [*plots, *body(report, 3), "", source_line(name)])
+    sources = [f"\n{heading(one)} {source_line(name)}" for name, one in runs.items()]
+    return replaced(page, BEGIN, END, [*plots, *ratios(report), "", *latencies(report), *sources])
 
 
-def with_later(page: str, report: Report, name: str) -> str:
-    """Put the tables of a later run below those of a page, under a heading of their own."""
-    told = ["", "### A later run of some", "", *body(report, 4, notes=False), "", source_line(name)]
-    return page.replace(f"\n{END}", "\n" + "\n".join(told) + f"\n{END}")
-
-
-def newest(report: Report, later: Report) -> Report:
-    """Return a report with the figures of the later one in place of its own."""
-    again = {(one.workload, one.scheduler) for one in later.figures}
-    kept = [one for one in report.figures if (one.workload, one.scheduler) not in again]
-    return replace(report, figures=[*kept, *later.figures])
+def newest(reports: Iterable[Report]) -> Report:
+    """Return the first report with the figures of later ones in place of its own."""
+    first, *others = reports
+    figures = {(one.workload, one.scheduler): one for report in (first, *others) for one in report.figures}
+    return replace(first, figures=list(figures.values()))
 
 
 def source_line(name: str) -> str:
-    """Say which file a page has its figures from."""
-    return f"All figures are in [{name}](../bench/results/{name})."
+    """Return the link to the file that has all figures of a run."""
+    return f"All figures: [{name}](../../bench/results/{name})."
 
 
 def with_targets(page: str, report: Report) -> str:
     """Replace the table of targets of a page by that of a run.
 
     Raises:
-        ValueError: the page has no place for it.
+        ValueError: the page lacks the markers.
     """
     return replaced(page, TARGETS_BEGIN, TARGETS_END, [*table(report)])
 
 
 def replaced(page: str, begins: str, ends: str, lines: Iterable[str]) -> str:
-    """Replace what stands between two lines of a page.
+    """Replace the text between two markers of a page.
 
     Raises:
-        ValueError: the page has no place for it.
+        ValueError: the page lacks the markers.
     """
     before, begin, rest = page.partition(begins)
     _, end, after = rest.partition(ends)
     if not (begin and end):
-        raise ValueError("the page has no place for tables")
+        raise ValueError(f"the page has no {begins!r} followed by {ends!r}")
     return f"{before}{begin}\n" + "\n".join(lines) + f"\n{end}{after}"
 
 
-def drawn(report: Report) -> dict[str, tuple[Callable[[Axes], None], float]]:
-    """Say which plots there is something for: what fills each, and its height in inches."""
-    rates = [one for one in report.figures if one.pods_per_second is not None and one.workload not in STARTS]
-    names = list(dict.fromkeys(one.workload for one in rates))
-    few = [name for name in FEW if name in names]
-    found: dict[str, tuple[Callable[[Axes], None], float]] = {}
-    if names:
-        found["throughput"] = partial(_throughput, report=report, names=names), 1.5 + 0.42 * len(names)
+def drawn(report: Report) -> dict[str, Callable[[Axes], None]]:
+    """Return the plots that a report has figures for, with the functions that draw them."""
+    few = [name for name in FEW if any(one.workload == name and one.pods_per_second for one in report.figures)]
+    found: dict[str, Callable[[Axes], None]] = {}
     if few:
-        found["throughput-short"] = partial(_throughput, report=report, names=few), 3.6
+        found["throughput-short"] = partial(_throughput, report=report, names=few)
     if any(one.p50 is not None for one in report.figures):
-        found["latency"] = partial(_latency, report=report), 3.6
+        found["latency"] = partial(_latency, report=report)
     return found
 
 
 def draw(report: Report, folder: Path) -> None:
     """Draw all plots into a folder, each as SVG and as PNG."""
-    for name, (fill, height) in drawn(report).items():
-        save_plot(lambda figure, fill=fill: fill(figure.subplots()), folder / name, height)
+    for name, fill in drawn(report).items():
+        save_plot(lambda figure, fill=fill: fill(figure.subplots()), folder / name, HEIGHT)
 
 
 def save_plot(fill: Callable[[Figure], None], path: Path, height: float) -> None:
-    """Draw one plot; it is the same again for the same figures. Units: inches."""
-    from matplotlib import rc_context  # noqa: PLC0415 - tables can be written without it
+    """Draw one plot on an opaque background; the same figures give the same bytes. Unit of the height: inches."""
+    from matplotlib import rc_context  # noqa: PLC0415 - the tables do not need it
     from matplotlib.figure import Figure as NewFigure  # noqa: PLC0415
 
-    settings: dict[Any, Any] = {"svg.hashsalt": "policysched", "svg.fonttype": "none", "font.size": 9}
+    settings: dict[Any, Any] = {"svg.hashsalt": "policysched", "svg.fonttype": "none", "font.size": 10.5}
     with rc_context(settings):
         figure = NewFigure(figsize=(8, height), layout="constrained", facecolor="white")
         fill(figure)
@@ -175,13 +167,13 @@ def _figure(one: Figures | None, name: str) -> float:
     return (getattr(one, name) or 0.0) if one is not None else 0.0
 
 
-def _told(number: float) -> str:
-    """Write a number beside its bar; nothing where there is none."""
+def _label(number: float) -> str:
+    """Format the number at the end of a bar; an absent figure has none."""
     return f"{number:,.1f}" if 0 < number < 10 else f"{number:,.0f}" if number else ""
 
 
 def _bars(axes: Axes, groups: Sequence[str], schedulers: Iterable[str], value: Callable[[str, str], float]) -> None:
-    """Draw a group of bars for each name, from top to bottom, a bar for each scheduler, with its number."""
+    """Draw a group of bars for each name, from top to bottom, with one labelled bar for each scheduler."""
     kept = [one for one in schedulers if any(value(name, one) for name in groups)]
     thick = 0.8 / max(1, len(kept))
     for place, scheduler in enumerate(kept):
@@ -189,7 +181,7 @@ def _bars(axes: Axes, groups: Sequence[str], schedulers: Iterable[str], value: C
         bars = axes.barh(
             at, [value(name, scheduler) for name in groups], thick, label=scheduler, color=COLORS[scheduler]
         )
-        axes.bar_label(bars, fmt=_told, padding=2, fontsize=7)
+        axes.bar_label(bars, fmt=_label, padding=2, fontsize=10)
     axes.set_yticks(range(len(groups)), groups)
     axes.set_ylim(len(groups) - 0.5, -0.5)
     axes.margins(x=0.08)

@@ -1,4 +1,4 @@
-"""The report of a run: tables with ratios first, as Markdown and on the terminal, and all figures as JSON."""
+"""The report of a run: tables as Markdown and on the terminal, and all figures as JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from bench.cluster.figures import Figures, ratio
 from bench.cluster.machine import Machine
-from bench.cluster.workloads import KUBE, NULL, WORKLOADS
+from bench.cluster.workloads import KUBE, NULL, OURS, WORKLOADS
 from policysched import __version__
 from tests.controlplane.build import VERSION
 
@@ -22,7 +22,7 @@ Cell = tuple[str, Callable[["Report", Figures], str]]
 
 
 def commit_here() -> str:
-    """Name the commit that runs, with a + where files differ from it; nothing where there is no repository."""
+    """Return the commit of this checkout, with a `+` if files differ from it; empty without a repository."""
     git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+", "--exclude=*"]
     done = subprocess.run(git, capture_output=True, text=True, check=False)  # noqa: S603
     return done.stdout.strip()
@@ -30,7 +30,7 @@ def commit_here() -> str:
 
 @dataclass(slots=True)
 class Report:
-    """Figures and what they were measured on."""
+    """Figures of a run, and the conditions of their measurement."""
 
     figures: list[Figures]
     command: str = ""
@@ -41,10 +41,10 @@ class Report:
     machine: Machine = field(default_factory=Machine.here)
     minutes: float = 0.0
     failures: list[str] = field(default_factory=list)
-    """What could not be measured, and why."""
+    """Runs that failed, each with its reason."""
 
     def find(self, workload: str, scheduler: str) -> Figures | None:
-        """Give the figures of a scheduler on a workload."""
+        """Return the figures of a scheduler on a workload."""
         found = (one for one in self.figures if (one.workload, one.scheduler) == (workload, scheduler))
         return next(found, None)
 
@@ -56,16 +56,16 @@ class Report:
         return ratio(getattr(one, name), getattr(same, name, None))
 
     def against(self, one: Figures, name: str) -> float | None:
-        """Divide a figure by that of the same scheduler on the workload that this one is compared with."""
+        """Divide a figure by that of the same scheduler on the baseline workload of this one."""
         return ratio(getattr(one, name), getattr(self.find(_AGAINST.get(one.workload, ""), one.scheduler), name, None))
 
     def as_json(self) -> str:
-        """Give everything for programs."""
+        """Return the report as JSON."""
         return json.dumps(asdict(self), indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> Report:
-        """Read what `as_json` gave."""
+        """Read a report that `as_json` wrote."""
         given: dict[str, Any] = json.loads(text)
         figures = [Figures.from_dict(one) for one in given.pop("figures")]
         return cls(figures, **given | {"machine": Machine(**given["machine"])})
@@ -149,19 +149,19 @@ STEADY: Final[Sequence[Cell]] = (
 
 
 _LONG: Final = frozenset(("5–95 %", "behind s", "start CPU s", "wrong", "end MiB", "bound", "p90 ms"))
-"""The columns for which a terminal has no room."""
+"""Columns that are left out on a terminal."""
 
 
 def tables(report: Report, *, brief: bool = False) -> list[tuple[str, list[str], list[list[str]]]]:
-    """Give title, heads and rows of each table that has rows; columns without a figure are left out.
+    """Return title, heads and rows of each table that has rows, without columns that have no figure.
 
     Args:
-        report: What was measured.
-        brief: Whether only what a terminal has room for.
+        report: The figures.
+        brief: Whether to leave out columns for which a terminal has no room.
     """
     drained = [one for one in report.figures if one.p50 is None]
     steady = [one for one in report.figures if one.p50 is not None]
-    named = (("A backlog drained", DRAINED, drained), ("Created → bound at a steady 100 pods/s", STEADY, steady))
+    named = (("Backlog", DRAINED, drained), ("Creation to binding at 100 pods a second", STEADY, steady))
     return [(title, *_table(report, cells, figures, brief=brief)) for title, cells, figures in named if figures]
 
 
@@ -175,28 +175,28 @@ def _table(
 
 def as_markdown(report: Report) -> str:
     """Write the report as a page."""
-    return "\n".join([f"# Schedulers side by side, {report.date}", "", *body(report, 2)]) + "\n"
+    return "\n".join([f"# Schedulers side by side, {report.date}", "", *body(report)]) + "\n"
 
 
-def body(report: Report, level: int, *, notes: bool = True) -> Iterator[str]:
-    """Write what was measured and, with notes, what that means, line by line, with headings of a level."""
-    yield from (heading(report), *(("", *_NOTES) if notes else ()))
+def body(report: Report) -> Iterator[str]:
+    """Write the conditions of the run, the meaning of the columns and the tables, line by line."""
+    yield from (heading(report), "", *_NOTES)
     for title, heads, rows in tables(report):
-        yield from ("", f"{'#' * level} {title}", "")
+        yield from ("", f"## {title}", "")
         yield _line(heads)
         yield _line(["---", "---", *["--:"] * (len(heads) - 2)])
         yield from map(_line, rows)
     if report.failures:
-        yield from ("", f"{'#' * level} Not measured", "", *(f"- {one}" for one in report.failures))
+        yield from ("", "## Not measured", "", *(f"- {one}" for one in report.failures))
 
 
 def heading(report: Report) -> str:
-    """Say what ran where, and how."""
+    """Return versions, machine, date and command of a run."""
     machine = report.machine
     return (
         f"policysched {report.version} ({report.commit}), Kubernetes {report.kubernetes}; {machine.cores} cores of "
         f"{machine.processor}, {machine.memory_gib:g} GiB, Linux {machine.kernel}, Python {machine.python}; "
-        f"{report.date},\n{report.minutes:.0f} minutes: `{report.command}`."
+        f"{report.date}, {report.minutes:.0f} minutes.\n`{report.command}`."
     )
 
 
@@ -205,14 +205,64 @@ def _line(cells: Sequence[str]) -> str:
 
 
 _NOTES: Final = (
-    "Each scheduler ran on its own copy of the same state, alone beside etcd and kube-apiserver. Ratios come first: to",
-    "kube-scheduler, to the null scheduler, and to the same workload without policies or without edits.",
+    "Each scheduler runs alone on its own copy of the same state, beside etcd and kube-apiserver. The first columns",
+    "are ratios to kube-scheduler, to the null scheduler, and to the same workload without policies or edits.",
     "",
-    "- `pods/s` counts from the first binding to the last, `events/s` from the first binding until the last event was",
-    "  stored, which was so long `behind` the last binding. CPU is that of this time; what was used before the first",
-    "  binding, so long after the process began as `first` says, is `start CPU`. `preemption` counts from the start of",
-    "  the process: every pod waits for the end of others.",
-    "- `quality` is the mean of the chosen node's total over the best one's, all nodes evaluated; `wrong` counts pods",
-    "  where a filter is against their node.",
-    "- `foreign` is how many cores other processes took meanwhile; with * the machine was not quiet before.",
+    "| column | meaning |",
+    "| --- | --- |",
+    "| `pods/s` | pods bound from the first to the last binding; for `preemption` from the start of the process |",
+    "| `5–95 %` | the same, between 5 and 95 % of the pods |",
+    "| `events/s` | pods bound from the first binding until the API server has stored the last event |",
+    "| `behind s` | time from the last binding until the last event |",
+    "| `first s`, `start CPU s` | time and processor time from the start of the process to its first binding |",
+    "| `quality` | mean ratio of the chosen node's total score to the best total score over all nodes |",
+    "| `wrong` | pods on a node that a filter rejects |",
+    "| `CPU ms`, `above null` | processor time of the scheduler for each pod, and its distance to the null scheduler |",
+    "| `server CPU ms` | processor time of kube-apiserver and etcd for each pod |",
+    "| `peak MiB`, `end MiB` | resident memory of the scheduler |",
+    "| `foreign` | cores that other processes used during the run; `*`: the machine was busy before the run |",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ratio:
+    """A column of the table of ratios: one figure of policysched divided by that of another scheduler."""
+
+    head: str
+    other: str
+    figure: str
+
+    def of(self, report: Report, workload: str) -> str:
+        ours = report.find(workload, OURS)
+        return NONE if ours is None else _times(report.compared(ours, self.other, self.figure))
+
+
+RATIOS: Final = (
+    _Ratio("pods/s × kube-scheduler", KUBE, "pods_per_second"),
+    _Ratio("pods/s × null", NULL, "pods_per_second"),
+    _Ratio("events/s × kube-scheduler", KUBE, "told_per_second"),
+    _Ratio("CPU × kube-scheduler", KUBE, "cpu_ms"),
+    _Ratio("memory × kube-scheduler", KUBE, "peak_mib"),
+)
+_SHARES: Final = ("p50", "p99", "worst")
+
+
+def ratios(report: Report) -> Iterator[str]:
+    """Write the table of ratios, a row for each workload with a backlog, line by line."""
+    heads = ["workload", "kube-scheduler pods/s", "policysched pods/s", *(one.head for one in RATIOS)]
+    yield _line(heads)
+    yield _line(["---", *["--:"] * (len(heads) - 1)])
+    for workload in dict.fromkeys(one.workload for one in report.figures if one.p50 is None):
+        rates = (report.find(workload, scheduler) for scheduler in (KUBE, OURS))
+        cells = [_number(one.pods_per_second if one else None) for one in rates]
+        yield _line([workload, *cells, *(one.of(report, workload) for one in RATIOS)])
+
+
+def latencies(report: Report) -> Iterator[str]:
+    """Write the table of latencies at a steady rate, a row for each workload and scheduler, line by line."""
+    steady = [one for one in report.figures if one.p50 is not None]
+    if steady:
+        yield _line(["workload", "scheduler", *(f"{name} ms" for name in _SHARES)])
+        yield _line(["---", "---", *["--:"] * len(_SHARES)])
+    for one in steady:
+        yield _line([one.workload, one.scheduler, *(_number(getattr(one, name), 1) for name in _SHARES)])

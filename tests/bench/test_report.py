@@ -1,4 +1,4 @@
-"""The report: ratios, tables, and what is published of it."""
+"""The report of a run: ratios, tables, and the published page."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from bench.cluster.publish import (
     README,
     draw,
     newest,
-    with_later,
     with_plot,
     with_tables,
 )
-from bench.cluster.report import Report, as_markdown, tables
+from bench.cluster.report import Report, as_markdown, latencies, ratios, tables
 from bench.cluster.workloads import KUBE, NULL, OURS
 
 MACHINE = Machine("a processor", 2, 8.0, "6.1", "3.11.7")
@@ -87,24 +86,34 @@ def test_a_report_is_read_as_it_was_written() -> None:
 
 
 def test_tables_of_a_page_are_replaced() -> None:
-    page = with_tables(f"before\n{BEGIN}\nold\n{END}\nafter\n", report(drained(KUBE, 100)), "run.json")
+    runs = {"run.json": report(drained(KUBE, 100), drained(OURS, 300))}
+    page = with_tables(f"before\n{BEGIN}\nold\n{END}\nafter\n", runs)
     assert page.startswith(f"before\n{BEGIN}\n")
     assert page.endswith(f"{END}\nafter\n")
     assert "old" not in page
-    assert "../bench/results/run.json" in page
-    assert "(throughput.svg)" in page
-    assert with_tables(page, report(drained(KUBE, 100)), "run.json") == page
-    with pytest.raises(ValueError, match="no place"):
-        with_tables("a page", report(), "run.json")
+    assert "../../bench/results/run.json" in page
+    assert "(throughput-short.svg)" in page and "(latency.svg)" not in page
+    assert with_tables(page, runs) == page
+    with pytest.raises(ValueError, match="the page has no"):
+        with_tables("a page", runs)
 
 
-def test_a_later_run_stands_below_and_its_figures_count() -> None:
+def test_table_of_ratios_has_a_row_for_each_workload() -> None:
+    found = report(
+        drained(KUBE, 100), drained(NULL, 200), drained(OURS, 300), drained(OURS, 50, "mixed"), steady(OURS, 5)
+    )
+    heads, _, *rows = ratios(found)
+    assert heads.startswith("| workload | kube-scheduler pods/s | policysched pods/s | pods/s × kube-scheduler |")
+    assert rows == ["| basic | 100 | 300 | 3.00 | 1.50 | 3.00 | 0.33 | – |", "| mixed | – | 50 | – | – | – | – | – |"]
+    assert list(latencies(found))[2:] == ["| steady | policysched | 5.0 | 15.0 | 20.0 |"]
+    assert list(latencies(report(drained(OURS, 1)))) == []
+
+
+def test_figures_of_a_later_run_replace_those_of_the_first() -> None:
     first, later = report(drained(KUBE, 100), drained(OURS, 300)), report(drained(OURS, 400))
-    page = with_tables(f"before\n{BEGIN}\n{END}\nafter\n", first, "run.json")
-    both = with_later(page, later, "later.json")
-    assert both.index("run.json") < both.index("### A later run of some") < both.index("later.json") < both.index(END)
-    assert with_later(with_tables(both, first, "run.json"), later, "later.json") == both
-    found = newest(first, later)
+    page = with_tables(f"{BEGIN}\n{END}\n", {"run.json": first, "later.json": later})
+    assert page.index("| basic | 100 | 400 | 4.00 |") < page.index("run.json") < page.index("later.json")
+    found = newest([first, later])
     ours, kube = found.find("basic", OURS), found.find("basic", KUBE)
     assert ours is not None and kube is not None
     assert (ours.pods_per_second, kube.pods_per_second) == (400, 100)
@@ -123,9 +132,7 @@ def test_plots_show_every_scheduler_and_are_the_same_again(tmp_path: Path) -> No
         (tmp_path / folder).mkdir()
         draw(found, tmp_path / folder)
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert names == [
-        f"{name}.{kind}" for name in ("latency", "throughput-short", "throughput") for kind in ("png", "svg")
-    ]
+    assert names == [f"{name}.{kind}" for name in ("latency", "throughput-short") for kind in ("png", "svg")]
     for name in names:
         content = (tmp_path / "one" / name).read_bytes()
         assert content == (tmp_path / "two" / name).read_bytes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.cluster.publish import PAGE, TARGETS_BEGIN, TARGETS_END, with_targets
+from bench.cluster.publish import TARGETS_BEGIN, TARGETS_END, TARGETS_PAGE, with_targets
 from bench.cluster.report import Report
 from bench.cluster.targets import Target, table
 from bench.cluster.workloads import KUBE, NULL, OURS
@@ -44,7 +44,7 @@ def test_the_table_goes_into_the_page_again_and_again() -> None:
     page = with_targets(f"before\n{TARGETS_BEGIN}\nold\n{TARGETS_END}\nafter\n", run())
     assert page.startswith(f"before\n{TARGETS_BEGIN}\n| | target") and page.endswith(f"|\n{TARGETS_END}\nafter\n")
     assert with_targets(page, run()) == page
-    with pytest.raises(ValueError, match="no place"):
+    with pytest.raises(ValueError, match="the page has no"):
         with_targets("a page", run())
-    text = PAGE.read_text("utf-8")
+    text = TARGETS_PAGE.read_text("utf-8")
     assert (text.count(TARGETS_BEGIN), text.count(TARGETS_END)) == (1, 1)
