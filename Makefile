@@ -8,7 +8,7 @@ DIST ?= dist
 LOCK := pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
     --custom-compile-command "make lock"
 
-.PHONY: demo test test-fast e2e faults check bench bench-cluster pages grammar lock clean
+.PHONY: demo test test-fast quick e2e faults check bench bench-cluster docs pages chart grammar lock clean
 demo: $(VENV)/.installed
 	$(BIN)/policysched demo
 
@@ -41,8 +41,14 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Writes what their commands print into README.md, docs/ and the examples' pages, and draws the architecture.
+# Checks all documents, runs the commands that they show, and builds the site into build/site.
+docs: $(VENV)/.dev
+	$(BIN)/python -m tools.documents
+	$(BIN)/python -m tests.pages --check
+
+# Writes generated pages, the output of the commands that pages show, and the drawing of the architecture.
 pages: $(VENV)/.dev
+	$(BIN)/python -m tools.reference
 	$(BIN)/python tools/draw_architecture.py
 	$(BIN)/python -m tests.pages
 

@@ -1,65 +1,127 @@
-"""Documents name only what exists."""
+"""Documents pass their checks, and each check reports what is wrong with file and line."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.main import get_command
+import yaml
 
-from policysched.cli import make_app
-from tests.meta.markdown import DOCUMENTS, LANGUAGE, ROOT, anchors, blocks, codes, links, prose, shown
+from tests.pages.__main__ import first_difference
+from tools.documents import checks, site
+from tools.documents.checks import Problem
+from tools.documents.markdown import DOCUMENTS, LANGUAGE, ROOT, anchors, prose, shown
 
 CODE = sorted(
-    path for folder in ("policysched", "tests", "bench", "crds", "examples") for path in (ROOT / folder).rglob("*.*")
-    if path.suffix in {".py", ".yaml", ".md", ".lark"}
-)  # fmt: skip
-TARGETS = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-COMMANDS = get_command(make_app()).commands  # type: ignore[attr-defined]
-_REFERENCE = re.compile(r"\bdocs/[\w/-]+\.md(?:#[\w-]+)?")
-
-
-def _texts(path: Path) -> str:
-    """Everything of a document that a reader may type."""
-    typed = [block.text for block in blocks(path) if block.kind != "yaml"]
-    return "\n".join([*codes(prose(path)), *typed])
+    path
+    for folder in ("policysched", "tests", "bench", "crds", "deploy", "examples", "tools")
+    for path in (ROOT / folder).rglob("*.*")
+    if path.suffix in {".py", ".yaml", ".md", ".lark"} and path.is_file()
+)
+_REFERENCE = re.compile(r"(?<![\w/])docs/[\w/-]+\.md(?:#[\w-]+)?")
+Check = Callable[[Iterable[Path]], Iterator[Problem]]
 
 
 def test_there_are_documents_and_a_readme_that_says_something() -> None:
     names = {shown(path) for path in DOCUMENTS}
-    assert names >= {
-        "README.md",
-        "CHANGELOG.md",
-        "docs/inside/architecture.md",
-        "docs/inside/differences.md",
-        "docs/reference/language.md",
-    }
+    assert names >= {"README.md", "CHANGELOG.md", "docs/inside/architecture.md", "docs/reference/language.md"}
     assert len(prose(ROOT / "README.md").split()) > 100
 
 
-def test_readme_leads_to_every_document() -> None:
-    assert {shown(path) for path in (ROOT / "docs").rglob("*.md")} <= set(links(ROOT / "README.md"))
+@pytest.mark.parametrize("check", [checks.broken_links, checks.commands, checks.spelling])
+def test_documents_pass(check: Check) -> None:
+    assert [*map(str, check(DOCUMENTS))] == []
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
-def test_links_lead_somewhere(path: Path) -> None:
-    for link in links(path):
-        if re.match(r"https?://", link):
-            continue
-        name, _, anchor = link.partition("#")
-        target = path.parent / name if name else path
-        assert target.exists(), link
-        assert not anchor or anchor in anchors(target), link
+@pytest.mark.parametrize("check", [checks.heads, checks.paths_in_code, checks.words])
+def test_pages_pass(check: Check) -> None:
+    assert [*map(str, check(checks.pages()))] == []
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=shown)
-def test_paths_that_are_named_exist(path: Path) -> None:
-    tops = {one.name for one in ROOT.iterdir() if one.is_dir() and not one.name.startswith(".")}
-    for code in codes(prose(path)):
-        if re.fullmatch(r"[\w.-]+(/[\w.-]+)+/?", code) and code.partition("/")[0] in tops:
-            assert (ROOT / code).exists() or (ROOT / f"{code}.py").exists(), code
+def test_navigation_names_every_page() -> None:
+    assert [*map(str, checks.navigation(checks.pages(), checks.NAVIGATION))] == []
+
+
+def test_site_builds(tmp_path: Path) -> None:
+    site.build(tmp_path / "site", tmp_path)
+    sections = {"start", "write", "run", "extend", "reference", "inside"}
+    start = (tmp_path / "site" / "index.html").read_text("utf-8")
+    assert {name for name in sections if f'href="{name}/' in start} == sections
+    assert (tmp_path / "site" / "search.json").stat().st_size > 100_000
+
+
+def test_versions_stand_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(target: Path) -> None:
+        target.mkdir(parents=True)
+        (target / "index.html").write_text(target.name)
+
+    monkeypatch.setattr(site, "build", build)
+    for version in ("0.9", "0.10", "0.2"):
+        site.publish(tmp_path, version)
+    listed = yaml.safe_load((tmp_path / site.VERSIONS).read_text())
+    assert [one["version"] for one in listed] == ["0.10", "0.9", "0.2"]
+    assert listed[0]["aliases"] == ["latest"]
+    assert (tmp_path / "latest" / "index.html").read_text() == "0.10"
+
+
+@pytest.mark.parametrize(
+    ("check", "text", "line", "said"),
+    [
+        (checks.heads, "# Title\n", 1, "no description"),
+        (checks.heads, f"---\ndescription: {'a' * 200}\n---\n# Title\n", 2, "200 characters"),
+        (checks.heads, "---\ndescription: one\n---\ntext\n", 1, "0 titles"),
+        (checks.heads, "---\ndescription: one\n---\n# One\n\n# Two\n", 6, "2 titles"),
+        (checks.broken_links, "# A\n\n[b](missing.md)\n", 3, "`missing.md` leads to no file"),
+        (checks.broken_links, "# A\n\n[b](#other)\n", 3, "`#other` leads to no heading"),
+        (checks.commands, "# A\n\n`policysched dry-run --clutser x`\n", 3, "no flag `--clutser`"),
+        (checks.commands, "# A\n\n```sh usage\na\npolicysched check \\\n  --nothing\n```\n", 5, "no flag `--nothing`"),
+        (checks.commands, "# A\n`policysched dryrun`\n", 2, "no command `policysched dryrun`"),
+        (checks.commands, "# A\n`make everything`\n", 2, "no `make everything`"),
+        (checks.paths_in_code, "# A\n`policysched/nothing.py`\n", 2, "no `policysched/nothing.py`"),
+        (checks.spelling, "# A\n\nA sentance.\n", 3, "sentance ==> sentence"),
+    ],
+)
+def test_a_check_names_file_and_line(check: Check, text: str, line: int, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text(text)
+    [problem] = check([path])
+    assert str(problem).startswith(f"{path}:{line}: ")
+    assert said in problem.text
+
+
+def test_an_orphan_page_and_a_missing_page_are_named(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    orphan = tmp_path / "docs" / "orphan.md"
+    orphan.write_text("# Orphan\n")
+    config = tmp_path / "mkdocs.yml"
+    config.write_text("nav:\n  - Home: index.md\n")
+    missing, other = checks.navigation([orphan], config)
+    assert (missing.path, missing.line) == (config, 2)
+    assert "`index.md`, which does not exist" in missing.text
+    assert other.path == orphan
+
+
+def test_a_page_over_its_budget_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "BUDGETS", {"README.md": 10})
+    monkeypatch.setattr(checks, "ALL_WORDS", 1_000)
+    assert [one.text.partition(" words, ")[2] for one in checks.words(checks.pages())] == [
+        "10 at most",
+        "1,000 at most",
+    ]
+
+
+def test_a_listing_that_differs_is_named_with_its_line() -> None:
+    assert first_difference("a\nb\nc\n", "a\nx\nc\n") == 2
+    assert first_difference("a\n", "a\nb\n") == 1
+
+
+def test_pages_of_the_site_lead_to_the_repository() -> None:
+    text = "```console measured=2026-01-01\n$ a\n```\n[x](../../examples/README.md) [y](../run/install.md)\n"
+    assert site.for_site(text, "start/page.md", "https://example.com/r") == (
+        "```console\n$ a\n```\n[x](https://example.com/r/blob/main/examples/README.md) [y](../run/install.md)\n"
+    )
 
 
 def _references() -> list[tuple[str, str]]:
@@ -77,30 +139,6 @@ def test_references_of_code_to_documents_resolve(place: str, reference: str) -> 
     assert not anchor or anchor in anchors(ROOT / name), f"{place}: {reference}"
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
-def test_make_targets_that_are_named_exist(path: Path) -> None:
-    assert set(re.findall(r"(?m)(?:^|`|\$ |&& )make ([a-z][\w-]*)", _texts(path))) <= TARGETS
-
-
-@pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
-def test_commands_and_flags_that_are_named_exist(path: Path) -> None:
-    for line in _texts(path).replace("\\\n", " ").splitlines():
-        for name, rest in re.findall(r"(?:^|[$/] ?)policysched ([a-z][\w-]*)(.*)", line):
-            assert name in COMMANDS, line
-            known = {option for parameter in _command(name, rest).params for option in parameter.opts}
-            assert set(re.findall(r"[ \[](--[a-z-]+)", rest)) <= known | {"--help"}, line
-
-
-def _command(name: str, rest: str) -> Any:
-    """Return a command, or the one of a group that the next word names."""
-    found = COMMANDS[name]
-    of_group: dict[str, Any] = getattr(found, "commands", {})
-    first = rest.split(maxsplit=1)[:1]
-    return of_group.get(first[0], found) if first else found
-
-
-def test_every_command_but_version_is_documented() -> None:
-    text = "\n".join(path.read_text("utf-8") for path in DOCUMENTS)
-    assert [
-        name for name in COMMANDS if not re.search(rf"(policysched|make) {name}\b", text) and name != "version"
-    ] == []
+def test_every_command_is_documented() -> None:
+    text = "\n".join(path.read_text("utf-8") for path in checks.pages())
+    assert [name for name in checks.known_commands() if not re.search(rf"policysched {name}\b", text)] == []
