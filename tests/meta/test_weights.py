@@ -8,10 +8,10 @@ from policysched.app.configuration.profiles import default_profile
 from tests.meta.markdown import ROOT, table
 
 DOCUMENT = ROOT / "docs" / "write" / "weights.md"
-PLUGINS = {row[0]: (int(row[1]), row[2]) for row in table(DOCUMENT, "What the default plugins give")}
+PLUGINS = {row[0]: (int(row[1]), row[2]) for row in table(DOCUMENT, "Scores of the default plugins")}
 SILENT = {"VolumeBinding", "DynamicResources"}
 """Those that give every node the same here."""
-NEEDED = table(DOCUMENT, "How much a policy needs")
+NEEDED = table(DOCUMENT, "Choose a weight")
 
 
 def test_every_score_plugin_is_there_with_its_weight_and_points() -> None:
