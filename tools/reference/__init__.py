@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tools.reference import errors, metrics
+from tools.reference import configuration, errors, metrics
 
-GENERATED: Final[dict[Path, Callable[[], str]]] = {module.PAGE: module.page for module in (errors, metrics)}
+_MODULES: Final = (configuration, errors, metrics)
+GENERATED: Final[dict[Path, Callable[[], str]]] = {module.PAGE: module.page for module in _MODULES}
 """The text of every generated page, by its file."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +23,7 @@ def its_help() -> str:
 
 def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run kube-scheduler."""
-    command = [binary("kube-scheduler"), *arguments]
+    command: list[str | Path] = [binary("kube-scheduler"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
@@ -71,6 +72,6 @@ def test_no_flag_is_given_by_default() -> None:
 
 
 def test_the_page_names_every_flag_without_effect_and_why() -> None:
-    page = (ROOT / "docs" / "run" / "high-availability.md").read_text("utf-8")
+    page = (ROOT / "docs" / "reference" / "configuration.md").read_text("utf-8")
     rows = re.findall(r"^\| `--([\w-]+)` \| (.*) \|$", page, re.MULTILINE)
     assert rows == [(one.name, one.no_effect) for one in FLAGS if one.no_effect]
