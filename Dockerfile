@@ -6,7 +6,7 @@ RUN python -m venv /opt/build \
     && /opt/build/bin/pip install --no-cache-dir --require-hashes --only-binary=:all: -r requirements-build.lock \
     && python -m venv --without-pip /opt/policysched \
     && /opt/build/bin/pip --python /opt/policysched install --no-cache-dir --require-hashes --only-binary=:all: -r requirements.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY policysched policysched
 COPY crds crds
 RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /opt/wheels . \

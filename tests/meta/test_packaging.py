@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import email
 import importlib
 import re
+import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +34,36 @@ def _copied() -> set[str]:
 def _needed() -> set[str]:
     """What building the wheel reads."""
     sources = {path.partition("/")[0] for path in WHEEL["force-include"]}
-    return {"pyproject.toml", PROJECT["project"]["readme"], *WHEEL["packages"], *sources}
+    fragments = {one["path"] for one in PROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["fragments"]}
+    return {"pyproject.toml", *PROJECT["project"]["license-files"], *fragments, *WHEEL["packages"], *sources}
 
 
 def test_image_takes_all_that_the_wheel_needs() -> None:
-    assert _copied() >= _needed() | {"LICENSE"}
+    assert _copied() >= _needed()
     assert {name for name in _copied() if not (ROOT / name).exists()} == set()
 
 
 def test_wheel_carries_files_that_exist() -> None:
     assert all((ROOT / path).is_file() for path in WHEEL["force-include"])
     assert (ROOT / "policysched" / "py.typed").is_file()
+
+
+def test_description_renders_on_a_package_index(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    [wheel] = tmp_path.glob("*.whl")
+    checked = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", str(wheel)], check=False, capture_output=True, text=True
+    )
+    assert checked.returncode == 0, checked.stdout
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = email.message_from_bytes(archive.read(name))
+    assert metadata["Author"] == "The policysched authors"
+    text = metadata.get_payload()
+    assert "https://raw.githubusercontent.com/policysched/policysched/main/docs/picture.svg" in text
+    assert "https://github.com/policysched/policysched/blob/main/docs/start/tutorial.md" in text
+    assert re.findall(r"\]\((?!https?:|#)", text) == []
 
 
 def test_image_runs_the_project_s_command_without_privileges() -> None:
