@@ -109,17 +109,25 @@ async def test_profile_that_says_the_same_is_not_made_anew(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("profiles", "fields", "said"),
     [
-        ([profile("a"), profile("b")], {}, "profiles: has others, or in another order"),
-        ([profile("b")], {}, "profiles: has others"),
-        ([profile("a")], {"clientConnection": {"qps": 7}}, "clientConnection: has changed: this needs a restart"),
-        ([profile("a")], {"leaderElection": {"leaderElect": False}}, "leaderElection: has changed"),
-        ([profile("a")], {"parallelism": 3}, "parallelism: has changed"),
+        ([profile("a"), profile("b")], {}, "profiles: cannot be added, removed or reordered"),
+        ([profile("b")], {}, "profiles: cannot be added, removed or reordered"),
+        ([profile("a")], {"clientConnection": {"qps": 7}}, "clientConnection: cannot change while the process runs"),
+        (
+            [profile("a")],
+            {"leaderElection": {"leaderElect": False}},
+            "leaderElection: cannot change while the process runs",
+        ),
+        ([profile("a")], {"parallelism": 3}, "parallelism: cannot change while the process runs"),
         (
             [profile("a", plugins={"queueSort": {"enabled": [{"name": "PrioritySort"}]}})],
             {},
-            "profiles[0].plugins.queueSort: has changed",
+            "profiles[0].plugins.queueSort: cannot change while the process runs",
         ),
-        ([profile("a", **arguments("PrioritySort", a=1))], {}, "profiles[0].plugins.queueSort: has changed"),
+        (
+            [profile("a", **arguments("PrioritySort", a=1))],
+            {},
+            "profiles[0].plugins.queueSort: cannot change while the process runs",
+        ),
     ],
 )
 async def test_other_changes_need_a_restart(
@@ -131,7 +139,7 @@ async def test_other_changes_need_a_restart(
     await watched.until(lambda: watched.count("needs_restart"))
     assert (watched.used, watched.file.completed) == ([], before)
     assert said in caplog.text
-    assert "the one before stays in force" in caplog.text
+    assert "the previous configuration stays active" in caplog.text
 
 
 async def test_file_that_is_not_valid_is_refused_once_and_a_later_one_is_used(
@@ -150,7 +158,7 @@ async def test_file_that_cannot_be_read_is_said_once_and_leaves_all_as_it_is(
 ) -> None:
     watched = Watched(tmp_path / "c.yaml", profile("a"))
     watched.path.unlink()
-    said = "the configuration cannot be read, and stays as it is"
+    said = "cannot read the configuration file, the configuration stays as it is"
     await watched.until(lambda: said in caplog.text)
     await watched.until(lambda: True)
     await watched.changed(profile("a", **without("NodeName")))

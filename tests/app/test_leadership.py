@@ -130,7 +130,7 @@ async def test_connection_that_cannot_be_opened_is_tried_again(
     await asyncio.wait_for(part.leadership.acquire(), 20)
     await part.leadership.stop()
     assert [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING] == [
-        "the leader election has no connection, trying again: the exec plugin failed"
+        "the leader election cannot connect to the API server; retrying: the exec plugin failed"
     ] * 2
 
 
@@ -139,7 +139,7 @@ async def test_end_does_not_wait_for_a_server_that_is_gone(sandbox: Sandbox, cap
     await part.leadership.acquire()
     await sandbox.stop()
     await part.leadership.stop()
-    assert "lease kube-system/ours could not be released: " in caplog.text
+    assert "lease kube-system/ours could not be released; a standby has to wait until it expires: " in caplog.text
 
 
 async def test_problem_says_that_the_lease_should_have_been_renewed(
@@ -167,7 +167,7 @@ def test_flags_that_are_absent_say_nothing() -> None:
 @pytest.mark.parametrize(
     ("flags", "problem"),
     [
-        ({"lease_duration": "15"}, '--leader-elect-lease-duration "15" is no duration: write it as 15s or 1m30s'),
+        ({"lease_duration": "15"}, '--leader-elect-lease-duration "15" is not a duration; write it as 15s or 1m30s'),
         ({"retry_period": "-2s"}, "--leader-elect-retry-period: -2s is not above 0"),
         ({"resource_name": ""}, "--leader-elect-resource-name: a name is needed"),
     ],

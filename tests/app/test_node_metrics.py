@@ -158,7 +158,7 @@ async def test_values_for_no_node_of_the_cluster_are_a_problem() -> None:
     fed = Fed("n1")
     fed.use(policy())
     fed.say({"10.0.0.1:9100": 1.0, "10.0.0.2:9100": 1.0})
-    assert fed.problem == 'no series is for a node of this cluster: the label "node" says "10.0.0.1:9100", say'
+    assert fed.problem == 'no series is for a node of this cluster; the label "node" has values such as "10.0.0.1:9100"'
     fed.say({"10.0.0.1:9100": 1.0, "n1": 1.0})
     assert fed.problem == ""
 
@@ -175,7 +175,8 @@ async def test_a_greatest_age_below_the_interval_is_a_problem() -> None:
     fed.use(policy(maxAge="10s"))
     fed.say({"n1": 1.0})
     assert fed.problem == (
-        "values are asked for every 15 s, but p has them missing after 10 s: raise maxAge or lower --metrics-interval"
+        'values are refreshed every 15 s, but policy "p" treats them as missing after 10 s; '
+        "raise maxAge or lower --metrics-interval"
     )
     fed.use(policy(maxAge="15s"))
     fed.say({"n1": 1.0})
@@ -245,15 +246,15 @@ def test_intervals_are_durations_as_in_policies(text: str, seconds: float) -> No
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("", "is no duration: write it as 15s or 1min"),
-        ("15", "is no duration"),
-        ("1m", "is no duration"),
-        ("-5s", "is too short|is no duration"),
-        ("0", "is no duration"),
+        ("", "is not a duration; write it as 15s or 1min"),
+        ("15", "is not a duration"),
+        ("1m", "is not a duration"),
+        ("-5s", "is too short|is not a duration"),
+        ("0", "is not a duration"),
         ("0s", "is too short: at least 1s"),
         ("999ms", "is too short"),
-        ("node.age", "is no duration"),
-        ('"15s"', "is no duration"),
+        ("node.age", "is not a duration"),
+        ('"15s"', "is not a duration"),
     ],
 )
 def test_what_is_no_interval_is_a_usage_error(text: str, error: str) -> None:

@@ -55,7 +55,7 @@ def test_stack_of_a_plugin_that_hangs_is_logged_once(
     assert found is not None
     assert (found.plugin, found.point) == ("Slow", "Filter")
     [message] = caplog.messages
-    assert message.startswith("Filter plugin Slow has held up all pods for 30 s; it is here:")
+    assert message.startswith('Filter plugin "Slow" has blocked scheduling for 30 s; its stack:')
     assert "hanging_here" in message
     free()
     assert watchdog.hanging is None

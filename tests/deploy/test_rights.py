@@ -187,7 +187,7 @@ async def takes_a_changed_configuration(scheduler: Installed) -> None:
     content = yaml.safe_load(scheduler.config.read_text())
     content["podMaxBackoffSeconds"] = 2
     scheduler.config.write_text(yaml.safe_dump(content))
-    await scheduler.scheduler.said("the changed configuration is in force")
+    await scheduler.scheduler.said("the changed configuration is active")
 
 
 async def test_no_right_is_missing_and_none_too_many(audited: Audited, cluster: RealServer, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ async def test_authorities_that_cannot_be_read_end_the_start_where_that_is_not_t
     strict = "--authentication-tolerate-lookup-failure=false"
     async with serving(config, strict, wait=False) as (scheduler, _):
         await scheduler.said(
-            "--authentication-tolerate-lookup-failure=false: the authorities of clients cannot be read"
+            "--authentication-tolerate-lookup-failure=false: cannot read the authorities of client certificates"
         )
         assert await scheduler.exit_code() == 2
     async with serving(real_server.kubeconfig, strict) as (_, port):

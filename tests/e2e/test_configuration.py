@@ -87,11 +87,11 @@ async def test_a_changed_file_takes_force_and_pods_that_its_plugins_rejected_are
         await rejected(server, "b")
         file.write(profile("ours", "TaintToleration"), profile("theirs"), podMaxBackoffSeconds=20)
         assert await server.placed("a") == {"a": "n1"}
-        await scheduler.said("in force: changed profiles: ours; pods tried again: ")
+        await scheduler.said("is active; changed profiles: ours; retried pods: ")
         await server.load(pod("c", scheduler="theirs"))
         await rejected(server, "c")
         file.write(profile("ours"), profile("theirs"))
-        await scheduler.said("in force: changed profiles: ours; pods tried again: 0")
+        await scheduler.said("is active; changed profiles: ours; retried pods: 0")
         await server.load(pod("d", scheduler="ours"))
         await rejected(server, "d")
 
@@ -101,15 +101,15 @@ async def test_what_cannot_take_force_is_refused_and_the_rest_goes_on(server: Se
     await server.load(node("n1", taints=[TAINT]))
     async with spawned("--config", str(file.path)) as scheduler:
         file.write(profile("ours", "TaintToleration"), profile("another"))
-        await scheduler.said("profiles: has others, or in another order: this needs a restart")
+        await scheduler.said("profiles: cannot be added, removed or reordered while the process runs")
         file.write(profile("ours", "TaintToleration"), clientConnection={"burst": 7})
-        await scheduler.said("clientConnection: has changed: this needs a restart")
+        await scheduler.said("clientConnection: cannot change while the process runs")
         file.write(profile("ours", "NotThere", "TaintToleration"), podMaxBackoffSeconds=0)
         await scheduler.said("podMaxBackoffSeconds: 0 is below podInitialBackoffSeconds 1")
         file.write_text("profiles: [")
         await scheduler.said("not valid YAML")
         (file.path.parent / "scheduler.yaml").unlink()
-        await scheduler.said("the configuration cannot be read, and stays as it is")
+        await scheduler.said("cannot read the configuration file, the configuration stays as it is")
         await server.load(pod("a", scheduler="ours"))
         await rejected(server, "a")
         file.write(profile("ours", "TaintToleration"))
@@ -128,7 +128,7 @@ async def test_a_plugin_that_reads_what_was_not_watched_takes_force_once_that_is
         await server.load(pod("a", scheduler="ours", volumes=[claim]))
         assert await server.placed("a") == {"a": "n1"}
         file.write(profile("ours"))
-        await scheduler.said("the changed configuration is in force: changed profiles: ours")
+        await scheduler.said("the changed configuration is active; changed profiles: ours")
         await server.load(pod("b", scheduler="ours", volumes=[claim]))
         assert 'persistentvolumeclaim "lost" not found' in await rejected(server, "b")
 
@@ -170,7 +170,7 @@ async def test_other_arguments_of_a_plugin_of_others_take_force(server: Server, 
         await scheduler.said("profiles[0].pluginConfig[0].args: plugin OnlyNode: args.none: there is no such field")
         file.write(only("n1"))
         assert await server.placed("a") == {"a": "n1"}
-        await scheduler.said("in force: changed profiles: ours; pods tried again: 1")
+        await scheduler.said("is active; changed profiles: ours; retried pods: 1")
 
 
 @pytest.mark.usefixtures("sandbox")

@@ -92,7 +92,7 @@ async def test_extender_that_a_changed_file_names_takes_part_from_then_on(server
         await server.load(*NODES)
         async with spawned("--config", str(file.path)) as scheduler:
             file.write(profile("ours"), extenders=[{"urlPrefix": fake.url, **VERBS}])
-            await scheduler.said("in force: changed profiles: ours")
+            await scheduler.said("is active; changed profiles: ours")
             await server.load(pod("a", scheduler="ours"))
             assert await server.placed("a") == {"a": "n3"}
             assert [verb for verb, _ in fake.asked] == ["filter", "prioritize"]
@@ -123,7 +123,7 @@ async def test_extender_that_a_changed_file_names_is_told_of_victims_that_were_t
         async with spawned("--config", str(file.path)) as scheduler:
             extender = {"urlPrefix": fake.url, "preemptVerb": "preempt", "filterVerb": "filter", "weight": 1}
             file.write(profile("ours"), extenders=[extender])
-            await scheduler.said("in force: changed profiles: ours")
+            await scheduler.said("is active; changed profiles: ours")
             await server.load(high("ours"))
             assert await server.placed("high") == {"high": "n2"}
     verb, asked = fake.asked[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 from policysched.app.recording.file_format import read_entries
 from policysched.app.replay.replay import replay
@@ -22,7 +23,7 @@ COOL = policy(
 )
 
 
-def small(name: str, **spec: object) -> Json:
+def small(name: str, **spec: Any) -> Json:
     return pod(name, requests={"cpu": "1"}, scheduler="ours", **spec)
 
 
@@ -43,7 +44,7 @@ async def test_process_with_metrics_and_other_configurations_replays(server: Ser
         await server.load(pod("large", requests={"cpu": "9"}, scheduler="ours"))
         assert "Insufficient cpu" in await rejected(server, "large")
         file.write(profile("ours", "NodeResourcesFit"))
-        await scheduler.said("the changed configuration is in force: changed profiles: ours")
+        await scheduler.said("the changed configuration is active; changed profiles: ours")
         assert await server.placed("large") == {"large": "n1"}
         await server.patch("SchedulingPolicy", "cool", {"spec": {"tier": 0}})
         await server.policy_says("cool", 2)

@@ -211,8 +211,8 @@ async def test_scheduler_without_the_right_to_review_lets_nobody_in_and_says_so_
             assert (await port.get("/metrics"))[0] == 403
             assert (await port.get("/metrics", token))[0] == 401
             assert (await port.get("/livez"))[0] == 200
-        await scheduler.said("no SubjectAccessReview can be had")
-    assert len(scheduler.saying("secure port: no ")) == 2
+        await scheduler.said("SubjectAccessReview failed, ")
+    assert len(scheduler.saying("Review failed, requests ")) == 2
 
 
 async def make_account(server: Server, plane: ControlPlane, name: str) -> str:

@@ -95,7 +95,7 @@ async def test_scheduler_waits_for_a_server_that_is_down(sandbox: Sandbox, serve
         await sandbox.start(port)
         await server.placed("web")
         (warning,) = scheduler.saying("WARNING")
-        assert warning.endswith("check the kubeconfig and the server; trying again until it answers")
+        assert warning.endswith("check the kubeconfig and the API server; retrying until it answers")
 
 
 async def test_scheduler_that_waits_for_a_server_ends_on_sigterm(tmp_path: Path) -> None:

@@ -47,9 +47,9 @@ RELOADED: Final = frozenset({"profiles", "extenders", "pod_initial_backoff_secon
 TRY_AGAIN: Final = 60.0
 """After how long a change is tried again that could not take force for a reason that passes. Units: seconds."""
 NOT_YET: Final = (
-    "the changed configuration cannot take force yet, the one before stays in force and it is tried again each minute"
+    "the changed configuration cannot be applied yet, the previous configuration stays active; retrying every minute"
 )
-RESTART: Final = "has changed: this needs a restart"
+RESTART: Final = "cannot change while the process runs; restart it to apply the change"
 
 
 class ReloadResult(StrEnum):
@@ -145,7 +145,7 @@ class ConfigurationFile:
             try:
                 data = await asyncio.to_thread(read_bytes, str(self._path))
             except UsageError as error:
-                self._say(f"the configuration cannot be read, and stays as it is: {error}")
+                self._say(f"cannot read the configuration file, the configuration stays as it is: {error}")
                 continue
             self._problem = ""
             if data != self._data or clock() >= again:
@@ -158,7 +158,7 @@ class ConfigurationFile:
             result = await self._put_in_force(await asyncio.to_thread(self._load, data), use)
         except UsageError as error:
             result = ReloadResult.INVALID
-            log.warning("the changed configuration is refused, the one before stays in force: %s", error)
+            log.warning("the changed configuration is rejected, the previous configuration stays active: %s", error)
         except NotNowError as error:
             result = ReloadResult.FAILED
             log.warning("%s: %s", NOT_YET, error)
@@ -172,13 +172,13 @@ class ConfigurationFile:
         faults = list(_restart_faults(self.completed, found.completed))
         if faults:
             why = found.error(faults)
-            log.warning("the changed configuration is refused, the one before stays in force: %s", why)
+            log.warning("the changed configuration is rejected, the previous configuration stays active: %s", why)
             return ReloadResult.NEEDS_RESTART
         reloaded = self._reloaded(found)
         moved = await use(reloaded)
         self._read = found
         names = ", ".join(reloaded.profiles) or "none"
-        log.info("the changed configuration is in force: changed profiles: %s; pods tried again: %d", names, moved)
+        log.info("the changed configuration is active; changed profiles: %s; retried pods: %d", names, moved)
         return ReloadResult.USED
 
     def _load(self, data: bytes) -> ReadConfiguration:
@@ -225,7 +225,7 @@ def _restart_faults(old: Configuration, new: Configuration) -> Iterator[Fault]:
         if field.name not in RELOADED and getattr(old, field.name) != getattr(new, field.name):
             yield field.encode_name, RESTART
     if [one.scheduler_name for one in old.profiles] != [one.scheduler_name for one in new.profiles]:
-        yield "profiles", "has others, or in another order: this needs a restart"
+        yield "profiles", "cannot be added, removed or reordered while the process runs; restart it to apply the change"
     elif _sorting(old) != _sorting(new):
         yield "profiles[0].plugins.queueSort", RESTART
 

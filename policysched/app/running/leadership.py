@@ -132,7 +132,11 @@ class Leadership:
             async with asyncio.timeout(RELEASE_WITHIN):
                 await self._ended.wait()
         except TimeoutError:
-            log.warning("lease %s could not be released within %.0f s", self.lease, RELEASE_WITHIN)
+            log.warning(
+                "lease %s could not be released within %.0f s; a standby has to wait until it expires",
+                self.lease,
+                RELEASE_WITHIN,
+            )
 
     def _run(self) -> None:
         """Do the thread's work."""
@@ -140,7 +144,7 @@ class Leadership:
             run_in_loop(self._work())
         except Exception:
             log.exception("the leader election failed")
-            self._lose("the election itself failed")
+            self._lose("the leader election itself failed")
         finally:
             _call(self._loop, self._ended.set)
 
@@ -190,7 +194,7 @@ class Leadership:
         try:
             await elector.release()
         except ApiError as error:
-            log.warning("lease %s could not be released: %s", self.lease, error)
+            log.warning("lease %s could not be released; a standby has to wait until it expires: %s", self.lease, error)
             return
         log.info("lease %s is released", self.lease)
         await self._say(lock, "stopped leading")
@@ -200,7 +204,7 @@ class Leadership:
             try:
                 return await self._around.connect()
             except ConnectionProblemError as error:
-                log.warning("the leader election has no connection, trying again: %s", error)
+                log.warning("the leader election cannot connect to the API server; retrying: %s", error)
                 await self._around.pacing.sleep(self._timing.retry_period)
 
     async def _say(self, lock: LeaseLock, what: str) -> None:
@@ -209,14 +213,14 @@ class Leadership:
             async with asyncio.timeout(EVENT_WITHIN):
                 await lock.record_event(f"{self.identity} {what}", self._around.clock.now(), self._around.controller)
         except (ApiError, TimeoutError) as error:
-            log.info("the event about lease %s was not written: %s", self.lease, error)
+            log.info("could not write the event about lease %s: %s", self.lease, error)
 
     def _lose(self, why: str) -> None:
         """Have the scheduler stop; where its loop does not even hear of it, end the process."""
         log.error("%s: %s", LOST, why)
         _call(self._loop, lambda: self._on_lost(why))
         if not self._told.wait(END_WITHIN):
-            log.critical("%s, and the scheduler does not stop: the process ends", LOST)
+            log.critical("%s, and the scheduler did not stop in time; ending the process", LOST)
             self._around.end_process(1)
 
     def _on_lost(self, why: str) -> None:

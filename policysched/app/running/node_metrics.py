@@ -101,11 +101,13 @@ class MetricFeed:
         if not answer.samples or not nodes.count or not answer.samples.keys().isdisjoint(nodes.row_of):
             return ""
         example = one_line(min(answer.samples))
-        return f'no series is for a node of this cluster: the label "{answer.key.node_label}" says "{example}", say'
+        node_label = answer.key.node_label
+        return f'no series is for a node of this cluster; the label "{node_label}" has values such as "{example}"'
 
     def _too_hasty(self, policies: Iterable[CompiledPolicy]) -> Iterator[tuple[MetricKey, str]]:
         for policy, item in metrics_read(policies):
             if item.max_age < self._interval:
                 short, asked = f"{item.max_age:g} s", f"{self._interval:g} s"
-                text = f"values are asked for every {asked}, but {policy.key} has them missing after {short}"
-                yield item.metric, f"{text}: raise maxAge or lower --metrics-interval"
+                effect = f'policy "{policy.key}" treats them as missing after {short}'
+                text = f"values are refreshed every {asked}, but {effect}"
+                yield item.metric, f"{text}; raise maxAge or lower --metrics-interval"

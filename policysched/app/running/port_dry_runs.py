@@ -73,8 +73,8 @@ class LiveDryRuns:
         if not name and len(profiles) == 1:
             return next(iter(profiles.values()))
         names = ", ".join(sorted(profiles))
-        said = f'no profile is named "{name:.253}"' if name else "the pod names no scheduler"
-        raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{said}: there are {names}; profile= chooses one")
+        said = f'no profile is named "{name:.253}"' if name else "the pod has no schedulerName"
+        raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{said}; choose one of {names} with profile=")
 
     async def _not_applied(self, pod: Pod, profile: Profile) -> dict[PolicyKey, str]:
         """Say of each policy that does not apply to the pod why, one at a time."""

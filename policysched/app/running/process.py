@@ -322,9 +322,11 @@ class Process:
                         await reflector.synced.wait()
                         await reflector.list_texts()
         except TimeoutError as error:
-            raise NotNowError(f"what it reads is not listed after {LISTED_WITHIN:.0f} s") from error
+            raise NotNowError(
+                f"the objects that its plugins read are not listed within {LISTED_WITHIN:.0f} s"
+            ) from error
         except (ApiError, ConnectionProblemError) as error:
-            raise NotNowError(f"what its extenders are told of cannot be listed: {error}") from error
+            raise NotNowError(f"the objects that its extenders need cannot be listed: {error}") from error
 
     async def _find_server(self) -> None:
         """Wait until the server answers and accepts the credentials, saying once what is in the way."""
@@ -334,7 +336,7 @@ class Process:
                 await self._transport.check()
             except ConnectionProblemError as error:
                 if str(error) != said:
-                    log.warning("%s; check the kubeconfig and the server; trying again until it answers", error)
+                    log.warning("%s; check the kubeconfig and the API server; retrying until it answers", error)
                 said = str(error)
                 await retry.pause()
             else:

@@ -66,7 +66,7 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
     if source is None or connection is None:
         return
     names = tuple(options.scheduler_names if configuration is None else configuration.profiles)
-    log.info("policysched for schedulerName %s on %s", ", ".join(names), connection.url)
+    log.info("starting the scheduler for schedulerName %s at %s", ", ".join(names), connection.url)
     try:
         process = Process(options, connection, source, registry, configuration)
         process.health.add("shutdown", lambda: "process is shutting down" if stop.is_set() else "", READYZ)
@@ -81,7 +81,7 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
                 await _work_until(stop, process)
     finally:
         await connection.close()
-    log.info("stopped")
+    log.info("the scheduler stopped")
 
 
 def _connecting(
@@ -182,5 +182,5 @@ def write_configuration(options: RunOptions, path: Path) -> None:
     try:
         path.write_text(text, "utf-8")
     except OSError as error:
-        raise UsageError(f"--write-config-to {path} cannot be written: {error.strerror}") from error
-    log.info("wrote the configuration to %s", path)
+        raise UsageError(f'--write-config-to: cannot write "{path}": {error.strerror}') from error
+    log.info('wrote the configuration to "%s"', path)

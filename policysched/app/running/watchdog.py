@@ -58,9 +58,9 @@ class Watchdog:
             return
         self._told = running
         frame = sys._current_frames().get(running.thread)
-        stack = "".join(traceback.format_stack(frame)) if frame is not None else "(it has ended)\n"
+        stack = "".join(traceback.format_stack(frame)) if frame is not None else "(its thread has ended)\n"
         log.error(
-            "%s plugin %s has held up all pods for %.0f s; it is here:\n%s",
+            '%s plugin "%s" has blocked scheduling for %.0f s; its stack:\n%s',
             running.point,
             running.plugin,
             HANGING,

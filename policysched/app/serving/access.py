@@ -174,10 +174,13 @@ class DelegatedAccess:
         try:
             status = (await self._review(ACCESS_REVIEWS, "SubjectAccessReview", asked, _AccessReview)).status
         except _FAILURES as error:
-            self._say_failure("SubjectAccessReview", error, "requests get 403 but for the paths that anybody may read")
+            self._say_failure(
+                "SubjectAccessReview", error, "requests get 403, except for paths that are always allowed"
+            )
             path = asked["nonResourceAttributes"]["path"]
             verb = asked["nonResourceAttributes"]["verb"]
-            text = f'forbidden: User "{asked["user"]}" cannot {verb} path "{path}": nobody can say whether he may'
+            why = "the API server did not answer the SubjectAccessReview"
+            text = f'forbidden: User "{asked["user"]}" cannot {verb} path "{path}": {why}'
             raise RefusedError(403, text) from error
         self._failing.discard("SubjectAccessReview")
         return AccessVerdict(status.allowed and not status.denied, status.reason)
@@ -194,7 +197,7 @@ class DelegatedAccess:
                     known = cache[key] = _Kept(await ask())
                 return known.answer
         except TimeoutError:
-            raise RefusedError(503, "the API server does not say in time who may read this") from None
+            raise RefusedError(503, "the API server did not authorize the request in time") from None
 
     async def _review(self, path: str, kind: str, spec: Mapping[str, Any], shape: type[T]) -> T:
         group = path.split("/")[2]
@@ -205,7 +208,7 @@ class DelegatedAccess:
         if isinstance(error, UnicodeEncodeError):  # of what the client says, which nobody was asked about
             return
         if kind not in self._failing:
-            log.warning("secure port: no %s can be had, %s: %s", kind, effect, error)
+            log.warning("secure port: %s failed, %s: %s", kind, effect, error)
         self._failing.add(kind)
 
 

@@ -92,7 +92,7 @@ class Endpoints:
         method, answer = self._more.get(path, ("", None))
         taken = (method,) if method else READING
         if request.method not in taken:
-            text = f"{request.method} is not what {path:.100} takes"
+            text = f"{path:.100} does not allow {request.method}"
             raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, text, {"Allow": ", ".join(taken)})
         if answer is not None:
             return await answer(request)
@@ -136,4 +136,4 @@ class Endpoints:
             async with asyncio.timeout(READ_WITHIN):
                 return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asked(), self._loop))
         except TimeoutError:
-            raise RefusedError(503, "the scheduler's loop does not answer") from None
+            raise RefusedError(503, "the scheduler's event loop does not respond") from None

@@ -120,4 +120,4 @@ class Heartbeat:
         last = self._last
         if last is None or self._monotonic() - last <= STUCK:
             return ""
-        return f"the event loop has stood still for {self._monotonic() - last:.0f} s"
+        return f"the event loop has been blocked for {self._monotonic() - last:.0f} s"

@@ -101,16 +101,16 @@ class ServingOptions:
         try:
             ipaddress.ip_address(self.bind_address)
         except ValueError as error:
-            raise UsageError(f'--bind-address: "{self.bind_address}" is no IP address') from error
+            raise UsageError(f'--bind-address: "{self.bind_address}" is not an IP address') from error
         if (self.certificate is None) is not (self.key is None):
-            raise UsageError("--tls-cert-file and --tls-private-key-file go together: give both or none")
+            raise UsageError("--tls-cert-file and --tls-private-key-file must be used together")
         self.tls.check()
         self.reviews.check()
         self._check_headers()
         for path in self.always_allowed:
             if not path.startswith("/") or "*" in path[:-1]:
                 raise UsageError(
-                    f'--authorization-always-allow-paths: "{path}" is no path such as /healthz or /healthz/*'
+                    f'--authorization-always-allow-paths: "{path}" is not a path such as /healthz or /healthz/*'
                 )
 
     def _check_headers(self) -> None:
@@ -124,9 +124,9 @@ class ServingOptions:
         }
         for name, values in given.items():
             if not all(map(str.strip, values)):
-                raise UsageError(f"--requestheader-{name}: an empty value")
+                raise UsageError(f"--requestheader-{name}: a value is empty")
         if proxy.uid_headers and "x-remote-uid" not in map(str.lower, proxy.uid_headers):
-            raise UsageError("--requestheader-uid-headers: X-Remote-Uid has to be among them")
+            raise UsageError("--requestheader-uid-headers must contain X-Remote-Uid")
 
     def allows(self, path: str) -> bool:
         """Return whether anybody may read a path."""

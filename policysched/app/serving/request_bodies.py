@@ -51,7 +51,7 @@ class Bodies:
     def _make_room(self) -> None:
         oldest = next(iter(self._awaited), None)
         if oldest is None:
-            raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, f"too many {self._what} are under way", AGAIN)
+            raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, f"too many {self._what} are in progress", AGAIN)
         del self._awaited[oldest]
         oldest.reschedule(asyncio.get_running_loop().time())
 
@@ -66,7 +66,7 @@ class Bodies:
                         said = f"the body is larger than {self._largest >> 10} KiB"
                         raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said)
         except TimeoutError:
-            said = f"the body came too slowly: other {self._what} wait"
+            said = f"the request body arrives too slowly while other {self._what} wait"
             raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, said, AGAIN) from None
         finally:
             self._awaited.pop(deadline, None)

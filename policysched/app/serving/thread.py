@@ -100,7 +100,7 @@ async def secure_port(
                 "secure-port", lambda: _serve(options, listener, certificate, (served, loop), connect)
             ):
                 host, port = listener.getsockname()[:2]
-                log.info("secure port: https://%s:%d", f"[{host}]" if ":" in host else host, port)
+                log.info("serving on secure port https://%s:%d", f"[{host}]" if ":" in host else host, port)
                 yield
         finally:
             beating.cancel()
@@ -139,7 +139,7 @@ async def _look_up(reviews: ReviewOptions, connect: Callable[[], Awaitable[Conne
     try:
         await read_client_authorities(Transport(connection, REVIEW_TIMEOUT))
     except FAILURES as error:
-        text = "--authentication-tolerate-lookup-failure=false: the authorities of clients cannot be read"
+        text = "--authentication-tolerate-lookup-failure=false: cannot read the authorities of client certificates"
         raise UsageError(f"{text}: {error}") from error
     finally:
         await connection.close()
@@ -229,8 +229,8 @@ def listen(options: ServingOptions) -> socket.socket | None:
         listener.close()
         where = f"{options.bind_address}:{options.port}"
         if not options.is_optional:
-            raise UsageError(f"--secure-port: {where} cannot be had: {error.strerror}") from error
-        log.warning("no metrics and health checks are served: %s cannot be had: %s", where, error.strerror)
+            raise UsageError(f"--secure-port: cannot listen on {where}: {error.strerror}") from error
+        log.warning("cannot listen on %s, so metrics and health checks are not served: %s", where, error.strerror)
         return None
     return listener
 
@@ -243,7 +243,7 @@ async def _again_and_again(work: Callable[[], Coroutine[Any, Any, None]]) -> Non
             await work()
         except Exception as error:  # whatever it is: the port is to be there
             if repr(error) != said:
-                log.exception("the secure port is not served; trying again every %.0f s", AGAIN)
+                log.exception("serving the secure port failed; retrying every %.0f s", AGAIN)
             said = repr(error)
         await asyncio.sleep(AGAIN)
 

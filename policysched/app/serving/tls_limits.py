@@ -54,18 +54,19 @@ class TlsLimits:
         self.apply(context)
         for place, number in enumerate(self.curves):
             if number not in _CURVES:
-                raise UsageError(f"--tls-curve-preferences: {number} is no curve that Go knows")
+                raise UsageError(f"--tls-curve-preferences: {number} is not a curve of Go")
             if number in self.curves[:place]:
-                raise UsageError(f"--tls-curve-preferences: {number} is there twice")
+                raise UsageError(f"--tls-curve-preferences: {number} is listed twice")
         had = _had(self.curves)
         if self.curves and not had:
-            raise UsageError(f"--tls-curve-preferences: {ssl.OPENSSL_VERSION} has none of {_listed(self.curves)}")
+            raise UsageError(f"--tls-curve-preferences: {ssl.OPENSSL_VERSION} supports none of {_listed(self.curves)}")
         if len(had) > 1:
             log.warning(
-                "--tls-curve-preferences has no effect with more than one curve that OpenSSL has: %s", _listed(had)
+                "--tls-curve-preferences is ignored, as only one curve can be set and OpenSSL supports several: %s",
+                _listed(had),
             )
         elif had != self.curves:
-            log.warning("--tls-curve-preferences: of these OpenSSL has %s alone", _listed(had))
+            log.warning("--tls-curve-preferences: OpenSSL supports only %s", _listed(had))
 
     def apply(self, context: ssl.SSLContext) -> None:
         """Limit what a context speaks.
@@ -83,7 +84,7 @@ class TlsLimits:
         try:
             context.set_ciphers(":".join(chosen))
         except ssl.SSLError as error:
-            raise UsageError(f"--tls-cipher-suites: OpenSSL has none of {', '.join(self.suites)}") from error
+            raise UsageError(f"--tls-cipher-suites: OpenSSL supports none of {', '.join(self.suites)}") from error
 
 
 NO_LIMITS: Final = TlsLimits()
@@ -114,7 +115,7 @@ def _openssl_name(suite: str) -> str:
     """
     found = _SUITE.fullmatch(suite)
     if found is None:
-        raise UsageError(f'--tls-cipher-suites: "{suite}" is no suite that can be had here')
+        raise UsageError(f'--tls-cipher-suites: "{suite}" is not a supported cipher suite')
     exchange, size, mode = found.groups()
     cipher = f"AES{size}-{mode.removeprefix('CBC_').replace('_', '-')}" if size else "CHACHA20-POLY1305"
     return cipher if exchange == "RSA" else f"{exchange.replace('_', '-')}-{cipher}"

@@ -37,7 +37,7 @@ class VerbosityEndpoint:
         """
         sent = (await request.content.read(LONGEST)).decode("utf-8", "replace").strip()
         if not (sent.isascii() and sent.isdecimal()):
-            raise RefusedError(HTTPStatus.BAD_REQUEST, f'"{sent}" is no verbosity: send a number of 0 or more')
+            raise RefusedError(HTTPStatus.BAD_REQUEST, f'"{sent}" is not a verbosity; send a number of 0 or more')
         self._use(int(sent))
-        log.info("the verbosity of the log is %s now", sent)
+        log.info("set the verbosity of the log to %s", sent)
         return text_answer(f"successfully set klog.logging.verbosity to {sent}")

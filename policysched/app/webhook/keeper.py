@@ -81,7 +81,7 @@ class CertificateKeeper:
     def _say(self, error: Exception) -> None:
         """Log what keeps certificates from being looked after, once in a row."""
         if str(error) != self._said:
-            log.warning("the webhook's certificates cannot be looked after: %s", error)
+            log.warning("cannot check or renew the webhook's certificates; retrying: %s", error)
         self._said = str(error)
 
     async def look(self) -> Material:
@@ -98,7 +98,7 @@ class CertificateKeeper:
                 if error.status != HTTPStatus.CONFLICT or attempt == ATTEMPTS - 1:
                     raise
             except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-                text = "the Secret or the configuration of the webhook is of another shape than the API's"
+                text = "the Secret or ValidatingWebhookConfiguration of the webhook is malformed"
                 raise ConnectionProblemError(f"{text}: {error!r}") from error
         raise AssertionError
 
@@ -110,7 +110,7 @@ class CertificateKeeper:
         made = renewed(before, self._place.names, self._clock.now(), trusted=trusted)
         if made is not before:
             await self._write(secret, made)
-            log.info("certificates of the webhook were made anew: secret=%s", self._place.secret)
+            log.info('renewed the certificates of the webhook in Secret "%s"', self._place.secret)
         if configuration is not None and not _says(configuration, made.bundle):
             await self._announce(configuration, made)
         return made
@@ -124,7 +124,8 @@ class CertificateKeeper:
         path = f"{CONFIGURATIONS}/{self._place.configuration}"
         await self._requests.request("PUT", path, msgspec.json.encode({**configuration, "webhooks": webhooks}))
         log.info(
-            "the webhook's authorities were announced: validatingwebhookconfiguration=%s", self._place.configuration
+            'wrote the webhook\'s certificate authorities to ValidatingWebhookConfiguration "%s"',
+            self._place.configuration,
         )
 
     async def _write(self, secret: Object | None, made: Material) -> None:
@@ -151,7 +152,7 @@ class CertificateKeeper:
                 return None
             raise
         except msgspec.MsgspecError as error:
-            raise ConnectionProblemError(f"the API server's answer for {path} is no object: {error}") from error
+            raise ConnectionProblemError(f"the API server's answer for {path} is not an object: {error}") from error
         return found
 
     @property

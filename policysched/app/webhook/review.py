@@ -102,7 +102,7 @@ def _read(raw: bytes) -> tuple[_Review, bool]:
         return _DECODER.decode(raw), False
     except RecursionError:
         if raw.count(b"[") + raw.count(b"{") > MOST_BRACKETS:
-            said = f"expected an {KIND}: it is nested deeply, and has more than {MOST_BRACKETS:,} brackets"
+            said = f"expected an {KIND}: it is nested deeply and has more than {MOST_BRACKETS:,} brackets"
             raise UsageError(said) from None
         stated = replaced(raw, _UNCHECKED_PATHS, lambda _: bytes(_NULL))
         readable = shallow(stated)
@@ -120,7 +120,7 @@ def _verdict(request: _Request) -> Object:
     metadata = _metadata(new)
     size = _size(new) + len(metadata)
     if size > LARGEST_POLICY:
-        return _refused(f"the policy has {size >> 10} KiB, and may have {LARGEST_POLICY >> 10}")
+        return _refused(f"the policy has {size >> 10} KiB, more than the limit of {LARGEST_POLICY >> 10} KiB")
     policy = {name: _decoded(new, name) for name in new if name not in _UNCHECKED_FIELDS}
     if "metadata" in new:
         policy["metadata"] = msgspec.json.decode(metadata)

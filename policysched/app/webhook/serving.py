@@ -90,16 +90,16 @@ class Webhook:
         except RefusedError as error:
             return refusal(error)
         except Exception:
-            log.exception("a review failed: by failurePolicy Ignore the policy passes")
+            log.exception("a review failed; with failurePolicy Ignore the API server accepts the policy")
             return refusal(RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error occurred"))
 
     async def _routed(self, request: web.BaseRequest) -> web.Response:
         if request.path in HEALTH:
             return text_answer("ok")
         if request.path != PATH:
-            raise RefusedError(HTTPStatus.NOT_FOUND, f"there is {PATH}, and nothing at {request.path:.100}")
+            raise RefusedError(HTTPStatus.NOT_FOUND, f'unknown path "{request.path:.100}"; send reviews to {PATH}')
         if request.method != "POST":
-            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, f"{PATH} takes POST", {"Allow": "POST"})
+            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, f"{PATH} allows only POST", {"Allow": "POST"})
         async with self._bodies.read(request) as raw:
             try:
                 said = await self._checkers.call(answer, raw)
@@ -133,7 +133,7 @@ async def run_webhook(options: WebhookOptions, stop: asyncio.Event) -> None:
             keeper = CertificateKeeper(Transport(connection), options.place, SystemClock())
             kept = KeptCertificate(await keeper.look())
             server = SecureServer(listener, kept, Webhook().answer)
-            log.info("webhook: port=%d", listener.getsockname()[1])
+            log.info("the webhook listens on port %d", listener.getsockname()[1])
             await _until(stop, server.run(), keeper.run(kept.use))
         finally:
             await connection.close()

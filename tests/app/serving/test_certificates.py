@@ -61,7 +61,7 @@ def test_rotated_certificate_is_used_and_a_broken_one_is_not(tmp_path: Path, cap
     for _ in range(3):
         certificate.refresh()
     assert certificate.context is first
-    assert [one for one in caplog.messages if one.startswith("the changed certificate cannot be used")] == [
+    assert [one for one in caplog.messages if one.startswith("cannot use the changed certificate")] == [
         caplog.messages[0]
     ]
     write_pair(tmp_path, "b")
@@ -81,7 +81,7 @@ def test_clients_are_known_by_their_certificates_where_an_authority_is_given(tmp
 def test_files_that_cannot_be_used_end_the_start(tmp_path: Path, broken: str) -> None:
     options = write_pair(tmp_path, "a")
     (tmp_path / broken).write_text("nonsense")
-    with pytest.raises(UsageError, match="the certificate of --secure-port cannot be used"):
+    with pytest.raises(UsageError, match="cannot use the certificate of the secure port"):
         ServingCertificate(options, NOW)
     (tmp_path / broken).unlink()
     with pytest.raises(UsageError, match="No such file"):
@@ -97,11 +97,11 @@ def test_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (ServingOptions(bind_address="here"), '--bind-address: "here" is no IP address'),
-        (ServingOptions(certificate=Path("a")), "go together"),
-        (ServingOptions(key=Path("a")), "go together"),
-        (ServingOptions(always_allowed=("healthz",)), '"healthz" is no path'),
-        (ServingOptions(always_allowed=("/*/x",)), "is no path"),
+        (ServingOptions(bind_address="here"), '--bind-address: "here" is not an IP address'),
+        (ServingOptions(certificate=Path("a")), "must be used together"),
+        (ServingOptions(key=Path("a")), "must be used together"),
+        (ServingOptions(always_allowed=("healthz",)), '"healthz" is not a path'),
+        (ServingOptions(always_allowed=("/*/x",)), "is not a path"),
     ],
 )
 def test_flags_that_do_not_go_together_are_refused(options: ServingOptions, said: str) -> None:

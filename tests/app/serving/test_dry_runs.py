@@ -111,7 +111,7 @@ async def test_profile_is_the_named_one_or_the_only_one() -> None:
     live = await Live("a", "b").told(node())
     assert (await live.record(pod(schedulerName="b")))["schedulerName"] == "b"
     assert (await live.record(pod(schedulerName="b"), profile="a"))["schedulerName"] == "a"
-    for of, said in ((pod(), "the pod names no scheduler"), (pod(schedulerName="c"), 'no profile is named "c"')):
+    for of, said in ((pod(), "the pod has no schedulerName"), (pod(schedulerName="c"), 'no profile is named "c"')):
         with pytest.raises(RefusedError, match=said) as refused:
             await live.record(of)
         assert refused.value.code == 422
@@ -143,7 +143,7 @@ async def test_nothing_is_said_before_all_is_listed() -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"", "the body is empty: a Pod is wanted, as JSON or YAML"),
+        (b"", "the body is empty; send a Pod as JSON or YAML"),
         (b"\xff\xfe", "body: not a text file in UTF-8"),
         (b"{", "body:2:1: not valid YAML"),
         (b"- a", "body:1:1: expected an object, got a list"),
@@ -153,7 +153,7 @@ async def test_nothing_is_said_before_all_is_listed() -> None:
         (b"kind: Pod\nmetadata: {name: p}\nspec: {priorityClassName: high}\n", 'no PriorityClass with name "high"'),
         (b'{"kind":"Pod","metadata":{"name":"p"},"spec":{"a":' + b"[" * 5000, "nested deeper than 200 levels"),
         (b'{"kind":"Pod","metadata":{"name":"p"},"spec":{"a":' + b'{"a":' * 985 + b"1" + b"}" * 987, "nested "),
-        (b"kind: List\nitems: [" + b"{kind: Pod, metadata: {name: p}}," * 17 + b"]", "17 pods are more than the 16"),
+        (b"kind: List\nitems: [" + b"{kind: Pod, metadata: {name: p}}," * 17 + b"]", "17 pods, more than the limit of 16 per request"),
     ],
 )  # fmt: skip
 async def test_malformed_body_is_refused_with_its_place(body: bytes, said: str) -> None:

@@ -56,7 +56,7 @@ async def test_the_verbosity_is_changed_by_put_alone() -> None:
         ]
     assert [code for code, _ in answers] == [405, 200, 400, 400, 200, 405]
     assert answers[1][1] == "successfully set klog.logging.verbosity to 5"
-    assert json.loads(answers[2][1])["message"] == '"much" is no verbosity: send a number of 0 or more'
+    assert json.loads(answers[2][1])["message"] == '"much" is not a verbosity; send a number of 0 or more'
     assert taken == [5, int("9" * 64)]
 
 

@@ -61,7 +61,7 @@ async def test_heartbeat_tells_of_a_loop_that_stands_still() -> None:
     now = STUCK
     assert heart.check() == ""
     now = STUCK + 1
-    assert heart.check() == "the event loop has stood still for 31 s"
+    assert heart.check() == "the event loop has been blocked for 31 s"
     beating.cancel()
     await asyncio.gather(beating, return_exceptions=True)
     assert heart.check() == ""

@@ -68,10 +68,10 @@ def test_manifest_says_the_same_as_the_flag(tmp_path: Path) -> None:
     ("content", "said"),
     [
         ("[", "cannot be read"),
-        ("- a", "is no map of texts"),
-        ("allowListMapping:\n  m,l: v\n", "is no map of texts"),
-        ("m,l: 1", "is no map of texts"),
-        ("m: v", '"m" is no metric and label'),
+        ("- a", "is not a map of strings"),
+        ("allowListMapping:\n  m,l: v\n", "is not a map of strings"),
+        ("m,l: 1", "is not a map of strings"),
+        ("m: v", '"m" is not a metric and a label'),
         (None, "cannot be read"),
     ],
 )
@@ -84,9 +84,9 @@ def test_manifests_that_cannot_be_used_are_refused(tmp_path: Path, content: str 
 
 
 def test_flags_that_say_nothing_of_use_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match='--disabled-metrics: "a b" is no name of a metric'):
+    with pytest.raises(UsageError, match='--disabled-metrics: "a b" is not the name of a metric'):
         read_metric_limits(["a b"], (), None)
-    with pytest.raises(UsageError, match='--allow-metric-labels: "m,1" is no metric and label'):
+    with pytest.raises(UsageError, match='--allow-metric-labels: "m,1" is not a metric and a label'):
         read_metric_limits((), [("m,1", "x")], None)
-    with pytest.raises(UsageError, match="give one of them"):
+    with pytest.raises(UsageError, match="cannot be used together"):
         read_metric_limits((), [("m,l", "x")], tmp_path / "any")

@@ -116,7 +116,7 @@ async def test_series_that_are_too_long_together_are_refused(monkeypatch: pytest
     monkeypatch.setattr(pod_resources, "LARGEST", whole)
     assert len((await resources.answer(GET)).text or "") == whole
     monkeypatch.setattr(pod_resources, "LARGEST", whole - 1)
-    with pytest.raises(RefusedError, match="the series of all pods are longer than") as refused:
+    with pytest.raises(RefusedError, match="the series of all pods are larger than") as refused:
         await resources.answer(GET)
     assert refused.value.code == 503
     gone = asyncio.create_task(resources.answer(GET))

@@ -64,7 +64,7 @@ async def test_slow_senders_give_way_the_oldest_first() -> None:
             answer = await first.read()
     assert answer.startswith(b"HTTP/1.1 429 ")
     said = json.loads(answer.partition(b"\r\n\r\n")[2])["message"]
-    assert said == "the body came too slowly: other tests wait"
+    assert said == "the request body arrives too slowly while other tests wait"
 
 
 async def test_requests_at_work_do_not_give_way() -> None:
@@ -74,7 +74,7 @@ async def test_requests_at_work_do_not_give_way() -> None:
         working = [asyncio.create_task(port.get("/", "POST", data="good")) for _ in range(2)]
         await endpoint.has_begun(2)
         code, said = await port.get("/", "POST", data="late")
-        assert (code, json.loads(said)["message"]) == (429, "too many tests are under way")
+        assert (code, json.loads(said)["message"]) == (429, "too many tests are in progress")
         endpoint.release.set()
         assert await asyncio.gather(*working) == [(200, "good")] * 2
         assert await port.get("/", "POST", data="good") == (200, "good")

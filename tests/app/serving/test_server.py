@@ -252,12 +252,12 @@ def test_port_that_is_taken_ends_the_start_unless_nobody_asked_for_it(caplog: py
     assert first is not None
     with first:
         with pytest.raises(
-            UsageError, match=f"--secure-port: 127.0.0.1:{number} cannot be had: Address already in use"
+            UsageError, match=f"--secure-port: cannot listen on 127.0.0.1:{number}: Address already in use"
         ):
             listen(ServingOptions(port=number, bind_address="127.0.0.1"))
         assert listen(ServingOptions(port=number, bind_address="127.0.0.1", is_optional=True)) is None
     assert caplog.messages == [
-        f"no metrics and health checks are served: 127.0.0.1:{number} cannot be had: Address already in use"
+        f"cannot listen on 127.0.0.1:{number}, so metrics and health checks are not served: Address already in use"
     ]
     assert listen(ServingOptions(port=0)) is None
 

@@ -49,7 +49,7 @@ def test_suites_of_tls_13_limit_nothing() -> None:
 
 @pytest.mark.parametrize("suite", ["TLS_RSA_WITH_RC4_128_SHA", "nonsense", "TLS_RSA_WITH_AES_128_CBC_SHA:ALL"])
 def test_suites_that_cannot_be_had_end_the_start(suite: str) -> None:
-    with pytest.raises(UsageError, match=f'--tls-cipher-suites: "{suite}" is no suite that can be had here'):
+    with pytest.raises(UsageError, match=f'--tls-cipher-suites: "{suite}" is not a supported cipher suite'):
         ServingOptions(tls=TlsLimits(suites=(suite,))).check()
 
 
@@ -119,7 +119,7 @@ def test_of_several_curves_openssl_chooses_and_the_log_says_so(caplog: pytest.Lo
     limits = TlsLimits(curves=(23, 29))
     ServingOptions(tls=limits).check()
     assert (
-        "--tls-curve-preferences has no effect with more than one curve that OpenSSL has: 23 (prime256v1)"
+        "--tls-curve-preferences is ignored, as only one curve can be set and OpenSSL supports several: 23 (prime256v1)"
         in caplog.text
     )
     server = server_context(self_signed("a", datetime.now(UTC)), limits=limits)
@@ -131,15 +131,16 @@ def test_a_curve_that_openssl_lacks_is_left_out_beside_one_that_it_has(
 ) -> None:
     monkeypatch.setattr("policysched.app.serving.tls_limits._is_had", lambda curve: curve in CURVES.values())
     ServingOptions(tls=TlsLimits(curves=(4588, 29))).check()
-    assert "--tls-curve-preferences: of these OpenSSL has 29 (X25519) alone" in caplog.text
+    assert "--tls-curve-preferences: OpenSSL supports only 29 (X25519)" in caplog.text
     server = server_context(self_signed("a", datetime.now(UTC)), limits=TlsLimits(curves=(4588, 29)))
     assert [curve for curve in CURVES.values() if speaks(server, curve, ssl.TLSVersion.TLSv1_3)] == ["X25519"]
-    with pytest.raises(UsageError, match=r"OpenSSL .* has none of 4588 \(X25519MLKEM768\)"):
+    with pytest.raises(UsageError, match=r"OpenSSL .* supports none of 4588 \(X25519MLKEM768\)"):
         ServingOptions(tls=TlsLimits(curves=(4588,))).check()
 
 
 @pytest.mark.parametrize(
-    ("curves", "why"), [((99,), "99 is no curve that Go knows"), ((0,), "0 is no"), ((29, 29), "29 is there twice")]
+    ("curves", "why"),
+    [((99,), "99 is not a curve of Go"), ((0,), "0 is not a curve"), ((29, 29), "29 is listed twice")],
 )
 def test_curves_that_kube_scheduler_refuses_end_the_start(curves: tuple[int, ...], why: str) -> None:
     with pytest.raises(UsageError, match=f"--tls-curve-preferences: {why}"):

@@ -202,9 +202,9 @@ async def test_clients_are_known_whatever_name_of_the_server_they_ask_for(tmp_pa
 @pytest.mark.parametrize(
     ("proxy", "said"),
     [
-        (FrontProxy(username_headers=(" ",)), "--requestheader-username-headers: an empty value"),
-        (FrontProxy(allowed_names=("",)), "--requestheader-allowed-names: an empty value"),
-        (FrontProxy(uid_headers=("x-uid",)), "X-Remote-Uid has to be among them"),
+        (FrontProxy(username_headers=(" ",)), "--requestheader-username-headers: a value is empty"),
+        (FrontProxy(allowed_names=("",)), "--requestheader-allowed-names: a value is empty"),
+        (FrontProxy(uid_headers=("x-uid",)), "must contain X-Remote-Uid"),
     ],
 )
 def test_headers_that_cannot_be_are_refused(proxy: FrontProxy, said: str) -> None:
@@ -215,5 +215,5 @@ def test_headers_that_cannot_be_are_refused(proxy: FrontProxy, said: str) -> Non
 def test_named_certificates_that_cannot_be_used_end_the_start(tmp_path: Path) -> None:
     broken = tmp_path / "broken.crt"
     broken.write_text("nonsense")
-    with pytest.raises(UsageError, match="cannot be used"):
+    with pytest.raises(UsageError, match="cannot use the certificate of the secure port"):
         ServingCertificate(ServingOptions(named=((broken, broken, ()),)), datetime.now(UTC))

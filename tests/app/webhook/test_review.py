@@ -41,7 +41,7 @@ def test_policy_with_an_error_is_refused_with_carets() -> None:
         "   |\n"
         ' 1 | node.labels["cores"] > 10\n'
         "   | ^^^^^^^^^^^^^^^^^^^^^^^^^\n"
-        "   = help: labels are strings; write number(...) to convert"
+        "   = help: labels are strings; convert them with number(...)"
     )
 
 
@@ -180,7 +180,7 @@ def test_only_what_is_checked_may_not_be_nested_thousands_deep(deep: str) -> Non
 def test_reviews_of_a_million_brackets_are_refused_with_little_memory() -> None:
     raw = b'{"request": {"uid": "u1", "object": %b%b}}' % (b"[" * (1 << 22), b"]" * (1 << 22))
     tracemalloc.start()
-    with pytest.raises(UsageError, match=r"^expected an AdmissionReview: it is nested deeply, and has more than 100,0"):
+    with pytest.raises(UsageError, match=r"^expected an AdmissionReview: it is nested deeply and has more than 100,0"):
         answer(raw)
     assert tracemalloc.get_traced_memory()[1] < 2 << 20
     tracemalloc.stop()

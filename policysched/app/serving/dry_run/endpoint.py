@@ -57,13 +57,13 @@ class DryRunEndpoint:
         options = read_options(request.query)
         async with self._bodies.read(request) as body:
             if not body:
-                raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is empty: a Pod is wanted, as JSON or YAML")
+                raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is empty; send a Pod as JSON or YAML")
             asked = await self._reader.call(read_pods, body, options)
             try:
                 async with asyncio.timeout(DECIDED_WITHIN):
                     return await self._decided(asked, options)
             except TimeoutError:
-                said = "the scheduler is too busy for a dry-run"
+                said = "the scheduler is too busy for a dry-run; retry later"
                 raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, said, AGAIN) from None
 
     async def _decided(self, asked: Asked, options: Options) -> web.Response:
@@ -75,9 +75,7 @@ class DryRunEndpoint:
             leads = leads and made.leads
             texts.append(encoded(shortened(made.record, options.nodes, options.limit)))
             if sum(map(len, texts)) > LARGEST_ANSWER:
-                why = (
-                    f"the answer is larger than {LARGEST_ANSWER >> 20} MiB: say limit=, node=, or ask about fewer pods"
-                )
+                why = f"the answer is larger than {LARGEST_ANSWER >> 20} MiB; set limit= or node=, or send fewer pods"
                 raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, why)
         body = b'{"items":[' + b",".join(texts) + b"]}" if asked.is_list else texts[0]
         answer = text_answer(body.decode() + "\n", media=JSON)

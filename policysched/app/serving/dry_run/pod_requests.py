@@ -71,11 +71,11 @@ def read_options(query: Query) -> Options:
     """
     unknown = sorted(set(query.keys()) - _OPTIONS)
     if unknown:
-        raise _bad(f'there is no option "{unknown[0]:.100}"; there are {", ".join(sorted(_OPTIONS))}')
+        raise _bad(f'unknown option "{unknown[0]:.100}"; the options are {", ".join(sorted(_OPTIONS))}')
     values = {name: query.getall(name, ()) for name in _SINGLE}
     for name, several in values.items():
         if len(several) > 1:
-            raise _bad(f"{name} may be there once")
+            raise _bad(f"{name} is set more than once")
     profile = "".join(values["profile"])
     limit, seed = _number("limit", values["limit"]), _number("seed", values["seed"])
     return Options(frozenset(query.getall("node", ())), limit, profile, seed)
@@ -102,7 +102,7 @@ def read_pods(body: bytes, options: Options) -> Asked:
     except UsageError as error:
         raise _bad(str(error)) from error
     if len(documents) > MOST_PODS:
-        raise _bad(f"{BODY}: {len(documents)} pods are more than the {MOST_PODS} of one request")
+        raise _bad(f"{BODY}: {len(documents)} pods, more than the limit of {MOST_PODS} per request")
     notes = tuple(note for _, several in made for note in several)
     return Asked(tuple(one for one, _ in made), notes, len(documents) > 1 or bool(documents[0].path))
 

@@ -62,10 +62,10 @@ def read_metric_limits(
     names, pairs = frozenset(disabled), dict(allowed)
     for name in names:
         if _NAME.fullmatch(name) is None:
-            raise UsageError(f'--disabled-metrics: "{name}" is no name of a metric')
+            raise UsageError(f'--disabled-metrics: "{name}" is not the name of a metric')
     if manifest is not None:
         if pairs:
-            raise UsageError("--allow-metric-labels and --allow-metric-labels-manifest: give one of them")
+            raise UsageError("--allow-metric-labels and --allow-metric-labels-manifest cannot be used together")
         return MetricLimits(names, _by_metric(_read(manifest), f"--allow-metric-labels-manifest {manifest}"))
     return MetricLimits(names, _by_metric(pairs, "--allow-metric-labels"))
 
@@ -84,7 +84,7 @@ def _read(manifest: Path) -> dict[str, str]:
     try:
         return msgspec.convert(read, dict[str, str])
     except msgspec.ValidationError as error:
-        raise UsageError(f"--allow-metric-labels-manifest {manifest} is no map of texts: {error}") from error
+        raise UsageError(f"--allow-metric-labels-manifest {manifest} is not a map of strings: {error}") from error
 
 
 def _by_metric(pairs: Mapping[str, str], source: str) -> Allowed:
@@ -92,7 +92,9 @@ def _by_metric(pairs: Mapping[str, str], source: str) -> Allowed:
     for key, values in pairs.items():
         match = _KEY.fullmatch(key)
         if match is None:
-            raise UsageError(f'{source}: "{key}" is no metric and label, as "scheduler_pending_pods,queue"')
+            raise UsageError(
+                f'{source}: "{key}" is not a metric and a label; write it as "scheduler_pending_pods,queue"'
+            )
         found.setdefault(match[1], {})[match[2]] = frozenset(values.split(","))
     return found
 

@@ -85,7 +85,7 @@ class PodResourceSeries:
                 requests += "".join(_lines(REQUEST, labels, pod_amounts(pod))).encode()
                 limits += "".join(_lines(LIMIT, labels, pod_limits(pod))).encode()
             if len(requests) + len(limits) > LARGEST:
-                text = f"the series of all pods are longer than {LARGEST >> 20} MiB"
+                text = f"the series of all pods are larger than {LARGEST >> 20} MiB"
                 raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, text)
             if number % PORTION == 0:
                 await asyncio.sleep(PAUSE)

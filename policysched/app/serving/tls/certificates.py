@@ -65,7 +65,7 @@ class ServingCertificate:
         try:
             self._use(self._read())
         except (OSError, ssl.SSLError, ValueError) as error:
-            raise UsageError(f"the certificate of --secure-port cannot be used: {error}") from error
+            raise UsageError(f"cannot use the certificate of the secure port: {error}") from error
 
     def trust_clients(self, authorities: str, proxy: FrontProxy) -> None:
         """Know clients as the cluster does, with the next refresh.
@@ -85,11 +85,14 @@ class ServingCertificate:
             self._use(material)
         except (OSError, ssl.SSLError, ValueError) as error:
             if str(error) != self._problem:
-                log.warning("the changed certificate cannot be used, the one before stays: %s", error)
+                log.warning(
+                    "cannot use the changed certificate of the secure port, the previous certificate stays active: %s",
+                    error,
+                )
             self._problem = str(error)
             return
         self._problem = ""
-        log.info("the certificates of the secure port were read again")
+        log.info("reloaded the certificates of the secure port")
 
     def _use(self, material: _Material) -> None:
         """Make the TLS settings.
@@ -199,5 +202,5 @@ def _own_pair(folder: Path | None, now: datetime) -> Pair:
         key.write_bytes(made[1])
         certificate.write_bytes(made[0])
     except OSError as error:
-        raise UsageError(f"--cert-dir {folder} cannot be used: {error.strerror}") from error
+        raise UsageError(f'--cert-dir: cannot use "{folder}": {error.strerror}') from error
     return made

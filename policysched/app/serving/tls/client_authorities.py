@@ -66,7 +66,7 @@ async def follow_client_authorities(sender: Sender, certificate: ServingCertific
             certificate.trust_clients(*await read_client_authorities(sender))
         except FAILURES as error:
             if not said:
-                log.info("secure port: clients are not known by the cluster's certificates: %s", error)
+                log.info("secure port: cannot read the cluster's authorities of client certificates: %s", error)
             said = True
         else:
             certificate.refresh()
