@@ -1,7 +1,7 @@
-"""What holds of each watched kind when the API server fails: the table of docs/inside/reliability.md.
+"""The effect of API server faults on each watched kind: the table of bench/results/api-faults.md.
 
-Faults come from a proxy between a real scheduler and its server. Pauses and time limits are a hundredth of what they
-are, so that a minute of trouble passes in a moment.
+A proxy between a real scheduler and its server makes the faults. Pauses and time limits are a hundredth of their
+real values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.e2e.proxy import FAULTS, Answer, Proxy, older, passing, proxied, quie
 from tests.e2e.server import Server, scheduled_condition
 from tests.e2e.waiting import until, until_true
 
-PAGE = Path(__file__).parents[2] / "docs" / "inside" / "reliability.md"
+PAGE = Path(__file__).parents[2] / "bench" / "results" / "api-faults.md"
 TEMPLATE: Json = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 OF_APP: Json = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
 GIB: Json = {"storage": "1Gi"}
@@ -109,7 +109,7 @@ async def struck(proxy: Proxy, scheduler: Watched, fault: Answer) -> None:
     def failed() -> bool:
         if fault is refused:
             started = [one for one in scheduler.reflectors if one.synced.is_set()]
-            return bool(scheduler.saying("cannot be reached")) and all(one.problem for one in started)
+            return bool(scheduler.saying("cannot connect to")) and all(one.problem for one in started)
         return all(proxy.struck[path] >= 2 for path in paths(scheduler))
 
     await until_true(failed)
@@ -121,7 +121,7 @@ async def first_lists(proxy: Proxy, kubeconfig: Path, fault: Answer) -> dict[str
         await proxy.strike(fault, *paths(scheduler))
         await scheduler.begin()
         await struck(proxy, scheduler, fault)
-        found = {one.watched.plural: "goes on without" if one.absent else "waits" for one in scheduler.reflectors}
+        found = {one.watched.plural: "starts without" if one.absent else "waits" for one in scheduler.reflectors}
         assert all(one.synced.is_set() is one.absent for one in scheduler.reflectors)
         assert "INFO scheduling" not in scheduler.lines
         await proxy.heal()
@@ -151,7 +151,7 @@ async def later_lists(server: Server, proxy: Proxy, kubeconfig: Path, fault: Ans
     # A status of ours that is written meanwhile makes another version of the same policy.
     for found in (before, after):
         found["schedulingpolicies"] = set(found["schedulingpolicies"])
-    return {name: "holds" if after[name] == before[name] else "loses" for name in paths(scheduler).values()}
+    return {name: "keeps" if after[name] == before[name] else "loses" for name in paths(scheduler).values()}
 
 
 def table(rows: dict[str, dict[str, str]]) -> list[str]:
