@@ -221,15 +221,24 @@ def _pods(fixed: Sequence[Object], shapes: dict[str, dict[str, str]]) -> list[Ob
     there: list[Object] = []
     for workload, index in _in_turn(shapes):
         pod = _pod(workload, index, shapes[workload.example])
-        record = policysched.dry_run([*fixed, *there], pod, seed=SEED).to_dict()
-        if "selected" not in record:
-            raise PolicyschedError(f"{pod['metadata']['name']}: {record['result']}")
-        spec = {"nodeName": record["selected"], **pod["spec"]}
+        spec = {"nodeName": node_of(pod, [*fixed, *there]), **pod["spec"]}
         there.append({**pod, "spec": spec, "status": {"phase": "Running"}})
         if workload not in FINISHED:
             running.append(there[-1])
     waiting = {**_pod(WAITING, 0, shapes[WAITING.example]), "status": {"phase": "Pending"}}
     return sorted([*running, waiting], key=_key)
+
+
+def node_of(pod: Object, objects: Sequence[Object]) -> str:
+    """Return the node where the scheduler places a pod.
+
+    Raises:
+        PolicyschedError: no node fits.
+    """
+    record = policysched.dry_run(objects, pod, seed=SEED).to_dict()
+    if "selected" not in record:
+        raise PolicyschedError(f"{pod['metadata']['name']}: {record['result']}")
+    return str(record["selected"])
 
 
 def _key(pod: Object) -> tuple[str, str, int, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,18 @@ def test_policy_takes_every_node_from_evaluations_unless_it_excepts_them(objects
     assert {one.effect for one in final.workloads} == {"moves"}
 
 
-def test_program_generates_the_file(objects: list[Object], tmp_path: Path) -> None:
-    """The trace is not part of the repository, so the shapes come from the file itself."""
+def test_program_generates_the_file(objects: list[Object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trace is not part of the repository, so the shapes come from the file; the first pods are placed anew."""
+    places = {one["metadata"]["name"]: one["spec"].get("nodeName", "") for one in objects if one["kind"] == "Pod"}
+    place, asked = tool.node_of, Counter[str]()
+
+    def node_of(pod: Object, there: Sequence[Object]) -> str:
+        asked["pods"] += 1
+        if asked["pods"] <= 30:
+            return place(pod, there)
+        return str(places.get(pod["metadata"]["name"], ""))
+
+    monkeypatch.setattr(tool, "node_of", node_of)
     nodes = {one["metadata"]["name"]: one for one in objects if one["kind"] == "Node"}
     pods = {
         one["metadata"]["labels"]["app"]: (_requests(one), one["spec"].get("nodeSelector", {}))
