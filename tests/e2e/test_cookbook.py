@@ -14,7 +14,7 @@ from tests.e2e.schedulers import in_process
 from tests.e2e.server import Server
 from tests.e2e.waiting import until
 from tests.examples.cases import CLUSTER, EXAMPLES, POLICY, Case, cases, documents
-from tests.examples.cookbook import RECIPES
+from tools.cookbook import RECIPES
 
 
 async def plays(server: Server, kubectl: Kubectl, recipe: str) -> None:

@@ -1,9 +1,9 @@
-"""The cookbook has its recipes, and its page shows them as they are."""
+"""The cookbook has a recipe for every example, and its page is current."""
 
 from __future__ import annotations
 
 from tests.examples.cases import EXAMPLES, FOLDERS, PLUGINS
-from tests.examples.cookbook import PAGE, RECIPES, page
+from tools.cookbook import PAGE, RECIPES, page
 
 
 def test_every_folder_is_a_recipe_or_a_story_of_its_own() -> None:
@@ -13,4 +13,4 @@ def test_every_folder_is_a_recipe_or_a_story_of_its_own() -> None:
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text("utf-8") == page(), "python -m tests.examples.cookbook writes it anew"
+    assert PAGE.read_text("utf-8") == page(), "run `python -m tools.cookbook`"
