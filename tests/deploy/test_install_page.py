@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,20 +17,25 @@ from tests.controlplane.plane import ControlPlane
 from tests.deploy.build import helm
 from tests.deploy.conftest import installed_objects
 from tests.deploy.installed import account_kubeconfig, running
-from tests.deploy.rendering import DEPLOY, OVERLAYS, kustomized, of_kind
+from tests.deploy.rendering import DEPLOY, OVERLAYS, Json, kustomized, of_kind
 from tests.e2e.objects import node
 from tests.e2e.real import RealServer
 from tests.e2e.waiting import until
-from tests.meta.markdown import ROOT, blocks_of, codes, prose, table
+from tests.meta.markdown import ROOT, blocks_of, codes, prose, table, tables
 
 pytestmark = pytest.mark.controlplane
 PAGE = ROOT / "docs" / "run" / "install.md"
-PROGRAMS = ("kubectl", "helm")
+PROGRAMS = ("kubectl", "helm", "sed")
+SECURITY = PAGE.with_name("security.md")
+OBSERVE = PAGE.with_name("observe.md")
+TROUBLESHOOT = PAGE.with_name("troubleshoot.md")
+UPGRADE = PAGE.with_name("upgrade.md")
+IMAGE = "registry.example.com/policysched:0.1.0"
 
 
-def commands(title: str) -> list[str]:
+def commands(title: str, page: Path = PAGE) -> list[str]:
     """Give the commands of a section that a cluster sees, as they are written."""
-    parts = re.split(r"^##+ +", PAGE.read_text("utf-8"), flags=re.MULTILINE)
+    parts = re.split(r"^##+ +", page.read_text("utf-8"), flags=re.MULTILINE)
     [text] = [part for part in parts if part.splitlines()[0] == title]
     lines = "".join(block.text for block in blocks_of(text) if block.kind == "sh").replace("\\\n", " ").splitlines()
     found = [line for line in lines if line.split()[0] in PROGRAMS]
@@ -46,14 +52,18 @@ class Operator:
             (folder / "bin" / name).symlink_to(program)
         self.folder = folder / "checkout"
         self.folder.mkdir()
-        for name in ("deploy", "crds", "examples"):
-            (self.folder / name).symlink_to(ROOT / name)
+        for name in ("deploy", "crds"):
+            shutil.copytree(ROOT / name, self.folder / name)  # the page edits files
+        for block in blocks_of(PAGE.read_text("utf-8")):
+            for word in block.words:
+                if word.startswith("file="):
+                    (self.folder / word.removeprefix("file=")).write_text(block.text)
         path = f"{folder / 'bin'}:{os.environ['PATH']}"
         self._environment = os.environ | {"PATH": path, "KUBECONFIG": str(plane.kubeconfig()), "HOME": str(folder)}
 
-    async def follows(self, title: str) -> str:
+    async def follows(self, title: str, page: Path = PAGE) -> str:
         """Run the commands of a section, each of which must succeed, and give what they print."""
-        return "".join([await self.runs(command) for command in commands(title)])
+        return "".join([await self.runs(command) for command in commands(title, page)])
 
     async def runs(self, command: str) -> str:
         """Run a command that must succeed, and give what it prints."""
@@ -71,8 +81,13 @@ class Operator:
 async def operator(cluster: RealServer, kube_scheduler: None, tmp_path: Path) -> AsyncIterator[Operator]:
     """A newcomer at a cluster of three nodes, where kube-scheduler is at work."""
     assert cluster.plane is not None
-    await cluster.load(*(node(f"piworknode00{number}") for number in (1, 2, 3)))
+    await cluster.load(*(node(f"worker-{number}") for number in (1, 2, 3)))
     yield Operator(cluster.plane, tmp_path)
+
+
+def names(objects: list[Json]) -> list[str]:
+    """Give the names of objects."""
+    return [obj["metadata"]["name"] for obj in objects]
 
 
 async def nothing_is_left(server: RealServer, *but: str) -> None:
@@ -87,24 +102,29 @@ async def nothing_is_left(server: RealServer, *but: str) -> None:
 async def test_page_leads_to_a_policy_in_force_and_back(
     cluster: RealServer, operator: Operator, tmp_path: Path
 ) -> None:
-    assert "successfully rolled out" in await operator.follows("With kubectl")
+    *install, lease = commands("Install with kubectl")
+    assert "successfully rolled out" in "".join([await operator.runs(command) for command in install])
     kubeconfig = await account_kubeconfig(cluster, tmp_path)
-    async with running(kustomized(DEPLOY / "beside"), kubeconfig, tmp_path):
-        assert "policysched" in await operator.follows("Who leads")
-        said = await operator.follows("A first policy")
-        assert "pin-a-node   Enforce" in said
-        assert await cluster.placed("report-1") == {"report-1": "piworknode001"}
-        assert '["v1alpha1"]' in await operator.follows("Upgrade")
-        [kept] = await cluster.objects("SchedulingPolicy")
-        assert kept["metadata"]["name"] == "pin-a-node"
+    async with running(kustomized(operator.folder), kubeconfig, tmp_path):
+        await until(lambda: cluster.objects("Lease"), lambda found: "policysched" in names(found))
+        assert "policysched" in await operator.runs(lease)
+        said = await operator.follows("Apply a first policy")
+        assert "policy only-ssd/ssd: the node has no SSD" in said
+        assert re.search(r"^first .* worker-3 ", said, re.MULTILINE)
+        await operator.follows("Who can write policies", SECURITY)
+        await operator.runs("kubectl apply -f first-policy.yaml")
+        assert '["v1alpha1"]' in await operator.follows("Upgrade", UPGRADE)
+        assert names(await cluster.objects("SchedulingPolicy")) == ["only-ssd"]
+        await operator.follows("Roll back", UPGRADE)
     await operator.follows("Uninstall")
     saved = yaml.safe_load((operator.folder / "policies.yaml").read_text())
-    assert [obj["metadata"]["name"] for obj in saved["items"]] == ["pin-a-node"]
+    assert names(saved["items"]) == ["only-ssd"]
+    await operator.runs("kubectl delete clusterrole,clusterrolebinding policy-authors")
     await nothing_is_left(cluster)
 
 
 async def test_page_leads_to_helm_s_release_and_back(cluster: RealServer, operator: Operator) -> None:
-    install, upgrade, uninstall = commands("With Helm")
+    install, upgrade, uninstall = commands("Helm")
     deployments = "/apis/apps/v1/namespaces/kube-system/deployments"
     for command, replicas in ((install, [2]), (upgrade, [3]), (uninstall, [])):
         await operator.runs(command)
@@ -114,18 +134,35 @@ async def test_page_leads_to_helm_s_release_and_back(cluster: RealServer, operat
 
 
 async def test_page_s_other_commands_are_taken(operator: Operator) -> None:
-    for title in ("In kube-scheduler's place", "A static pod", "Monitoring"):
-        await operator.follows(title)
+    await operator.follows("Outside the cluster")
+    await operator.follows("Static pod")
+    await operator.follows("Replace kube-scheduler")
+    await operator.follows("Scrape the metrics", OBSERVE)
+    manifest = yaml.safe_load((operator.folder / "deploy/static-pod/kube-scheduler.yaml").read_text("utf-8"))
+    assert manifest["spec"]["containers"][0]["image"] == IMAGE
+    [deployment] = of_kind(kustomized(operator.folder), "Deployment")
+    assert "in-place" in (operator.folder / "kustomization.yaml").read_text("utf-8")
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == IMAGE
 
 
 def test_page_s_own_kustomization_renders(tmp_path: Path) -> None:
-    [text] = [block.text for block in blocks_of(PAGE.read_text("utf-8")) if "kustomization.yaml" in block.text]
+    page = blocks_of(PAGE.read_text("utf-8"))
+    [text] = [block.text for block in page if "file=kustomization.yaml" in block.words]
+    [components] = [block.text for block in page if block.text.startswith("components:")]
     (tmp_path / "deploy").symlink_to(DEPLOY)
     (tmp_path / "crds").symlink_to(ROOT / "crds")
-    (tmp_path / "kustomization.yaml").write_text(text)
-    [deployment] = of_kind(kustomized(tmp_path), "Deployment")
-    [container] = deployment["spec"]["template"]["spec"]["containers"]
-    assert container["image"] == "registry.example.com/policysched:0.1.0"
+    (tmp_path / "kustomization.yaml").write_text(text + components)
+    found = of_kind(kustomized(tmp_path), "Deployment")
+    images = [one["image"] for obj in found for one in obj["spec"]["template"]["spec"]["containers"]]
+    assert images == [IMAGE, IMAGE]
+    parts = sorted(path.name for path in (DEPLOY / "components").iterdir())
+    assert sorted(re.findall(r"deploy/components/([\w-]+)", components)) == parts
+
+
+def test_page_builds_the_image_that_it_applies() -> None:
+    text = PAGE.read_text("utf-8")
+    assert re.findall(r"docker (?:build|buildx build|push) .*?(\S+:\S+\.\d+)", text) == [IMAGE] * 3
+    assert IMAGE.partition(":")[0] in commands("Helm")[0]
 
 
 def test_page_s_rights_are_those_of_the_roles() -> None:
@@ -135,12 +172,12 @@ def test_page_s_rights_are_those_of_the_roles() -> None:
         for rule in role["rules"]:
             for resource in rule["resources"]:
                 granted.setdefault(resource, set()).update(rule["verbs"])
-    told = {name: set(codes(row[1])) for row in table(PAGE, "Rights") for name in codes(row[0])}
+    told = {name: set(codes(row[1])) for row in table(SECURITY, "Rights") for name in codes(row[0])}
     assert told == granted
 
 
 def test_page_s_values_are_the_chart_s() -> None:
-    told = {name.partition(".")[0] for row in table(PAGE, "With Helm") for name in codes(row[0])}
+    told = {name.partition(".")[0] for row in table(PAGE, "Helm") for name in codes(row[0])}
     assert told == set(yaml.safe_load((DEPLOY / "chart" / "values.yaml").read_text()))
 
 
@@ -148,7 +185,7 @@ def test_page_s_sizes_are_those_that_were_measured() -> None:
     measured = (ROOT / "docs" / "inside" / "performance.md").read_text("utf-8")
     rows = [re.findall(r"[\d,]+", line) for line in measured.splitlines() if line.startswith("│")]
     found = {(row[0], row[1]): (row[2], row[5]) for row in rows if len(row) == 6}
-    told = table(PAGE, "Sizing")
+    told = table(PAGE, "Resources")
     assert told
     for nodes, _, rules, decision, peak in told:
         assert found[nodes, rules] == (decision, peak)
@@ -156,7 +193,8 @@ def test_page_s_sizes_are_those_that_were_measured() -> None:
 
 def test_page_s_symptoms_are_what_the_scheduler_logs() -> None:
     sources = "".join(path.read_text("utf-8") for path in (ROOT / "policysched").rglob("*.py"))
-    said = [text for row in table(PAGE, "When something is wrong") if "the log" in row[0] for text in codes(row[0])]
+    rows = [row for rows in tables(TROUBLESHOOT) for row in rows]
+    said = [text for row in rows if "log" in row["you see"] for text in codes(row["you see"]) if " " in text]
     assert len(said) >= 5
     servers_own = {"cannot list resource", "is forbidden"}
     assert [text for text in said if text not in sources and text not in servers_own] == []

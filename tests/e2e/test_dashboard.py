@@ -31,7 +31,7 @@ DASHBOARD: Final = ROOT / "deploy" / "monitoring" / "dashboard.json"
 JOB: Final = "policysched"
 RATES: Final = "15s"
 """In place of Grafana's interval, which follows the time that a panel shows."""
-QUIET: Final = {"Left out"}
+QUIET: Final = {"Objects left out"}
 """Panels that have nothing to show while nothing is wrong."""
 BAD: Final = {"name": "f", "require": "node.Name"}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.meta.markdown import ROOT
+from tests.meta.markdown import ROOT, anchors
 from tests.metric_sources.program import binary
 
 ALERTS = ROOT / "deploy" / "monitoring" / "alerts.yaml"
@@ -59,4 +59,13 @@ def test_every_alert_says_what_it_means_and_how_bad_it_is() -> None:
     for rule in rules():
         assert rule["alert"].startswith("Policysched")
         assert rule["labels"]["severity"] in {"critical", "warning"}
-        assert {"summary", "description"} == rule["annotations"].keys()
+        assert {"summary", "description", "runbook_url"} == rule["annotations"].keys()
+
+
+def test_every_alert_leads_to_its_section() -> None:
+    page = ROOT / "docs" / "run" / "troubleshoot.md"
+    headings = anchors(page)
+    for rule in rules():
+        address, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+        assert address == f"https://github.com/policysched/policysched/blob/main/{page.relative_to(ROOT)}"
+        assert anchor in headings, rule["alert"]

@@ -160,7 +160,7 @@ class PolicyMetrics(Observer, Collector):
         state = GaugeMetricFamily(
             "policysched_policy_state",
             "1 if the policy is in this state, else 0. Active, Shadow, Disabled: the mode of the generation in force. "
-            "Rejected: the newest generation is refused.",
+            "Rejected: the newest generation cannot be used.",
             labels=("policy", "state"),
         )
         for key in listed:
