@@ -9,6 +9,7 @@ RUN python -m venv /opt/build \
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY policysched policysched
 COPY crds crds
+COPY examples examples
 RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /opt/wheels . \
     && /opt/build/bin/pip --python /opt/policysched install --no-cache-dir --no-deps --no-index /opt/wheels/*.whl
 

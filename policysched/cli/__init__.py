@@ -32,7 +32,7 @@ def version() -> None:
 SECTIONS: Final = {
     "processes": ("Processes", ("run", "webhook", "sandbox", "demo")),
     "decisions": ("Decisions", ("dry-run", "why", "plan", "record", "replay")),
-    "policies": ("Policies", ("check", "test", "fmt", "explain")),
+    "policies": ("Policies", ("check", "test", "fmt", "explain", "example")),
     "settings": ("Settings", ("config", "plugins", "plugin", "completion")),
 }
 """The sections of `--help` in their order: the package of each, its title, and its commands.

@@ -112,6 +112,16 @@ def test_image_checks_and_dry_runs_a_policy(image: Image, empty: Path) -> None:
     assert list(empty.iterdir()) == []
 
 
+def test_image_plans_on_the_cluster_of_the_tutorial(image: Image, empty: Path) -> None:
+    written = image.run("example", "tutorial", cwd=empty)
+    assert (written.returncode, written.stderr) == (0, "")
+    folder = empty / "tutorial"
+    assert (folder / "cluster.yaml").read_bytes() == (ROOT / "examples" / "tutorial" / "cluster.yaml").read_bytes()
+    planned = image.run("plan", "--cluster=cluster.yaml", "--policy=policy.yaml", "-o", "json", cwd=folder)
+    assert (planned.returncode, planned.stderr) == (1, "")
+    assert json.loads(planned.stdout)["pods"] == 400
+
+
 def test_image_s_command_wants_a_cluster(image: Image, empty: Path) -> None:
     done = image.run(cwd=empty)
     assert done.returncode != 0

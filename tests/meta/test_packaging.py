@@ -7,6 +7,7 @@ import importlib
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import Any
 
 import pytest
 import yaml
+from hatchling.builders.sdist import SdistBuilder
+from hatchling.builders.wheel import WheelBuilder
 
 from policysched import __version__
 from policysched.cli import execute
@@ -44,7 +47,7 @@ def test_image_takes_all_that_the_wheel_needs() -> None:
 
 
 def test_wheel_carries_files_that_exist() -> None:
-    assert all((ROOT / path).is_file() for path in WHEEL["force-include"])
+    assert all((ROOT / path).exists() for path in WHEEL["force-include"])
     assert (ROOT / "policysched" / "py.typed").is_file()
 
 
@@ -64,6 +67,22 @@ def test_description_renders_on_a_package_index(tmp_path: Path) -> None:
     assert "https://raw.githubusercontent.com/policysched/policysched/main/docs/picture.svg" in text
     assert "https://github.com/policysched/policysched/blob/main/docs/start/tutorial.md" in text
     assert re.findall(r"\]\((?!https?:|#)", text) == []
+
+
+def test_wheel_and_source_archive_have_the_examples(tmp_path: Path) -> None:
+    files = {
+        str(one.relative_to(ROOT))
+        for one in (ROOT / "examples").glob("*/**/*")
+        if one.is_file() and "__pycache__" not in one.parts
+    }
+    [wheel] = WheelBuilder(str(ROOT)).build(directory=str(tmp_path))
+    data = "policysched/data/"
+    with zipfile.ZipFile(wheel) as archive:
+        assert {one.removeprefix(data) for one in archive.namelist() if one.startswith(f"{data}examples/")} == files
+    [source] = SdistBuilder(str(ROOT)).build(directory=str(tmp_path))
+    with tarfile.open(source) as archive:
+        names = {one.partition("/")[2] for one in archive.getnames()}
+    assert names >= files | {"crds/schedulingpolicies.yaml", "policysched/cli/__init__.py"}
 
 
 def test_image_runs_the_project_s_command_without_privileges() -> None:
