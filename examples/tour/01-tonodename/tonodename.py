@@ -1,4 +1,4 @@
-"""tonodename-scoring-plugin: 80 points for one node and 20 for every other; normalised, 100 and 25."""
+"""tonodename-scoring-plugin: scores one node 80 and every other node 20, normalized to 100 and 25."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ log = logging.getLogger(__name__)
 
 
 class ToNodeName:
-    """The plugin."""
+    """Scores the preferred node higher than all others."""
 
     name = "tonodename-scoring-plugin"
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        """Give the node its points."""
+        """Return the score of a node before normalization."""
         return 80 if node.name == "piworknode001" else 20
 
     def normalize_score(self, state: CycleState, pod: Pod, scores: list[NodeScore]) -> None:
-        """Bring the points to 0..100, from 0 and not from the lowest."""
+        """Scale the scores so that the highest is 100; 0 stays 0."""
         highest = max(one.score for one in scores)
         for one in scores:
             one.score = 100 * one.score // highest

@@ -1,4 +1,4 @@
-"""sample-plugin: a pod whose name contains the workload's goes only to nodes with a label."""
+"""sample-plugin: restricts pods to nodes with a label if their name contains a text."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SampleArgs:
-    """What `pluginConfig` may say."""
+    """Arguments in `pluginConfig`."""
 
     node_label: str
-    """As key/value."""
+    """The required label, as key/value."""
     workload_name: str
 
     def __post_init__(self) -> None:
         if "/" not in self.node_label:
-            raise ValueError("node_label is written as key/value")
+            raise ValueError("node_label must have the form key/value")
 
 
 class SamplePlugin:
-    """The plugin."""
+    """Rejects nodes without the label for pods of the workload."""
 
     name = "sample-plugin"
 
@@ -34,15 +34,15 @@ class SamplePlugin:
         self.label, _, self.value = args.node_label.rpartition("/")
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> None:
-        """Say which pod it is."""
+        """Log the pod."""
         log.info("prefilter pod: %s", pod.metadata.name)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
-        """Keep the workload's pods off nodes without the label."""
+        """Reject a node without the label."""
         if self.workload not in pod.metadata.name or node.labels.get(self.label) == self.value:
             return None
         return unresolvable("no match label")
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Say where it goes."""
+        """Log the selected node."""
         log.info("prebind get node : %s", node_name)

@@ -1,4 +1,4 @@
-"""namescore: a score for each node, by its name."""
+"""namescore: scores each node by its name."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ SCORES = {"k8s-node01": 10, "k8s-node02": 90, "k8s-node03": 50}
 
 
 class NameScore:
-    """The plugin."""
+    """Scores nodes by a fixed table."""
 
     name = "namescore"
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        """Give the node the score of its name."""
+        """Return the score of a node, 0 if the table does not list it."""
         return SCORES.get(node.name, 0)

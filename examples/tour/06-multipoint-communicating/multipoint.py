@@ -1,4 +1,4 @@
-"""multipoint-communicating-plugin: Reserve leaves a note in the cycle's state, and PreBind of the same pod reads it."""
+"""multipoint-communicating-plugin: Reserve writes a note into the cycle state, PreBind reads it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ NEVER_BOUND = "my-test-pod"
 
 @dataclass
 class Note:
-    """What is kept for a pod."""
+    """A value in the cycle state."""
 
     text: str
 
     def clone(self) -> Note:
-        """Return a copy, for what-ifs."""
+        """Return a copy; preemption clones the cycle state."""
         return Note(self.text)
 
 
 class MultipointCommunicating:
-    """The plugin."""
+    """Rejects one pod at PreBind."""
 
     name = "multipoint-communicating-plugin"
 
     def reserve(self, state: CycleState, pod: Pod | None, node_name: str) -> Status | None:
-        """Note that a pod must not be bound."""
+        """Write a note for a pod that must not be bound."""
         if pod is None:
             return Status(Code.ERROR, ("pod cannot be nil",))
         if pod.metadata.name == NEVER_BOUND:
@@ -34,12 +34,12 @@ class MultipointCommunicating:
         return None
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
-        """Turn a pod away of which Reserve said so."""
+        """Reject a pod with a note."""
         note = state.get(pod.metadata.name)
         if isinstance(note, Note) and note.text == "never bind":
             return unschedulable("pod is not permitted")
         return None
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Take the note back."""
+        """Delete the note."""
         state.delete(pod.metadata.name)

@@ -1,4 +1,4 @@
-"""nodeFilter: logs what each node has for pods, and lets everything pass."""
+"""nodeFilter: logs the allocatable resources of each node and accepts every node."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ log = logging.getLogger(__name__)
 
 
 class NodeFilter:
-    """The plugin."""
+    """Accepts every node."""
 
     name = "nodeFilter"
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> None:
-        """Say what the node has. Units: cpu in millicores, memory in bytes."""
+        """Log the node. Units: cpu in millicores, memory in bytes."""
         cpu, memory = node.allocatable("cpu"), node.allocatable("memory")
         log.info(
             "nodeFilter filter pod_name=%s current_node=%s cpu=%d memory=%d", pod.metadata.name, node.name, cpu, memory

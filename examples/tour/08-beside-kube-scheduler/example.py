@@ -1,4 +1,4 @@
-"""example: says of each pod that it comes by, at three extension points, and decides nothing."""
+"""example: logs each pod at three extension points and rejects nothing."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ log = logging.getLogger(__name__)
 
 
 class Example:
-    """The plugin."""
+    """Logs each pod."""
 
     name = "example"
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> None:
-        """Say which pod it is."""
+        """Log the pod."""
         log.info("example: PreFilter pod=%s", pod.key)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> None:
-        """Say which node is asked about, and let it pass."""
+        """Log the node and accept it."""
         log.info("example: Filter pod=%s node=%s", pod.key, node.name)
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Say where the pod goes."""
+        """Log the selected node."""
         log.info("example: PreBind pod=%s node=%s", pod.key, node_name)
