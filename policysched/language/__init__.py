@@ -1,8 +1,8 @@
-"""The policy language: texts in, programs over columns of nodes out.
+"""The policy language: expressions are compiled into programs over columns of nodes.
 
-It knows nothing of Kubernetes objects, of files or of the network. What a caller needs to check texts is exported
-here, and importing it imports no numpy; who evaluates over columns asks the modules of `evaluation`. A text passes the
-folders in this order: `syntax`, `checking` with `functions`, `evaluation`; all use `ir` and `messages`.
+An expression passes `syntax`, `checking` (with `functions`) and `evaluation`; all use `ir` and `messages`. This package
+exports the checks and imports no NumPy; import `evaluation` to evaluate. All upper packages may import it; it imports
+none.
 """
 
 from policysched.language.checking.compile import (

@@ -13,6 +13,7 @@ from policysched.app.checking.schema import MOST
 from policysched.app.files.objects import read
 from policysched.app.files.positions import SourcePosition
 from policysched.errors import UsageError
+from policysched.model.policy import PolicyKey
 
 HEAD = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\n"
 KEYS = ["file", "policy", "severity", "code", "field", "line", "column", "endColumn", "message", "help"]
@@ -44,17 +45,17 @@ def test_an_empty_scheduler_name_is_told_once_and_in_our_words() -> None:
     assert (found["code"], found["field"]) == ("E0312", "spec.schedulerNames[1]")
     assert (found["message"], found["help"]) == (
         "the scheduler name is empty",
-        "write the name in a pod's `schedulerName`, or leave `schedulerNames` out for all",
+        "write the `schedulerName` of the pods, or remove `schedulerNames` to match all",
     )
 
 
 @pytest.mark.parametrize(
     ("text", "message", "column"),
     [
-        ("a\u200b", "the text holds U+200B (zero width space), which nobody sees", 16),
-        ("\u200ba\u00a0\u2060", "the text holds U+200B (zero width space) and 2 more, which nobody sees", 15),
-        ("a\u00a0b", "the text holds U+00A0 (no-break space), which nobody tells from a space", 16),
-        ("a\u3000\u200b", "the text holds U+3000 (ideographic space) and 1 more, which nobody tells from a space", 16),
+        ("a\u200b", "the text contains the invisible character U+200B (zero width space)", 16),
+        ("\u200ba\u00a0\u2060", "the text contains the invisible character U+200B (zero width space) and 2 more", 15),
+        ("a\u00a0b", "the text contains U+00A0 (no-break space), which looks like a space", 16),
+        ("a\u3000\u200b", "the text contains U+3000 (ideographic space) and 1 more, which looks like a space", 16),
     ],
 )
 def test_characters_that_nobody_sees_are_told_once_for_a_text(text: str, message: str, column: int) -> None:
@@ -82,7 +83,7 @@ def test_finding_has_the_keys_of_the_contract() -> None:
         "column": 1,
         "endColumn": 26,
         "message": "cannot compare string with number",
-        "help": "labels are strings; write number(...) to convert",
+        "help": "labels are strings; convert them with number(...)",
     }
 
 
@@ -102,12 +103,12 @@ def test_text_shows_the_line_of_the_file_with_carets() -> None:
         ' 7 |     require: node.labels["cores"] > 10\n'
         "   |              ^^^^^^^^^^^^^^^^^^^^^^^^^\n"
         "   = in p spec.filters[0].require:1:1\n"
-        "   = help: labels are strings; write number(...) to convert"
+        "   = help: labels are strings; convert them with number(...)"
     )
 
 
 def test_text_without_a_file_names_the_field() -> None:
-    found = Finding("p", _found("  filters:\n  - {name: a, require: nod}\n")[0].diagnostic)
+    found = Finding(PolicyKey("p"), _found("  filters:\n  - {name: a, require: nod}\n")[0].diagnostic)
     assert found.text().startswith("error[E0201]: unknown name `nod`\n  --> p spec.filters[0].require:1:1")
 
 
@@ -137,13 +138,13 @@ SHAPES: list[tuple[dict[str, Any], str, str, str | None]] = [
         _filter(None),
         "spec.filters[0].require",
         "expected text, got nothing",
-        "write an expression; what is empty in YAML is null",
+        "write an expression; an empty value in YAML is null",
     ),
     (
         _policy(scores=[{"name": "a", "cases": [{'concat("a': 'b") → 1'}]}]),
         "spec.scores[0].cases[0]",
         "expected text, got an object",
-        'quote it: YAML reads a key before ": " and its value behind it',
+        'quote it: YAML reads the text before ": " as a key',
     ),
     (
         _policy(scores=[{"name": "a", "value": 0.5}]),
@@ -156,7 +157,7 @@ SHAPES: list[tuple[dict[str, Any], str, str, str | None]] = [
         _policy(scores=[{"name": "a", "cases": [{"node.ready": 80}]}]),
         "spec.scores[0].cases[0]",
         "expected text, got an object",
-        'write `→` in place of ":"; YAML reads a key before it',
+        'write `→` instead of ":"; YAML reads the text before ":" as a key',
     ),
     (_policy(filters=[{"require": "node.ready"}]), "spec.filters[0].name", "`name` is missing", None),
     (_policy(filters={}), "spec.filters", "expected a list, got an object", "write `- ` before each item"),
@@ -189,13 +190,13 @@ SHAPES: list[tuple[dict[str, Any], str, str, str | None]] = [
         _policy(scores=[{"name": "s", "cases": {"when": "node.ready", "value": 10}}]),
         "spec.scores[0].cases",
         "expected a list, got an object",
-        "write `node.ready → 10`: a case is a line `guard → number`",
+        "write `node.ready → 10`: a case has the form `guard → number`",
     ),
     (
         _policy(scores=[{"name": "s", "require": "node.ready"}]),
         "spec.scores[0].require",
         'unknown field "require"',
-        "a score is a number, under `value`; conditions stand under `filters`",
+        "write a number under `value`, or the condition under `filters`",
     ),
     (
         _policy(scores=[{"name": "s", "points": ["a"]}]),
@@ -216,7 +217,7 @@ SHAPES: list[tuple[dict[str, Any], str, str, str | None]] = [
         _policy(podSelector={"app": "web"}),
         "spec.podSelector.app",
         'unknown field "app"',
-        "labels stand under `matchLabels`",
+        "write labels under `matchLabels`",
     ),
     (_policy(weigth=1), "spec.weigth", 'unknown field "weigth"', 'did you mean "weight"?'),
     (_policy(xyz=1), "spec.xyz", 'unknown field "xyz"', None),
@@ -258,14 +259,14 @@ SHAPES: list[tuple[dict[str, Any], str, str, str | None]] = [
         _policy(scores=[{"name": "a", "value": None}]),
         "spec.scores[0].value",
         "expected text or a whole number, got nothing",
-        "write an expression; what is empty in YAML is null",
+        "write an expression; an empty value in YAML is null",
     ),
     (_filter("node.ready", message=None), "spec.filters[0].message", "expected text, got nothing", None),
     (
         _policy(filters=[{"name": "A", "require": "node.ready"}]),
         "spec.filters[0].name",
         "invalid value: \"A\": should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'",
-        "a name has lower-case letters, digits and -, at most 63",
+        "use at most 63 lower-case letters, digits and `-`",
     ),
     ({**_policy(), "apiVersion": "policysched.io/v1"}, "apiVersion", "expected policysched.io/v1alpha1", None),
     ({**_policy(), "metadata": {}}, "metadata.name", "`name` is missing", None),
@@ -273,8 +274,8 @@ SHAPES: list[tuple[dict[str, Any], str, str, str | None]] = [
     (
         {**_policy(), "metadata": {"name": "a.b"}},
         "metadata.name",
-        '"a.b" is no DNS label',
-        "a name has lower-case letters, digits and -, at most 63",
+        '"a.b" is not a DNS label',
+        "use at most 63 lower-case letters, digits and `-`",
     ),
 ]
 
@@ -352,7 +353,7 @@ def test_text_cut_by_a_comment_is_explained() -> None:
     (found,) = _found('  filters:\n  - name: a\n    require: node.name == "a #1"\n')
     assert found.diagnostic.code == "E0104"
     assert found.diagnostic.help is not None
-    assert found.diagnostic.help.endswith('; YAML takes what follows " #" for a comment: quote the text')
+    assert found.diagnostic.help.endswith('; YAML treats everything after " #" as a comment: quote the text')
 
 
 @pytest.mark.parametrize("given", [{"kind": "Pod"}, {}, "text", None])
@@ -408,24 +409,24 @@ def test_check_never_changes_what_it_is_given() -> None:
             "filters: [{name: a, deny: node.ready or node.cordoned}]",
             (
                 "spec.filters[0].deny",
-                "write `require: not (node.ready or node.cordoned)`: a filter says what a node must satisfy",
+                "write `require: not (node.ready or node.cordoned)`: a filter is a condition that nodes must meet",
             ),
         ),
         ("filters: [{name: a, allow: node.ready}]", ("spec.filters[0].allow", "write `require`")),
         (
             "namespaceSelector: {matchExpressions: [{key: x, operator: Equals, values: [a]}]}",
-            ("spec.namespaceSelector", "operators are `In`, `NotIn`, `Exists` and `DoesNotExist`"),
+            ("spec.namespaceSelector", "write `In`, `NotIn`, `Exists` or `DoesNotExist`"),
         ),
         (
             "podSelector: {matchExpressions: [{key: x, operator: In}]}",
             (
                 "spec.podSelector",
-                "write `values: [...]` with one value at least, or the operators `Exists` and `DoesNotExist`",
+                "write at least one value, as in `values: [a]`, or use the operator `Exists` or `DoesNotExist`",
             ),
         ),
         (
             "rules: []",
-            ("spec.rules", "write `filters` for what keeps pods off nodes, `scores` for what prefers nodes"),
+            ("spec.rules", "write `filters` to reject nodes, `scores` to prefer nodes"),
         ),
         ("filters: [{name: f, expression: node.ready}]", ("spec.filters[0].expression", "write `require`")),
         ("filters: [{name: f, requires: node.ready}]", ("spec.filters[0].requires", 'did you mean "require"?')),
@@ -435,11 +436,11 @@ def test_check_never_changes_what_it_is_given() -> None:
         ("selector: {matchLabels: {a: b}}", ("spec.selector", "write `podSelector`")),
         (
             "scores: [{name: s, cases: [{when: node.ready, value: 10}]}]",
-            ("spec.scores[0].cases[0]", "write `node.ready → 10`: a case is a line `guard → number`"),
+            ("spec.scores[0].cases[0]", "write `node.ready → 10`: a case has the form `guard → number`"),
         ),
         (
             "scores: [{name: s, cases: [{when: node.ready}]}]",
-            ("spec.scores[0].cases[0]", "a case is a line `guard → number`"),
+            ("spec.scores[0].cases[0]", "a case has the form `guard → number`"),
         ),
     ],
 )
@@ -479,6 +480,6 @@ def test_of_very_many_wrong_fields_the_first_are_told() -> None:
     found = check([_policy(**dict.fromkeys(names, 1), schedulerNames=names)])
     assert time.process_time() - begin < 20
     assert {one["message"] for one in found if one["field"] == ""} == {
-        f"more than {MOST} fields are wrong; the others are not shown"
+        f"more than {MOST} fields have errors; the others are not shown"
     }
     assert len(found) == MOST + 2

@@ -140,7 +140,7 @@ def test_policies_for_which_there_is_no_room_say_so(monkeypatch: pytest.MonkeyPa
     standing = policy("standing", **requiring("not node.cordoned"))
     standing["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
     made = record([node(), standing], pod(), policy("a-new", **requiring("not node.cordoned and node.ready")))
-    reason = "the policy takes 3 units, more than the policies in force leave of 4 (E0601, spec)"
+    reason = "the policy costs 3 units and would exceed the limit of 4 for all policies together (E0601, spec)"
     assert made["notApplied"] == {"a-new": f"it does not compile: {reason}"}
     assert list(made["rules"]) == ["standing"]
 

@@ -18,7 +18,10 @@ from tests.app.dry_runs import Object, node, pod, requiring
 from tests.rules.build import compiled, filtering
 
 LIMIT = 20
-NO_ROOM = "it does not compile: the policy takes 12 units, more than the policies in force leave of 20 (E0601, spec)"
+NO_ROOM = (
+    "it does not compile: the policy costs 12 units and would exceed the limit of 20 for all policies together "
+    "(E0601, spec)"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -113,13 +116,13 @@ def test_what_is_in_force_stays_where_an_edit_cannot_come_into_force(spec: Objec
     told = policysched.dry_run([*CLUSTER, *standing], pod(), [tried("edited", spec)]).to_dict()
     assert told["selected"] == "n2"
     assert told["notApplied"]["edited"].startswith(why)
-    assert told["notApplied"]["edited"].endswith("; the generation that is in force stays")
+    assert told["notApplied"]["edited"].endswith("; the previous generation stays in force")
 
 
 def test_a_plan_refuses_a_policy_that_has_no_room() -> None:
-    with pytest.raises(UsageError, match=r"^policy new cannot be used: it does not compile: the policy takes 12 units"):
+    with pytest.raises(UsageError, match=r"^policy new cannot be used: it does not compile: the policy costs 12 units"):
         policysched.plan([*CLUSTER, *FULL, PENDING], policies=[tried("new", taking(12))])
-    with pytest.raises(UsageError, match=r"^policy edited cannot be used: .*\(E0601, spec\); the generation that"):
+    with pytest.raises(UsageError, match=r"^policy edited cannot be used: .*\(E0601, spec\); the previous generation stays"):
         policysched.plan([*CLUSTER, *FULL, PENDING], policies=[tried("edited", taking(14))])
     assert not policysched.plan(
         [*CLUSTER, *FULL, PENDING], policies=[tried("new", taking(12))], without_policies=["edited"]
@@ -138,5 +141,5 @@ def test_a_record_has_room_for_what_is_tried_or_it_is_refused() -> None:
     assert in_place(standing, [compiled("edited", **taking(8))], ()) == [compiled("edited", **taking(8)), standing[1]]
     assert in_place(standing, [compiled("new", **taking(12))], ["edited"])[-1].key == "new"
     for name, units in (("new", 2), ("edited", 14)):
-        with pytest.raises(UsageError, match=f"^policy {name} cannot be used: it does not compile: the policy takes"):
+        with pytest.raises(UsageError, match=f"^policy {name} cannot be used: it does not compile: the policy costs"):
             in_place(standing, [compiled(name, **taking(units))], ())

@@ -86,7 +86,7 @@ def _changed(value: Any, path: str, new: Mapping[str, str]) -> Any:
     return value
 
 
-_COMMENT_HELP: Final = 'YAML treats everything after " #" as a comment: write the text in quotes'
+_COMMENT_HELP: Final = 'YAML treats everything after " #" as a comment: quote the text'
 Object = Mapping[str, Any]
 
 

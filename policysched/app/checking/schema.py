@@ -56,7 +56,7 @@ CODE: Final = "E0001"
 QUOTE: Final = "quote it"
 UNKNOWN: Final = "unknown field"
 """How the message about a field begins that the schema does not have."""
-_NAME: Final = "a name has lower-case letters, digits and -, at most 63"
+_NAME: Final = "use at most 63 lower-case letters, digits and `-`"
 _LISTED: Final = re.compile(r"(\w+)\[(\d+)\]")
 _TYPE: Final = re.compile(r'must be of type (?P<wanted>\S+): "(?P<found>\w+)"')
 _BOOLEANS: Final = frozenset({"true", "false"})
@@ -65,7 +65,7 @@ _ANY_SCORE: Final = "node.allocatable.pods"
 _ANY_CONDITION: Final = "node.ready"
 """A score and a condition of which nothing is said."""
 _SCORE: Final = re.compile(r"spec\.scores\[\d+\]\.\w+")
-_CASE: Final = "a case is a line `guard → number`"
+_CASE: Final = "a case has the form `guard → number`"
 _LINE: Final = re.compile(r"(\w+)\s*[:=]\s*(.+)", re.DOTALL)
 """A `let` on one line."""
 _ARMS: Final = ("value", "score", "then", "points", "weight")
@@ -78,7 +78,7 @@ Object = Mapping[str, Any]
 
 
 _EXPRESSIONS: Final = frozenset({"appliesTo", "require", "when", "value"})
-_RULES: Final = "write `filters` for what keeps pods off nodes, `scores` for what prefers nodes"
+_RULES: Final = "write `filters` to reject nodes, `scores` to prefer nodes"
 
 
 @cache
@@ -115,7 +115,7 @@ def faults(policy: Object) -> Iterator[Diagnostic]:
     causes = list(islice(validate(pruned, policy_schema()), MOST + 1))
     yield from _faults_of_fields(policy, unknown[:MOST], causes[:MOST])
     if len(unknown) > MOST or len(causes) > MOST:
-        yield _fault("", f"more than {MOST} fields are wrong; the others are not shown", None)
+        yield _fault("", f"more than {MOST} fields have errors; the others are not shown", None)
 
 
 def _faults_of_fields(policy: Object, unknown: list[str], causes: list[Cause]) -> Iterator[Diagnostic]:
@@ -223,7 +223,7 @@ def _name_faults(metadata: Any) -> Iterator[Diagnostic]:
     elif not isinstance(name, str):
         yield _fault("metadata.name", "expected text", name, QUOTE)
     elif not is_label_name(name):
-        text = f'"{name}" is no DNS label'
+        text = f'"{name}" is not a DNS label'
         yield _fault("metadata.name", text, name, _NAME)
 
 
@@ -296,15 +296,15 @@ def _as_text(field: str, found: str, value: Any) -> str | None:
         *most, last = (f"`{one}`" for one in allowed)
         return (value is not None and _near_value(field, value)) or f"write {', '.join(most)} or {last}"
     if found == "null":
-        return "write an expression; what is empty in YAML is null" if _last(field) in _EXPRESSIONS else None
+        return "write an expression; an empty value in YAML is null" if _last(field) in _EXPRESSIONS else None
     if field.endswith("]") and ".cases[" in field and isinstance(value, Mapping) and set(value) & set(_GUARDS):
         guard, arm = (next((value[name] for name in names if name in value), "") for names in (_GUARDS, _ARMS))
         line = f"{guard} → {arm}"
         return f"write `{line}`: {_CASE}" if arm != "" and len(line) <= _LONGEST else _CASE
     if isinstance(value, Mapping) and all(isinstance(one, int | float) for one in value.values()):
-        return 'write `→` in place of ":"; YAML reads a key before it'
+        return 'write `→` instead of ":"; YAML reads the text before ":" as a key'
     if found == "object":
-        return f'{QUOTE}: YAML reads a key before ": " and its value behind it'
+        return f'{QUOTE}: YAML reads the text before ": " as a key'
     return QUOTE if found in ("boolean", "integer", "number") else None
 
 
@@ -359,11 +359,11 @@ def _nearest(text: str, names: Iterable[str]) -> str:
 def _suggest(field: str, value: Any) -> str | None:
     if denied := _denied(field):
         text = value if isinstance(value, str) and 0 < len(value) < _LONGEST and value.isprintable() else "..."
-        return f"write `{denied}: not ({text})`: a filter says what a node must satisfy"
+        return f"write `{denied}: not ({text})`: a filter is a condition that nodes must meet"
     if re.fullmatch(r"spec\.(pod|namespace)Selector\..*", field):
-        return "labels stand under `matchLabels`"
+        return "write labels under `matchLabels`"
     if field.startswith("spec.scores[") and _last(field) == "require":
-        return "a score is a number, under `value`; conditions stand under `filters`"
+        return "write a number under `value`, or the condition under `filters`"
     if field == "spec.rules":
         return _RULES
     if _last(field) in _words().get(_where(field), {}):

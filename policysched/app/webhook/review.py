@@ -120,7 +120,7 @@ def _verdict(request: _Request) -> Object:
     metadata = _metadata(new)
     size = _size(new) + len(metadata)
     if size > LARGEST_POLICY:
-        return _refused(f"the policy has {size >> 10} KiB, more than the limit of {LARGEST_POLICY >> 10} KiB")
+        return _refused(f"the policy is larger than {LARGEST_POLICY >> 10} KiB")
     policy = {name: _decoded(new, name) for name in new if name not in _UNCHECKED_FIELDS}
     if "metadata" in new:
         policy["metadata"] = msgspec.json.decode(metadata)

@@ -1,5 +1,4 @@
-"""Compile one expression: name resolution, type and unit checks, cost limits; gives a program.
+"""Compile an expression: names, types, units, cost limits.
 
-In come the texts of a policy and what they may name, out come programs and diagnostics. It evaluates nothing but
-constants, with the scalar interpreter, and imports no numpy.
+The result is a program or diagnostics. Only constants are evaluated. It imports no NumPy.
 """

@@ -178,7 +178,7 @@ class ExpressionChecker(Checker):
         first = nodes[0].type
         for item, node in zip(listing.items, nodes, strict=True):
             if node.type.kind is Kind.BOOL:
-                return self.report("E0305", item.span, hint="leave conditions out of lists")
+                return self.report("E0305", item.span, hint="remove conditions from lists")
             if not node.type.like(first):
                 return self.report(
                     "E0306", item.span, left=first, right=node.type, hint=suggestions.items(first, node.type)

@@ -244,9 +244,9 @@ def _check_reached(arms: Sequence[_Line]) -> None:
     for line in arms:
         reason = ""
         if always:
-            reason = "a case above it is always true"
+            reason = "an earlier case is always true"
         elif line.guard is not None and line.guard in seen:
-            reason = "a case above it has the same guard"
+            reason = "an earlier case has the same guard"
         elif line.guard is not None and constant_value(line.guard) is False:
             reason = "its guard is always false"
         if reason:
@@ -281,7 +281,7 @@ def _warn_cases(program: Program, arms: Sequence[_Line], rests: Sequence[_Line])
         if line.guard is not None:
             bounds, usual = line.checker.environment.bounds
             if line.guard.inputs and is_never_true(line.guard, bounds):
-                line.checker.report("W0703", line.case.guard_span, "never", hint="this case is never taken")
+                line.checker.report("W0703", line.case.guard_span, "never", hint="this case is never used")
             yield
             ranges(line.guard, usual, usual=True)  # those of the whole score are told from those of its parts
     yield from _warn_of_taken(arms)
@@ -306,7 +306,7 @@ def _warn_of_taken(arms: Sequence[_Line]) -> Pausing[None]:
         index, above = taken
         guard = None if above is None else arms[above].case.guard
         text = arms[above or 0].checker.source(guard) if guard and not isinstance(guard, Keyword) else ""
-        hint = f"`{text}` above it is true wherever this is" if text else "those above it are true wherever this is"
+        hint = f"`{text}` above includes it" if text else "the cases above include it"
         if arms[index].index not in told:
             arms[index].checker.report("W0703", arms[index].case.guard_span, "taken", hint=hint)
 

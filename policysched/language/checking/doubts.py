@@ -103,13 +103,13 @@ def _percentage(expr: Expr) -> Literal | None:
 
 
 class Doubt(NamedTuple):
-    """What a value may be missing for: an input, and what that may be."""
+    """Why a value may be missing: an input, and its possible fault."""
 
     input: str
-    what: str = "missing"
+    what: str = "be missing"
 
 
-_CONVERTED: Final[Mapping[str, str]] = {Op.NUMBER: "no number", Op.VERSION: "no version"}
+_CONVERTED: Final[Mapping[str, str]] = {Op.NUMBER: "not be a number", Op.VERSION: "not be a version"}
 _MOST_PLACES: Final = 1000
 """How many places of a graph are looked at."""
 

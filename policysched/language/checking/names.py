@@ -105,8 +105,8 @@ def _unknown(checker: Checker, path: Path) -> Typed | None:
 def _metric(checker: Checker, path: Path) -> Typed | None:
     metrics = checker.environment.metrics
     if len(path.names) == 1:
-        fields = ", ".join(metrics) or "that spec.metrics declares"
-        return checker.report("E0202", path.span, "group", path="metrics", instead=f"it has the fields {fields}")
+        fields = ", ".join(metrics) or "the metrics of `spec.metrics`"
+        return checker.report("E0202", path.span, "group", path="metrics", instead=f"its fields are {fields}")
     name = path.names[1]
     if name not in metrics:
         meant = did_you_mean(name, metrics)

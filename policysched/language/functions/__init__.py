@@ -1,7 +1,6 @@
-"""The functions of the language: signatures, and for each the type checking of its calls.
+"""Functions of the language: signatures and type checks of calls.
 
-In comes a call as a syntax tree, out comes its typed graph or a diagnostic. One module a subject; what functions
-compute is in `language.evaluation`, once over columns and once for plain values.
+There is one module for each subject. The values are in `language.evaluation`.
 """
 
 from __future__ import annotations

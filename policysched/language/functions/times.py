@@ -110,8 +110,8 @@ def _time(checker: Checker, call: Call, index: int, text: str) -> bool:
 
 def _right_time(text: str) -> str:
     if text.startswith("24:"):
-        return 'midnight is "00:00"'
-    return f'write "0{text}"' if _TIME.fullmatch(f"0{text}") else 'times run from "00:00" to "23:59"'
+        return 'write midnight as "00:00"'
+    return f'write "0{text}"' if _TIME.fullmatch(f"0{text}") else 'times are "00:00" to "23:59"'
 
 
 def _zone(checker: Checker, call: Call, texts: list[str], index: int) -> str | None:

@@ -1,5 +1,4 @@
-"""Intermediate representations: syntax trees, types, typed graphs, programs, and the table of fields.
+"""Data types of the language: syntax trees, types, typed graphs, programs, table of fields.
 
-Data alone: nothing here parses, checks or evaluates. In comes nothing; the parser makes trees, the checker graphs and
-programs, and evaluation reads them.
+The package has no parser, checker or evaluator.
 """

@@ -1,5 +1,4 @@
-"""Diagnostics: what the language says about a text, with position, code and help.
+"""Diagnostics of the language: code, position, text and help.
 
-In comes a code with a span and values for its sentence, out comes a `Diagnostic`; the sentences and the explanations
-of all codes are one table. Hints say what a type error or the syntax of another language was meant as.
+One table has the texts and explanations of all codes. Hints recognize mistakes and syntax of other languages.
 """

@@ -14,8 +14,8 @@ from policysched.language.ir.types import FIELDS, GROUPS, Names
 from policysched.language.messages.suggestions import did_you_mean, table
 
 NAMES_BEGIN: Final = "names begin with `node.`, `pod.`, `cluster.` or `metrics.`"
-NO_NODE: Final = "a pod that is to be placed has no node yet; the node at hand is `node.name`"
-LISTS: Final = 'lists are written ["a", "b"]'
+NO_NODE: Final = "a pending pod has no node; the candidate node is `node.name`"
+LISTS: Final = 'write lists as ["a", "b"]'
 _ELSE: Final = frozenset({"otherwise", "default", "_"})
 # The parts of Kubernetes' objects that names here leave out.
 _LAYERS: Final = frozenset({"metadata", "spec", "status", "resources"})
@@ -51,7 +51,7 @@ def method(name: str, receiver: str, given: str, known: Collection[str], beside:
         beside: The characters around it.
     """
     if name in _REGULAR:
-        return f"write `glob({receiver}, {_as_pattern(given)})`; there are no regular expressions"
+        return f"write `glob({receiver}, {_as_pattern(given)})`; regular expressions are not supported"
     if name in table("operators"):
         operator = table("operators")[name]
         meant = f"{_operand(receiver)} {operator} {_operand(given or '...')}"
@@ -64,7 +64,7 @@ def method(name: str, receiver: str, given: str, known: Collection[str], beside:
         return f"write `{function}({', '.join(filter(None, (receiver, given)))})`"
     if name in table("calls") and name not in _SIZES:
         return table("calls")[name]
-    return f"there are no methods; a function takes the value in brackets, as in `contains({receiver}, ...)`"
+    return f"the language has no methods; pass the value to a function, as in `contains({receiver}, ...)`"
 
 
 def around(text: str, start: int, end: int) -> str:
@@ -140,7 +140,7 @@ def field(path: Names, size: int, tail: str = "") -> str:
     """
     parent, name, behind = path[: size - 1], path[size - 1], path[size:]
     if parent == ("peer",) and ("pod", table("renamed").get(name, name)) in (*FIELDS, *GROUPS):
-        return "placed pods have neither age nor annotations here"
+        return "age and annotations of placed pods are not available"
     if parent == ("node", "pods"):
         return table("of_pods").get(name) or group(parent)
     found = FIELDS.get(parent)
@@ -192,11 +192,11 @@ def without_root(path: Names) -> str:
 def group(names: Names, key: str = "") -> str:
     """Return what to write in place of a name that only stands in front of others, perhaps with a key behind it."""
     if names == ("node", "pods"):
-        return "how many there are is `node.requested.pods`; write node.pods.count(...), .any(...) or .sum(...)"
+        return "write node.pods.count(...), .any(...) or .sum(...); the number of pods is `node.requested.pods`"
     called = [(*names, one) for one in GROUPS[names]]
     if len(called) == 1:
         return f"write `{written(called[0], key or '...')}`"
-    return f"it has the fields {', '.join(GROUPS[names])}"
+    return f"its fields are {', '.join(GROUPS[names])}"
 
 
 def written(names: Names, key: str = "...") -> str:
@@ -239,19 +239,19 @@ def _key(parent: Names, names: Names, tail: str) -> str:
     if tail:
         return f"write `{written(parent, '.'.join(names) + tail)}`"
     if names[0] in table("devices") and parent in GROUPS:
-        return f"write `{written(parent, table('devices')[names[0]])}`, or what your devices are called"
+        return f"write `{written(parent, table('devices')[names[0]])}`, or the resource name of your devices"
     whole = f"write `{written(parent, '.'.join(names))}`"
-    return did_you_mean(names[0], GROUPS.get(parent, ())) or whole + (", the whole key in quotes" if names[1:] else "")
+    return did_you_mean(names[0], GROUPS.get(parent, ())) or whole + (
+        " with the whole key in quotes" if names[1:] else ""
+    )
 
 
 def _of_containers(path: Names) -> str:
     if not _IMAGES & set(path):
-        return "containers are not read one by one; what all of them request is `pod.requests.cpu` and the like"
+        return "single containers are not available; `pod.requests.cpu` is the sum over all containers"
     if path[0] == "node":
-        return "names of images are not read; `node.cached_image_bytes` is how much of the pod's images a node has"
-    return (
-        f"names of images are not read; write a label, `{path[0]}.labels[...]`; their size is `{path[0]}.image_bytes`"
-    )
+        return "image names are not available; `node.cached_image_bytes` is the size of the pod's images on the node"
+    return f"image names are not available; use a label, `{path[0]}.labels[...]`, or the size, `{path[0]}.image_bytes`"
 
 
 def _without_layers(path: Names, key: str = "...") -> str:
@@ -266,7 +266,7 @@ def _without_layers(path: Names, key: str = "...") -> str:
 
 
 def _write(names: Names, key: str = "...") -> str:
-    since = ", the time since then" if names[-1] == "age" else ""
+    since = ", the time since creation" if names[-1] == "age" else ""
     return f"write `{written(names, key)}`{since}"
 
 
@@ -275,7 +275,7 @@ def _renamed(parent: Names, name: str, behind: Names) -> str:
     if names not in FIELDS:
         return ""
     said = _write(names)
-    return f"limits are not read; {said}" if name == "limits" else said
+    return f"limits are not available; {said}" if name == "limits" else said
 
 
 def _deeper(parent: Names, name: str) -> list[Names]:

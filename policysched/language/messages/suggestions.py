@@ -71,7 +71,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def one_of(text: str, known: Sequence[str]) -> str:
     """Return which of all the texts that there are was meant, or all of them."""
     same = [one for one in known if one.lower() == text.lower()]
-    return did_you_mean(text, same or known).replace("`", '"') or "it is one of " + ", ".join(
+    return did_you_mean(text, same or known).replace("`", '"') or "write one of " + ", ".join(
         f'"{one}"' for one in known
     )
 
@@ -113,7 +113,7 @@ def difference(left: Typed, right: Typed, *written: Expr) -> str:
         if one.type.is_number and other.type.kind is Kind.QUANTITY and other.type.unit is not None:
             return table("unit")[other.type.unit.value]
         if one.type.kind is Kind.LIST:
-            return "look for a value in a list with in"
+            return "write `x in [...]` to search for a value in a list"
     return ""
 
 
@@ -122,9 +122,9 @@ def minutes(exprs: Iterable[Expr]) -> str:
     found = [one.text for one in itertools.chain.from_iterable(map(_amounts, exprs)) if one.text[-1] in "mM"]
     if not found:
         return ""
-    unit, of = found[0][-1], "thousandths of a core" if found[0][-1] == "m" else "millions"
+    unit, of = found[0][-1], "thousandths" if found[0][-1] == "m" else "millions"
     same = dict.fromkeys(f"`{text[:-1]}min`" for text in found if text[-1] == unit)
-    return f"`{unit}` is {of}; minutes are {', '.join(itertools.islice(same, _MOST_AMOUNTS))}"
+    return f"`{unit}` means {of}; for minutes write {', '.join(itertools.islice(same, _MOST_AMOUNTS))}"
 
 
 _MOST_AMOUNTS = 3
@@ -144,8 +144,8 @@ def _amounts(expr: Expr) -> Iterator[Literal]:
 def _string(node: Typed, other: Typed) -> str:
     """Return how a string comes to be compared with a number or a condition."""
     if other.type.kind is Kind.BOOL:
-        return f'{_plural(node)} are strings: write `"{str(other.data).lower()}"`' if other.op == Op.CONSTANT else ""
-    return "numbers are written without quotes" if node.op == Op.CONSTANT else to_number(node)
+        return f'{_plural(node)} are strings; write `"{str(other.data).lower()}"`' if other.op == Op.CONSTANT else ""
+    return "write numbers without quotes" if node.op == Op.CONSTANT else to_number(node)
 
 
 def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
@@ -222,7 +222,7 @@ def quoted_condition(comparison: Comparison, left: Typed, right: Typed, source: 
 def items(left: Type, right: Type) -> str:
     """Return how the items of a list come to have one type."""
     if Kind.STRING in {left.kind, right.kind}:
-        return "quote all items or none"
+        return "write all items in quotes or none"
     return "write all items in one unit"
 
 
@@ -234,8 +234,8 @@ def constant(phase: str, value: str, expr: Expr) -> str:
     if phase == "pod":
         return table("constant")[value]
     if phase == "preemption":
-        return "it protects no pod" if value == "true" else "it protects every pod"
-    return "it turns no node away" if value == "true" else "it turns every node away"
+        return "the condition protects no pod" if value == "true" else "the condition protects every pod"
+    return "the filter rejects no node" if value == "true" else "the filter rejects every node"
 
 
 def _quoted_name(expr: Expr) -> str:
@@ -257,15 +257,15 @@ def _plural(node: Typed) -> str:
 def to_number(node: Typed) -> str:
     """Return how a value becomes a number."""
     if node.op == Op.WEEKDAY:
-        return 'days are texts: "mon" "tue" "wed" "thu" "fri" "sat" "sun"'
+        return 'days are strings: "mon" "tue" "wed" "thu" "fri" "sat" "sun"'
     if node.type.kind is Kind.STRING and (plural := _plural(node)) != "these":
-        return f"{plural} are strings; write number(...) to convert"
+        return f"{plural} are strings; convert them with number(...)"
     return table("number").get(node.type.kind.value, "")
 
 
 def addition(operator: str, node: Typed) -> str:
     """Return what adds up what is no number."""
-    return "write concat(...) to join strings" if operator == "+" and node.type.kind is Kind.STRING else to_number(node)
+    return "join strings with concat(...)" if operator == "+" and node.type.kind is Kind.STRING else to_number(node)
 
 
 def default(left: Typed, right: Typed) -> str:
@@ -319,5 +319,5 @@ def _call(name: str, *arguments: Expr) -> Call:
 def score(node: Typed) -> str:
     """Return how a value becomes a score."""
     if node.type.kind is Kind.QUANTITY:
-        return "write scale(x, lo, hi) or divide by a unit"
+        return "write scale(x, lo, hi), or divide by a value of the same unit"
     return to_number(node)

@@ -1,5 +1,5 @@
-"""Texts and syntax trees: grammar, parser, syntax errors, and the canonical text of a tree.
+"""Grammar, parser, syntax errors and formatter of the language.
 
-In comes the text of one field or of one case, out comes a tree or the diagnostic of its first error. Limits of size
-and nesting are measured before anything recursive sees a text.
+The text of a field becomes a syntax tree, or a diagnostic of the first error. Size and nesting are checked before any
+recursive function runs.
 """

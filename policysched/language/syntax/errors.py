@@ -119,12 +119,12 @@ _QUOTES: Final = {
 """What closes a string that one of these opens, for those who write such quotes."""
 _SYMBOLS: Final = re.compile(r"[=!<>~%&|^?:;@$*/+-]+")
 _TIME: Final = re.compile(r"\d:\d")
-_QUOTE_TIMES: Final = 'times are written in quotes, as in "22:00"'
+_QUOTE_TIMES: Final = 'write times in quotes, as in "22:00"'
 _KNOWN: Final = {*KEYWORDS, *ROOTS, *(name for names in FIELDS for name in names)}
 _TOP: Final = ("node", "pod", "cluster")
 _WORD: Final = re.compile(r"\w+")
 _PATH: Final = re.compile(r'(\w++(?:\.\w++)*+)(?:\["([^"\\\n]*+)"\])?')
-_NO_RANGES: Final = 'there are no ranges; write the items out, for hours write clock("22:00", "05:00")'
+_NO_RANGES: Final = 'ranges are not supported; list all items, or for hours write clock("22:00", "05:00")'
 MOST_ITEMS: Final = 4
 """How many items of a list a help repeats."""
 NUMERIC: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION"})
@@ -157,7 +157,7 @@ def _instead(tokens: Sequence[Token], index: int) -> str:
     """Return what those should write who are used to another language."""
     token = tokens[index]
     if token.type == "BY" or (index and tokens[index - 1].type == "BY"):
-        return "write `by` behind the brackets with a path behind it, as in sum(x) by node.zone"
+        return "write `by` and a field after the brackets, as in sum(x) by node.zone"
     listing = _in_list(tokens, index)
     if listing:
         return listing
@@ -186,12 +186,12 @@ def _in_list(tokens: Sequence[Token], index: int) -> str:
         items = _items(tokens[opened + 1 :], _CONSTANTS)
         return f"write `in [{items}]`" if items else LISTS
     if before[-2:] == ["IN", "LSQB"] and kind == "RSQB":
-        return "a list has at least one item"
+        return "write at least one item"
     opened = max((place for place, one in enumerate(before) if one == "LSQB"), default=0)
     inside = before[opened - 1 : opened] == ["IN"] and "RSQB" not in before[opened:]
     if inside and kind in _OPENS_VALUE - {"NAME"} and before[-1] in _OPENS_VALUE:
         return "write a comma between two items"
-    return f'items are constants: `"{tokens[index]}"` if it is a text' if inside and kind == "NAME" else ""
+    return f'list items must be constants; for a string write `"{tokens[index]}"`' if inside and kind == "NAME" else ""
 
 
 def _items(tokens: Sequence[Token], wanted: Collection[str] = ()) -> str:
@@ -260,15 +260,13 @@ def unexpected_character(
     if template or character in "{}":
         items = _BRACES.match(text, position)
         instead = f"write `[{one_line(items[1])}]`" if items and len(items[1]) <= LONGEST else LISTS
-        instead = "expressions are no templates; leave {{ and }} out" if template else instead
+        instead = "expressions are not templates; remove {{ and }}" if template else instead
     elif arrow := _wrong_arrow(text, tokens, position, accepted):
         instead = arrow
     elif character.isspace() or not character.isprintable():
-        instead = "write a plain space" if character.isspace() else "it is invisible; leave it out"
+        instead = "write a plain space" if character.isspace() else "remove this invisible character"
     else:
-        instead = (
-            "" if character.isascii() else "outside of strings there are only the letters a to z, digits and signs"
-        )
+        instead = "" if character.isascii() else "outside of strings, use only a to z, digits and signs"
     span = Span(position, position + 1 + template)
     return diagnose("E0100", text, span, "character", found=_named(character), instead=instead)
 
@@ -328,10 +326,10 @@ def _no_number(text: str, tokens: Sequence[Token]) -> str:
     """Return how a case is written of which there is the guard alone, or the number alone."""
     given = one_line(text)
     if len(given) > LONGEST:
-        return "a case is a line `guard → number`, as in `node.ready → 80`"
+        return "write a case as `guard → number`, as in `node.ready → 80`"
     if len(tokens) == 1 and tokens[0].type in NUMERIC:
-        return f"a case is a line `guard → number`: write `else → {given}`, or a condition in place of `else`"
-    return f"a case is a line `guard → number`, as in `{given} → 80`"
+        return f"write a case as `guard → number`: `else → {given}`, or a condition instead of `else`"
+    return f"write a case as `guard → number`, as in `{given} → 80`"
 
 
 def _touch(before: Token, token: Token) -> bool:
@@ -416,7 +414,7 @@ def _wrong_quotes(text: str, start: int) -> Diagnostic:
     end = start + 1 if closing < 0 else closing + 1
     inside = text[start + 1 : closing] if closing > 0 else ""
     plain = inside.isprintable() and not set('"\\') & set(inside) and shown(inside) == inside
-    instead = f'write `"{inside}"`' if inside and plain else 'strings stand in double quotes, as in "a"'
+    instead = f'write `"{inside}"`' if inside and plain else 'write strings in double quotes, as in "a"'
     return diagnose("E0103", text, Span(start, end), found=f"`{text[start]}`", instead=instead)
 
 
@@ -447,5 +445,5 @@ def _upper_case(text: str, span: Span) -> Diagnostic:
     if lower in table("nothing"):
         instead = "`not has(...)`"
     elif found[0].isupper() and usual not in _KNOWN and text[span.end : span.end + 1] not in {".", "(", "["}:
-        instead += f', or `"{found}"` if it is a text'
+        instead += f', or `"{found}"` if it is a string'
     return diagnose("E0105", text, span, found=found, instead=instead)

@@ -53,9 +53,9 @@ def unknown_unit(text: str, number: Token, end: int) -> Diagnostic:
 
 def _instead_of(digits: str, unit: str) -> str:
     if _CORES.fullmatch(unit):
-        return f"cores are plain numbers: write `{digits}`"
+        return f"cores are plain numbers; write `{digits}`"
     if _EXPONENT.fullmatch(unit):
-        return "there are no exponents; write the number out, or with k, M or G"
+        return "exponents are not supported; write all digits, or use k, M or G"
     meant = _meant(unit)
     return f"did you mean `{digits}{meant}`?" if meant else _ALL
 

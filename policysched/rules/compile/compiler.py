@@ -55,9 +55,9 @@ MAX_REQUIREMENTS = 256
 """How many labels its selectors may speak of together: each pod class is asked about all."""
 MAX_VALUES = 8192
 """How many values they may list together."""
-_VALUES = "write `values: [...]` with one value at least, or the operators `Exists` and `DoesNotExist`"
-_SCHEDULERS = "write the name in a pod's `schedulerName`, or leave `schedulerNames` out for all"
-_OPERATORS = "operators are `In`, `NotIn`, `Exists` and `DoesNotExist`"
+_VALUES = "write at least one value, as in `values: [a]`, or use the operator `Exists` or `DoesNotExist`"
+_SCHEDULERS = "write the `schedulerName` of the pods, or remove `schedulerNames` to match all"
+_OPERATORS = "write `In`, `NotIn`, `Exists` or `DoesNotExist`"
 
 
 class CompiledText(NamedTuple):
@@ -236,7 +236,7 @@ class _Compilation:
             ("requirements in its selectors", requirement_count(spec), MAX_REQUIREMENTS),
             ("values in its selectors", _values(selectors), MAX_VALUES),
             ("rules", len(spec.filters) + len(spec.scores), MAX_RULES),
-            ("lines of `let`", len(spec.let), MAX_LETS),
+            ("`let` names", len(spec.let), MAX_LETS),
             ("metrics", len(spec.metrics), MAX_METRICS),
             ("characters in its expressions", sum(map(len, _texts(spec))), MAX_CHARACTERS),
         )
@@ -273,7 +273,7 @@ class _Compilation:
             if not is_label_name(name):
                 self._report(place, _misnamed("rules", name))
             elif name in names[:index]:
-                self._report(place, finding("E0208", f'"{name}" names two {kind}', len(name)))
+                self._report(place, finding("E0208", f'two {kind} have the name "{name}"', len(name)))
 
     def _filter(self, index: int, rule: FilterRule) -> Pausing[CompiledFilter | None]:
         field = f"filters[{index}]"
@@ -303,7 +303,7 @@ class _Compilation:
 
     def _value(self, rule: ScoreRule, field: str, environment: Environment) -> Pausing[Program | None]:
         if bool(rule.cases) == (rule.value is not None):
-            text = "a score needs either cases or a value" + (", not both" if rule.cases else "")
+            text = "a score needs either `cases` or `value`" + (", not both" if rule.cases else "")
             self._report(f"spec.{field}", finding("E0501", text))
             return None
         if rule.value is not None:
@@ -384,5 +384,7 @@ def _texts(spec: PolicySpec) -> Iterator[str]:
 
 
 def _misnamed(kind: str, name: str) -> Diagnostic:
-    rule = f"names of {kind} are at most 63 lower-case letters, digits and `-`, with a letter or digit at both ends"
-    return finding("E0208", f'"{name}" is no DNS label', len(name), rule)
+    rule = (
+        f"names of {kind} have at most 63 lower-case letters, digits and `-`, and begin and end with a letter or digit"
+    )
+    return finding("E0208", f'"{name}" is not a DNS label', len(name), rule)

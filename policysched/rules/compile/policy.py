@@ -32,7 +32,7 @@ MILLIS: Final = 1000.0
 NO_METRIC: Final = MetricKey("", "")
 _UNITS: Final[Mapping[str, Unit]] = {unit.value: unit for unit in Unit}
 Report = Callable[[str, Diagnostic], None]
-_SPOKEN: Final[Mapping[str, str]] = {"query": "query", "nodeLabel": "label that names the node"}
+_SPOKEN: Final[Mapping[str, str]] = {"query": "`query`", "nodeLabel": "`nodeLabel`"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +97,10 @@ def _problems(query: MetricQuery, before: set[str]) -> Iterator[tuple[str, Diagn
     if problem is not None:
         yield "name", problem
     elif query.name in before:
-        yield "name", finding("E0208", f'"{query.name}" names two metrics', len(query.name))
+        yield "name", finding("E0208", f'two metrics have the name "{query.name}"', len(query.name))
     for field, text in (("query", query.query), ("nodeLabel", query.node_label)):
         if not text.strip():
-            yield field, finding("E0312", f"the {_SPOKEN[field]} is empty", len(text))
+            yield field, finding("E0312", f"{_SPOKEN[field]} is empty", len(text))
     if query.unit not in _UNITS:
         meant = did_you_mean(query.unit, _UNITS) or f"write one of {', '.join(_UNITS)}"
         yield "unit", finding("E0102", f"unknown unit `{query.unit}`", len(query.unit), meant)
@@ -112,11 +112,11 @@ def _duration(text: str) -> tuple[float, tuple[Diagnostic, ...]]:
     program = compiled.program
     if program is None:
         return 0.0, compiled.errors
-    value, hint = program.constant, "write it as 30s, 2min or 1h"
+    value, hint = program.constant, "write a duration, as in 30s, 2min or 1h"
     if not program.type.like(DURATION) or not isinstance(value, float):
         return 0.0, (finding("E0301", f"expected a duration, found {program.type}", len(text), hint),)
     if value <= 0:
-        return 0.0, (finding("E0312", "no value is as new as that", len(text), hint),)
+        return 0.0, (finding("E0312", "the duration must be greater than 0", len(text), hint),)
     return value, ()
 
 

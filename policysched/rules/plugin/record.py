@@ -22,7 +22,7 @@ LONGEST: Final = 80
 """How much of an expression is shown. Units: characters."""
 MOST_TOLD: Final = 1000
 """Of how many pods that a condition on victims protects a record tells."""
-_SYSTEM: Final = "leave pods of priority 2000000000 and above alone: includeSystemPods is not set"
+_SYSTEM: Final = "ignore pods of priority 2000000000 and above: includeSystemPods is not set"
 
 
 def describe(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -> dict[str, Any] | None:
@@ -75,7 +75,7 @@ def why_not_applied(policy: CompiledPolicy, pod: Pod, cluster: Cluster) -> str:
         return "mode is Disabled"
     plugin = PolicyPlugin(policy)
     if not policy.filters and not policy.scores and policy.preemption is None:
-        return "it has no filters and no scores"
+        return "the policy has no filters and no scores"
     if plugin.prepare_filter(pod, cluster) is not SKIP:
         return ""
     if plugin.prepare_score(pod, cluster) is not SKIP:
@@ -123,7 +123,7 @@ def _not_meant(plugin: PolicyPlugin, pod: Pod, context: EvaluationContext) -> st
         if not true:
             text = " ".join((policy.spec.applies_to or "").split())
             shown = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-            return f"appliesTo {'has no value' if lacking else 'is false'}: {shown}"
+            return f"appliesTo {'is unknown' if lacking else 'is false'}: {shown}"
     if plugin.selection.spares(pod) and not policy.scores:
         return f"its filters {_SYSTEM}"
-    return "no rule's `when` holds"
+    return "no rule's `when` is true"

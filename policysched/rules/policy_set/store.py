@@ -31,7 +31,7 @@ from policysched.rules.policy_set.policy_set import PolicySet
 
 AT_ONCE: Final = 100
 """For how many policies it is found out in one piece whether there is room."""
-NO_ROOM = f"the annotation {LAST_GOOD} is not used: there is no room for it beside the policies in force"
+NO_ROOM = f"the annotation {LAST_GOOD} is ignored: the cost limit for all policies is reached"
 
 
 def age(policy: Policy) -> tuple[bool, str, str]:
@@ -196,18 +196,18 @@ class PolicyStore:
         try:
             kept = decode_last_good(policy)
         except ObjectError as error:
-            return None, f"the annotation {LAST_GOOD} is not used: {error.reason}"
+            return None, f"the annotation {LAST_GOOD} is ignored: {error.reason}"
         if kept is not None:
             if newest is not None and kept.spec == newest.spec:
                 return newest, ""
             compiled = (yield from self._compiling(policy, kept)).policy
-            return compiled, "" if compiled else f"the annotation {LAST_GOOD} is not used: it does not compile"
+            return compiled, "" if compiled else f"the annotation {LAST_GOOD} is ignored: it does not compile"
         if status.active_spec is None and not status.active_generation:
             return None, ""
         told = f"generation {status.active_generation}" if status.active_generation else "the specification"
         return (
             None,
-            f"{told} that the status tells of is not used: it counts only where the annotation {LAST_GOOD} keeps it",
+            f"{told} in the status is ignored: only the annotation {LAST_GOOD} restores it",
         )
 
     def removing(self, key: PolicyKey) -> Pausing[frozenset[PolicyKey]]:
@@ -247,7 +247,7 @@ def _admitted(entry: StoredPolicy) -> StoredPolicy:
 
 def failed(error: Exception) -> CompilationResult:
     """Return what compiling a policy gave that ended in an exception."""
-    said = f"it cannot be compiled: {type(error).__name__}; the scheduler's log says more"
+    said = f"internal error while compiling: {type(error).__name__}; see the log of the scheduler"
     return CompilationResult(None, (replace(finding("E0601", said), field="spec"),), Cost())
 
 

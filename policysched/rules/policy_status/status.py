@@ -117,11 +117,11 @@ def _compiled(entry: StoredPolicy, about_nodes: int) -> tuple[bool, str, str]:
 def _active(entry: StoredPolicy) -> tuple[bool, str, str]:
     active = entry.active
     if active is None and entry.waiting is not None:
-        return False, "TooCostly", "the policies in force leave no room for this one"
+        return False, "TooCostly", "the cost limit for all policies is reached"
     if active is None and entry.refused:
         return False, "NotTrusted", entry.refused
     if active is None:
-        return False, "NeverCompiled", "no generation of this policy has compiled"
+        return False, "NeverCompiled", "no generation of this policy compiles"
     if active.spec.mode == "Disabled":
         return False, "Disabled", "mode is Disabled"
     if entry.result.policy is None:

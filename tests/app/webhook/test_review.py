@@ -123,7 +123,7 @@ def test_policy_that_is_too_large_is_refused_unread(spec: Object) -> None:
     assert calls(lambda: reviewed(large)) < 200 + calls(lambda: reviewed(policy(filters=[])))
     assert not reviewed(large)["allowed"]
     [message] = {reviewed(large, old, "UPDATE")["status"]["message"] for old in (policy(), large | {"spec": {}})}
-    assert message.endswith("KiB, and may have 1024")
+    assert message.endswith("the policy is larger than 1024 KiB")
     assert reviewed(large | {"metadata": {"name": "p", "labels": {"a": "b"}}}, large, "UPDATE") == {"allowed": True}
 
 

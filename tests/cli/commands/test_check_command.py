@@ -103,8 +103,8 @@ def test_check_prints_workflow_commands_of_github(command: Command, write: Write
     assert done.out.splitlines() == [
         "::error file=p.yaml,line=7,col=24,endColumn=25,title=E0101::`=` is not an operator%0Ahelp: "
         "write `==` to compare",
-        "::warning file=p.yaml,line=15,col=14,endColumn=42,title=W0701::may be unknown and nothing handles it%0Ahelp: "
-        'node.labels["x"] may be missing; write `(...) ?? true` or `?? false`',
+        "::warning file=p.yaml,line=15,col=14,endColumn=42,title=W0701::this condition may be unknown%0Ahelp: "
+        'node.labels["x"] may be missing; append `?? true` or `?? false`, as in `(...) ?? false`',
         "2 policies: 1 error, 1 warning; `policysched explain CODE` says more about E0101 and W0701",
     ]
 

@@ -34,7 +34,7 @@ def test_render_is_the_form_of_the_documentation() -> None:
         "   |\n"
         ' 1 | node.labels["cores"] > 10\n'
         "   | ^^^^^^^^^^^^^^^^^^^^^^^^^\n"
-        "   = help: labels are strings; write number(...) to convert"
+        "   = help: labels are strings; convert them with number(...)"
     )
 
 
@@ -64,7 +64,7 @@ def test_field_is_filled_in_by_the_caller() -> None:
     found = diagnose("E0304", "a", Span(0, 1))
     assert dataclasses.replace(found, field="spec.x").field == "spec.x"
     assert found.field == ""
-    assert found.help == "write number(...) or version(...) to convert"
+    assert found.help == "convert the strings with number(...) or version(...)"
 
 
 def test_a_long_line_is_cut_to_a_window_around_the_mark() -> None:

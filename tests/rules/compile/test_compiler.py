@@ -95,7 +95,7 @@ def test_every_mistake_is_found_at_its_field(spec: Spec, mistakes: list[tuple[st
 
 
 def test_mistakes_of_all_fields_come_together() -> None:
-    spec = {
+    spec: Spec = {
         "appliesTo": "pod.nam",
         "let": [{"name": "a", "value": "nod"}],
         "filters": [*filtering("yes", "one", when="no"), *filtering("maybe", "two")],
@@ -128,19 +128,19 @@ def test_a_warning_does_not_stop_a_policy() -> None:
     ("filters", "scores", "allowed"), [(64, 0, True), (32, 32, True), (65, 0, False), (1, 64, False)]
 )
 def test_a_policy_has_at_most_64_rules(filters: int, scores: int, allowed: bool) -> None:
-    spec = {
+    spec: Spec = {
         "filters": [rule for number in range(filters) for rule in filtering("node.ready", f"f{number}")],
         "scores": [rule for number in range(scores) for rule in scoring("node.free.pods", f"s{number}")],
     }
     assert found(**spec) == ([] if allowed else [("E0601", "spec")])
     if not allowed:
         message = compile_policy(policy(**spec)).diagnostics[0].message
-        assert message == f"the policy has {filters + scores} rules, more than {MAX_RULES}"
+        assert message == f"the policy has {filters + scores} rules, more than the limit of {MAX_RULES}"
 
 
 @pytest.mark.parametrize(("lets", "allowed"), [(MAX_LETS, True), (MAX_LETS + 1, False)])
 def test_a_policy_has_a_bounded_number_of_lets(lets: int, allowed: bool) -> None:
-    spec = {"let": [{"name": f"a{number}", "value": number} for number in range(lets)], "filters": CHEAP}
+    spec: Spec = {"let": [{"name": f"a{number}", "value": number} for number in range(lets)], "filters": CHEAP}
     assert errors(**spec) == ([] if allowed else [("E0601", "spec")])
 
 
@@ -237,7 +237,7 @@ def test_removing_pods_can_help_where_a_rule_reads_what_they_take(require: str, 
 
 
 def test_compiling_pauses_after_each_field() -> None:
-    spec = {
+    spec: Spec = {
         "appliesTo": "true",
         "filters": [rule for number in range(5) for rule in filtering("node.ready", f"f{number}")],
         "scores": [rule for number in range(4) for rule in scoring("node.free.pods", f"s{number}")],
@@ -255,7 +255,7 @@ def test_another_spec_is_compiled_under_the_name_with_its_generation() -> None:
 
 def test_a_finding_about_a_name_spans_it() -> None:
     one = compile_policy(policy(filters=[*CHEAP, *CHEAP])).diagnostics[0]
-    assert (one.line, one.column, one.end_column, one.message) == (1, 1, 6, '"cheap" names two filters')
+    assert (one.line, one.column, one.end_column, one.message) == (1, 1, 6, 'two filters have the name "cheap"')
 
 
 def test_the_loop_gets_its_turn_between_lets() -> None:
@@ -270,7 +270,7 @@ def test_a_wrong_unit_names_the_ones_there_are() -> None:
 
 
 def test_an_invalid_selector_says_why() -> None:
-    spec = {"podSelector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}}
+    spec: Spec = {"podSelector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}}
     assert re.search("Exists|values", compile_policy(policy(**spec)).diagnostics[0].message)
 
 

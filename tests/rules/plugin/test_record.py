@@ -14,7 +14,7 @@ from tests.build import cluster, node, pod
 
 FILTERS = [{"name": "f", "require": "true"}]
 SCORES = [{"name": "s", "value": "1"}]
-SYSTEM = "its filters leave pods of priority 2000000000 and above alone: includeSystemPods is not set"
+SYSTEM = "its filters ignore pods of priority 2000000000 and above: includeSystemPods is not set"
 
 
 def why(of: dict[str, Any] | None = None, **spec: Any) -> str:
@@ -30,7 +30,7 @@ def why(of: dict[str, Any] | None = None, **spec: Any) -> str:
         ({"scores": SCORES, "filters": []}, ""),
         ({"mode": "Shadow"}, ""),
         ({"mode": "Disabled"}, "mode is Disabled"),
-        ({"filters": []}, "it has no filters and no scores"),
+        ({"filters": []}, "the policy has no filters and no scores"),
         ({"schedulerNames": ["a", "b"]}, 'schedulerNames (a, b) do not hold "mine"'),
         ({"podSelector": {"matchLabels": {"app": "web"}}}, "podSelector does not match the pod's labels"),
         (
@@ -42,9 +42,9 @@ def why(of: dict[str, Any] | None = None, **spec: Any) -> str:
         ({"appliesTo": f'pod.name == "{"x" * 90}"'}, f'appliesTo is false: pod.name == "{"x" * 66}…'),
         (
             {"scores": SCORES, "filters": [], "appliesTo": 'number(pod.labels["a"]) > 1'},
-            'appliesTo has no value: number(pod.labels["a"]) > 1',
+            'appliesTo is unknown: number(pod.labels["a"]) > 1',
         ),
-        ({"filters": [{"name": "f", "when": "false", "require": "true"}]}, "no rule's `when` holds"),
+        ({"filters": [{"name": "f", "when": "false", "require": "true"}]}, "no rule's `when` is true"),
     ],
 )
 def test_the_first_reason_is_said(spec: dict[str, Any], said: str) -> None:

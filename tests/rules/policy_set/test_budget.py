@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from bench.rules import policies
-from policysched.model.policy import LAST_GOOD, Policy, last_good_text
+from policysched.model.policy import LAST_GOOD, Policy, PolicyKey, last_good_text
 from policysched.pausing import finished
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.policy_set.budget import MAX_UNITS
@@ -50,7 +50,7 @@ def in_force(store: PolicyStore) -> dict[str, int]:
 
 
 def conditions(store: PolicyStore, name: str) -> list[tuple[str, str]]:
-    entry = store.get(name)
+    entry = store.get(PolicyKey(name))
     assert entry is not None
     return [(one["status"], one["reason"]) for one in make_status(entry, "me", NOW)["conditions"]]
 
@@ -71,11 +71,11 @@ def test_a_policy_for_which_there_is_no_room_does_nothing_and_says_so() -> None:
     store = applied(made("old", 11), made("new", 11))
     assert in_force(store) == {"old": 1}
     assert conditions(store, "new") == [("False", "CostError"), ("False", "TooCostly")]
-    entry = store.get("new")
+    entry = store.get(PolicyKey("new"))
     assert entry is not None
     [said] = entry.result.diagnostics
     assert (said.code, said.field) == ("E0601", "spec")
-    assert said.message == f"the policy takes 11 units, more than the policies in force leave of {LIMIT}"
+    assert said.message == f"the policy costs 11 units and would exceed the limit of {LIMIT} for all policies together"
 
 
 def test_an_edit_for_which_there_is_no_room_leaves_the_last_good_generation_in_force() -> None:
@@ -92,7 +92,7 @@ def test_what_waits_comes_into_force_once_there_is_room(how: str) -> None:
     )
     assert in_force(store) == {"big": 1}
     changed = {
-        "removed": lambda: store.remove("big"),
+        "removed": lambda: store.remove(PolicyKey("big")),
         "edited": lambda: finished(store.applying(made("big", 9, generation=2))),
         "disabled": lambda: finished(store.applying(made("big", 15, generation=2, mode="Disabled"))),
         "shadowed": lambda: finished(store.applying(made("big", 15, generation=2, mode="Shadow"))),
@@ -120,11 +120,9 @@ def test_so_many_policies_may_be_in_force(mode: str, monkeypatch: pytest.MonkeyP
     given = [made(f"p{n}", 1, mode=mode) for n in range(3)] + [made("off", 1, mode="Disabled")]
     store = applied(*given, made("more", 1))
     assert set(in_force(store)) == {"p0", "p1", "p2", "off"}
-    entry = store.get("more")
+    entry = store.get(PolicyKey("more"))
     assert entry is not None
-    assert [one.message for one in entry.result.diagnostics] == [
-        "there are 3 policies in force already, and there may be no more"
-    ]
+    assert [one.message for one in entry.result.diagnostics] == ["the limit of 3 policies in force is reached"]
     assert conditions(store, "more") == [("False", "CostError"), ("False", "TooCostly")]
     finished(store.applying(made("p1", 1, mode="Disabled", generation=2)))
     assert "more" in in_force(store)
@@ -142,21 +140,21 @@ def test_policies_ask_so_many_different_queries(monkeypatch: pytest.MonkeyPatch)
         asking("a", "x", "y"), asking("b", "y", "x"), asking("c", "z", "x"), asking("d", "w", mode="Enforce")
     )
     assert set(in_force(store)) == {"a", "b", "c"}
-    entry = store.get("d")
+    entry = store.get(PolicyKey("d"))
     assert entry is not None
     assert [one.message for one in entry.result.diagnostics] == [
-        "the policy asks 1 different queries of metrics, more than the policies in force leave of 3"
+        "the policy has 1 metric queries and would exceed the limit of 3 for all policies together"
     ]
-    store.remove("c")
+    store.remove(PolicyKey("c"))
     assert set(in_force(store)) == {"a", "b", "d"}
 
 
 def test_policies_without_room_are_told_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("policysched.rules.policy_set.budget.MAX_POLICIES", 1)
     store = applied(*(made(f"p{n}", 1) for n in range(3)))
-    before = [store.get(f"p{n}") for n in (1, 2)]
+    before = [store.get(PolicyKey(f"p{n}")) for n in (1, 2)]
     finished(store.applying(made("p0", 3, generation=2)))
-    assert all(store.get(f"p{n}") is one for n, one in zip((1, 2), before, strict=True))
+    assert all(store.get(PolicyKey(f"p{n}")) is one for n, one in zip((1, 2), before, strict=True))
 
 
 def test_at_the_start_the_oldest_come_first_in_whatever_order_they_are_listed() -> None:
@@ -185,7 +183,7 @@ def test_a_restart_puts_in_force_what_was_in_force(seed: int) -> None:
         name = f"p{rng.randrange(6)}"
         if name in objects and rng.random() < 0.2:
             del objects[name]
-            store.remove(name)
+            store.remove(PolicyKey(name))
             continue
         known = objects.get(name)
         generation = known.metadata.generation + 1 if known else 1
@@ -202,7 +200,7 @@ def test_a_restart_puts_in_force_what_was_in_force(seed: int) -> None:
 
 def test_what_an_annotation_keeps_takes_no_more_room_than_there_is() -> None:
     entry = {"generation": 1, "spec": taking(15)}
-    broken = {"filters": filtering("nod.ready")}
+    broken: dict[str, Any] = {"filters": filtering("nod.ready")}
     store = PolicyStore()
     finished(
         store.starting(
@@ -216,7 +214,7 @@ def test_what_an_annotation_keeps_takes_no_more_room_than_there_is() -> None:
     younger = policy("b", since="2026-01-01T00:00:00Z", generation=2, last_good=entry, **broken)
     finished(store.starting([younger, older]))
     assert in_force(store) == {"a": 1}
-    found = store.get("b")
+    found = store.get(PolicyKey("b"))
     assert found is not None
     assert found.refused == NO_ROOM
     assert conditions(store, "b")[1] == ("False", "NotTrusted")
@@ -227,7 +225,7 @@ def test_an_edit_of_the_number_alone_keeps_a_policy_waiting_or_in_force() -> Non
     for name in ("old", "new"):
         finished(store.applying(made(name, 11, generation=2)))
     assert in_force(store) == {"old": 2}
-    entry = store.get("new")
+    entry = store.get(PolicyKey("new"))
     assert entry is not None
     assert [one.code for one in entry.result.diagnostics] == ["E0601"]
 

@@ -8,15 +8,17 @@ import msgspec
 import pytest
 
 from policysched.language.ir import graph
-from policysched.model.policy import Policy, decode_policy, decode_watched_policy
+from policysched.model.policy import Policy, PolicyKey, decode_policy, decode_watched_policy
 from policysched.pausing import finished
 from policysched.rules.compile.compiler import compiling
 from policysched.rules.policy_set.store import PolicyBudget, PolicyStore
 from policysched.rules.policy_status.status import MAX_DIAGNOSTICS, differs, make_status
 from tests.rules.build import Spec, filtering, policy, scoring
 
-GOOD, BETTER = {"filters": filtering("node.ready")}, {"filters": filtering("node.cordoned")}
-BAD, WORSE = {"filters": filtering("nod.ready")}, {"filters": filtering("1 +")}
+GOOD: Spec = {"filters": filtering("node.ready")}
+BETTER: Spec = {"filters": filtering("node.cordoned")}
+BAD: Spec = {"filters": filtering("nod.ready")}
+WORSE: Spec = {"filters": filtering("1 +")}
 NOW, LATER = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
 
 
@@ -30,7 +32,7 @@ def apply(store: PolicyStore, given: Policy) -> bool:
 
 
 def active(store: PolicyStore, name: str = "p") -> int | None:
-    entry = store.get(name)
+    entry = store.get(PolicyKey(name))
     assert entry is not None
     return entry.active.generation if entry.active else None
 
@@ -82,7 +84,7 @@ def test_after_a_restart_a_broken_policy_acts_as_its_annotation_keeps(
     store = PolicyStore()
     assert apply(store, policy(generation=5, last_good=kept, **spec)) is (in_force is not None)
     assert active(store) == in_force
-    entry = store.get("p")
+    entry = store.get(PolicyKey("p"))
     assert entry is not None
     assert bool(entry.refused) is (in_force is None and kept is not None)
 
@@ -114,7 +116,7 @@ def test_after_a_restart_a_policy_that_cannot_be_read_acts_as_its_annotation_kee
     store = PolicyStore()
     assert apply(store, unreadable(5, kept)) is (in_force is not None)
     assert active(store) == in_force
-    entry = store.get("p")
+    entry = store.get(PolicyKey("p"))
     assert entry is not None
     status = make_status(entry, "me", NOW)
     assert [(one["code"], one["field"]) for one in status["diagnostics"]] == [("E0001", "spec.mode")]
@@ -134,15 +136,15 @@ def test_a_policy_that_cannot_be_read_any_more_leaves_the_last_good_generation_i
 def test_what_a_status_tells_is_never_in_force(kept: Spec | None, status: Spec) -> None:
     store = PolicyStore()
     assert not apply(store, policy(generation=5, status=status, last_good=kept, **BAD))
-    entry = store.get("p")
+    entry = store.get(PolicyKey("p"))
     assert entry is not None
     assert entry.active is None
-    assert "is not used" in entry.refused
+    assert "is ignored" in entry.refused
     made = make_status(entry, "me", NOW)["conditions"][1]
     assert (made["status"], made["reason"], made["message"]) == ("False", "NotTrusted", entry.refused)
     assert not apply(store, policy(generation=6, status=status, last_good=kept, **BAD))
     assert apply(store, policy(generation=7, **GOOD))
-    mended = store.get("p")
+    mended = store.get(PolicyKey("p"))
     assert mended is not None
     assert mended.refused == ""
 
@@ -159,10 +161,10 @@ def test_policy_at_which_the_compiler_fails_keeps_its_last_good_generation(monke
     assert not apply(store, policy(generation=2, **BETTER))
     assert active(store) == 1
     assert failures == ["p RecursionError('deep')"]
-    entry = store.get("p")
+    entry = store.get(PolicyKey("p"))
     assert entry is not None
     assert [(one.field, one.message) for one in entry.result.diagnostics] == [
-        ("spec", "it cannot be compiled: RecursionError; the scheduler's log says more")
+        ("spec", "internal error while compiling: RecursionError; see the log of the scheduler")
     ]
 
 
@@ -184,10 +186,10 @@ def test_an_object_made_anew_under_its_name_starts_anew() -> None:
 def test_a_status_of_its_own_changes_nothing_in_force() -> None:
     store = PolicyStore()
     apply(store, policy(**GOOD))
-    before = store.get("p")
+    before = store.get(PolicyKey("p"))
     assert before is not None
     assert not apply(store, policy(status=CLAIMED, **GOOD))
-    after = store.get("p")
+    after = store.get(PolicyKey("p"))
     assert after is not None
     assert after.active is before.active
     assert after.policy.status.active_generation == 3
@@ -209,7 +211,7 @@ def test_removing_tells_whether_something_was_in_force() -> None:
     apply(store, policy("good", **GOOD))
     apply(store, policy("bad", **BAD))
     assert store.listed() == {"good", "bad"}
-    assert [bool(store.remove(name)) for name in ("good", "bad", "good")] == [True, False, False]
+    assert [bool(store.remove(PolicyKey(name))) for name in ("good", "bad", "good")] == [True, False, False]
     assert store.policy_set().plugins == ()
 
 
@@ -220,7 +222,7 @@ def status_of(*given: Policy, instance: str = "ns/me", now: datetime = NOW) -> d
     store = PolicyStore()
     for one in given:
         apply(store, one)
-    entry = store.get("p")
+    entry = store.get(PolicyKey("p"))
     assert entry is not None
     return make_status(entry, instance, now)
 
@@ -259,7 +261,7 @@ ONE_ERROR = "1 error, 0 warnings"
         (
             (WORSE,),
             ("False", "SyntaxError", ONE_ERROR),
-            ("False", "NeverCompiled", "no generation of this policy has compiled"),
+            ("False", "NeverCompiled", "no generation of this policy compiles"),
             0,
         ),
     ],
@@ -290,7 +292,7 @@ def test_the_reason_is_that_of_the_first_error(spec: list[Spec], reason: str) ->
 
 
 def test_the_spec_in_force_can_be_read_back() -> None:
-    spec = {**GOOD, "priority": 3, "podSelector": {"matchLabels": {"a": "b"}}}
+    spec: Spec = {**GOOD, "priority": 3, "podSelector": {"matchLabels": {"a": "b"}}}
     status = status_of(*generations(spec, BAD))
     remembered = decode_policy({"metadata": {"name": "p"}, "spec": status["activeSpec"]})
     assert remembered.spec == policy(**spec).spec
@@ -306,7 +308,7 @@ def test_diagnostics_say_where_and_what() -> None:
         "column": 1,
         "endColumn": 26,
         "message": "cannot compare string with number",
-        "help": "labels are strings; write number(...) to convert",
+        "help": "labels are strings; convert them with number(...)",
     }
 
 
@@ -336,7 +338,7 @@ def test_times_move_where_a_condition_does() -> None:
     store = PolicyStore()
     apply(store, policy(**GOOD))
     apply(store, broken)
-    entry = store.get("p")
+    entry = store.get(PolicyKey("p"))
     assert entry is not None
     second = make_status(entry, "ns/me", LATER)
     assert [(one["status"], one["lastTransitionTime"]) for one in second["conditions"]] == [
@@ -361,7 +363,7 @@ def test_a_spec_that_means_the_same_takes_force_under_its_new_generation() -> No
     store = PolicyStore()
     assert apply(store, policy(generation=1, **GOOD))
     assert apply(store, policy(generation=2, **GOOD))
-    entry = store.get("p")
+    entry = store.get(PolicyKey("p"))
     assert entry is not None
     assert entry.active is not None
     assert (entry.active.generation, entry.active) == (2, entry.result.policy)
@@ -377,9 +379,9 @@ def test_nothing_compiled_is_kept_of_a_policy_that_is_refused() -> None:
         }
         for one in range(8)
     ]
-    costly = {"let": wide, "filters": filtering(" or ".join(one["name"] for one in wide))}
+    costly: Spec = {"let": wide, "filters": filtering(" or ".join(one["name"] for one in wide))}
     apply(store, policy(**costly))
-    entry = store.get("p")
+    entry = store.get(PolicyKey("p"))
     assert entry is not None
     assert [one.code for one in entry.result.diagnostics] == ["E0601"]
     gc.collect()
@@ -389,9 +391,9 @@ def test_nothing_compiled_is_kept_of_a_policy_that_is_refused() -> None:
 def test_who_waits_for_what_another_edit_gives_back_has_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The edit takes more units and fewer queries: it comes after what waits, and makes room for it."""
     monkeypatch.setattr("policysched.rules.policy_set.budget.MAX_QUERIES", 1)
-    asking = {"metrics": [{"name": "load", "query": "a"}], "filters": filtering("(metrics.load ?? 0) < 5")}
-    other = {"metrics": [{"name": "load", "query": "b"}], "filters": filtering("(metrics.load ?? 0) < 5")}
-    more = {"filters": filtering(" or ".join(f"node.free.cpu >= {number}" for number in range(1, 9)))}
+    asking: Spec = {"metrics": [{"name": "load", "query": "a"}], "filters": filtering("(metrics.load ?? 0) < 5")}
+    other: Spec = {"metrics": [{"name": "load", "query": "b"}], "filters": filtering("(metrics.load ?? 0) < 5")}
+    more: Spec = {"filters": filtering(" or ".join(f"node.free.cpu >= {number}" for number in range(1, 9)))}
     store = PolicyStore()
     assert apply(store, policy("first", since="2026-01-02T00:00:00Z", **asking))
     assert not apply(store, policy("second", since="2026-01-01T00:00:00Z", **other))

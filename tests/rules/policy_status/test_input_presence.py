@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.framework import Cluster, MetricAnswer, MetricKey, Sample
+from policysched.model.policy import PolicyKey
 from policysched.pausing import finished
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.rules.policy_status.input_presence import (
@@ -74,13 +75,13 @@ WARNINGS: list[tuple[Spec, list[tuple[str, int, int, str, str | None]]]] = [
     ),
     (
         {"filters": filtering('node.labels["gpu-model"] == "a10"')},
-        [("spec.filters[0].require", 29, 34, '`node.labels["gpu-model"]` has this value on no node',
+        [("spec.filters[0].require", 29, 34, 'no node has this value of `node.labels["gpu-model"]`',
           "did you mean `a100`?")],
     ),
     (
         {"filters": filtering('"zone-b" == node.zone or node.name in ["n33", "m"]')},
-        [("spec.filters[0].require", 1, 9, "`node.zone` has this value on no node", "did you mean `zone-a`?"),
-         ("spec.filters[0].require", 39, 51, "`node.name` has this value on no node", "did you mean `n3`?")],
+        [("spec.filters[0].require", 1, 9, "no node has this value of `node.zone`", "did you mean `zone-a`?"),
+         ("spec.filters[0].require", 39, 51, "no node has this value of `node.name`", "did you mean `n3`?")],
     ),
     (
         {"let": [{"name": "rack", "value": 'node.annotations["racks"]'}], "filters": filtering('rack == "r1"')},
@@ -96,13 +97,13 @@ WARNINGS: list[tuple[Spec, list[tuple[str, int, int, str, str | None]]]] = [
     ),
     (
         {"filters": filtering('node.labels["gpu-model"] in ["a100", "a1OO", "h100"]')},
-        [("spec.filters[0].require", 38, 44, '`node.labels["gpu-model"]` has this value on no node',
+        [("spec.filters[0].require", 38, 44, 'no node has this value of `node.labels["gpu-model"]`',
           "did you mean `a100`?")],
     ),
     (
         {"scores": scoring('number(node.labels["price"]) ?? 0')},
-        [("spec.scores[0].value", 8, 28, '`node.labels["price"]` is "$0.05" on node n1, which is no number',
-          "it is missing there")],
+        [("spec.scores[0].value", 8, 28, '`node.labels["price"]` is "$0.05" on node n1, which is not a number',
+          "the number is missing there")],
     ),
     (
         {"filters": filtering("metrics.load < 1 or true"), "metrics": [LOAD]},
@@ -152,10 +153,10 @@ def test_among_very_many_names_the_near_ones_are_still_found() -> None:
 def entry_of(status: Spec | None = None, **spec: Any) -> Any:
     store = PolicyStore()
     apply(store, policy(status=status, **spec))
-    return store.get("p")
+    return store.get(PolicyKey("p"))
 
 
-DISK = {"filters": filtering('node.labels["disk"] == "ssd"')}
+DISK: dict[str, Any] = {"filters": filtering('node.labels["disk"] == "ssd"')}
 
 
 def test_only_a_count_that_leaves_or_reaches_0_is_news() -> None:
@@ -175,8 +176,8 @@ def test_only_a_count_that_leaves_or_reaches_0_is_news() -> None:
         news.append(finished(reports.taking(entry)))
     # The input itself, its warning, the value, the value again, both.
     assert news == [True, True, True, False, True, True, True]
-    reports.forget("p")
-    assert reports.of("p").inputs == ()
+    reports.forget(PolicyKey("p"))
+    assert reports.of(PolicyKey("p")).inputs == ()
 
 
 def test_what_a_status_tells_already_is_no_news_after_a_restart() -> None:
@@ -187,7 +188,9 @@ def test_what_a_status_tells_already_is_no_news_after_a_restart() -> None:
         entry = entry_of({"instances": [{"name": name, "inputs": inputs}]}, **DISK)
         reports = CoverageReports(made, "ns/me")
         assert finished(reports.taking(entry)) is news
-        assert reports.of("p").inputs == (InputCoverage('node.labels["disk"]', 1 if news else 7, 3 if news else 9),)
+        assert reports.of(PolicyKey("p")).inputs == (
+            InputCoverage('node.labels["disk"]', 1 if news else 7, 3 if news else 9),
+        )
 
 
 def test_the_trouble_with_a_metric_is_told_and_is_news() -> None:
@@ -198,6 +201,6 @@ def test_the_trouble_with_a_metric_is_told_and_is_news() -> None:
     news = []
     for problem in ("", "two series for node a", "two series for node a", ""):
         made.metrics.take(MetricAnswer(key, {"a": Sample(1.0, 0.0)}, problem))
-        news.append((finished(reports.taking(entry)), reports.of("p").inputs[0].problem))
+        news.append((finished(reports.taking(entry)), reports.of(PolicyKey("p")).inputs[0].problem))
     two = "two series for node a"
     assert news == [(True, ""), (True, two), (False, two), (True, "")]
