@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from policysched.model.kinds import CustomResource, Resource
 from policysched.model.objects import Node, Pod, PodCondition, PodStatus
 from policysched.model.policy import MetricKey
-from policysched.model.requests import Requests, placed_requests
+from policysched.model.requests import Amounts, pod_amounts
 
 
 class Action(IntFlag):
@@ -125,7 +125,9 @@ def pod_difference(old: Pod, new: Pod) -> Action:
         action |= Action.UPDATE_POD_TOLERATION
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         action |= Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
-    if _resources_differ(old, new) and _scaled_down(placed_requests(old), placed_requests(new)):
+    if weighs_differently(old, new) and _scaled_down(
+        pod_amounts(old, use_status=True), pod_amounts(new, use_status=True)
+    ):
         action |= Action.UPDATE_POD_SCALE_DOWN
     if _generated_claims_differ(old.status, new.status):
         action |= Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM
@@ -175,11 +177,6 @@ def _resources_differ(old: Pod, new: Pod) -> bool:
     )
 
 
-def _scaled_down(old: Requests, new: Requests) -> bool:
-    scalars = dict(new.scalars)
-    return (
-        new.cpu_millis < old.cpu_millis
-        or new.memory_bytes < old.memory_bytes
-        or new.ephemeral_bytes < old.ephemeral_bytes
-        or any(scalars.get(name, 0) < amount for name, amount in old.scalars)
-    )
+def _scaled_down(old: Amounts, new: Amounts) -> bool:
+    """Return whether an amount became less, in thousandths, or is no longer named."""
+    return any(name not in new or amount.scaled(-3) > new[name].scaled(-3) for name, amount in old.items())

@@ -112,6 +112,15 @@ class Oracle:
         found: dict[str, Any] = self._ask({"extender": asked})["extended"]
         return found
 
+    def actions(self, old: dict[str, Any], new: dict[str, Any]) -> set[str]:
+        """Return the parts of an update that kube-scheduler derives events from, under the names of `Action`.
+
+        Args:
+            old: A pod or a node.
+            new: Another version of it.
+        """
+        return set(self._ask({"update": {"old": old, "new": new}}).get("actions", []))
+
     def _ask(self, case: Case) -> dict[str, Any]:
         if self._process.stdin is None or self._process.stdout is None:
             raise RuntimeError("the oracle was started without pipes")

@@ -27,9 +27,22 @@ from tests.requeueing.situations import (
     tainted,
     tolerating,
     with_spec,
+    with_status,
 )
 
 _GROWS: Final = {"cpu": "4", "memory": "16Gi"}
+_ALLOCATED: Final = {
+    "name": "c",
+    "image": "registry.k8s.io/pause:3.10",
+    "imageID": "",
+    "ready": True,
+    "restartCount": 0,
+    "allocatedResources": {"cpu": "1"},
+    "resources": {"requests": {"cpu": "1"}},
+}
+"""Status of a container that the kubelet has not resized to what the spec asks for."""
+_ACTUATED: Final = {"requests": {"cpu": "400m"}}
+_INFEASIBLE: Final = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
 _RESTARTING: Final = {
     "restartPolicyRules": [
         {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [3]}}
@@ -268,6 +281,38 @@ AMOUNTS: Final[tuple[Situation, ...]] = (
         steps=[Delete("Pod", "tenant")],
         wakes="next",
         events="AssignedPodDelete",
+    ),
+    situation(
+        "a placed pod whose resize became infeasible frees what it asked for",
+        plugins="NodeResourcesFit",
+        given=[node("oak", cpu="4"), placed("tenant", "oak", requests={"cpu": "3"})],
+        waiting=[
+            rejected("next", "NodeResourcesFit", requests={"cpu": "2"}),
+            rejected("large", "NodeResourcesFit", requests={"cpu": "4"}),
+        ],
+        steps=[
+            Change("Pod", "tenant", with_status(containerStatuses=[_ALLOCATED]), "/status"),
+            Change("Pod", "tenant", with_status(conditions=[_INFEASIBLE]), "/status"),
+        ],
+        wakes="next large",
+        events="AssignedPodUpdatePodScaleDown",
+    ),
+    situation(
+        "a placed pod whose pod-level allocation falls frees the difference",
+        plugins="NodeResourcesFit",
+        given=[
+            node("oak", cpu="4"),
+            placed("tenant", "oak", requests={"cpu": "1"}, resources={"requests": {"cpu": "1"}}),
+        ],
+        waiting=[rejected("next", "NodeResourcesFit", requests={"cpu": "3500m"})],
+        steps=[
+            Change("Pod", "tenant", with_status(allocatedResources={"cpu": "3"}, resources=_ACTUATED), "/status"),
+            Change(
+                "Pod", "tenant", with_status(allocatedResources={"cpu": "400m"}, conditions=[_INFEASIBLE]), "/status"
+            ),
+        ],
+        wakes="next",
+        events="AssignedPodUpdatePodScaleDown",
     ),
     situation(
         "a waiting pod that is deleted frees nothing",

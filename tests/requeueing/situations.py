@@ -287,6 +287,15 @@ def both(*edits: Edit) -> Edit:
     return edit
 
 
+def with_status(**fields: Any) -> Edit:
+    """Set fields of the status."""
+
+    def edit(obj: Json) -> None:
+        obj.setdefault("status", {}).update(fields)
+
+    return edit
+
+
 def with_spec(**fields: Any) -> Edit:
     """Set fields of the spec."""
 
