@@ -225,8 +225,8 @@ def say(line: str) -> None:
 async def schedule(arguments: Sequence[str], pieces: Pieces) -> None:
     """Run the scheduler until the users of the API server are done."""
     command = (sys.executable, "-m", "bench.loop", "--serve", *arguments)
-    pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
-    users = await asyncio.create_subprocess_exec(*command, **pipes)
+    pipe = asyncio.subprocess.PIPE
+    users = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
     stop, said = asyncio.Event(), users.stdout or asyncio.StreamReader()
 
     async def follow() -> None:

@@ -118,7 +118,7 @@ async def place(nodes: Sequence[Object], pods: Sequence[Object], seed: int | Non
     """Create the pods one after another and wait until each is placed or says why not."""
     (policy,) = load([str(POLICY)])
     async with scheduled_sandbox(nodes, kubelet_seconds=None, seed=seed) as on:
-        await on.apply(policy.object)
+        await on.apply(dict(policy.object))
         begin = time.perf_counter()
         for pod in pods:
             await on.api.create(pod)

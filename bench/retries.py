@@ -62,7 +62,7 @@ def _affinity(sort: str, *terms: Json) -> Json:
     return {sort: {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
 
 
-GOLD = {"namespaceSelector": {"matchLabels": {"tier": "gold"}}}
+GOLD: Json = {"namespaceSelector": {"matchLabels": {"tier": "gold"}}}
 KINDS: dict[str, Json] = {
     "asks for too much": {"requests": {"cpu": "100"}},
     "needs a pod of other namespaces": {"affinity": _affinity("podAffinity", _term({"app": "absent"}, **GOLD))},
@@ -158,7 +158,7 @@ def measure(name: str, start: Callable[[ControlPlane], Any], plane: ControlPlane
 def happen(api: Api, number: int) -> Iterator[None]:
     """Let one thing after the other happen, none of which helps a pod that waits."""
     home = f"n{number % NODES}"
-    visitor = {"labels": {"app": "visitor"}}
+    visitor: Json = {"labels": {"app": "visitor"}}
     api.create(pod(f"ordinary-{number}", scheduler=ME))
     yield
     api.create(pod(f"visitor-{number}", nodeName=home, **visitor))

@@ -66,7 +66,7 @@ def pod(
 ) -> Pod:
     """A pod with one container, whose UID is its namespace and name; `on` is its node, `spec` any other field."""
     container = Container(
-        name="c", image=image, resources=ResourceRequirements(requests=dict(requests)), ports=list(ports)
+        name="c", image=image, resources=ResourceRequirements(requests=dict(requests)), ports=tuple(ports)
     )
     fields: dict[str, Any] = {"containers": [container], "affinity": affinity, "tolerations": list(tolerations)}
     return Pod(

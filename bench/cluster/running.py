@@ -60,10 +60,21 @@ def run(workload: Workload, scheduler: str, state: State, terms: Terms) -> Figur
         peak, end = memory_of(process.pid)
         nodes = _nodes_of_pods(state)
     judged = judge(workload, seen, nodes) if workload.judged and not workload.rate else {}
-    found = throughput(seen, process.started, at_rate=bool(workload.rate), from_start=workload.from_start)
-    sizes = {"nodes": workload.nodes, "pods": workload.measured.count, "bound": len(seen.bound)}
-    memory = {"peak_mib": peak, "end_mib": end}
-    return Figures(workload.name, scheduler, **sizes, **memory, quiet=quiet, **found, **judged)
+    found: dict[str, Any] = throughput(
+        seen, process.started, at_rate=bool(workload.rate), from_start=workload.from_start
+    )
+    return Figures(
+        workload=workload.name,
+        scheduler=scheduler,
+        nodes=workload.nodes,
+        pods=workload.measured.count,
+        bound=len(seen.bound),
+        peak_mib=peak,
+        end_mib=end,
+        quiet=quiet,
+        **found,
+        **judged,
+    )
 
 
 def last_line(log: str) -> str:

@@ -119,7 +119,7 @@ def test_kinds_that_nobody_reads_are_left_alone() -> None:
 
 
 def test_a_namespace_has_its_name_as_a_label() -> None:
-    selector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}}}
+    selector: dict[str, Any] = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}}}
     namespace = {"kind": "Namespace", "metadata": {"name": "default"}}
     of = policy(**requiring("node.cordoned"), **selector)
     assert record([node(), namespace], pod(), of)["result"] == "Unschedulable"
@@ -245,7 +245,7 @@ def test_one_object_in_place_of_a_list_is_refused_and_says_what_to_write(given: 
 @pytest.mark.parametrize("given", ["objects", "policies"])
 def test_what_is_no_list_is_told(given: str) -> None:
     with pytest.raises(UsageError, match=f"{given} are a list of objects, got NoneType"):
-        dry_run(**{"objects": [], "pod": {}, given: None})
+        dry_run(**dict[str, Any]({"objects": [], "pod": {}, given: None}))
 
 
 def test_a_policy_without_a_name_is_no_crash() -> None:

@@ -111,7 +111,7 @@ def test_status_tells_the_spec_in_force() -> None:
 
 
 def test_guard_counts_as_a_rule_and_a_let_serves_it() -> None:
-    spec = {"let": [{"name": "short", "value": "1h"}], "preemption": {"require": "victim.age < short"}}
+    spec: dict[str, Any] = {"let": [{"name": "short", "value": "1h"}], "preemption": {"require": "victim.age < short"}}
     kept = policy("keep", **spec)
     made = compile_policy(kept)
     assert made.diagnostics == ()

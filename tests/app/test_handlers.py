@@ -35,7 +35,7 @@ from tests.schedule.parts import FakeClient
 
 TERM = PodAffinityTerm(label_selector=LabelSelector(match_labels={"app": "a"}), topology_key="zone")
 REACHED = VolumeNodeAffinity(
-    required=NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[Requirement(key="bad")])])
+    required=NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=(Requirement(key="bad"),))])
 )
 NEAR = Affinity(pod_affinity=PodAffinity(required=[TERM]))
 
@@ -192,6 +192,6 @@ def test_memory_that_is_at_its_end_is_no_object_s_fault(method: str, monkeypatch
     stand = Stand().take(*GOOD)
     monkeypatch.setattr(stand.scheduler, method, exhausted)
     act = stand.handler.upsert if method == "take" else stand.handler.delete
-    with pytest.raises(OutOfMemoryError, match="no memory is left to take in a Pod: give the process more"):
+    with pytest.raises(OutOfMemoryError, match="no memory is left for a Pod; the process exits"):
         act(GOOD[2])
     assert stand.failed("Pod") is None, "it is not left out"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from typing import Any
 
 from policysched.app.configuration.profiles import default_profile
 from policysched.app.running.metrics.scheduler_metrics import SchedulerMetrics
@@ -126,7 +127,7 @@ def test_gates_are_measured_for_one_of_ten_pods() -> None:
     metrics = TimingMetrics(Ticking())
     scheduler = Scheduler({ME: default_profile(ME)}, FakeClient(), Ticking(), random.Random(0), [], metrics)
     for number in range(SAMPLE + 1):
-        gated = {"scheduling_gates": [SchedulingGate("later")]} if number == SAMPLE else {}
+        gated: dict[str, Any] = {"scheduling_gates": [SchedulingGate("later")]} if number == SAMPLE else {}
         scheduler.take(pod(f"p{number}", **gated))
     found = counts(shown(metrics), "scheduler_plugin_execution_duration_seconds")
     gate = 'extension_point="PreEnqueue",plugin="SchedulingGates",status="{}"'

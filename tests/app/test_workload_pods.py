@@ -108,7 +108,10 @@ def test_a_jobs_pod_is_labelled_with_its_job(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("spec", [None, 5, {"selector": 5, "template": {}, "volumeClaimTemplates": [5], "ordinals": 5}])
 def test_nonsense_is_left_to_whoever_decodes_it(kind: str, spec: Any) -> None:
-    nonsense = [{"kind": "ReplicaSet", "metadata": {"ownerReferences": [5]}}, {"kind": "Pod", "metadata": 5}]
+    nonsense: list[dict[str, Any]] = [
+        {"kind": "ReplicaSet", "metadata": {"ownerReferences": [5]}},
+        {"kind": "Pod", "metadata": 5},
+    ]
     found = made({"kind": kind, "metadata": {"name": "web"}, "spec": spec}, *nonsense)
     assert found.pod["metadata"]["namespace"] == "default"
 

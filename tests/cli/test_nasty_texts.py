@@ -22,7 +22,7 @@ from policysched.cli.output import print_parts, say, say_error, say_json
 from policysched.framework import Cluster, Event
 from policysched.klog import TextFormatter
 from policysched.kube.events.bodies import NOTE_LIMIT, EventContent, create_body
-from policysched.model.policy import decode_policy
+from policysched.model.policy import PolicyKey, decode_policy
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.rules.policy_status.status import make_status
 from policysched.schedule.binding import Binder, Failure
@@ -224,7 +224,7 @@ def test_a_status_holds_nothing_hidden(text: str) -> None:
     raw["spec"]["filters"][1]["name"] = "g"
     store = PolicyStore()
     list(store.applying(decode_policy(raw)))
-    entry = store.get("p")
+    entry = store.get(PolicyKey("p"))
     assert entry is not None
     status = make_status(entry, "policysched", datetime(2026, 1, 1, tzinfo=UTC))
     assert status["diagnostics"]

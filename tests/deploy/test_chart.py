@@ -22,7 +22,14 @@ def rendered(folder: Path, namespace: str = NAMESPACE, **values: Any) -> subproc
     """Run `helm template` with values."""
     file = folder / "values.yaml"
     file.write_text(yaml.safe_dump(values))
-    command = [helm(), "template", "policysched", str(CHART), f"--namespace={namespace}", f"--values={file}"]
+    command: list[str | Path] = [
+        helm(),
+        "template",
+        "policysched",
+        str(CHART),
+        f"--namespace={namespace}",
+        f"--values={file}",
+    ]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -140,6 +147,6 @@ def test_packed_chart_is_whole(tmp_path: Path) -> None:
     assert packed.returncode == 0, packed.stderr
     assert "symbolic link" not in packed.stderr
     [archive] = tmp_path.glob("*.tgz")
-    command = [helm(), "template", "policysched", str(archive), f"--namespace={NAMESPACE}"]
+    command: list[str | Path] = [helm(), "template", "policysched", str(archive), f"--namespace={NAMESPACE}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert by_name(list(yaml.safe_load_all(done.stdout))) == by_name(chart(tmp_path))

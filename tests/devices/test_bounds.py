@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, ValuesView
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import pytest
@@ -25,6 +25,9 @@ from policysched.devices.steps import Steps
 from policysched.model.objects import ResourceClaim
 from tests import work
 from tests.devices.build import DRIVER, allocate, claim, device, devices, names, request, slice_of, tables
+
+if TYPE_CHECKING:
+    from _collections_abc import dict_items, dict_values
 
 NODES = [f"n{place:03}" for place in range(40)]
 SERIAL = f'device.attributes["{DRIVER}"].serial'
@@ -343,7 +346,7 @@ def test_selectors_that_take_long_are_asked_a_few_at_a_time(monkeypatch: pytest.
     assert asked == [f"selector #{place}" for place in range(8)]
 
 
-def hopeless(*more: dict[str, object]) -> ResourceClaim:
+def hopeless(*more: dict[str, Any]) -> ResourceClaim:
     """Return a claim of which no two devices of seven sorts are enough, which a search cannot know."""
     requests = [request(1, name=f"r{place}") for place in range(12)]
     return claim(*requests, constraints=[*more, {"distinctAttribute": f"{DRIVER}/sort"}])
@@ -375,11 +378,11 @@ def test_constraints_take_the_steps_of_the_question(monkeypatch: pytest.MonkeyPa
 class _CountedAmounts(dict[CounterName, Number]):
     looked_at = 0
 
-    def items(self) -> ItemsView[CounterName, Number]:
+    def items(self) -> dict_items[CounterName, Number]:
         self.looked_at += len(self)
         return super().items()
 
-    def values(self) -> ValuesView[Number]:
+    def values(self) -> dict_values[CounterName, Number]:
         self.looked_at += len(self)
         return super().values()
 

@@ -104,7 +104,7 @@ async def test_last_good_generation_is_kept_while_others_write_statuses(server: 
         await server.policy_says("pin", 1, Active="Enforce")
         storm = asyncio.create_task(write_for_ever())
         await server.patch("SchedulingPolicy", "pin", only("pin", "n2"))
-        kept = await until(lambda: note_of(server), lambda text: bool(text) and json.loads(text)["generation"] == 2)
+        kept = await until(lambda: note_of(server), lambda text: text and json.loads(text)["generation"] == 2)
         storm.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await storm

@@ -12,7 +12,7 @@ DEADLINE = 30.0
 """Units: seconds."""
 
 
-async def until(look: Callable[[], Awaitable[T]], holds: Callable[[T], bool], seconds: float = DEADLINE) -> T:
+async def until(look: Callable[[], Awaitable[T]], holds: Callable[[T], object], seconds: float = DEADLINE) -> T:
     """Look again and again until something holds, and give what was seen then."""
     end = time.monotonic() + seconds
     while True:

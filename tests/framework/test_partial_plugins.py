@@ -65,7 +65,7 @@ def on(*entries: Any, off: tuple[str, ...] = ()) -> dict[str, Any]:
 def named(*names: str) -> Pod:
     """A pod that demands a node of all these names at once."""
     fields = [Requirement(key="metadata.name", operator="In", values=(name,)) for name in names]
-    required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=fields)])
+    required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=tuple(fields))])
     return pod(affinity=Affinity(node_affinity=NodeAffinitySpec(required=required)))
 
 
@@ -101,7 +101,7 @@ def test_filter_alone_filters_what_would_be_narrowed_or_rejected_outright() -> N
 @pytest.mark.parametrize("plugin", ["NodePorts", "NodeResourcesFit", "PodTopologySpread", "VolumeBinding"])
 def test_a_filter_that_cannot_do_without_pre_filter_fails_on_every_node_that_reaches_it(plugin: str) -> None:
     taint = Taint(key="k", effect="NoSchedule")
-    text = f'running "{plugin}" filter plugin: {plugin} cannot filter where preFilter is disabled for it'
+    text = f'running "{plugin}" filter plugin: {plugin} cannot filter while its preFilter is disabled'
     failed = decided(pod(), two(), preFilter=off(plugin))
     assert (failed.failed, failed.error()) == (True, text)
     assert record(pod(), two(taints=[taint]), preFilter=off(plugin))["error"] == text
@@ -145,7 +145,7 @@ def test_scores_that_do_without_pre_score_stay_what_they_are() -> None:
 
 @pytest.mark.parametrize("plugin", ["TaintToleration", "PodTopologySpread", "InterPodAffinity"])
 def test_a_score_that_cannot_do_without_pre_score_fails_where_there_is_a_choice(plugin: str) -> None:
-    text = f'running PreScore plugin "{plugin}": {plugin} cannot score where preScore is disabled for it'
+    text = f'running PreScore plugin "{plugin}": {plugin} cannot score while its preScore is disabled'
     assert record(pod(), two(), preScore=off(plugin))["error"] == text
     alone = record(pod(), cluster(node("a")), preScore=off(plugin))
     assert (alone["best"], "scores" in alone) == (["a"], False)
@@ -153,7 +153,7 @@ def test_a_score_that_cannot_do_without_pre_score_fails_where_there_is_a_choice(
 
 
 def test_pre_score_alone_can_fail_but_only_where_anything_scores() -> None:
-    term = NodeSelectorTerm(match_expressions=[Requirement(key="zone", operator="Like", values=("x",))])
+    term = NodeSelectorTerm(match_expressions=(Requirement(key="zone", operator="Like", values=("x",)),))
     wish = NodeAffinitySpec(preferred=[PreferredSchedulingTerm(weight=1, preference=term)])
     wishing = pod(affinity=Affinity(node_affinity=wish))
     assert '"Like"' in record(wishing, two(), score=off("NodeAffinity"))["error"]
@@ -161,7 +161,7 @@ def test_pre_score_alone_can_fail_but_only_where_anything_scores() -> None:
 
 
 def test_terms_that_cannot_be_parsed_fail_at_pre_score_where_pre_filter_is_disabled() -> None:
-    selector = LabelSelector(match_expressions=[Requirement(key="app", operator="Like")])
+    selector = LabelSelector(match_expressions=(Requirement(key="app", operator="Like"),))
     near = PodAffinity(required=[PodAffinityTerm(topology_key="zone", label_selector=selector)])
     of = pod(affinity=Affinity(pod_affinity=near))
     parts = {point: off("InterPodAffinity") for point in ("preFilter", "filter")}
@@ -171,7 +171,7 @@ def test_terms_that_cannot_be_parsed_fail_at_pre_score_where_pre_filter_is_disab
 
 
 def test_dynamic_resources_cannot_score_what_pre_filter_did_not_prepare() -> None:
-    text = "DynamicResources cannot score where preFilter is disabled for it"
+    text = "DynamicResources cannot score while its preFilter is disabled"
     kept = {"preFilter": off("DynamicResources"), "filter": off("DynamicResources")}
     assert text in record(pod(), two(), **kept)["error"]
     assert "error" not in record(pod(), two(), **kept, score=off("DynamicResources"))

@@ -23,6 +23,7 @@ from policysched.kube.transport import Transport
 from policysched.model.decode import decode_pod
 from policysched.model.kinds import DEVICE_CLASSES, NODES, PODS, POLICIES, ApiKind
 from policysched.model.objects import Pod
+from policysched.model.policy import PolicyKey
 from policysched.sandbox import Sandbox
 from tests.kube.fake_server import Pauses, Ticking, eventually
 
@@ -208,8 +209,8 @@ async def test_policy_status_is_refused_once_the_policy_has_moved_on(world: Worl
     }
     made = msgspec.json.decode(await world.create(path, policy))
     version = made["metadata"]["resourceVersion"]
-    await world.client.set_policy_status("pin", version, {"activeGeneration": 1})
+    await world.client.set_policy_status(PolicyKey("pin"), version, {"activeGeneration": 1})
     assert world.stored("SchedulingPolicy", "pin")["status"] == {"activeGeneration": 1}
     with pytest.raises(ApiError) as caught:
-        await world.client.set_policy_status("pin", version, {"activeGeneration": 2})
+        await world.client.set_policy_status(PolicyKey("pin"), version, {"activeGeneration": 2})
     assert caught.value.status == 409

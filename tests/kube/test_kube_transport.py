@@ -55,7 +55,7 @@ async def test_status_becomes_an_error(
 async def test_page_of_a_proxy_becomes_an_error_that_says_so(kube: Kube, body: str) -> None:
     kube.server.on("GET", "/a", answer(body, 502))
     with pytest.raises(
-        ApiError, match="answered 502 Bad Gateway with text/html, which is no Kubernetes Status"
+        ApiError, match="answered 502 Bad Gateway with text/html, which is not a Kubernetes Status"
     ) as caught:
         await kube.transport.request("GET", "/a")
     assert caught.value.status == 502
@@ -124,7 +124,7 @@ async def test_refused_stream_is_an_error(kube: Kube) -> None:
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_page_with_a_good_status_is_no_success(kube: Kube, method: str) -> None:
     kube.server.on(method, "/a", answer("<html>Please log in</html>"))
-    with pytest.raises(ApiError, match="answered with text/html, as no API server does") as caught:
+    with pytest.raises(ApiError, match="answered with text/html, which an API server does not do") as caught:
         await kube.transport.request(method, "/a")
     assert caught.value.status == 0
 
@@ -181,11 +181,11 @@ def packed(size: int) -> bytes:
 
 async def test_answer_is_read_only_as_far_as_an_api_server_writes(kube: Kube, monkeypatch: pytest.MonkeyPatch) -> None:
     for method, write, said in (("GET", packed, {"Content_Encoding": "gzip"}), ("POST", bytes, {})):
-        kube.server.on(method, "/a", answer(write(SLICE), **said))
+        kube.server.on(method, "/a", answer(write(SLICE), 200, **said))
         assert len(await kube.transport.request(method, "/a", b"{}", most=SLICE)) == SLICE
         for code in (200, 500):
             kube.server.on(method, "/a", answer(write(2 * SLICE), code, **said))
-            with pytest.raises(ApiError, match="answered with more than 1 MiB, as no API server does") as caught:
+            with pytest.raises(ApiError, match="answered with more than 1 MiB, which an API server does not do") as caught:
                 await kube.transport.request(method, "/a", b"{}", most=SLICE)
             assert caught.value.status == 0
     monkeypatch.setattr("policysched.kube.transport.MAX_LINE", SLICE)
@@ -205,7 +205,7 @@ async def test_empty_lines_packed_into_a_thousandth_give_the_loop_its_turn(kube:
 
 async def test_answer_in_an_encoding_that_was_not_asked_for_is_none(kube: Kube) -> None:
     kube.server.on("POST", "/a", answer(packed(10), Content_Encoding="gzip"))
-    with pytest.raises(ApiError, match="broke: an answer in an encoding that was not asked for"):
+    with pytest.raises(ApiError, match="broke: an answer in an encoding that was not requested"):
         await kube.transport.request("POST", "/a", b"{}")
 
 
@@ -254,7 +254,7 @@ async def test_nothing_but_questions_is_sent_by_who_may_not_write(kube: Kube) ->
     may = False
     await transport.request("GET", "/a")
     for method in ("POST", "PUT", "PATCH", "DELETE"):
-        with pytest.raises(ApiError, match="the lease has run out") as caught:
+        with pytest.raises(ApiError, match="the lease has expired") as caught:
             await transport.request(method, "/a", b"{}")
         assert (caught.value.status, caught.value.reason) == (0, "NotLeading")
     assert [(one.method, one.body) for one in kube.server.asked] == [("POST", {"y": 1}), ("GET", None)]
@@ -265,7 +265,7 @@ async def test_nothing_is_sent_where_the_lease_runs_out_while_a_connection_is_ma
     connections: list[str] = []
     transport = Transport(kube.connection, may_write=lambda: not connections)
     kube.server.on("POST", "/a", answer({}))
-    with once_connected(lambda: connections.append("one")), pytest.raises(ApiError, match="the lease has run out"):
+    with once_connected(lambda: connections.append("one")), pytest.raises(ApiError, match="the lease has expired"):
         await transport.request("POST", "/a", b"{}")
     assert (connections, kube.server.asked) == (["one"], [])
     connections.clear()

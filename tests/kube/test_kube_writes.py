@@ -15,7 +15,7 @@ from policysched.kube.request_limits import RateLimit
 from policysched.kube.transport import Transport
 from policysched.model.objects import Metadata, PersistentVolume, PersistentVolumeClaim
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, ObjectReference, PersistentVolumeSpec
-from policysched.model.policy import Policy
+from policysched.model.policy import Policy, PolicyKey
 from tests.kube.fake_server import Answer, Kube, answer, eventually, hang, refuse, reset
 from tests.kube.reflecting import NODE_PATH
 from tests.kube.writing import (
@@ -68,7 +68,7 @@ async def test_condition_is_patched_alone_for_this_pod_only(kube: Kube) -> None:
 
 async def test_policy_status_is_patched_against_its_version(kube: Kube) -> None:
     kube.server.on("PATCH", POLICY_STATUS, OK)
-    await client(kube).set_policy_status("pin", "77", {"activeGeneration": 2})
+    await client(kube).set_policy_status(PolicyKey("pin"), "77", {"activeGeneration": 2})
     version = {"op": "replace", "path": "/metadata/resourceVersion", "value": "77"}
     status = {"op": "add", "path": "/status", "value": {"activeGeneration": 2}}
     assert kube.server.bodies("PATCH") == [[version, status]]
@@ -318,5 +318,5 @@ async def test_version_of_what_was_written_is_read_whatever_else_the_answer_hold
     kube.server.on("PATCH", path, answer(b'{"metadata":{"name":"c","resourceVersion":"7","f":%b}}' % DEEP))
     assert await client(kube).select_node(claim, "n1") == "7"
     kube.server.on("PATCH", path, answer(b'{"metadata":{"f":%b}}' % DEEP))
-    with pytest.raises(ApiError, match="is no object"):
+    with pytest.raises(ApiError, match="is not an object"):
         await client(kube).select_node(claim, "n1")

@@ -115,8 +115,8 @@ class Life:
         made = Cluster()
         for one in self.nodes.values():
             made.set_node(one)
-        for _, one in self.placed.values():
-            made.set_pod(one)
+        for _, placed in self.placed.values():
+            made.set_pod(placed)
         return made
 
 

@@ -100,7 +100,7 @@ def test_tables_after_many_changes_answer_as_fresh_ones(seed: int, monkeypatch: 
         monkeypatch.setattr("policysched.devices.inventory.tables._MOST_CHANGED", 0)
     random = Random(seed)
     cases = Cases(random)
-    drawn = [cases.case() for _ in range(4)]
+    drawn: list[Case] = [cases.case() for _ in range(4)]
     world = World(random, drawn)
     asked = [claims_of(one) for one in drawn[:2]]
     for _ in range(CHANGES):

@@ -75,7 +75,7 @@ async def real_prometheus(folder: Path, scraped: Exporter | dict[str, Any]) -> A
     )
     data.mkdir()
     warden = Warden(data)
-    command = [
+    command: list[str | Path] = [
         binary(),
         f"--config.file={config}",
         f"--storage.tsdb.path={data}",

@@ -285,7 +285,10 @@ def limited(*, always: bool = False, **limits: str) -> dict[str, Any]:
         (spec(limited(cpu="1"), init=(limited(cpu="3"),)), {"cpu": "3"}),
         (spec(limited(cpu="1"), init=(limited(always=True, cpu="2"), limited(cpu="2"))), {"cpu": "4"}),
         # the pod as a whole counts in place of its containers, for resources that it may name
-        (spec(limited(cpu="1", **{"a.b/c": "1"}), resources={"limits": {"cpu": "7"}}), {"cpu": "7", "a.b/c": "1"}),
+        (
+            spec(limited(always=False, **{"cpu": "1", "a.b/c": "1"}), resources={"limits": {"cpu": "7"}}),
+            {"cpu": "7", "a.b/c": "1"},
+        ),
         (spec(limited(cpu="1"), resources={"limits": {"ephemeral-storage": "7"}}), {"cpu": "1"}),
         # overhead is added to what is limited, and limits nothing by itself
         (spec(limited(cpu="1"), overhead={"cpu": "1", "memory": "1"}), {"cpu": "2"}),

@@ -169,8 +169,15 @@ class World:
         return {"key": key, "operator": operator, "values": self._zones()}
 
     def _claim(
-        self, name: str, *, volume: str = "", of: str | None = None, owner: Thing | None = None, **annotations: str
+        self,
+        name: str,
+        *,
+        volume: str = "",
+        of: str | None = None,
+        owner: Thing | None = None,
+        annotations: dict[str, str] | None = None,
     ) -> None:
+        annotations = dict(annotations or {})
         spec = self._claimed(volume, of)
         if self.chance(0.04):
             annotations["volume.beta.kubernetes.io/storage-class"] = self.rng.choice(CLASSES)
@@ -216,7 +223,7 @@ class World:
             if self.chance(0.97):
                 reference = {"namespace": "default", "name": name, "uid": f"uid-{name}"}
                 self._volume(f"v-{name}", of, reference, "Bound")
-            self._claim(name, volume=f"v-{name}", of=of, **({DONE: "yes"} if self.chance(0.98) else {}))
+            self._claim(name, volume=f"v-{name}", of=of, annotations={DONE: "yes"} if self.chance(0.98) else {})
 
     def _free_volumes(self) -> None:
         for number in range(self.rng.choice([0, 1, 3, 6, 12])):
@@ -231,7 +238,7 @@ class World:
     def _waiting_claims(self) -> None:
         for number in range(self.rng.choice([1, 2, 4, 4])):
             annotations = {SELECTED: self.rng.choice([*self.nodes, "gone"])} if self.chance(0.1) else {}
-            self._claim(f"waiting-{number}", **annotations)
+            self._claim(f"waiting-{number}", annotations=annotations)
 
     def _residents(self) -> None:
         for number in range(self.rng.choice(self.focus.residents)):

@@ -123,5 +123,5 @@ def test_a_policy_preempts_as_the_same_rule_does_as_a_plugin(name: str) -> None:
 
 def joined(plugin: Any) -> Profile:
     """Put a plugin where policies are."""
-    adapted = OutOfTreePlugin("Rule", plugin, PluginHandle("policysched"))
+    adapted: Any = OutOfTreePlugin("Rule", plugin, PluginHandle("policysched"))
     return default_profile().with_policies((adapted,), (), None)

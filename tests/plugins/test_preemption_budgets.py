@@ -143,7 +143,7 @@ def test_what_a_budget_selects_of_many_labels_is_what_it_selects_of_each(seed: i
     chance, sets = random.Random(f"labels/{seed}"), LabelSets()
     keys, values = ("app", "tier", "zone"), ("", "a", "b", "c")
     requirements = [
-        Requirement(key=chance.choice(keys), operator=operator, values=values)
+        Requirement(key=chance.choice(keys), operator=operator, values=tuple(values))
         for operator, values in (
             ("In", chance.sample(values, chance.randint(1, 3))),
             ("NotIn", chance.sample(values, chance.randint(1, 3))),
@@ -151,7 +151,9 @@ def test_what_a_budget_selects_of_many_labels_is_what_it_selects_of_each(seed: i
             ("DoesNotExist", []),
         )
     ]
-    stated = [LabelSelector(match_expressions=chance.sample(requirements, chance.randint(1, 4))) for _ in range(8)]
+    stated = [
+        LabelSelector(match_expressions=tuple(chance.sample(requirements, chance.randint(1, 4)))) for _ in range(8)
+    ]
     selectors = [(IndexedSelector(one), compile_selector(one)) for one in stated]
     for _ in range(3):
         for _ in range(10):
@@ -165,7 +167,7 @@ def test_long_selectors_are_compiled_when_budgets_come_and_asked_about_the_label
         asked = [Requirement(key=f"k{number}", operator="NotIn", values=("x",)) for number in range(count)]
         asked.append(Requirement(key="app", operator="NotIn", values=tuple(f"x{number}" for number in range(count))))
         around = budgeted_world()
-        around.take(budget("long", LabelSelector(match_expressions=asked)))
+        around.take(budget("long", LabelSelector(match_expressions=tuple(asked))))
         slots = np.array([one.slot for one in around.pods.by_id.values()])
         return lines(lambda: Budgets(around).violating(around, slots))
 

@@ -6,12 +6,13 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import pytest
 
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster, Code, PostFilterResult, VictimGuard
-from policysched.framework.extender import ExtenderError, NamedVictims, NodeVictims
+from policysched.framework.extender import Extender, ExtenderError, NamedVictims, NodeVictims
 from policysched.model.objects import Pod
 from policysched.plugins.default_preemption.extenders import NONE_LEFT
 from policysched.rules.policy_set.policy_set import PolicySet
@@ -58,7 +59,9 @@ def preempt(cluster: Cluster, *extenders: Preempting, policies: PolicySet | None
     assert decision.row < 0
     return asyncio.run(
         run_post_filters(
-            profile.post_filters, wanted(), FailedCycle(decision, rng, extenders, lambda: profile.victim_guards)
+            profile.post_filters,
+            wanted(),
+            FailedCycle(decision, rng, cast("Sequence[Extender]", extenders), lambda: profile.victim_guards),
         )
     )
 
@@ -209,7 +212,7 @@ def test_guard_that_comes_while_an_extender_is_asked_is_heard() -> None:
 
     profile, rng = default_profile(), random.Random(0)
     decision = Engine(around(), profile, rng).decide(wanted())
-    failed = FailedCycle(decision, rng, [Slow()], lambda: guards)
+    failed = FailedCycle(decision, rng, cast("list[Extender]", [Slow()]), lambda: guards)
     found = asyncio.run(run_post_filters(profile.post_filters, wanted(), failed))
     assert found.status is not None
     assert "policy keep/preemption: false" in found.status.message

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, Final
 
-from policysched.framework import ApiError, Event, PodStatusChange
+from policysched.framework import ApiError, Event, PodStatusChange, PolicyEvent
 from policysched.model.decode import decode_pod
 from policysched.model.defaults import priority_classes
 from policysched.model.kinds import fill, kind_of
@@ -146,8 +146,9 @@ class FakeCluster:
         self.pod(pod.metadata.name)
         self.remove("Pod", pod.metadata.name)
 
-    def record(self, event: Event) -> None:
+    def record(self, event: Event | PolicyEvent) -> None:
         """Note an event."""
+        assert isinstance(event, Event)
         self.events.append({
             "at": self._now(), "pod": event.pod.metadata.name, "type": event.type, "reason": event.reason,
             "action": event.action, "note": event.note,

@@ -176,7 +176,7 @@ class _Maker:
     def pod(self, name: str, **labels: str) -> Any:
         rng, rank = self.rng, str(self.rng.randint(1, 99)).zfill(2)
         if not self.preempts:
-            return written_pod(name, rank=rank, **labels)
+            return written_pod(name, "500m", 0, rank=rank, **labels)
         if name not in self.wants:
             self.wants[name] = rng.choice(("1", "2", "3")), rng.choice((0, 0, 10, 100))
         cpu, priority = self.wants[name]

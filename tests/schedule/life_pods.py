@@ -25,7 +25,7 @@ from tests.schedule.world_objects import GPU, HOST, IMAGES, ZONE, owned
 
 def named(*names: str) -> Affinity:
     terms = [
-        NodeSelectorTerm(match_fields=[Requirement(key="metadata.name", operator="In", values=(name,))])
+        NodeSelectorTerm(match_fields=(Requirement(key="metadata.name", operator="In", values=(name,)),))
         for name in names
     ]
     return Affinity(node_affinity=NodeAffinitySpec(required=NodeSelector(node_selector_terms=terms)))
@@ -72,7 +72,7 @@ def unusual() -> list[Pod]:
 def spread() -> list[Pod]:
     """Pods with constraints of their own, some of which look at the same counts."""
     team = LabelSelector(match_labels={"team": "a"})
-    expression = LabelSelector(match_expressions=[Requirement(key="team", operator="NotIn", values=("b",))])
+    expression = LabelSelector(match_expressions=(Requirement(key="team", operator="NotIn", values=("b",)),))
 
     def over(key: str, max_skew: int, *, hard: bool = True, selector: LabelSelector = team, **more: Any) -> Any:
         return TopologySpreadConstraint(

@@ -9,7 +9,7 @@ from tests.build import pod
 from tests.plugins.inter_pod_affinity.build import away, near, term, weighted
 
 TEAM_A, ANY = LabelSelector(match_labels={"team": "a"}), LabelSelector()
-NOT_B = LabelSelector(match_expressions=[Requirement(key="team", operator="NotIn", values=("b",))])
+NOT_B = LabelSelector(match_expressions=(Requirement(key="team", operator="NotIn", values=("b",)),))
 GOLD = LabelSelector(match_labels={"tier": "gold"})
 LONELY = LabelSelector(match_labels={"app": "lonely"})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from policysched.framework import (
     Mask,
     Narrow,
     PodStatusChange,
+    PolicyEvent,
     Resource,
     Rows,
     ScorePlugin,
@@ -139,7 +140,7 @@ class FakeClient:
         self.annotation_makes: str | None = None
         """The version that annotating makes, in place of the one that was there."""
         self.annotated: list[tuple[str, str, dict[str, str]]] = []
-        self.events: list[Event] = []
+        self.events: list[Event | PolicyEvent] = []
         self.written: list[tuple[str, str]] = []
         self.errors: dict[str, list[Exception | None]] = {
             "bind": [], "condition": [], "status": [], "annotation": [], "read": [], "volume": [],
@@ -197,13 +198,13 @@ class FakeClient:
         self.annotated.append((policy.key, version, annotations))
         return version if self.annotation_makes is None else self.annotation_makes
 
-    def record(self, event: Event) -> None:
+    def record(self, event: Event | PolicyEvent) -> None:
         self.events.append(event)
 
     @property
     def told(self) -> list[tuple[str, str, str]]:
         """The events' pods, reasons and notes."""
-        return [(event.pod.key, event.reason, event.note) for event in self.events]
+        return [(event.pod.key, event.reason, event.note) for event in cast("list[Event]", self.events)]
 
 
 def refused(status: int, message: str = "no") -> ApiError:

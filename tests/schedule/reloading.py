@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from policysched.app.configuration.profiles import default_profile
-from policysched.model.policy import Policy
+from policysched.model.policy import Policy, PolicyKey
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
 from tests.build import node, pod
@@ -19,13 +19,13 @@ from tests.rules.build import filtering, policy
 from tests.schedule.parts import FakeClient
 from tests.schedule.queue_parts import StandingClock
 
-GOOD = {"filters": filtering("node.ready")}
+GOOD: dict[str, Any] = {"filters": filtering("node.ready")}
 
 
-OPEN = {"filters": filtering("not node.ready")}
+OPEN: dict[str, Any] = {"filters": filtering("not node.ready")}
 
 
-BAD = {"filters": filtering("nod.ready")}
+BAD: dict[str, Any] = {"filters": filtering("nod.ready")}
 
 
 class Stand:
@@ -40,7 +40,7 @@ class Stand:
 
     async def settled(self, *work: Policy | str) -> None:
         for one in work:
-            self.reloader.delete(one) if isinstance(one, str) else self.reloader.upsert(one)
+            self.reloader.delete(PolicyKey(one)) if isinstance(one, str) else self.reloader.upsert(one)
         for _ in range(60):
             await asyncio.sleep(0)
 

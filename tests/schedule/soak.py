@@ -18,7 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from policysched.app.configuration.profiles import default_profile
-from policysched.framework import AssumedPod, Event, Handle, PodStatusChange, Status, Wait, unschedulable
+from policysched.framework import AssumedPod, Event, Handle, PodStatusChange, PolicyEvent, Status, Wait, unschedulable
 from policysched.model.objects import Pod, SchedulingGate, Taint
 from policysched.schedule.scheduler import Scheduler
 from policysched.state.placed.pods import pod_id
@@ -93,7 +93,7 @@ class Server(FakeClient):
         self._may_fail("delete")
         self.evicted.append(pod_id(pod))
 
-    def record(self, event: Event) -> None:
+    def record(self, event: Event | PolicyEvent) -> None:
         """Count an event."""
         self.counts[event.reason] += 1
 

@@ -231,7 +231,7 @@ async def test_a_place_is_kept_half_a_minute_where_the_server_never_tells_of_the
     assert stand.clock.at - last_busy == 30
     assert (stand.queue.counts().backoff, len(stand.cluster.pods)) == (1, 0)
     assert caplog.messages[-1] == (
-        "the server refuses to tell of pod=d/p, its place is kept no longer: the roles are not known yet"
+        'the API server refuses to read pod "d/p"; releasing its place on the node: the roles are not known yet'
     )
 
 
@@ -328,8 +328,9 @@ async def test_a_failure_is_an_event_and_a_condition() -> None:
 
 
 def having(**fields: str) -> Pod:
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": NOT_NOW} | fields
-    return replace(POD, status=PodStatus(conditions=[PodCondition(type="Other"), PodCondition(**condition)]))
+    found = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": NOT_NOW} | fields
+    condition = PodCondition(found["type"], found["status"], found["reason"], found["message"])
+    return replace(POD, status=PodStatus(conditions=[PodCondition(type="Other"), condition]))
 
 
 @pytest.mark.parametrize(

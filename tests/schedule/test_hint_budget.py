@@ -70,7 +70,7 @@ def test_change_of_a_pod_that_states_very_much_helps_without_asking() -> None:
     clock = StandingClock()
     hint = Slow(clock, 0)
     tested = _waiting(clock, hint, 2)
-    assert tested.move(Change(Resource.ASSIGNED_POD, Action.ADD, None, pod("placed", **LARGE))) == 2
+    assert tested.move(Change(Resource.ASSIGNED_POD, Action.ADD, None, pod("placed", 0, gates=(), **LARGE))) == 2
     assert hint.asked == []
 
 

@@ -136,8 +136,8 @@ def test_rejection_at_prefilter_ends_it_or_goes_on(
         (ValueError("a bug"), "ValueError('a bug')"),
         (SystemExit(3), "RuntimeError('it raised SystemExit(3)')"),
         (7, "TypeError('expected a Status, got int')"),
-        (PreFilterResult("abc"), "TypeError(\"it gave 'abc' in place of names of nodes\")"),
-        (PreFilterResult([1]), "TypeError('it gave [1] in place of names of nodes')"),  # type: ignore[list-item]
+        (PreFilterResult("abc"), "TypeError(\"expected node names, got 'abc'\")"),
+        (PreFilterResult([1]), "TypeError('expected node names, got [1]')"),  # type: ignore[list-item]
     ],
 )
 def test_failure_at_prefilter_ends_the_attempt(answer: Any, said: str) -> None:
@@ -240,9 +240,9 @@ def test_failure_of_a_filter_ends_the_attempt(answer: Any, said: str) -> None:
         ("score", (0, SKIPPED), f'running Score plugins: plugin "X" failed with: {NIL}'),
         ("score", ValueError("a bug"), "running Score plugins: plugin \"X\" failed with: ValueError('a bug')"),
         ("score", 1.5,
-         "running Score plugins: plugin \"X\" failed with: TypeError('it gave float in place of a score')"),
+         "running Score plugins: plugin \"X\" failed with: TypeError('expected an integer score, got float')"),
         ("score", None,
-         "running Score plugins: plugin \"X\" failed with: TypeError('it gave NoneType in place of a score')"),
+         "running Score plugins: plugin \"X\" failed with: TypeError('expected an integer score, got NoneType')"),
         ("normalize_score", FAILED, 'running Normalize on Score plugins: plugin "X" failed with: out of order'),
         ("normalize_score", ValueError("a bug"),
          "running Normalize on Score plugins: plugin \"X\" failed with: ValueError('a bug')"),
@@ -297,11 +297,11 @@ def test_array_forms_answer_for_all_nodes_at_once() -> None:
 @pytest.mark.parametrize(
     ("rejections", "scores", "said"),
     [
-        ([(np.array([True]), SOFT)], [], "TypeError('it gave bool (1,) in place of a mask (3,)')"),
-        ([(np.array([1, 0, 1]), SOFT)], [], "TypeError('it gave int64 (3,) in place of a mask (3,)')"),
+        ([(np.array([True]), SOFT)], [], "TypeError('expected a mask of bool (3,), got bool (1,)')"),
+        ([(np.array([1, 0, 1]), SOFT)], [], "TypeError('expected a mask of bool (3,), got int64 (3,)')"),
         ([(np.array([True, True, False]), FAILED)], [], "out of order"),
         (5, [], "TypeError(\"'int' object is not iterable\")"),
-        (None, np.array([0.5, 1, 2]), "TypeError('it gave float64 (3,) in place of whole numbers (3,)')"),
+        (None, np.array([0.5, 1, 2]), "TypeError('expected integer scores (3,), got float64 (3,)')"),
     ],
 )
 def test_arrays_of_another_shape_or_type_fail_the_attempt(rejections: Any, scores: Any, said: str) -> None:
@@ -360,8 +360,8 @@ def test_state_of_an_attempt_goes_from_point_to_point_and_no_further() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"filter": async_answer}, "plugin X: filter cannot be `async def`: a scheduling cycle does not wait"),
-        ({"reads": "labels"}, "plugin X: reads is 'labels' in place of aspects of a node"),
+        ({"filter": async_answer}, "plugin X: filter cannot be `async def`, because a scheduling cycle does not wait"),
+        ({"reads": "labels"}, "plugin X: reads must be an Aspect, got 'labels'"),
     ],
 )
 def test_plugin_that_cannot_be_asked_is_refused(wrong: dict[str, Any], said: str) -> None:
@@ -375,7 +375,7 @@ def test_plugin_that_cannot_be_asked_is_refused(wrong: dict[str, Any], said: str
     [
         (lambda _: 3, "plugin X: events failed: TypeError(\"'int' object is not iterable\")"),
         (lambda _: sys.exit(3), "plugin X: events failed: SystemExit(3)"),
-        (lambda _: ["Node"], "plugin X: events gave ('Node',) in place of hints"),
+        (lambda _: ["Node"], "plugin X: events must return hints, got ('Node',)"),
     ],
 )
 def test_hints_that_are_none_are_refused(events: Any, said: str) -> None:
@@ -396,7 +396,8 @@ def test_plugin_that_is_not_enabled_at_prefilter_or_prescore_is_not_asked_there(
 
 def test_plugin_at_prefilter_or_prescore_alone_is_asked_there_alone() -> None:
     plugin = Scripted()
-    made = profile_with(Scripted(log := [], "Y", score=2))
+    log: list[str] = []
+    made = profile_with(Scripted(log, "Y", score=2))
     alone: Any = adapted(plugin)[0]
     both = replace_field(made, pre_filters=(alone, *made.filters), pre_scores=(alone,))
     decision = Engine(cluster(*map(node, ABC)), both, random.Random(0)).decide(pod())

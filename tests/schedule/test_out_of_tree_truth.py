@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policysched.framework import Aspect, Cluster, Status, unresolvable, unschedulable
+from policysched.framework import Aspect, Cluster, FilterPlugin, Status, unresolvable, unschedulable
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.out_of_tree.methods import PreFilterResult
@@ -86,7 +86,8 @@ PAIRS: list[tuple[Any, type, Aspect]] = [
 def profiles(replaced: int, declares: bool, scores: bool) -> tuple[Profile, Profile]:
     """A profile of default plugins, and one in which out-of-tree ones stand in the place of some of them."""
     handle = PluginHandle()
-    own, other = [], []
+    own: list[FilterPlugin] = []
+    other: list[Any] = []
     for bit, (plugin, same, reads) in enumerate(PAIRS):
         own.append(plugin)
         if replaced >> bit & 1:

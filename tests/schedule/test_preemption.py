@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.app.configuration.profiles import default_profile
-from policysched.framework import ApiError, AssumedPod, Handle, PostFilterResult, PreFlight, Status, Wait
+from policysched.framework import ApiError, AssumedPod, Event, Handle, PostFilterResult, PreFlight, Status, Wait
 from policysched.model.objects import Pod, PodCondition, PodStatus
 from policysched.pausing import finished
 from policysched.plugins.default_preemption import eviction
@@ -64,6 +64,7 @@ async def test_victim_is_marked_and_deleted_and_the_preemptor_takes_its_place() 
         assert condition["message"] == f"{ME}: preempting to accommodate a higher priority pod"
         assert stand.notes == [NO_ROOM]
         [event] = [one for one in stand.client.events if one.reason == "Preempted"]
+        assert isinstance(event, Event)
         assert (event.pod.key, event.type, event.action) == ("default/low", "Normal", "Preempting")
         assert event.note == "Preempted by pod default.high on node n1"
         assert event.related is not None

@@ -97,7 +97,7 @@ def test_the_record_of_a_pod_that_fits_nowhere() -> None:
 
 def test_the_record_of_a_pod_that_prefilter_rejects() -> None:
     named = [Requirement(key="metadata.name", operator="In", values=(name,)) for name in ("n1", "n4")]
-    selector = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=named)])
+    selector = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=tuple(named))])
     lost = pod("lost", affinity=Affinity(node_affinity=NodeAffinitySpec(required=selector)))
     said = "pod affinity terms conflict"
     assert record(cluster(node("n1"), node("n4")), lost, policy_set(pin=PIN)) == {

@@ -92,7 +92,7 @@ def test_a_score_that_comes_back_into_range_counts_again() -> None:
 
 
 def preferring(weight: int) -> Affinity:
-    term = NodeSelectorTerm(match_fields=[Requirement(key="metadata.name", operator="In", values=("a",))])
+    term = NodeSelectorTerm(match_fields=(Requirement(key="metadata.name", operator="In", values=("a",)),))
     return Affinity(node_affinity=NodeAffinitySpec(preferred=[PreferredSchedulingTerm(weight=weight, preference=term)]))
 
 

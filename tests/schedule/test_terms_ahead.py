@@ -154,7 +154,7 @@ def test_what_changes_meanwhile_counts(seed: int) -> None:
 @pytest.mark.parametrize("flaps", range(12))
 def test_a_label_that_goes_and_comes_back_meanwhile_keeps_pods_away(flaps: int) -> None:
     """Only while nodes have a topology key do terms with it count: those counted meanwhile must be counted anew."""
-    allocatable = {"cpu": 64, "memory": "64Gi", "pods": 500}
+    allocatable: dict[str, str | int] = {"cpu": 64, "memory": "64Gi", "pods": 500}
     around = cluster(node("n1", labels={"rare": "r"}, allocatable=allocatable))
     for number in range(120):
         meant = both(label("app", "db"), label("own", f"v{number}", operator="NotIn"))

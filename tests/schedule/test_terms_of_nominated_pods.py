@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.model.objects import (
+    Affinity,
     ContainerPort,
     Metadata,
     Namespace,
@@ -72,7 +74,7 @@ def stating(identity: int, terms: int, shape: Stating, on: str = "", **metadata:
     return replace(one, metadata=replace(one.metadata, annotations=dict(metadata)))
 
 
-def asked(number: int = 0, **spec: object) -> Pod:
+def asked(number: int = 0, **spec: Any) -> Pod:
     return pod(f"asked-{number}", requests={"cpu": "1m"}, labels={"app": "asked"}, **spec)
 
 
@@ -246,7 +248,7 @@ class Drawn:
         named = rng.choice(((), ("a",), ("b",)))
         return term(selector, rng.choice((HOST, ZONE, "key-0", "key-1", "none")), *named, of=of)
 
-    def pod(self, name: str, on: str = "", affinity: object = None) -> Pod:
+    def pod(self, name: str, on: str = "", affinity: Affinity | None = None) -> Pod:
         rng = self.rng
         disk = Volume(name="v", gce_persistent_disk=GCEDisk(pd_name=rng.choice("de")))
         address = rng.choice(("", "1.1.1.1", "1.1.1.2"))

@@ -16,6 +16,7 @@ import pytest
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Action, Change, Resource
 from policysched.language import load_grammar
+from policysched.model.policy import PolicyKey
 from policysched.pausing import finished
 from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.queued_pod import QueuedPod
@@ -70,7 +71,7 @@ async def steps_of(work: Coroutine[Any, Any, Any]) -> list[float]:
 
 
 LETS, FILTERS, CASES = 15, 10, 40
-LARGE = {
+LARGE: dict[str, Any] = {
     "let": [{"name": f"a{n}", "value": f'number(node.labels["x{n}"]) ?? {n}'} for n in range(LETS)],
     "filters": [
         rule
@@ -87,7 +88,7 @@ async def test_no_step_of_a_large_policy_is_more_than_a_part_of_it() -> None:
     for _ in range(3):
         _, reloader = stand(WorkClock(), nodes=200)
         steps = await steps_of(reloader.start([policy(**LARGE)]))
-        steps += await steps_of(reloader._report("p"))
+        steps += await steps_of(reloader._report(PolicyKey("p")))
         assert reloader.store.policy_set().plugins
         if max(steps) < sum(steps) / 8:
             return
@@ -103,7 +104,7 @@ async def test_every_field_and_every_case_of_a_score_is_a_step() -> None:
 async def test_what_nodes_have_is_looked_at_in_steps() -> None:
     _, reloader = stand(CallClock(), nodes=50)
     await reloader.start([policy(**LARGE)])
-    assert len(await steps_of(reloader._report("p"))) > LETS + FILTERS + CASES
+    assert len(await steps_of(reloader._report(PolicyKey("p")))) > LETS + FILTERS + CASES
 
 
 def test_pods_that_a_policy_rejected_are_moved_in_portions() -> None:

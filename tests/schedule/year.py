@@ -17,6 +17,7 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster, MetricAnswer, MetricKey, RejectionListener, Sample, plugin_name
 from policysched.framework.profile import Profile
 from policysched.model.objects import Metadata, Namespace, Node, Pod, PodStatus, Workload
+from policysched.model.policy import PolicyKey
 from policysched.pausing import finished
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.cycle.engine import Engine
@@ -110,13 +111,15 @@ class Year:
             while True:
                 next(applying)
         except StopIteration:
-            assert self.store.get(name).result.policy is not None, self.store.get(name).result.diagnostics  # type: ignore[union-attr]
+            entry = self.store.get(PolicyKey(name))
+            assert entry is not None
+            assert entry.result.policy is not None, entry.result.diagnostics
         policies = self.store.policy_set()
         active = {one: policies.join(profile) for one, profile in self._profiles.items()}
         for one, profile in active.items():
             self.engines[one].use(profile)
         self.queue.profiles = _interests(active)
-        finished(self.queue.moving_rejected_by(frozenset({plugin_name(name)})))
+        finished(self.queue.moving_rejected_by(frozenset({plugin_name(PolicyKey(name))})))
 
     def _renew_namespaces(self) -> None:
         while len(self._namespaces) <= NAMESPACES:

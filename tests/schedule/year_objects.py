@@ -150,13 +150,13 @@ def _asks(chance: Random, name: str, nodes: list[Node]) -> dict[str, Any]:
 
 
 def _on_nodes(key: str, operator: str, *values: str) -> Affinity:
-    terms = [NodeSelectorTerm(match_expressions=[Requirement(key=key, operator=operator, values=values)])]
+    terms = [NodeSelectorTerm(match_expressions=(Requirement(key=key, operator=operator, values=values),))]
     return Affinity(node_affinity=NodeAffinitySpec(required=NodeSelector(node_selector_terms=terms)))
 
 
 def _named(name: str) -> Affinity:
     fields = [Requirement(key="metadata.name", operator="In", values=(name,))]
-    required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=fields)])
+    required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=tuple(fields))])
     return Affinity(node_affinity=NodeAffinitySpec(required=required))
 
 

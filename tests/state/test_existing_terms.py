@@ -26,7 +26,7 @@ from tests.plugins.inter_pod_affinity.world import World
 
 
 def selecting(*expressions: Requirement, **labels: str) -> LabelSelector:
-    return LabelSelector(match_labels=labels, match_expressions=list(expressions))
+    return LabelSelector(match_labels=labels, match_expressions=tuple(expressions))
 
 
 WEB = away(term(selecting(app="web")))

@@ -48,7 +48,7 @@ def test_terms_about_many_namespaces_and_values_are_filed_under_few_index_keys()
     around, terms, count = cluster(node("a", labels={"zone": "z"})), RepellingTerms(), 20
     spaces = [f"n{number}" for number in range(8)]
     stated = [
-        term(LabelSelector(match_expressions=[Requirement("app", "In", values)]), "zone", *spaces)
+        term(LabelSelector(match_expressions=(Requirement("app", "In", values),)), "zone", *spaces)
         for values in (tuple(f"{number}-{value}" for value in range(8)) for number in range(count))
     ]
     number = terms.enter(pod("a", affinity=away(*stated)))

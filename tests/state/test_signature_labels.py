@@ -239,7 +239,7 @@ def test_sets_of_namespaces_are_asked_without_a_look_at_each_namespace_of_placed
 def test_labels_that_nobody_has_take_no_column() -> None:
     made = crowd(5)
     long = compile_selector(
-        LabelSelector(match_expressions=[Requirement(f"k{number}", "DoesNotExist") for number in range(100)])
+        LabelSelector(match_expressions=tuple(Requirement(f"k{number}", "DoesNotExist") for number in range(100)))
     )
     counter = SharedCounts(made).matching([ResolvedPeers(long, None)])
     assert counter.counts[0] == 5
@@ -265,7 +265,7 @@ def test_many_labels_of_selectors_are_looked_for_in_one_go() -> None:
     for count in (200, 2000):
         shared = SharedCounts(crowd(count))
         terms = [
-            Weighted("zone", 1, ResolvedPeers(compile_selector(LabelSelector(match_expressions=stated)), None))
+            Weighted("zone", 1, ResolvedPeers(compile_selector(LabelSelector(match_expressions=tuple(stated))), None))
             for number in range(20)
             for stated in [[Requirement(f"k{number}-{one}", "DoesNotExist") for one in range(12)]]
         ]
@@ -347,7 +347,7 @@ def test_index_keys_of_many_terms_are_named_until_they_are_many() -> None:
     for count in (30, 240):
         wanted = [tuple(f"{number}-{value}" for value in range(8)) for number in range(count)]
         selectors = [
-            compile_selector(LabelSelector(match_expressions=[Requirement("own", "In", one)])) for one in wanted
+            compile_selector(LabelSelector(match_expressions=(Requirement("own", "In", one),))) for one in wanted
         ]
         terms = [(ResolvedPeers(one, NamespaceSet(NamespaceNumbers(()), b""), spaces), 1) for one in selectors]
         made: list[WeighedByTerms] = []

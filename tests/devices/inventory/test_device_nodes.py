@@ -107,7 +107,13 @@ def published(rng: random.Random, number: int, devices: int = 3) -> ResourceSlic
         case 2 | 3:
             spec |= here | {"devices": [{"name": name} for name in names]}
         case _:
-            others = ({"nodeName": rng.choice("ab")}, {"allNodes": True}, here, here, *others_here)
+            others: tuple[dict[str, Any], ...] = (
+                {"nodeName": rng.choice("ab")},
+                {"allNodes": True},
+                here,
+                here,
+                *others_here,
+            )
             if rng.random() < 0.3:
                 others = others[2:]
             spec |= {

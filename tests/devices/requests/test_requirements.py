@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from policysched.devices.requests.requirements import tolerates
@@ -20,6 +22,6 @@ from policysched.model.objects import DeviceTaint, DeviceToleration
         ({"key": "k", "operator": "Gt", "value": "v"}, False),
     ],
 )
-def test_toleration_covers_a_taint_as_in_kubernetes(fields: dict[str, str], is_tolerated: bool) -> None:
+def test_toleration_covers_a_taint_as_in_kubernetes(fields: dict[str, Any], is_tolerated: bool) -> None:
     taint = DeviceTaint(key="k", value="v", effect="NoSchedule")
     assert tolerates(DeviceToleration(**fields), taint) is is_tolerated

@@ -304,10 +304,10 @@ def test_log_says_once_what_is_in_the_way_and_who_leads(caplog: pytest.LogCaptur
     simulate(run())
     assert [record.getMessage() for record in caplog.records] == [
         "attempting to acquire leader lease kube-system/lease",
-        "lease kube-system/lease is held by another: waiting for it",
-        "lease kube-system/lease cannot be read or written, trying again: connection refused; "
-        "nothing is scheduled here until it is held",
-        "lease kube-system/lease is read and written again",
+        "lease kube-system/lease is held by another; waiting for it",
+        "lease kube-system/lease cannot be read or written, retrying: connection refused; "
+        "this process schedules nothing until it holds the lease",
+        "lease kube-system/lease can be read and written again",
         "successfully acquired lease kube-system/lease as me",
     ]
 
@@ -461,8 +461,8 @@ def test_duration_that_somebody_wrote_longer_is_over_with_the_next_write(how: st
         if how == "deleted":
             server.record = None
         else:
-            changed = {"renew_time": "2026-01-01T00:01:00Z"} if how == "renewed" else {}
-            server.record = replace(server.record, duration_seconds=15, **changed)
+            changed = replace(server.record, duration_seconds=15)
+            server.record = replace(changed, renew_time="2026-01-01T00:01:00Z") if how == "renewed" else changed
         assert not await acquired(elector, 12)
         assert await acquired(elector, 10)
 

@@ -32,7 +32,7 @@ def drawn(rng: random.Random) -> LabelSelector:
         values = rng.sample(VALUES, rng.choice((1, 3, 12))) if operator in ("In", "NotIn") else ()
         stated.append(Requirement(rng.choice(KEYS), operator, tuple(values)))
     exactly = {key: rng.choice(VALUES) for key in KEYS if rng.random() < 0.15}
-    return LabelSelector(match_labels=exactly, match_expressions=stated)
+    return LabelSelector(match_labels=exactly, match_expressions=tuple(stated))
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -48,7 +48,7 @@ def test_it_selects_what_the_compiled_selector_selects(seed: int) -> None:
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
 def test_it_refuses_what_the_compiled_selector_refuses_with_the_same_text(wrong: Requirement) -> None:
-    selector = LabelSelector(match_labels={"b": "x"}, match_expressions=[Requirement("d", "Exists"), wrong])
+    selector = LabelSelector(match_labels={"b": "x"}, match_expressions=(Requirement("d", "Exists"), wrong))
     with pytest.raises(SelectorError) as compiled:
         compile_selector(selector)
     with pytest.raises(SelectorError) as indexed:
@@ -65,7 +65,7 @@ def test_a_label_that_no_object_can_have_as_stated_is_refused() -> None:
 def test_it_takes_little_for_each_requirement(stated: tuple[str, object]) -> None:
     operator, values = stated
     made = [Requirement(f"k{n}", operator, values(n)) for n in range(10_000)]  # type: ignore[operator]
-    selector = LabelSelector(match_expressions=made)
+    selector = LabelSelector(match_expressions=tuple(made))
     tracemalloc.start()
     kept = IndexedSelector(selector)
     taken = tracemalloc.get_traced_memory()[0]

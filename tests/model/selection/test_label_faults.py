@@ -91,7 +91,7 @@ def test_faults_of_a_value_are_those_of_the_api_server(value: str, faults: list[
 )
 def test_a_label_selector_is_refused_in_the_api_servers_words(one: Requirement, message: str) -> None:
     with pytest.raises(SelectorError) as refused:
-        compile_selector(LabelSelector(match_expressions=[one]))
+        compile_selector(LabelSelector(match_expressions=(one,)))
     assert str(refused.value) == message
 
 

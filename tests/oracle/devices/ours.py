@@ -120,7 +120,7 @@ class DeviceLife(Live):
         if isinstance(new, ResourceClaim) and not hint.actions & change.action:
             return False
         assert hint.helps is not None
-        filed = hint.index.filed_under(pod) if hint.index is not None else ()
+        filed = tuple(hint.index.filed_under(pod)) if hint.index is not None else ()
         found = hint.index.leads_to(change, filed) if hint.index is not None else None
         return (found is None or bool({*found} & {*filed})) and hint.helps(pod, change, self._cluster)
 

@@ -65,7 +65,7 @@ def test_device_that_is_refused_for_a_taint_leaves_its_counters(oracle: Oracle) 
 
 
 def test_pools_of_two_drivers_with_one_name_have_counters_of_their_own(oracle: Oracle) -> None:
-    other = {"driver": "nic.example.com", "told": {"resourceSliceCount": 2}}
+    other: dict[str, Any] = {"driver": "nic.example.com", "told": {"resourceSliceCount": 2}}
     slices = [
         resource_slice("s", counting("x", "10"), told={"resourceSliceCount": 2}),
         counters(),

@@ -117,7 +117,7 @@ def allocated(
         DeviceResult(request="r", driver=DRIVER, pool=on, device=one, binding_conditions=waits_for, **more)
         for one in devices
     )
-    term = NodeSelectorTerm(match_fields=[Requirement(key="metadata.name", operator="In", values=(on,))])
+    term = NodeSelectorTerm(match_fields=(Requirement(key="metadata.name", operator="In", values=(on,)),))
     got = AllocationResult(
         devices=DeviceAllocation(results=results), node_selector=NodeSelector(node_selector_terms=[term])
     )

@@ -84,7 +84,7 @@ def test_of_many_allocated_claims_each_selector_is_looked_at_once(monkeypatch: p
     wanting = claiming(*(f"c{place}" for place in range(20)))
     assert asked(wanting, around) == {"n2": ELSEWHERE}
     assert not tests
-    terms = [NodeSelectorTerm(match_expressions=[Requirement(key="gone", operator="Exists")])]
+    terms = [NodeSelectorTerm(match_expressions=(Requirement(key="gone", operator="Exists"),))]
     elsewhere = NodeSelector(node_selector_terms=terms)
     for place in range(20):
         had = allocated(claim(f"c{place}"), "n1", "d1")
@@ -123,7 +123,7 @@ def test_a_selector_that_fails_fails_the_pod() -> None:
 
 def test_a_node_selector_that_cannot_be_read_fails_the_pod() -> None:
     wrong = NodeSelector(
-        node_selector_terms=[NodeSelectorTerm(match_expressions=[Requirement(key="a", operator="Is", values=("b",))])]
+        node_selector_terms=[NodeSelectorTerm(match_expressions=(Requirement(key="a", operator="Is", values=("b",)),))]
     )
     made = allocated(claim(), "n1", "d1")
     assert made.status.allocation is not None

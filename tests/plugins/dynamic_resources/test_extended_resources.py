@@ -17,6 +17,7 @@ from policysched.plugins.dynamic_resources import extended_resources
 from policysched.plugins.dynamic_resources.extended_resources import (
     IN_MEMORY,
     ExtendedRows,
+    Mappings,
     asked_by_resource,
     extended_requests,
     mappings_for,
@@ -86,7 +87,7 @@ def test_requests_are_in_the_order_of_their_names() -> None:
 
 
 def wanting(**amounts: int) -> Pod:
-    return pod(containers=[container("c", **amounts)])
+    return pod(containers=[container("c", False, **amounts)])
 
 
 def test_resources_without_a_class_need_no_claim() -> None:
@@ -161,7 +162,7 @@ def test_a_resource_that_neither_node_nor_class_provides_fits_nowhere() -> None:
 
 def _lines_of_rows(nodes: int, others: int) -> int:
     around = world(*(node(f"n{one}") for one in range(nodes)), gpu_class(extended_resource_name=GPU))
-    amounts = {GPU: "1"} | {f"example.com/r{one}": "1" for one in range(others)}
+    amounts: dict[str, str | int | float] = {GPU: "1"} | {f"example.com/r{one}": "1" for one in range(others)}
     of = pod(containers=[Container(name="c", resources=ResourceRequirements(requests=amounts))])
     found = extended_requests(of, around)
     assert found is not None
@@ -195,7 +196,7 @@ def test_what_devices_have_to_provide_is_worked_out_before_the_cycle(monkeypatch
     assert asked == [[IN_MEMORY]]
 
 
-def mapped(of: Pod) -> object:
+def mapped(of: Pod) -> Mappings | None:
     return mappings_for(asked_by_resource(of, {GPU: "gpu"}).values())
 
 

@@ -26,13 +26,13 @@ TEAMS = {"one-a": "one", "one-b": "one", "two-a": "two", "two-b": "two"}
 def label(key: str, *values: str, operator: str = "") -> LabelSelector:
     """A selector of one expression: In the values, or that the label exists."""
     return LabelSelector(
-        match_expressions=[Requirement(key=key, operator=operator or ("In" if values else "Exists"), values=values)]
+        match_expressions=(Requirement(key=key, operator=operator or ("In" if values else "Exists"), values=values),)
     )
 
 
 def both(*selectors: LabelSelector) -> LabelSelector:
     """A selector that asks for all that these ask for."""
-    return LabelSelector(match_expressions=[one for each in selectors for one in each.match_expressions])
+    return LabelSelector(match_expressions=tuple(one for each in selectors for one in each.match_expressions))
 
 
 def team(name: str) -> LabelSelector:
@@ -47,7 +47,7 @@ def term(
 ) -> PodAffinityTerm:
     """A term; `of` selects namespaces by their labels."""
     return PodAffinityTerm(
-        label_selector=selector, topology_key=key, namespaces=list(namespaces), namespace_selector=of
+        label_selector=selector, topology_key=key, namespaces=tuple(namespaces), namespace_selector=of
     )
 
 

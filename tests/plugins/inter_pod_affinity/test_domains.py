@@ -210,7 +210,7 @@ def test_a_pod_that_requires_nothing_is_skipped_where_no_placed_pod_states_anyth
 
 def test_match_label_keys_mean_nothing_but_what_the_api_server_made_of_them() -> None:
     keyed = PodAffinityTerm(
-        label_selector=SERVICE, topology_key="zone", match_label_keys=["hash"], mismatch_label_keys=["service"]
+        label_selector=SERVICE, topology_key="zone", match_label_keys=("hash",), mismatch_label_keys=("service",)
     )
     assert verdicts(pod(labels={"hash": "1"} | SCAN, affinity=away(keyed)), [ONE, scan()]) == {"n1": AWAY}
 

@@ -49,7 +49,7 @@ def selector(rng: Random) -> LabelSelector:
         values = tuple(rng.sample((*VALUES, "o1", "unknown"), rng.randint(1, 3))) if operator.endswith("In") else ()
         return Requirement(rng.choice((*KEYS, "own", "nobody")), operator, values)
 
-    return LabelSelector(match_expressions=[requirement() for _ in range(rng.randint(1, 3))])
+    return LabelSelector(match_expressions=tuple(requirement() for _ in range(rng.randint(1, 3))))
 
 
 class Life:
@@ -154,7 +154,7 @@ def test_selectors_are_not_asked_about_each_namespace_and_share_what_they_select
 
         def of(number: int) -> PeerSelector:
             stated = [Requirement("own", "Exists"), Requirement(f"x{number}", "DoesNotExist")]
-            return peers(LabelSelector(match_expressions=stated))
+            return peers(LabelSelector(match_expressions=tuple(stated)))
 
         meant_by(of(0), known)
         asked = [of(number) for number in range(1, 101)]
@@ -175,7 +175,7 @@ def test_selectors_that_select_others_now_look_for_their_labels_together(change:
         known = Namespaces(made.namespaces, made.namespace_changes)
         known.refresh()
         asked = [
-            peers(LabelSelector(match_expressions=[OWN, Requirement(f"x{n}", "DoesNotExist")])) for n in range(2000)
+            peers(LabelSelector(match_expressions=(OWN, Requirement(f"x{n}", "DoesNotExist")))) for n in range(2000)
         ]
         before = list(ask(known, asked))
         if change == "removed":

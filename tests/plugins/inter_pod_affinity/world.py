@@ -187,7 +187,7 @@ class World:
         namespaces = chance.sample(NAMESPACES, chance.randint(1, 2)) if chance.random() < 0.3 else []
         return PodAffinityTerm(
             label_selector=self._selector("app", "tier", invalid=invalid),
-            namespaces=namespaces,
+            namespaces=tuple(namespaces),
             namespace_selector=self._selector("team", "team", invalid=invalid) if selects else None,
             topology_key=chance.choice(("zone", "zone", "host", "host", "rack", "rare", "", "absent")),
         )
@@ -199,10 +199,12 @@ class World:
         if chance.random() < 0.1:
             return LabelSelector()
         if chance.random() < invalid:
-            return LabelSelector(match_expressions=[chance.choice(INVALID)])
+            return LabelSelector(match_expressions=(chance.choice(INVALID),))
         values = ("p", "q") if "team" in keys else ("web", "db", "x")
         if chance.random() < 0.4:
             return LabelSelector(match_labels={chance.choice(keys): chance.choice(values)})
         operator = chance.choice(("In", "NotIn", "Exists", "DoesNotExist"))
         chosen = tuple(chance.sample(values, chance.randint(1, 2))) if operator.endswith("In") else ()
-        return LabelSelector(match_expressions=[Requirement(key=chance.choice(keys), operator=operator, values=chosen)])
+        return LabelSelector(
+            match_expressions=(Requirement(key=chance.choice(keys), operator=operator, values=chosen),)
+        )

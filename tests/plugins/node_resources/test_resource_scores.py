@@ -108,7 +108,7 @@ def random_cluster(draw: random.Random, size: int) -> tuple[Cluster, list[Node],
 def test_scores_of_resources_equal_the_reference(mix: dict[str, int]) -> None:
     draw = random.Random(len(mix))
     state, nodes, placed = random_cluster(draw, 90)
-    subset = np.array(sorted(draw.sample(range(90), 30)), np.int32)
+    subset = np.array(sorted(draw.sample(range(90), 30)), np.intp)
     fit, balance = NodeResourcesFit(weights(mix)), NodeResourcesBalancedAllocation(weights(mix))
     for _ in range(12):
         incoming = pod(requests=random_requests(draw) | {"cpu": amount(draw, 2000, "m"), "memory": "64Mi"})

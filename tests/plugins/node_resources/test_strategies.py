@@ -169,7 +169,7 @@ CURVES: tuple[Curve, ...] = (UP, DOWN, ((20, 0), (60, 10), (80, 3)), ((50, 4),),
 def test_strategies_equal_the_reference(mix: dict[str, int]) -> None:
     draw = random.Random(len(mix))
     state, nodes, placed = random_cluster(draw, 60)
-    subset = np.array(sorted(draw.sample(range(60), 20)), np.int32)
+    subset = np.array(sorted(draw.sample(range(60), 20)), np.intp)
     most = NodeResourcesFit(weights(mix), strategy=most_allocated)
     for _ in range(8):
         incoming = pod(requests=random_requests(draw) | {"cpu": amount(draw, 2000, "m")})

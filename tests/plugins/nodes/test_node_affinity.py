@@ -32,11 +32,11 @@ ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 
 
 def label(key: str, operator: str, *values: str) -> NodeSelectorTerm:
-    return NodeSelectorTerm(match_expressions=[Requirement(key=key, operator=operator, values=values)])
+    return NodeSelectorTerm(match_expressions=(Requirement(key=key, operator=operator, values=values),))
 
 
 def named(*names: str, operator: str = "In") -> NodeSelectorTerm:
-    return NodeSelectorTerm(match_fields=[Requirement(key="metadata.name", operator=operator, values=names)])
+    return NodeSelectorTerm(match_fields=(Requirement(key="metadata.name", operator=operator, values=names),))
 
 
 def demands(*terms: NodeSelectorTerm) -> Spec:
@@ -85,18 +85,18 @@ NODES = (
         (named("a1"), {"a1"}),
         (named("gone"), set()),
         (named("a1", "b7"), set()),
-        (NodeSelectorTerm(match_fields=[Requirement(key="spec.x", operator="In", values=("y",))]), set()),
+        (NodeSelectorTerm(match_fields=(Requirement(key="spec.x", operator="In", values=("y",)),)), set()),
         (
-            NodeSelectorTerm(match_fields=[Requirement(key="spec.x", operator="NotIn", values=("y",))]),
+            NodeSelectorTerm(match_fields=(Requirement(key="spec.x", operator="NotIn", values=("y",)),)),
             {"bare", "a1", "b7", "c-"},
         ),
         (
             NodeSelectorTerm(
-                match_expressions=[
+                match_expressions=(
                     Requirement(key="k", operator="Exists"),
                     Requirement(key="n", operator="In", values=("1", "x7")),
-                ],
-                match_fields=[Requirement(key="metadata.name", operator="NotIn", values=("c-",))],
+                ),
+                match_fields=(Requirement(key="metadata.name", operator="NotIn", values=("c-",)),),
             ),
             {"a1"},
         ),
@@ -135,7 +135,7 @@ def test_node_affinity_skips_pods_without_demands(incoming: Pod) -> None:
         ([named("a", "b")], {"a", "b"}),
         ([named("a"), label("k", "Exists")], None),
         ([named("a", operator="NotIn")], None),
-        ([NodeSelectorTerm(match_fields=[*named("a", "b").match_fields, *named("b", "c").match_fields])], {"b"}),
+        ([NodeSelectorTerm(match_fields=(*named("a", "b").match_fields, *named("b", "c").match_fields))], {"b"}),
         ([NodeSelectorTerm()], None),
     ],
 )
@@ -147,7 +147,7 @@ def test_node_affinity_narrows_where_every_term_names_nodes(
 
 
 def test_node_affinity_conflicting_names_reject_the_pod() -> None:
-    term = NodeSelectorTerm(match_fields=[*named("a").match_fields, *named("b").match_fields])
+    term = NodeSelectorTerm(match_fields=(*named("a").match_fields, *named("b").match_fields))
     assert filtered(NodeAffinity(), demanding(term), cluster(*NODES)) == unresolvable("pod affinity terms conflict")
     both = filtered(NodeAffinity(), demanding(term, named("a1")), cluster(*NODES))
     assert isinstance(both, dict)
@@ -233,7 +233,7 @@ def random_term(random: random.Random) -> NodeSelectorTerm:
     count = {"Exists": 0, "DoesNotExist": 0, "Gt": 1, "Lt": 1}.get(operator, len(values))
     term = label(random.choice(("x", "y", "z", "absent")), operator, *values[:count])
     return NodeSelectorTerm(
-        match_expressions=[*term.match_expressions, *label("x", "NotIn", values[0]).match_expressions]
+        match_expressions=(*term.match_expressions, *label("x", "NotIn", values[0]).match_expressions)
     )
 
 
@@ -257,7 +257,7 @@ def test_node_affinity_equals_matching_node_by_node() -> None:
             for i in range(100)
         )
     )
-    subset = np.array(sorted(draw.sample(range(100), 20)), np.int32)
+    subset = np.array(sorted(draw.sample(range(100), 20)), np.intp)
     for _ in range(60):
         terms = [random_term(draw) for _ in range(draw.choice((1, 2, 3, 30)))]
         incoming = demanding(*terms, **random_labels(draw))
@@ -279,14 +279,14 @@ def host_term(draw: random.Random) -> NodeSelectorTerm:
     about = [label("host", draw.choice(("In", "In", "NotIn")), *hosts)] if draw.random() < 0.8 else []
     about += [label("x", draw.choice(("In", "NotIn")), *(str(draw.randrange(3)) for _ in range(2)))] * draw.randrange(2)
     fields = named(hosts[0], operator=draw.choice(("In", "NotIn"))).match_fields if draw.random() < 0.3 else []
-    return NodeSelectorTerm(match_expressions=[one for term in about for one in term.match_expressions],
-                            match_fields=fields)  # fmt: skip
+    return NodeSelectorTerm(match_expressions=tuple(one for term in about for one in term.match_expressions),
+                            match_fields=tuple(fields))  # fmt: skip
 
 
 def test_node_affinity_about_single_nodes_equals_matching_node_by_node() -> None:
     draw = random.Random(3)
     state = cluster(*(node(f"n{i}", labels={"host": f"n{i}", "x": str(draw.randrange(4))}) for i in range(50)))
-    subset = np.array(sorted(draw.sample(range(50), 20)), np.int32)
+    subset = np.array(sorted(draw.sample(range(50), 20)), np.intp)
     for _ in range(300):
         incoming = demanding(*(host_term(draw) for _ in range(draw.choice((1, 2, 5)))))
         matcher = required_nodes(incoming)
@@ -299,7 +299,7 @@ def test_node_affinity_about_single_nodes_equals_matching_node_by_node() -> None
 
 def in_all(*terms: NodeSelectorTerm) -> NodeSelectorTerm:
     """One term of the requirements of several."""
-    return NodeSelectorTerm(match_expressions=[one for term in terms for one in term.match_expressions])
+    return NodeSelectorTerm(match_expressions=tuple(one for term in terms for one in term.match_expressions))
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_taint_toleration_waits_for_the_pods_own_tolerations(name: str, helps: b
     assert hinted(TaintToleration(), pod("p"), change) is helps
 
 
-RESTARTS = Container(restart_policy_rules=[RestartRule(action="RestartAllContainers")])
+RESTARTS = Container(restart_policy_rules=(RestartRule(action="RestartAllContainers"),))
 USER_NAMESPACE: dict[str, Any] = {"host_network": True, "host_users": False}
 
 

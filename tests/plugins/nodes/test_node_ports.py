@@ -48,8 +48,8 @@ def test_node_ports_follow_pods_that_come_and_go() -> None:
 
 
 def test_node_ports_of_restartable_init_containers_count() -> None:
-    lasting = Container(restart_policy="Always", ports=[port("/TCP/80")])
-    passing = Container(ports=[port("/TCP/80")])
+    lasting = Container(restart_policy="Always", ports=(port("/TCP/80"),))
+    passing = Container(ports=(port("/TCP/80"),))
     state = cluster(node(), pod("holder", on="n1", init_containers=[lasting]))
     assert rejected(NodePorts(), pod(ports=[port("/TCP/80")]), state) == {"n1"}
     assert filtered(NodePorts(), pod(init_containers=[passing]), state) is SKIP

@@ -76,7 +76,7 @@ class Maker:
         if not valid and chance.random() < 0.02:
             expressions.append(Requirement(key="app", operator=chance.choice(("Gt", "Like", "In"))))
         labels = {"app": chance.choice("xy")} if chance.random() < 0.8 else {}
-        return LabelSelector(match_labels=labels, match_expressions=expressions)
+        return LabelSelector(match_labels=labels, match_expressions=tuple(expressions))
 
     def requirement(self) -> Requirement:
         operator = self.chance.choice(("In", "NotIn", "Exists", "DoesNotExist"))
@@ -93,7 +93,7 @@ class Maker:
             min_domains=chance.choice((None, None, 1, 2, 4)),
             node_affinity_policy=chance.choice((None, "Honor", "Ignore")),
             node_taints_policy=chance.choice((None, "Honor", "Ignore")),
-            match_label_keys=chance.choice(([], [], ["tier"], ["tier", "absent"])),
+            match_label_keys=chance.choice(((), (), ("tier",), ("tier", "absent"))),
         )
 
     def pending(self) -> Pod:

@@ -25,7 +25,7 @@ from policysched.state.object_tables import Workloads
 from tests.build import pod
 
 OWN = {"app": "web", "tier": "front", "hash": "1"}
-HASHED = LabelSelector(match_labels={"hash": "1"}, match_expressions=[Requirement(key="tier", operator="Exists")])
+HASHED = LabelSelector(match_labels={"hash": "1"}, match_expressions=(Requirement(key="tier", operator="Exists"),))
 
 
 def owned(*owners: tuple[str, str, str, bool]) -> Any:
@@ -85,7 +85,7 @@ def test_other_namespaces_do_not_matter() -> None:
     assert default_selector(owned(REPLICAS), known(WEB, namespace="other")) == NONE
 
 
-@pytest.mark.parametrize("selector", [None, LabelSelector(match_expressions=[Requirement(key="a", operator="Like")])])
+@pytest.mark.parametrize("selector", [None, LabelSelector(match_expressions=(Requirement(key="a", operator="Like"),))])
 def test_a_controllers_selector_that_is_not_valid_or_not_there_demands_nothing(selector: LabelSelector | None) -> None:
     table = known(WEB)
     table.put(ReplicaSet(metadata=Metadata(name="c", namespace="default"), spec=SelectorSpec(selector=selector)))

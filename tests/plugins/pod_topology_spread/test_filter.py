@@ -108,13 +108,13 @@ def test_nodes_that_the_pods_affinity_leaves_out_count_for_nothing(
     key: str, operator: str, values: tuple[str, ...], pods: Any, fits: str
 ) -> None:
     chosen = Requirement(key="node", operator=operator, values=values)
-    terms = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=[chosen])])
+    terms = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=(chosen,))])
     affinity = Affinity(node_affinity=NodeAffinitySpec(required=terms))
     assert fitting(incoming(hard(key), affinity=affinity), *around(), *pods) == fits
 
 
 def test_without_any_eligible_node_the_least_is_0_unless_no_domain_is_asked_for() -> None:
-    unlikely = {"node_selector": {"absent": ""}}
+    unlikely: dict[str, Any] = {"node_selector": {"absent": ""}}
     assert fitting(incoming(hard("node", 1), **unlikely), *around(), *crowd(a=1)) == "abxy"
     assert fitting(incoming(hard("node", 0), **unlikely), *around(), *crowd(a=1)) == ""
     assert fitting(incoming(hard("node", 0, min_domains=0), **unlikely), *around(), *crowd(a=1)) == "abxy"
@@ -226,7 +226,7 @@ def test_only_domains_whose_verdict_became_another_are_asked_again() -> None:
 def test_verdicts_that_changed_in_several_steps_are_all_asked_again() -> None:
     plugin, made = PodTopologySpread(), cluster(*around())
     state = plugin.prepare_filter(incoming(hard("node")), made)
-    some = np.array([made.nodes.row_of["y"]], np.int32)
+    some = np.array([made.nodes.row_of["y"]], np.intp)
     plugin.filter(state, slice(0, 4))
     for one in crowd(a=1, b=1):
         made.set_pod(one)
@@ -237,7 +237,7 @@ def test_verdicts_that_changed_in_several_steps_are_all_asked_again() -> None:
 def test_when_domains_get_other_numbers_all_rows_are_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     plugin, made = PodTopologySpread(), cluster(*around())
     state = plugin.prepare_filter(incoming(hard("node")), made)
-    some = np.array([made.nodes.row_of["y"]], np.int32)
+    some = np.array([made.nodes.row_of["y"]], np.intp)
     made.domains.of("node").number("a value that no node has")
     plugin.filter(state, slice(0, 4))
     made.set_pod(crowd(a=1)[0])

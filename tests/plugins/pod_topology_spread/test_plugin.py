@@ -128,7 +128,7 @@ def test_siblings_of_two_controllers_are_two_classes_only_where_controllers_matt
     assert class_key(replace(job, metadata=replace(job.metadata, owner_references=[owner]))) == class_key(PLAIN)
 
 
-LIKE = LabelSelector(match_expressions=[Requirement(key="foo", operator="Like", values=("x",))])
+LIKE = LabelSelector(match_expressions=(Requirement(key="foo", operator="Like", values=("x",)),))
 
 
 def test_a_selector_that_is_not_valid_fails_the_point_that_needs_it() -> None:

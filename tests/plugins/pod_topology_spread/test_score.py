@@ -79,7 +79,7 @@ def test_pods_of_other_namespaces_and_terminating_pods_do_not_count() -> None:
 
 
 SELECTED = NodeSelector(
-    node_selector_terms=[NodeSelectorTerm(match_expressions=[Requirement(key="foo", operator="In", values=("",))])]
+    node_selector_terms=[NodeSelectorTerm(match_expressions=(Requirement(key="foo", operator="In", values=("",)),))]
 )
 BY_SELECTOR = {"node_selector": {"foo": ""}}
 BY_AFFINITY = {"affinity": Affinity(node_affinity=NodeAffinitySpec(required=SELECTED))}

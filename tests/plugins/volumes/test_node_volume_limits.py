@@ -99,7 +99,7 @@ def test_claims_of_one_handle_are_one_volume() -> None:
 
 
 def test_unbound_claims_count_for_the_driver_that_will_provision_them() -> None:
-    waiting = [claim("w1"), claim("w2"), storage_class()]
+    waiting: list[Any] = [claim("w1"), claim("w2"), storage_class()]
     around = with_storage(node("n1"), csi_node("n1", {"csi.x": 1}), *waiting, claiming("user", "w1", on="n1"))
     assert rejected(PLUGIN, claiming("p", "w2"), around) == {"n1"}
     assert rejected(PLUGIN, claiming("p", "w1"), around) == set()
@@ -113,7 +113,7 @@ def test_claims_that_lead_nowhere_do_not_count(one: Any) -> None:
     assert rejected(PLUGIN, claiming("p", "w"), around) == set()
 
 
-IN_TREE = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
+IN_TREE: dict[str, Any] = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
 
 
 def test_in_tree_volumes_count_for_their_driver_on_nodes_with_csi_drivers() -> None:

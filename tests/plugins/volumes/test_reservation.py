@@ -36,7 +36,7 @@ class Server:
     @property
     def handle(self) -> Handle:
         made: Any = self
-        return Handle(made, made, self.pause, {}, tuple)
+        return Handle(made, made, self.pause, {}, lambda _: None)
 
     def monotonic(self) -> float:
         return self.seconds

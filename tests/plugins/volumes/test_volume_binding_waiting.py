@@ -13,7 +13,7 @@ from tests.plugins.volumes.binding_build import STATIC, WAIT, at, said, verdicts
 
 # Claims that wait: volumes that exist
 
-FITTING = {"of": "static", "nodes": at("a")}
+FITTING: dict[str, Any] = {"of": "static", "nodes": at("a")}
 UNMATCHED = dict.fromkeys("bc", said(UNBINDABLE))
 NOWHERE = dict.fromkeys("abc", said(UNBINDABLE))
 

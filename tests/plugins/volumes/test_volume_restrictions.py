@@ -20,7 +20,7 @@ ONE_POD = ["ReadWriteOncePod"]
 
 
 def rbd(image: str = "i", pool: str = "p", monitors: str = "ab", *, read_only: bool = False) -> RBDImage:
-    return RBDImage(image=image, pool=pool, monitors=list(monitors), read_only=read_only)
+    return RBDImage(image=image, pool=pool, monitors=tuple(monitors), read_only=read_only)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,13 @@ from tests.plugins.volumes.binding_build import NODES, STATIC, at
 
 SIZES = st.sampled_from(["1", "2", "3", "1500m", "1Gi"])
 MODES = st.lists(st.sampled_from(["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany"]), max_size=3)
-KINDS = st.sampled_from([{}, {}, {"volumeMode": "Filesystem"}, {"volumeMode": "Block"}])
-ATTRIBUTES = st.sampled_from([{}, {}, {"volumeAttributesClassName": "gold"}])
+KINDS: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+    [{}, {}, {"volumeMode": "Filesystem"}, {"volumeMode": "Block"}]
+)
+ATTRIBUTES: st.SearchStrategy[dict[str, Any]] = st.sampled_from([{}, {}, {"volumeAttributesClassName": "gold"}])
+RESERVATIONS: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+    [{}, {}, {}, {"claimRef": {"namespace": "default", "name": "c0"}}]
+)
 CLASSES = st.sampled_from(["static", "static", "other"])
 LABELS = st.dictionaries(st.sampled_from("xyz"), st.sampled_from("123"))
 REACHED = st.sampled_from([None, at("a"), at("b"), at("a", "b"), at("b", "a"), at("nowhere")])
@@ -35,7 +40,7 @@ REQUIREMENTS = st.fixed_dictionaries({"key": st.sampled_from("xyzn")}).flatmap(
         ),
     )
 )
-SELECTORS = st.one_of(
+SELECTORS: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.just({}),
     st.lists(REQUIREMENTS, max_size=3).map(lambda all_of: {"selector": {"matchExpressions": all_of}}),
     LABELS.map(lambda labels: {"selector": {"matchLabels": labels}}),
@@ -54,7 +59,7 @@ def volumes(draw: st.DrawFn) -> list[PersistentVolume]:
             accessModes=draw(MODES),
             **draw(KINDS),
             **draw(ATTRIBUTES),
-            **draw(st.sampled_from([{}, {}, {}, {"claimRef": {"namespace": "default", "name": "c0"}}])),
+            **draw(RESERVATIONS),
         )
         for number in range(draw(st.integers(0, 12)))
     ]

@@ -93,7 +93,7 @@ def test_a_policy_whose_rules_read_only_their_row_needs_no_normalising() -> None
 
 @pytest.mark.parametrize("normalize", ["None", "Max"])
 def test_rows_have_no_number_while_there_is_no_node_and_nobody_is_warned(normalize: str) -> None:
-    spec = {"scores": scoring("50 * (avg(if(node.ready, 0, 1)) by node.name)", normalize=normalize)}
+    spec: Spec = {"scores": scoring("50 * (avg(if(node.ready, 0, 1)) by node.name)", normalize=normalize)}
     around = cluster(pod("early", on="a"))
     engine = Engine(around, policy_set(p=spec).join(default_profile()), random.Random(0))
     assert engine.decide(pod()).node == ""

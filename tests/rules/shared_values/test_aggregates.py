@@ -86,7 +86,7 @@ def program(text: str) -> Program:
 
 def aggregate_anew(context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows) -> Any:
     """Give an aggregate without keeping it."""
-    present = np.flatnonzero(context.cluster.nodes.present.data).astype(np.int32)
+    present = np.flatnonzero(context.cluster.nodes.present.data)
     found = aggregate_over(node, RuleFrame(context, pod, present))
     if not node.args:
         return found
@@ -132,7 +132,7 @@ class Kept:
             EvaluationContext(self.context.cluster, aggregate_anew, pod_aggregate_at),
             self.context.cluster.nodes.present.data,
         )
-        rows = np.flatnonzero(present).astype(np.int32)
+        rows = np.flatnonzero(present)
         found = number(self.program, RuleFrame(fresh, self._pod, rows))
         return np.broadcast_to(found, rows.shape).tolist()
 
