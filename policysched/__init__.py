@@ -1,9 +1,8 @@
 """A Kubernetes scheduler whose filter and score rules are SchedulingPolicy objects.
 
-`dry_run` says where a pod would go and why, `why` why a pod of a cluster is where it is, `plan` what a change would do
-to all pods, `check` what is wrong with policies; all take objects as kubectl prints them and need no cluster. They are
-imported at first use, because the command line does not always need the engine; the version is looked up when it is
-asked for.
+Python API, without a cluster: `dry_run` decides about one pod, `why` explains a pod of a cluster, `plan` predicts the
+effect of a change on all pods, `check` validates policies. All accept objects as `kubectl get -o json` prints them, and
+are imported at first use.
 """
 
 from __future__ import annotations

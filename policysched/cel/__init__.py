@@ -1,8 +1,7 @@
-"""CEL as of Kubernetes v1.36, the language of device selectors: texts → checked expressions → verdicts with errors.
+"""CEL as in Kubernetes v1.36, for device selectors: parser, checker, evaluator.
 
-Comes in: the text of a selector, and devices as attributes and capacities. Goes out: why a text is refused, with
-cel-go's words and place, or a compiled selector that says true, false or an error of each device. It knows the language
-and its libraries as Kubernetes v1.36 has them, and neither claims nor nodes.
+A text compiles to a selector or to cel-go's error. A selector returns true, false or an error for each device.
+It imports `model` only; `devices` and upper packages import it.
 """
 
 from policysched.cel.device import CompiledSelector, Device, InvalidDeviceSelectorError, Variables, compile_selector

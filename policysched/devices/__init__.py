@@ -1,9 +1,8 @@
-"""Devices of resource slices in columns, and the allocator: which devices the claims of a pod would get on a node.
+"""Devices of resource slices as columns, and the allocator of claims.
 
-Comes in: resource slices, device classes, nodes and allocated claims, one change at a time. Goes out: on which nodes
-the claims of a pod can be allocated, why not on others in kube-scheduler's words, and the allocations on one node. It
-knows neither pods nor how anything is watched or written. What is here is imported with the first name that somebody
-takes: clusters without devices need none of it.
+Input: slices, device classes, nodes and allocated claims, one change at a time. Output: nodes on which claims can be
+allocated, reasons for the other nodes, and allocations. The package imports `cel` and `model`; `state` and
+upper packages import it. Names are imported at first use, because most clusters have no devices.
 """
 
 from __future__ import annotations

@@ -1,12 +1,17 @@
-"""Plugin interfaces (Filter and Score answer for all nodes at once), profiles, registry, adapters.
+"""Protocols of plugins, statuses, profiles, and adapters for out-of-tree plugins.
 
-`plugin` has the protocols of plugins up to a decision (PreEnqueue to Score), `optional_interfaces` what these may have
-beside, `post_filter` the one of those that run when no node was feasible, `binding` those from Reserve to PostBind,
-`status` their answers, `profile` the plugins of one scheduler name in order. `client` has the protocols of the outside:
-`Client`, `Clock`, `MetricSource`. `partial_plugins` is for configurations that enable Filter without PreFilter,
-`registry` has plugins by name, and `out_of_tree` those of others; what a plugin keeps for one attempt is in its
-`cycle_state`. `extender` has the protocol of services that take part beside plugins. The cluster's changes and the
-policies' names are passed on from `state`.
+| module | contents |
+|---|---|
+| `plugin`, `optional_interfaces` | protocols from PreEnqueue to Score |
+| `post_filter`, `binding` | protocols of PostFilter, and from Reserve to PostBind |
+| `status`, `cycle_state` | answers of plugins, and their state of one attempt |
+| `profile`, `registry` | plugins of one scheduler name, plugins by name |
+| `client` | protocols `Client`, `Clock` and `MetricSource` |
+| `extender` | protocol of extenders |
+| `partial_plugins` | plugins that are enabled at one of two related points |
+| `out_of_tree` | adapter for plugins that answer for one node |
+
+It imports `state` and lower packages; `plugins`, `rules` and upper packages import it.
 """
 
 from policysched.framework.binding import (

@@ -1,7 +1,6 @@
-"""The client side of the Kubernetes API: credentials, requests, list and watch, writes. It decides nothing.
+"""Client of the Kubernetes API: credentials, lists, watches, writes.
 
-Comes in: a kubeconfig or a service account, and what the scheduler wants written. Goes out: objects and their changes,
-to a `Handler`; requests. `connection` knows the server and the credentials, `transport` sends requests; `reflector`
-lists (`listing`) and watches one resource and keeps its objects (`object_cache`); `client` writes bindings, conditions
-and statuses, `events` the events about pods. Only this package talks to an API server.
+`connection` has server and credentials, `transport` sends requests. `reflector` lists (`listing`) and watches one kind
+and stores its objects (`object_cache`). `client` writes bindings, conditions and statuses, `events` writes events. Only
+`app` and upper packages import this one.
 """

@@ -1,9 +1,8 @@
-"""Where metrics of nodes come from: a Prometheus server or a file. It knows nothing of decisions.
+"""Node metrics from a Prometheus server or a file.
 
-Comes in: the metrics that policies read, each with its query. Goes out: for each metric and refresh one answer, a value
-for each node and perhaps a problem. `prometheus` polls a server: `prometheus_http` sends a query, `vector` makes values
-of its answer. `file` reads a file instead; `problems` logs and counts what goes wrong. What becomes of answers is said
-in `policysched.app.running.metric_options`.
+Input: metrics with their queries. Output: for each metric and refresh, a value per node or a problem. `prometheus`
+polls a server with `prometheus_http` and decodes answers with `vector`; `file` reads a file; `problems` logs and counts
+errors. Only `app` and upper packages import this one.
 """
 
 from typing import Final

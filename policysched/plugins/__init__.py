@@ -1,8 +1,8 @@
-"""The in-tree plugins under kube-scheduler's names, one module or folder each.
+"""The default plugins under kube-scheduler's names.
 
-`registry` is the table of them: their order, extension points, weights and arguments. `arguments` says how an entry of
-`pluginConfig` becomes a plugin's arguments. Plugins of one subject share a folder; `bases`, `hint_parts` and
-`columns` know no plugin, so that a plugin states only what is its own.
+`registry` lists them with order, extension points, weights and arguments. `arguments` decodes `pluginConfig`. `bases`,
+`hint_parts` and `columns` are shared parts. Plugins do not import each other. `schedule` and upper packages import this
+one.
 """
 
 from policysched.plugins.registry import (

@@ -1,8 +1,7 @@
-"""An in-memory Kubernetes API server for trying policies without a cluster, and for tests.
+"""A Kubernetes API server in memory, for demos and tests.
 
-It serves one user on one machine: plain HTTP on loopback, no authentication, nothing is kept when it stops.
-It knows no scheduling, so that tests of the scheduler cannot agree with it by sharing code. What is named here is
-imported at first use, because the schemas alone, which checking needs, ask for no server.
+It serves plain HTTP on loopback without authentication and keeps nothing. It contains no scheduling, so that tests do
+not compare code with itself. Names are imported at first use. Only `app` and upper packages import this one.
 """
 
 from __future__ import annotations

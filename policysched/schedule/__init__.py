@@ -1,7 +1,7 @@
-"""Scheduling: the cycle, the queue, bindings and reload. It knows a `Client`, not the network.
+"""The scheduler: queue, scheduling cycle, binding cycle, reload.
 
-Comes in: changes of the cluster and of policies. Goes out: bindings, conditions, events, statuses of policies.
-`scheduler` applies changes and pops one pod after another: `queue` says which is next, `attempts` tries it: `cycle`
-decides where it goes, `binding` takes it there. `reload` compiles policies and swaps them in, `pod_status_writes`
-writes conditions and nominations of pods, `observer` and `timing` are the hooks for whoever wants to hear of all that.
+`scheduler` applies changes and pops pods from `queue`; `attempts` tries a pod with `cycle`; `binding` binds it.
+`reload` compiles and swaps policies, `pod_status_writes` writes conditions and nominations, `observer` and `timing`
+are hooks.
+It uses a `Client` of the framework, not the network. `kube`, `app` and upper packages may import it.
 """

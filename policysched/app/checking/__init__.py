@@ -1,5 +1,5 @@
-"""Static checks of policies before they reach a cluster, and explanations of error codes.
+"""Validate policies without a cluster, and explain error codes.
 
-Comes in: objects of files, and nodes to check against. Goes out: findings with code, place and help. `check` compiles
-as the scheduler does, `schema` says what `kubectl apply` would refuse, `explain` has the long text of each code.
+`check` compiles as the scheduler does, `schema` validates against the CRD, `explain` has the text of each code. Results
+are findings with code, place and help.
 """

@@ -1,6 +1,6 @@
-"""The dry-run command: one scheduling cycle over objects from files or listed once, explained.
+"""The dry-run command: one scheduling cycle for given objects, with an explanation.
 
-Comes in: a pod or a workload's template, and a cluster from files or a server (`inputs`, `live_cluster`). Goes out: a
-decision record, as JSON or `tables`. `dry_run` runs the engine that the scheduler runs, `with_extenders` asks extenders
-in the same cycle, `template_claims` makes the resource claims that the pod would get.
+`inputs` and `live_cluster` read pod and cluster from files or an API server. `dry_run` runs the scheduler's engine,
+`with_extenders` calls extenders, `template_claims` makes the pod's resource claims. The result is a decision record, as
+JSON or `tables`.
 """

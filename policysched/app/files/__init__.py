@@ -1,7 +1,6 @@
-"""Objects from YAML and JSON files, each with its source position.
+"""Read objects from YAML and JSON files, with the position of every field.
 
-Comes in: paths or texts. Goes out: objects with the positions of their fields, or refusals with file, line and
-column. `objects` is the exact reader; `saved_clusters` reads large ones, by quicker readers of JSON and YAML that
-leave to it what they cannot tell. `workload_pods` makes the pod that a workload's controller would make, `new_pods`
-makes new pods of scheduled ones.
+`objects` is the complete reader. `saved_clusters` reads large files faster and falls back to `objects`.
+`workload_pods` makes the pod of a workload, `new_pods` makes pending copies of placed pods. Errors have file, line and
+column.
 """

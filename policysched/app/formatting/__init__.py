@@ -1,5 +1,4 @@
-"""`fmt`: policies in files with their expressions in canonical form, everything else byte for byte as it was.
+"""The fmt command: write expressions in canonical form and keep all other bytes of a file.
 
-Comes in: files or texts. Goes out: texts. `scalars` puts another text in the place of a YAML or JSON scalar and spreads
-a long expression over lines.
+`scalars` replaces a YAML or JSON scalar and breaks long expressions into lines.
 """

@@ -1,5 +1,5 @@
-"""Tooling for out-of-tree plugins: discover, create, list, measure, scaffold a package.
+"""Tools for out-of-tree plugins: discovery, list, measurement, new packages.
 
-`discovery` fills a registry, `factories` calls what it finds, `listing` says what is registered, `measuring` what it
-costs. `package` writes the files of a new plugin.
+`discovery` fills a registry, `factories` creates plugins, `listing` describes them, `measuring` measures them,
+`package` writes the files of a new plugin.
 """

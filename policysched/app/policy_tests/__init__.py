@@ -1,7 +1,12 @@
-"""`policysched test`: what policies do to pods, written down in files and checked with the scheduler's engine.
+"""The test command: run test files of policies with the scheduler's engine.
 
-Comes in: files of tests (`file_format`, `reading`), with policies and clusters in short or in full (`objects`). Goes
-out: what differs from what was expected (`running`, `differences`), what no test reaches (`coverage`, with
-`instrumented` programs) or notices (`mutation`, with `mutants`), of all files together (`suite`) and for programs
-(`junit`). `claims` gives placed pods their devices from step to step, `watching` runs all again when a file changes.
+| module | task |
+|---|---|
+| `file_format`, `reading`, `objects` | test files and their objects |
+| `running`, `differences` | run a test and compare the result |
+| `coverage`, `instrumented` | find rules that no test evaluates |
+| `mutation`, `mutants` | find changes of rules that no test notices |
+| `suite`, `junit` | results of all files, JUnit output |
+| `claims` | devices of placed pods between steps |
+| `watching` | run again when a file changes |
 """

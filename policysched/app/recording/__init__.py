@@ -1,6 +1,5 @@
-"""Record what a running scheduler decides, and from what.
+"""Record the decisions of a running scheduler, with the cluster state that led to them.
 
-Comes in: the changes of the cluster and the decisions of a scheduler. Goes out: files that replay alone.
-`recorded_cluster` and `recorder` hear of both, `entries` says what is kept of them, `writer` writes it in a thread of
-its own, in the `file_format`.
+`recorded_cluster` and `recorder` observe changes and decisions, `entries` has the entries of a record, `writer` writes
+them in its own thread in the `file_format`.
 """

@@ -1,7 +1,6 @@
-"""The running scheduler: connection, reflectors, engine, metrics and reload wired together.
+"""The scheduler process: connection, watches, engine, metrics and reload.
 
-Comes in: flags and a kubeconfig. Goes out: bindings, events, statuses, until it is stopped. `process` wires them, `run`
-begins and ends a process as its `run_options` say. `object_handlers` tell the scheduler what the reflectors hear,
-`configuration_file` what a changed configuration says, `leadership` whether it may act. `metrics` keeps what is
-counted, `garbage_collection` keeps Python's collector from holding the loop, and `watchdog` names plugins that hang.
+`run` starts and ends a process according to `run_options`, `process` connects its parts. `object_handlers` pass watched
+objects to the scheduler, `configuration_file` reloads the configuration, `leadership` holds the lease. `metrics` are
+the metrics, `garbage_collection` schedules Python's collector, `watchdog` logs plugins that hang.
 """

@@ -1,5 +1,4 @@
-"""The validating webhook: refuses SchedulingPolicies that do not compile as they are applied, in kubectl's terminal.
+"""The validating webhook: reject SchedulingPolicies that do not compile when they are applied.
 
-It is a process of its own beside the scheduler: it needs other rights, checks whatever anybody sends, and may be gone
-at any time, because a policy that passes without it is checked by the scheduler all the same.
+It runs in its own process with its own rights. The scheduler does not depend on it.
 """

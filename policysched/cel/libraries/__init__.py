@@ -1,4 +1,4 @@
-"""The functions of the language: its own and those of Kubernetes' libraries, by the names of their overloads.
+"""Functions of CEL and of Kubernetes' libraries, by the names of their overloads.
 
-Comes in: values. Goes out: a value, which may be an error. Overloads are called with arguments of their types only.
+An overload is called with arguments of its types and returns a value; an error is a value too.
 """

@@ -1,5 +1,4 @@
-"""From a selector's text to its syntax tree: tokens, the parser with ANTLR's error recovery, literals and macros.
+"""Tokens, parser, literals and macros of CEL: a text becomes a syntax tree, or cel-go's errors.
 
-Comes in: a text. Goes out: a tree whose nodes know their place, or the errors of the text, in cel-go's words.
-`parser` has the rules of the grammar, `recovery` how it goes on after a mistake.
+`parser` has the grammar, `recovery` continues after an error as ANTLR does.
 """

@@ -1,4 +1,4 @@
-"""The subcommands, in packages that are the sections of `--help`: processes, decisions, policies, settings.
+"""The sub-commands, one package for each section of `--help`.
 
-Each is a module: a function with arguments and flags as parameters and its help as docstring.
+A command is a module with a function: its parameters are arguments and flags, its docstring is the help.
 """

@@ -1,5 +1,5 @@
-"""The flags of `policysched run`: those of kube-scheduler v1.36.2, and some of our own.
+"""Flags of `policysched run`: those of kube-scheduler v1.36.2 and our own.
 
-`sections` declares each flag once, as a field; `declaring` makes options of them and reads what was given, `values` has
-the forms of values, `feature_gates` what `--feature-gates` may ask for. Nothing here knows what a flag does.
+`sections` declares each flag as a field, `declaring` turns fields into options, `values` parses values,
+`feature_gates` lists the gates. This package does not use the values.
 """

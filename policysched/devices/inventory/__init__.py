@@ -1,5 +1,5 @@
-"""What there is: devices in columns, pools as nodes see them, and what claims have taken of them.
+"""Devices as columns, pools as nodes see them, and devices that claims have taken.
 
-Comes in: slices, classes, nodes and allocated claims, one change at a time. Goes out: groups of nodes that see the same
-devices, and which groups have to be asked again. It knows nothing of what claims ask for.
+Input: slices, classes, nodes and allocated claims, one change at a time. Output: groups of nodes that see the same
+devices, and the groups that changed.
 """

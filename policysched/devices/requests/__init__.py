@@ -1,4 +1,4 @@
-"""What claims ask for, compiled: selectors, tolerations, capacities and constraints, and what they say of a device.
+"""Compiled claims: selectors, tolerations, capacities, constraints, and their verdicts on devices.
 
-Devices that are alike in all that some claims read are one kind of device to them, and are asked about once.
+Devices that are equal in all attributes that a claim reads share one verdict.
 """

@@ -1,6 +1,6 @@
-"""The API of out-of-tree plugins (one pod, one node, as in kube-scheduler), and its adapter.
+"""The API of out-of-tree plugins (one pod, one node, as in kube-scheduler) and its adapter.
 
-`methods` has the methods of such a plugin and what each is given and may answer, `handle` what it reaches the scheduler
-with, `node_info` the nodes as it sees them. `adapter` makes of it what a profile takes, `answers` checks what it says,
-`worker_threads` is where it may wait, `watch` notes which one runs and for how long.
+`methods` has the methods of a plugin, `handle` its access to the scheduler, `node_info` its view of a node. `adapter`
+makes a plugin of the framework from it, `answers` validates its results, `worker_threads` runs blocking calls, `watch`
+measures them.
 """

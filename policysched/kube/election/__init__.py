@@ -1,4 +1,4 @@
-"""Leader election by a Lease of coordination.k8s.io/v1, with client-go's semantics.
+"""Leader election with a Lease, with client-go's semantics.
 
-`lease` reads and writes the object, `elector` decides when to take it, renew it and give it up.
+`lease` reads and writes the object, `elector` acquires, renews and releases it.
 """

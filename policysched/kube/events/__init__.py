@@ -1,5 +1,4 @@
-"""Events about pods, written in the background so that they never delay a binding.
+"""Events about pods, written in the background so that bindings do not wait.
 
-Comes in: what is to be said of which pod. Goes out: requests to events.k8s.io/v1. `bodies` makes an event's bytes and
-knows which repeat an earlier one, `writer` has a queue bounded in number and bytes, a few workers, and tries again.
+`bodies` builds events and finds repeats, `writer` has a queue with limits, workers and retries.
 """

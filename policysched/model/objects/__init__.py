@@ -1,7 +1,6 @@
-"""Every object that scheduling reads, under one import.
+"""Structs of all objects that scheduling reads.
 
-`meta` has what all kinds share, `pods`, `cluster`, `storage` and `devices` the kinds. Quantities stay the texts they
-were (`Amount`), and nothing here knows arrays or the network.
+`meta` has the common fields, `pods`, `cluster`, `storage` and `devices` the kinds. Quantities stay texts (`Amount`).
 
 Source: k8s.io/api/core/v1/types.go, k8s.io/api/resource/v1, k8s.io/api/scheduling/v1, k8s.io/api/storage/v1, v0.36.
 """

@@ -1,5 +1,5 @@
-"""Label and node selectors, taints and affinity terms of the API, compiled once and asked often.
+"""Compiled label selectors, node selectors, taints and affinity terms.
 
-Comes in: the structs of `model.objects`. Goes out: matchers of labels, of nodes and of pods. `name_validation` knows
-what the API server allows as names, keys and values, `pod_part_cache` keeps what was compiled of parts of pods.
+Input: structs of `model.objects`. Output: matchers of labels, nodes and pods. `name_validation` has the API server's
+rules for names, `pod_part_cache` caches compiled parts of pods.
 """

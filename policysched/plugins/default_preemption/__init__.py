@@ -1,8 +1,14 @@
-"""DefaultPreemption: pods of lower priority make room for a pod that fits nowhere.
+"""DefaultPreemption: evict pods of lower priority for a pod that fits nowhere.
 
-`guards` says which pods policies keep, `budgets` whose eviction disruption budgets allow. `search` finds the victims on
-every node: it takes pods away and brings back those that may stay (`reprieve`), with pauses where a filter or guards
-take long (`steps`: all nodes at once; `slices`: some nodes after others). `candidates` says which node costs least,
-`extenders` asks extenders, `eviction` makes the requests, `plugin` puts them together. Nothing here knows other
-plugins: what would fit is asked through the decision's what-if.
+| module | task |
+|---|---|
+| `search`, `steps`, `slices` | find victims, on all nodes at once or some nodes at a time |
+| `reprieve` | keep victims that need not be evicted |
+| `guards`, `budgets` | pods that policies protect, disruption budgets |
+| `candidates` | choose the node |
+| `extenders` | call extenders |
+| `eviction` | delete the victims |
+| `plugin` | extension points |
+
+Other plugins answer through the what-if of the decision.
 """

@@ -1,5 +1,5 @@
-"""DynamicResources: pods get the devices that their resource claims ask for.
+"""DynamicResources: allocate the devices of resource claims to pods.
 
-`plugin` has the extension points. A pod's claims are found by `pod_claims`, those that stand for extended resources are
-made in `extended_resources`; `claim_rows` says on which nodes they can be had, `reservation` writes what a pod takes.
+`plugin` has the extension points. `pod_claims` finds the claims of a pod, `extended_resources` makes claims for
+extended resources, `claim_rows` finds feasible nodes, `reservation` reserves and writes.
 """

@@ -1,6 +1,5 @@
-"""A policy as a framework plugin: Filter, Score and queueing hints, all read from the same results.
+"""A policy as a framework plugin: Filter, Score and queueing hints.
 
-Comes in: compiled policies and a cluster. Goes out: `PolicyPlugin`, which the engine asks like any other plugin, and
-its part of the decision record. `policy_plugin` says which rules speak for a pod and reads their results,
-`hints` says when a pod that was rejected is worth another attempt, `record` what is told to people.
+`policy_plugin` selects the rules for a pod and reads their results, `hints` has the queueing hints, `record` the part
+of the decision record.
 """

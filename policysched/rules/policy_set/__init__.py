@@ -1,5 +1,5 @@
-"""The policies in force at one time, and which generation of each that is.
+"""The policies in force, and the generation of each.
 
-Comes in: objects as the API server has them. Goes out: an immutable `PolicySet` that is swapped between two cycles and
-joins profiles. `store` knows which generation of each policy is in force, `policy_set` puts those in order.
+`store` tracks the generation in force of each policy, `policy_set` is the immutable set that is swapped between two
+cycles and added to profiles.
 """

@@ -1,6 +1,4 @@
-"""The `status` of a policy's object: generations, diagnostics, and whether nodes have what it reads.
+"""Status of a policy: generations, diagnostics, presence of its inputs on nodes.
 
-Comes in: a policy's entry in the store and the cluster. Goes out: the object's `status` and warnings about nodes.
-`status` makes the status, `input_presence` counts the nodes that have an input, and warns at the places in texts that
-name one which none has.
+`status` builds the status, `input_presence` counts the nodes that have an input and warns about missing ones.
 """

@@ -1,7 +1,6 @@
-"""Cached results per rule of a policy and node; only affected nodes are evaluated again.
+"""Cached results by rule and node.
 
-Comes in: compiled rules, their inputs and dependencies. Goes out: codes of filters and scores by policy and row.
-`rule_rows` is what one rule says of rows; `pod_independent` keeps what is the same for all pod classes, `matrix` the
-policies of a profile for one pod class. `normalized` scores for a policy that looks at the feasible nodes together,
-`remembered` answers for rows and pod classes that agree in what a rule reads.
+`rule_rows` has the results of one rule. `pod_independent` shares results between all pod classes, `matrix` has the
+policies of a profile for one class. `normalized` computes scores over the feasible nodes, `remembered` reuses answers
+for equal inputs.
 """

@@ -1,6 +1,5 @@
-"""Pod counts, aggregates and derived values that rules read beside fields of nodes, updated incrementally.
+"""Values that many nodes share: pod counts, aggregates and values derived from them.
 
-Comes in: graphs and the inputs that they read. Goes out: values on rows, and the rows that a change of them affects.
-`context` evaluates graphs on rows, `pod_aggregates` counts the pods of a node and says whether something read moved,
-`aggregates` sums up over nodes, `derived` names the rows that see another value, `what_if` has a row with other pods.
+`context` evaluates graphs on rows, `pod_aggregates` counts pods of a node, `aggregates` sums over nodes, `derived`
+finds the affected rows, `what_if` evaluates a row with other pods.
 """

@@ -1,5 +1,4 @@
-"""HTTP: requests in, JSON, tables and watch streams out; discovery and OpenAPI for kubectl.
+"""HTTP interface of the sandbox: requests, tables, watch streams, discovery, OpenAPI.
 
-A request is taken apart (resource, namespace, name, subresource, body) and answered from the storage, or by a fault
-that a test has set for it. Nothing here knows a kind but for the columns that `kubectl get` prints.
+Tests can set faults for requests. Only the columns of `kubectl get` depend on the kind.
 """

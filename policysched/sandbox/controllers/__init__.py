@@ -1,8 +1,7 @@
-"""The small parts of kube-controller-manager and of kubelets that make a cluster look alive.
+"""Controllers of the sandbox: simulated kubelets and parts of kube-controller-manager.
 
-In come the storage's events; a controller queues the names that it has to look at, each once, and looks at the present
-objects a moment later, which stands for a kubelet's work and keeps controllers out of the requests' way. Out come
-writes to the storage: pods that run, ReplicaSets and pods of Deployments, taints, deletions.
+A controller enqueues names from the storage's events and reconciles them: running pods, ReplicaSets, Deployments,
+taints, deletions.
 """
 
 from __future__ import annotations

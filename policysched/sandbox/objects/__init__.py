@@ -1,7 +1,7 @@
-"""Objects without a store: kinds and their schemas, defaults, validation, patches, selectors.
+"""Kinds of the sandbox: schemas, defaults, validation, patches, selectors.
 
-In come decoded JSON objects, and for a built-in kind its fields from `fields/*.txt`, for a custom one its definition.
-Out come objects that are complete and valid, or a Status that says what is wrong. Nothing here is kept.
+Input: decoded JSON. Output: complete and valid objects, or a Status with the errors. Fields of built-in kinds are in
+`fields/*.txt`. Nothing is stored.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The store of objects and all writes to it: versions, admission, and the history that watches read.
+"""Store of the sandbox: objects, resource versions, admission, history for watches.
 
-In come objects as requests and controllers have them. They pass admission, get their metadata and a resource version,
-and are stored, or refused with a Status. Out come stored objects, and an event for each change to whoever listens.
+Every write passes admission, gets a resource version, and emits an event to listeners.
 """

@@ -1,7 +1,6 @@
-"""The scheduling cycle: given a pod, which nodes can take it and which of them are best.
+"""The scheduling cycle: feasible nodes of a pod, and the best of them.
 
-Comes in: a pod, a profile, the cluster's columns. Goes out: a decision, and its record. Pods of a class share an
-`evaluation`, which asks plugins again only about rows that changed; `per_pod_results` adds what belongs to one
-pod alone, `results` keeps what each plugin answers. `engine` decides, `record` describes a decision,
-`what_if` asks about other pods on a node.
+`engine` decides, `record` describes a decision. Pods of a class share an `evaluation`, which refreshes changed rows
+only; `per_pod_results` adds answers for one pod, `results` caches answers of plugins, `what_if` evaluates nodes with
+other pods.
 """

@@ -1,1 +1,1 @@
-"""Nominated pods: which node is kept for which, and what that means for the others."""
+"""Nominated pods and their effect on decisions about other pods."""

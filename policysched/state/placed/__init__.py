@@ -1,8 +1,6 @@
-"""Placed pods: where they are, what they take, and what rules about other pods read of them.
+"""Placed pods: nodes, resources, and values for rules about other pods.
 
-Comes in: pods on nodes. Goes out: counts per row of the pods that a selector means. Each is a `counter`, kept up to
-date by each placement and found by `counters`. Pods that such rules cannot tell apart share a signature, and
-`pod_kinds` are those that weigh the same. `signature_values` finds signatures by a value that a counter asks for,
-`signature_labels` those that a selector selects. `existing_terms` are the affinity terms of placed pods, found by the
-pods that they mean (`selector_index`).
+Pods that such rules cannot distinguish share a signature. A `counter` counts matching pods per row; `counters`
+finds it. `signature_values` and `signature_labels` find signatures, `pod_kinds` groups pods of equal weight,
+`existing_terms` has affinity terms of placed pods, indexed by `selector_index`.
 """

@@ -1,7 +1,5 @@
-"""Volumes, claims, storage classes and CSI objects: as stored, and as assumed for pods that are being bound.
+"""Volumes, claims, storage classes and CSI objects, stored and assumed.
 
-Comes in: objects of the API and assumed bindings. Goes out: lookups, the volumes that a claim can still take, and how
-many volumes of each driver are attached to each node. `storage` has objects as stored and assumed; `attachments` counts
-by row and driver (`row_volumes`), under the names that drivers know (`csi_names`); `volume_users` has the placed pods
-that use a claim or a disk.
+`storage` has the objects; `attachments` counts volumes per row and driver (`row_volumes`), with the names of
+`csi_names`; `volume_users` finds the placed pods of a claim or disk.
 """

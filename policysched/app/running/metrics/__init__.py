@@ -1,6 +1,5 @@
-"""The metrics of a running scheduler, under kube-scheduler's names, and those of policies.
+"""Metrics of a running scheduler, under kube-scheduler's names, and metrics of policies.
 
-Comes in: what the engine, the queue, bindings and requests tell observers. Goes out: collectors of Prometheus that cost
-the scheduler counts and no texts, since texts are made when somebody asks.
-`process_metrics` puts them together; `series` has the counters and histograms that the others keep.
+Observers of engine, queue, bindings and requests count events; collectors format them when `/metrics` is read.
+`process_metrics` combines them, `series` has the counters and histograms.
 """

@@ -1,5 +1,1 @@
-"""The certificates that the port shows, and the authorities whose clients it knows.
-
-Comes in: files, self-made keys, and what the API server publishes. Goes out: one `SSLContext`, which takes up what is
-rotated without a restart.
-"""
+"""Certificates of the HTTPS port and authorities of its clients, with rotation without a restart."""

@@ -1,1 +1,1 @@
-"""Commands about decisions: dry-run, why, plan, and records that are made and replayed."""
+"""Commands about decisions: dry-run, why, plan, record, replay."""

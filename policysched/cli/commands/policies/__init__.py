@@ -1,1 +1,1 @@
-"""Commands for authors of policies: check, test, fmt, explain."""
+"""Commands for policy authors: check, test, fmt, explain, example."""

@@ -1,1 +1,1 @@
-"""Commands that run until they are stopped: the scheduler, the webhook, the sandbox and the demo."""
+"""Commands that run until they are stopped: run, webhook, sandbox, demo."""

@@ -1,1 +1,1 @@
-"""Commands for whoever sets a scheduler up: configurations, plugins, the completion of a shell."""
+"""Commands that set up a scheduler: config, plugins, plugin, completion."""
