@@ -360,9 +360,9 @@ def as_markdown(hours: Sequence[Mapping[str, Any]]) -> str:
         lines.append("| " + " | ".join(parts) + " |")
     total = {name: sum(one[name] for one in hours) for name in ("reports", "pod_events", "bound", "took", "cpu")}
     played = max((one["until"] for one in hours), default=0.0) / HOUR
-    counts = f"{total['reports']:,} node events, {total['pod_events']:,} pod events, {total['bound']:,} pods bound"
+    totals = f"{total['reports']:,} node events, {total['pod_events']:,} pod events, {total['bound']:,} pods bound"
     times = f"{total['cpu']:,.0f} s of processor time, played in {total['took'] / 60:.0f} minutes"
-    lines += ["", f"{played:.1f} hours, {counts}: {times}."]
+    lines += ["", f"{played:.1f} hours, {totals}: {times}."]
     return "\n".join(lines)
 
 

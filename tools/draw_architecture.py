@@ -1,7 +1,7 @@
-"""The drawing of docs/inside/architecture.md: `python tools/draw_architecture.py` writes architecture.svg beside it.
+"""Draw docs/inside/architecture.svg: `python tools/draw_architecture.py`.
 
-Everything in it is read from where it is true: which room stands on which from the import contract in pyproject.toml,
-what a room is for from the first line of its package, the two ways from the numbered lines of the page.
+The layers come from the import contract in pyproject.toml, the description of a package from the first line of its
+docstring, and the two ways from the numbered lines of docs/inside/architecture.md.
 """
 
 from __future__ import annotations
@@ -20,35 +20,29 @@ ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "inside" / "architecture.md"
 DRAWING: Final = ROOT / "docs" / "inside" / "architecture.svg"
 WALKS: Final = {"pod": "A pod's way", "policy": "A policy's way"}
-WIDTH: Final = 1240
-_EDGE, _GAP, _PAD, _LINE = 12, 14, 12, 16
-_FIRST_STOP, _STEP, _RADIUS = 446, 64, 11
-_SIDE = 262
-"""How wide the rooms are that stand beside one with stops."""
-_LETTER = 7.0
-"""How wide a letter of the text is on average."""
-_BANDS: Final = {"pod": 24, "policy": 58}
-"""How far below the upper edge of a box the stops of a way are."""
+"""Kinds of ways, and the sections of the page that list their steps."""
+WIDTH: Final = 900
+"""Width of the drawing. Unit: pixels, as for all lengths below."""
+_EDGE, _GAP, _PAD, _LINE = 12, 12, 12, 18
+_FIRST_STOP, _STEP, _RADIUS = 428, 56, 11
+_LETTER = 7.2
+"""Average width of a letter of the text."""
+_BANDS: Final = {"pod": 24, "policy": 56}
+"""Distance of the stops of a way from the upper edge of a box."""
 _STYLE: Final = """
-text { font: 13px system-ui, sans-serif; fill: #1f2328 }
+text { font: 13px system-ui, sans-serif; fill: #1f2328; paint-order: stroke; stroke: #f6f8fa; stroke-width: 4px }
 .title { font-weight: 600; font-size: 15px }
-.folders, .name { font-family: ui-monospace, monospace; font-size: 11.5px; fill: #59636e }
+.name { font-family: ui-monospace, monospace; fill: #59636e; stroke: none }
+.paper { fill: #ffffff }
 .box { fill: #f6f8fa; stroke: #d0d7de }
 .way { fill: none; stroke-width: 2.5 }
 path.pod { stroke: #0969da } path.policy { stroke: #bc4c00 }
 circle.pod { fill: #0969da } circle.policy { fill: #bc4c00 }
-.number { fill: #ffffff; font-weight: 600; font-size: 12px; text-anchor: middle }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e6edf3 } .folders, .name { fill: #9198a1 }
-  .box { fill: #161b22; stroke: #3d444d }
-  path.pod { stroke: #4493f8 } path.policy { stroke: #f0883e }
-  circle.pod { fill: #4493f8 } circle.policy { fill: #f0883e }
-  .number { fill: #0d1117 }
-}"""
+.number { fill: #ffffff; stroke: none; font-weight: 600; text-anchor: middle }"""
 
 
 class Box(NamedTuple):
-    """A room of the package and where it is drawn."""
+    """A package and its place in the drawing."""
 
     room: str
     x: int
@@ -65,21 +59,18 @@ def stops(title: str) -> list[str]:
 
 
 def layers() -> list[list[str]]:
-    """Return the rooms by layer, the upper ones first."""
+    """Return the packages by layer, upper layers first."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     contract = next(one for one in project["tool"]["importlinter"]["contracts"] if one["name"] == "Layers")
     return [[name.strip().removeprefix("policysched.") for name in row.split("|")] for row in contract["layers"]]
 
 
 def _texts(room: str, width: int) -> list[tuple[str, str]]:
-    """Return the lines of a box with their class: the name, the first line of the package, its folders."""
-    package = ROOT / "policysched" / room
-    doc = ast.get_docstring(ast.parse((package / "__init__.py").read_text("utf-8"))) or ""
+    """Return the lines of a box with their style: the name, and the first line of the docstring."""
+    doc = ast.get_docstring(ast.parse((ROOT / "policysched" / room / "__init__.py").read_text("utf-8"))) or ""
     purpose = doc.split("\n", 1)[0].replace("`", "")
-    folders = "  ".join(f"{path.parent.name}/" for path in sorted(package.glob("*/__init__.py")))
     letters = int((width - 2 * _PAD) / _LETTER)
-    lines = [("", line) for line in textwrap.wrap(purpose, letters)]
-    return [("title", room), *lines, *(("folders", line) for line in textwrap.wrap(folders, letters))]
+    return [("title", room), *(("", line) for line in textwrap.wrap(purpose, letters))]
 
 
 def _height(room: str, width: int) -> int:
@@ -87,43 +78,39 @@ def _height(room: str, width: int) -> int:
 
 
 def boxes() -> dict[str, Box]:
-    """Place the rooms: a row for each layer; beside a room with stops the others of its layer stand in a column."""
+    """Place the packages: a row for each package with stops, and a row for the other packages of its layer."""
     visited = {name.split(".")[0] for title in WALKS.values() for name in stops(title)}
     placed: dict[str, Box] = {}
     y, full = _EDGE, WIDTH - 2 * _EDGE
-    for row in layers():
-        main = next((room for room in row if room in visited), None)
-        beside = [room for room in row if room != main]
-        if main is None:
+    for layer in layers():
+        main = [room for room in layer if room in visited]
+        others = [room for room in layer if room not in visited]
+        for row in (*([room] for room in main), *([others] if others else [])):
             width = (full - _GAP * (len(row) - 1)) // len(row)
-            height = max(_height(room, width) for room in row)
+            text_width = _FIRST_STOP - 2 * _RADIUS if row[0] in visited else width
+            height = max(_height(room, text_width) for room in row)
+            if row[0] in visited:
+                height = max(height, max(_BANDS.values()) + 24)
             for index, room in enumerate(row):
                 placed[room] = Box(room, _EDGE + index * (width + _GAP), y, width, height)
-        else:
-            width = full - (_SIDE + _GAP if beside else 0)
-            heights = [_height(room, _SIDE) for room in beside]
-            column = sum(heights) + _GAP * (len(beside) - 1)
-            height = max(_height(main, _FIRST_STOP - 2 * _RADIUS), max(_BANDS.values()) + 24, column)
-            placed[main] = Box(main, _EDGE, y, width, height)
-            at = y
-            for index, room in enumerate(beside):
-                tall = heights[index] + (height - column) // len(beside)
-                placed[room] = Box(room, _EDGE + width + _GAP, at, _SIDE, tall)
-                at += tall + _GAP
-        y += height + _GAP
+            y += height + _GAP
     return placed
 
 
-def _room(box: Box) -> Iterator[str]:
-    yield f'<rect class="box" x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}" rx="6"/>'
+def _frame(box: Box) -> str:
+    return f'<rect class="box" x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}" rx="6"/>'
+
+
+def _lines(box: Box) -> Iterator[str]:
+    """Write the texts of a box, drawn above the ways."""
     has_stops = any(name.startswith(f"{box.room}.") for title in WALKS.values() for name in stops(title))
     for number, (kind, line) in enumerate(_texts(box.room, _FIRST_STOP - 2 * _RADIUS if has_stops else box.width)):
-        y = box.y + _PAD + _LINE * number + 12
+        y = box.y + _PAD + _LINE * number + 13
         yield f'<text class="{kind}" x="{box.x + _PAD}" y="{y}">{escape(line)}</text>'
 
 
 def _way(kind: str, placed: dict[str, Box]) -> Iterator[str]:
-    """Draw a way from left to right through its rooms."""
+    """Draw a way through its packages, from left to right."""
     shift = _STEP // 2 if kind == "policy" else 0
     points = [
         (_FIRST_STOP + shift + number * _STEP, placed[name.split(".")[0]].y + _BANDS[kind])
@@ -135,31 +122,37 @@ def _way(kind: str, placed: dict[str, Box]) -> Iterator[str]:
     yield f'<path class="way {kind}" d="{path}"/>'
     for number, (x, y) in enumerate(points, 1):
         yield f'<circle class="{kind}" cx="{x}" cy="{y}" r="{_RADIUS}"/>'
-        yield f'<text class="number" x="{x}" y="{y + 4}">{number}</text>'
+        yield f'<text class="number" x="{x}" y="{y + 5}">{number}</text>'
 
 
 def _legend(y: int) -> Iterator[str]:
-    for column, (kind, title) in enumerate(WALKS.items()):
-        x = _EDGE + column * (WIDTH // 2)
-        yield f'<circle class="{kind}" cx="{x + 8}" cy="{y - 4}" r="6"/>'
-        yield f'<text class="title" x="{x + 22}" y="{y}">{title}</text>'
+    for kind, title in WALKS.items():
+        yield f'<circle class="{kind}" cx="{_EDGE + 8}" cy="{y - 5}" r="6"/>'
+        yield f'<text class="title" x="{_EDGE + 22}" y="{y}">{title}</text>'
         for number, name in enumerate(stops(title), 1):
-            yield f'<text class="name" x="{x + 22}" y="{y + 4 + 16 * number}">{number}  {escape(name)}</text>'
+            yield f'<text class="name" x="{_EDGE + 22}" y="{y + 4 + _LINE * number}">{number}  {escape(name)}</text>'
+        y += _legend_height(title)
+
+
+def _legend_height(title: str) -> int:
+    return _LINE * len(stops(title)) + 40
 
 
 def drawing() -> str:
-    """Draw the rooms, the ways and what the numbers stand for."""
+    """Draw packages, ways and the names of the numbered steps."""
     placed = boxes()
-    end = max(box.y + box.height for box in placed.values())
-    legend = end + 34
-    height = legend + 16 * max(len(stops(title)) for title in WALKS.values()) + 16
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">']
-    parts += ["<title>The packages of policysched, a pod's way and a policy's way through them</title>"]
+    legend = max(box.y + box.height for box in placed.values()) + 34
+    height = legend + sum(_legend_height(title) for title in WALKS.values()) - 28
+    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">']
+    parts += ["<title>Packages of policysched by layer, with the steps of a pod and of a policy</title>"]
     parts += [f"<style>{_STYLE}\n</style>"]
-    for box in placed.values():
-        parts += _room(box)
+    parts += [f'<rect class="paper" width="{WIDTH}" height="{height}"/>']
+    parts += [_frame(box) for box in placed.values()]
     for kind in WALKS:
         parts += _way(kind, placed)
+    for box in placed.values():
+        parts += _lines(box)
     parts += _legend(legend)
     return "\n".join([*parts, "</svg>"]) + "\n"
 

@@ -137,7 +137,7 @@ def drawn(report: Report) -> dict[str, Callable[[Axes], None]]:
 def draw(report: Report, folder: Path) -> None:
     """Draw all plots into a folder, each as SVG and as PNG."""
     for name, fill in drawn(report).items():
-        save_plot(lambda figure, fill=fill: fill(figure.subplots()), folder / name, HEIGHT)
+        save_plot(partial(_fill, fill), folder / name, HEIGHT)
 
 
 def save_plot(fill: Callable[[Figure], None], path: Path, height: float) -> None:
@@ -151,6 +151,10 @@ def save_plot(fill: Callable[[Figure], None], path: Path, height: float) -> None
         fill(figure)
         figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
         figure.savefig(path.with_suffix(".png"), dpi=120)
+
+
+def _fill(fill: Callable[[Axes], None], figure: Figure) -> None:
+    fill(figure.subplots())
 
 
 def _throughput(axes: Axes, report: Report, names: Sequence[str]) -> None:

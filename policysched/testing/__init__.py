@@ -1,4 +1,4 @@
-"""What authors test plugins with: nodes and pods, one plugin's part in a decision, a whole scheduler and its time.
+"""Test plugins and policies without a cluster.
 
     record = decide(MyPlugin, make_pod("web"), [make_node("n1"), make_node("n2")])
     assert record["selected"] == "n2"
@@ -8,9 +8,9 @@
 
     assert run("policies/").passed  # tests of policies, see docs/write/testing.md
 
-All run the engine of `policysched run`, so what holds here holds in a cluster. There is no network, and no time but
-that of a `FakeClock`. `objects` makes nodes and pods, `plugin` asks one plugin alone, `policies` runs tests of
-policies; `scheduler` is a whole one, on the loop of `fake_time`, with `recorded_writes` in place of an API server.
+All helpers run the engine of `policysched run`, without a network; time is a `FakeClock`. `objects` makes nodes and
+pods, `plugin` runs one plugin, `policies` runs tests of policies. `scheduler` is a whole scheduler on the event loop of
+`fake_time`, with `recorded_writes` in place of an API server. No other package imports this one.
 """
 
 from __future__ import annotations
