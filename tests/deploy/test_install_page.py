@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -106,7 +107,8 @@ async def test_page_leads_to_a_policy_in_force_and_back(
     assert "successfully rolled out" in "".join([await operator.runs(command) for command in install])
     kubeconfig = await account_kubeconfig(cluster, tmp_path)
     async with running(kustomized(operator.folder), kubeconfig, tmp_path):
-        await until(lambda: cluster.objects("Lease"), lambda found: "policysched" in names(found))
+        leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+        await until(lambda: cluster.call("GET", leases), lambda found: "policysched" in names(found["items"]))
         assert "policysched" in await operator.runs(lease)
         said = await operator.follows("Apply a first policy")
         assert "policy only-ssd/ssd: the node has no SSD" in said
@@ -134,6 +136,10 @@ async def test_page_leads_to_helm_s_release_and_back(cluster: RealServer, operat
 
 
 async def test_page_s_other_commands_are_taken(operator: Operator) -> None:
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+    metadata = {"name": "kube-scheduler", "namespace": "kube-system"}
+    (operator.folder / "lease.json").write_text(json.dumps({**lease, "metadata": metadata}))
+    await operator.runs("kubectl create -f lease.json")  # kube-scheduler of the fixture has none
     await operator.follows("Outside the cluster")
     await operator.follows("Static pod")
     await operator.follows("Replace kube-scheduler")
@@ -142,6 +148,7 @@ async def test_page_s_other_commands_are_taken(operator: Operator) -> None:
     assert manifest["spec"]["containers"][0]["image"] == IMAGE
     [deployment] = of_kind(kustomized(operator.folder), "Deployment")
     assert "in-place" in (operator.folder / "kustomization.yaml").read_text("utf-8")
+    await operator.runs("kubectl delete -f lease.json")
     assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == IMAGE
 
 
