@@ -1,16 +1,23 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import tomllib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
 from rich.console import RenderableType
 
-from policysched.app.demo.demo import decision_parts, demo_nodes, demo_pod, demo_policy, play
+from policysched.app.demo.demo import NEXT_STEPS, decision_parts, demo_nodes, demo_pod, demo_policy, play
 from policysched.app.demo.devices import play_devices
 from policysched.app.demo.scheduled_sandbox import scheduled_sandbox
+from policysched.app.examples import find_example
 from policysched.errors import PolicyschedError
 from tests.app.showing import lines
+from tests.meta.markdown import ROOT
+
+URL = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Documentation"]
 
 
 @dataclass
@@ -35,16 +42,16 @@ class Listener:
 async def test_demo_shows_each_pod_with_its_scores_and_rules(width: int) -> None:
     listener = Listener(width)
     await play(listener)
-    rules = "ssd: not master, piworknode003; favourite: 100 for piworknode001"
+    rules = "ssd rejects master, piworknode003; favourite gives piworknode001 100"
     rows = {line.split()[0]: line for line in listener.said if line.startswith("web-") and "piworknode" in line}
     places = {pod: row.split()[1] for pod, row in rows.items()}
     assert places == {f"web-{n}": "piworknode001" if n <= 4 else "piworknode002" for n in range(1, 10)}
-    assert listener.said[-1] == "   web-hdd runs on piworknode003"
+    assert listener.said[-len(NEXT_STEPS) - 1] == "   web-hdd runs on piworknode003"
     assert listener.awaited[-1] == "waiting for pod web-9"
     if width == 200:
         assert rows["web-1"].endswith(rules)
     else:
-        assert any(line.startswith("rules that decided: ssd: not master, piworknode003;") for line in listener.said)
+        assert any(line.startswith("policy rules: ssd rejects master, piworknode003;") for line in listener.said)
         assert not rows["web-1"].endswith("piworknode001")
 
 
@@ -63,6 +70,25 @@ async def test_demo_of_devices_names_what_pods_get_and_what_is_in_use() -> None:
     assert any("0/3 nodes are available: 3 cannot allocate all claims." in line for line in said)
 
 
+@pytest.mark.parametrize("demo", [play, play_devices])
+async def test_demo_ends_with_the_next_steps(demo: Callable[[Listener], Awaitable[None]]) -> None:
+    listener = Listener(120)
+    await demo(listener)
+    assert listener.said[-len(NEXT_STEPS) :] == [*NEXT_STEPS]
+
+
+def test_next_steps_exist() -> None:
+    title, *steps = NEXT_STEPS
+    assert (title, len(steps)) == ("\nNext steps:", 3)
+    assert max(map(len, steps)) <= 80
+    text = "\n".join(steps)
+    for page in re.findall(r"docs/[\w/-]+\.md", text):
+        assert (ROOT / page).is_file(), page
+    [example] = re.findall(r"policysched example ([\w-]+)", text)
+    assert find_example(example).name == "tutorial"
+    assert URL in text
+
+
 def test_columns_of_zeros_are_left_out() -> None:
     record = {"scores": {"n1": {"ImageLocality": 0, "TaintToleration": 300}}, "rules": {}}
     (table,) = decision_parts([("web", "n1", record)], 200)
@@ -76,7 +102,7 @@ async def test_stage_says_what_did_not_happen_in_time() -> None:
         return None
 
     async with scheduled_sandbox(demo_nodes()) as on:
-        with pytest.raises(PolicyschedError, match=r"^a miracle: not so after 0\.05 s$"):
+        with pytest.raises(PolicyschedError, match=r"^timed out after 0\.05 s waiting for a miracle$"):
             await on.until(never, "a miracle", 0.05)
 
 

@@ -31,7 +31,7 @@ def test_sandbox_serves_what_was_asked_until_a_signal(tmp_path: Path, ending: si
         assert process.stdout is not None
         first = process.stdout.readline()
         found = re.fullmatch(
-            r"the sandbox listens on (http://127\.0\.0\.1:\d+), for this machine only; Ctrl-C ends it\n", first
+            r"sandbox listens on (http://127\.0\.0\.1:\d+) \(this machine only\); Ctrl-C stops it\n", first
         )
         assert found is not None, first
         assert process.stdout.readline() == f"  kubectl --kubeconfig {kubeconfig} get nodes\n"
@@ -91,7 +91,7 @@ async def test_sandbox_says_that_a_port_is_taken() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(PolicyschedError, match=rf"^port {port} is in use; --port 0 takes a free one$"):
+        with pytest.raises(PolicyschedError, match=rf"^port {port} is in use; --port 0 selects a free port$"):
             await _listing(SandboxOptions(port=port), "/")
 
 
@@ -139,22 +139,26 @@ def test_run_keeps_trying_while_the_server_is_away(tmp_path: Path) -> None:
 
 
 DEMO = [
-    r"An API server in memory has 4 nodes: .*",
-    r"1\. A policy: .*",
+    r"An in-memory API server has 4 nodes: .*",
+    r"1\. Create a policy: .*",
     r"status: Active True, generation 1 is in force",
-    r"web-1 piworknode001 .* 100 ssd: not master, piworknode003; favourite: 100 for piworknode001",
-    r"2\. The policy is edited .*",
+    r"web-1 piworknode001 .* 100 ssd rejects master, piworknode003; favourite gives piworknode001 100",
+    r"2\. Edit the policy .*",
     r"status: Active True, generation 2 is in force",
-    r"web-5 piworknode002 .* 100 ssd: not master, piworknode003; favourite: 100 for piworknode002",
-    r"3\. A broken edit: .*",
+    r"web-5 piworknode002 .* 100 ssd rejects master, piworknode003; favourite gives piworknode002 100",
+    r"3\. Make a mistake .*",
     r"status: error\[E0101\] spec\.filters\[0\]\.require: `=` is not an operator",
     r"status: Active True, generation 2 stays in force",
     r"web-8 piworknode002 .*",
-    r"4\. A web pod asks .*",
+    r"4\. Create a web pod .*",
     r"web-hdd: FailedScheduling: 0/4 nodes are available: 1 node\(s\) had untolerated taint\(s\), "
     r"1 policy web-on-ssd/ssd: no SSD, 2 node\(s\) didn't match Pod's node affinity/selector\..*",
-    r"5\. The policy is deleted: .*",
+    r"5\. Delete the policy: .*",
     r"web-hdd runs on piworknode003",
+    r"Next steps:",
+    r"Tutorial: .*",
+    r"First policy in a cluster: .*",
+    r"Documentation: .*",
 ]
 
 
@@ -179,7 +183,7 @@ def test_demo_of_devices_tells_who_gets_which() -> None:
 def test_demo_on_a_narrow_terminal_shows_progress_and_puts_the_rules_below() -> None:
     said = on_a_terminal("demo")
     assert "waiting for pod web-" in said
-    assert "rules that decided: ssd: not master, piworknode003;" in said
+    assert "policy rules: ssd rejects master, piworknode003;" in said
     assert max(len(re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line)) for line in re.split(r"[\r\n]+", said)) <= 80
 
 

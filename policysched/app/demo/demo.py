@@ -1,7 +1,7 @@
-"""The demo: a policy is applied, edited, broken and deleted while pods arrive, and every placement is explained.
+"""The demo of a policy: create, edit, break and delete the policy while pods are created, and show each decision.
 
-It plays on a sandbox with the real scheduler. Each decision is explained by a dry-run over the sandbox's objects just
-before its pod is made, so the table shows what the scheduler saw.
+The demo runs the real scheduler on a sandbox. A dry-run on the objects of the sandbox explains each decision right
+before the pod is created.
 """
 
 from __future__ import annotations
@@ -20,32 +20,41 @@ from policysched.sandbox import sandbox_nodes
 from policysched.visible import visible
 
 Object = dict[str, Any]
+NEXT_STEPS: Final = (
+    "\nNext steps:",
+    "   Tutorial: run `policysched example tutorial`, read docs/start/tutorial.md",
+    "   First policy in a cluster: docs/run/install.md",
+    "   Documentation: https://policysched.github.io/policysched/",
+)
+"""The last lines of each demo."""
 BROKEN: Final = 'node.labels["disk"] = "ssd"'
-RULES: Final = "rules that decided"
+RULES: Final = "policy rules"
+"""The title of the column, or of the lines below a narrow table, that shows the results of the rules."""
 WIDE: Final = 130
-_HELD: Final = "web-hdd"
+"""Characters per line from which the rules are a column of the table; on narrower lines they are below the table."""
+_PENDING: Final = "web-hdd"
 POLICY: Final = "web-on-ssd"
 _DISKS: Final = {"piworknode001": "ssd", "piworknode002": "ssd", "piworknode003": "hdd"}
 
 
 class Narrator(Protocol):
-    """Who tells the audience."""
+    """Prints the demo."""
 
     width: int
-    """How many characters a line of the audience has."""
+    """Characters per line."""
 
     def say(self, text: str) -> None:
-        """Tell what happens."""
+        """Print lines."""
 
     def show(self, part: RenderableType) -> None:
-        """Show a table."""
+        """Print a table."""
 
     def working(self, text: str) -> None:
-        """Tell what is awaited, where that can be taken back."""
+        """Show progress on a terminal; the next output replaces it."""
 
 
 def demo_nodes() -> list[Object]:
-    """Make the tainted control plane and three workers with a disk label."""
+    """Return a tainted control-plane node and three workers with the label `disk`."""
     names = ("master", *_DISKS)
     nodes = sandbox_nodes(len(names))
     for node, name in zip(nodes, names, strict=True):
@@ -59,7 +68,7 @@ def demo_nodes() -> list[Object]:
 
 
 def demo_policy(favourite: str = "piworknode001", require: str = 'node.labels["disk"] == "ssd"') -> Object:
-    """Make the policy: web pods need an SSD and like one node best."""
+    """Return the policy: web pods require a node with an SSD and prefer one node."""
     cases = [f'node.name == "{favourite}" → 80', "else → 20"]
     spec = {
         "podSelector": {"matchLabels": {"app": "web"}},
@@ -70,7 +79,7 @@ def demo_policy(favourite: str = "piworknode001", require: str = 'node.labels["d
 
 
 def demo_pod(name: str, node_selector: dict[str, str] | None = None) -> Object:
-    """Make a web pod."""
+    """Return a web pod."""
     requests = {"cpu": "250m", "memory": "256Mi"}
     container = {"name": "web", "image": "nginx:1.29", "resources": {"requests": requests}}
     spec: Object = {"schedulerName": "policysched", "containers": [container]}
@@ -80,15 +89,17 @@ def demo_pod(name: str, node_selector: dict[str, str] | None = None) -> Object:
 
 
 async def play(narrator: Narrator) -> None:
-    """Play the demo.
+    """Run the demo.
 
     Raises:
-        PolicyschedError: something did not happen in time.
+        PolicyschedError: a step did not finish in time.
     """
-    narrator.working("starting an API server in memory and a scheduler")
+    narrator.working("starting an in-memory API server and the scheduler")
     async with scheduled_sandbox(demo_nodes()) as on:
-        narrator.say("An API server in memory has 4 nodes: a tainted control plane, two with an SSD and one without.")
+        narrator.say("An in-memory API server has 4 nodes: a tainted control plane, two workers with SSD, one without.")
         await _Demo(on, narrator).play()
+    for line in NEXT_STEPS:
+        narrator.say(line)
 
 
 class _Demo:
@@ -98,15 +109,15 @@ class _Demo:
         self._count = 0
 
     async def play(self) -> None:
-        await self._apply("1. A policy: web pods need an SSD, and piworknode001 is the favourite.", demo_policy())
+        await self._apply("1. Create a policy: web pods require an SSD and prefer piworknode001.", demo_policy())
         await self._place(4)
         edited = demo_policy("piworknode002")
-        await self._apply("2. The policy is edited while the scheduler runs: piworknode002 is the favourite.", edited)
+        await self._apply("2. Edit the policy while the scheduler runs: web pods prefer piworknode002.", edited)
         await self._place(3)
         broken = demo_policy("piworknode003", BROKEN)
-        await self._apply("3. A broken edit: the last good generation stays in force.", broken)
+        await self._apply("3. Make a mistake in the policy: the last good generation stays in force.", broken)
         await self._place(2)
-        await self._hold_back()
+        await self._create_pending()
         await self._delete()
 
     async def _apply(self, title: str, policy: Object) -> None:
@@ -141,32 +152,32 @@ class _Demo:
         pod = await self._sandbox.api.get("Pod", name)
         return pod["spec"].get("nodeName") if pod["status"].get("phase") == "Running" else None
 
-    async def _hold_back(self) -> None:
-        self._narrator.say("\n4. A web pod asks for a node with disk=hdd: the policy holds it back, an event says so.")
-        await self._sandbox.api.create(demo_pod(_HELD, {"disk": "hdd"}))
-        note = await self._sandbox.until(self._failure, f"an event about pod {_HELD}")
-        self._narrator.say(f"   {_HELD}: FailedScheduling: {note}")
+    async def _create_pending(self) -> None:
+        self._narrator.say("\n4. Create a web pod that requires disk=hdd: no node fits, and an event has the reasons.")
+        await self._sandbox.api.create(demo_pod(_PENDING, {"disk": "hdd"}))
+        note = await self._sandbox.until(self._failure, f"an event about pod {_PENDING}")
+        self._narrator.say(f"   {_PENDING}: FailedScheduling: {note}")
 
     async def _failure(self) -> str | None:
         for event in await self._sandbox.api.list("Event"):
             about = event.get("involvedObject") or {}
-            if event.get("reason") == "FailedScheduling" and about.get("name") == _HELD:
+            if event.get("reason") == "FailedScheduling" and about.get("name") == _PENDING:
                 return str(event.get("message", ""))
         return None
 
     async def _delete(self) -> None:
-        self._narrator.say("\n5. The policy is deleted: the pod that it held back is free.")
+        self._narrator.say("\n5. Delete the policy: the scheduler tries the pod again.")
         await self._sandbox.api.delete(KIND, POLICY)
-        node = await self._sandbox.until(lambda: self._node_of(_HELD), f"a node for pod {_HELD}")
-        self._narrator.say(f"   {_HELD} runs on {node}")
+        node = await self._sandbox.until(lambda: self._node_of(_PENDING), f"a node for pod {_PENDING}")
+        self._narrator.say(f"   {_PENDING} runs on {node}")
 
 
 def decision_parts(decisions: Sequence[tuple[str, str, Object]], width: int) -> Iterator[RenderableType]:
-    """Show pods with their node, the scores it got and the rules that decided.
+    """Return a table of pods: the node, the scores of the node and the results of the policy rules.
 
     Args:
-        decisions: A pod's name, the node it landed on, and its decision record.
-        width: Where a line is shorter than a wide table, the rules stand below it.
+        decisions: For each pod its name, its node and its decision record.
+        width: Characters per line; below `WIDE` the rules are lines below the table.
     """
     columns = _columns(record["scores"][node] for _, node, record in decisions)
     headings = ["pod", "node"]
@@ -175,9 +186,9 @@ def decision_parts(decisions: Sequence[tuple[str, str, Object]], width: int) -> 
         [pod, node, *(str(record["scores"][node].get(plugin, "")) for plugin in columns)]
         for pod, node, record in decisions
     ]
-    rules, numbers = [_decided(record, node) for _, node, record in decisions], range(2, 2 + len(columns))
+    rules, numbers = [_rule_results(record, node) for _, node, record in decisions], range(2, 2 + len(columns))
     if width >= WIDE:
-        rows = [[*row, said] for row, said in zip(rows, rules, strict=True)]
+        rows = [[*row, results] for row, results in zip(rows, rules, strict=True)]
         yield plain_table(None, [*headings, RULES], rows, numbers)
         return
     yield plain_table(None, headings, rows, numbers)
@@ -186,7 +197,7 @@ def decision_parts(decisions: Sequence[tuple[str, str, Object]], width: int) -> 
 
 
 def _columns(scores: Iterable[Object]) -> list[str]:
-    """Name the plugins that gave a node anything; a column of zeros tells nothing."""
+    """Return the plugins that gave a selected node a score other than 0."""
     given: dict[str, bool] = {}
     for one in scores:
         for plugin, score in one.items():
@@ -195,15 +206,15 @@ def _columns(scores: Iterable[Object]) -> list[str]:
 
 
 def _spaced(name: str) -> str:
-    """Put spaces into a plugin's name, so that a narrow table can fold it."""
+    """Return the name of a plugin with spaces, so that a narrow table can fold it."""
     return "".join(f" {letter}" if letter.isupper() and index else letter for index, letter in enumerate(name))
 
 
-def _decided(record: Object, node: str) -> str:
-    said = []
+def _rule_results(record: Object, node: str) -> str:
+    results = []
     for policy in record.get("rules", {}).values():
-        for rule, kept_out in policy.get("filters", {}).items():
-            said.append(f"{rule}: not {', '.join(sorted(kept_out))}")
+        for rule, rejected in policy.get("filters", {}).items():
+            results.append(f"{rule} rejects {', '.join(sorted(rejected))}")
         for rule, values in policy.get("scores", {}).items():
-            said.append(f"{rule}: {values[node]} for {node}")
-    return "; ".join(said)
+            results.append(f"{rule} gives {node} {values[node]}")
+    return "; ".join(results)

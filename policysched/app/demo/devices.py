@@ -1,14 +1,14 @@
-"""The demo of devices: pods with resource claims get GPUs, wait while these are taken, and get what is given back.
+"""The demo of devices: pods with resource claims get GPUs, wait while all GPUs are in use, and get released GPUs.
 
-A driver's GPUs are published as ResourceSlices. What each pod would get, and what stands against the other GPUs, a
-dry-run over the sandbox's objects says just before the pod is made.
+ResourceSlices describe the GPUs of a driver. A dry-run on the objects of the sandbox shows the GPU of each pod, and the
+reasons against all other GPUs, right before the pod is created.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from policysched.app.demo.demo import Narrator
+from policysched.app.demo.demo import NEXT_STEPS, Narrator
 from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
 from policysched.app.dry_run.tables import devices_table, refused_devices_table
 from policysched.sandbox import sandbox_nodes
@@ -22,7 +22,7 @@ _TEMPLATES: Final = {"small-gpu": None, "large-gpu": LARGE}
 
 
 def device_objects() -> list[Object]:
-    """Make three nodes, the GPUs of two of them, their class, and the templates that pods name."""
+    """Return three nodes, the GPUs of two nodes, a DeviceClass and the claim templates of the pods."""
     nodes = sandbox_nodes(len(_GPUS))
     for node, name in zip(nodes, _GPUS, strict=True):
         node["metadata"]["name"] = node["metadata"]["labels"]["kubernetes.io/hostname"] = name
@@ -33,7 +33,7 @@ def device_objects() -> list[Object]:
 
 
 def claiming_pod(name: str, template: str) -> Object:
-    """Make a pod with a claim of its own."""
+    """Return a pod with a resource claim from a template."""
     container = {"name": "main", "image": "registry.example/main:1", "resources": {"claims": [{"name": "gpu"}]}}
     claims = [{"name": "gpu", "resourceClaimTemplateName": template}]
     spec = {"schedulerName": "policysched", "containers": [container], "resourceClaims": claims}
@@ -41,16 +41,18 @@ def claiming_pod(name: str, template: str) -> Object:
 
 
 async def play_devices(narrator: Narrator) -> None:
-    """Play the demo of devices.
+    """Run the demo of devices.
 
     Raises:
-        PolicyschedError: something did not happen in time.
+        PolicyschedError: a step did not finish in time.
     """
-    narrator.working("starting an API server in memory and a scheduler")
+    narrator.working("starting an in-memory API server and the scheduler")
     async with scheduled_sandbox(device_objects()) as on:
-        narrator.say("An API server in memory has 3 nodes: gpu-1 with two L4 of 24Gi, gpu-2 with an H100 of 80Gi,")
+        narrator.say("An in-memory API server has 3 nodes: gpu-1 with two L4 of 24Gi, gpu-2 with an H100 of 80Gi,")
         narrator.say("and plain without a GPU.")
         await _DeviceDemo(on, narrator).play()
+    for line in NEXT_STEPS:
+        narrator.say(line)
 
 
 class _DeviceDemo:
@@ -58,25 +60,27 @@ class _DeviceDemo:
         self._sandbox, self._narrator = on, narrator
 
     async def play(self) -> None:
-        self._narrator.say(f"\n1. Pod train claims a GPU by a template that selects\n   {LARGE}")
+        self._narrator.say(f"\n1. Create pod train. Its claim requires a GPU that matches\n   {LARGE}")
         await self._place("train", "large-gpu")
-        self._narrator.say("\n2. Pod infer takes any GPU: the first one that is free.")
+        self._narrator.say("\n2. Create pod infer. Its claim accepts any GPU and gets the first free one.")
         await self._place("infer", "small-gpu")
-        self._narrator.say("\n3. Pod train-2 wants a large GPU, too: it waits, and a dry-run says for what.")
+        self._narrator.say(
+            "\n3. Create pod train-2. Its claim requires a large GPU too: it is in use, the pod stays pending."
+        )
         pod = self._explained("train-2", "large-gpu")
         await self._sandbox.api.create(pod)
         note = await self._sandbox.until(lambda: self._failure("train-2"), "an event about pod train-2")
         self._narrator.say(f"   train-2: FailedScheduling: {note}")
-        self._narrator.say("\n4. Pod train is deleted: its claim gives the GPU back, and train-2 gets it.")
+        self._narrator.say("\n4. Delete pod train: its claim releases the GPU, and train-2 gets it.")
         await self._sandbox.api.delete("Pod", "train")
-        await self._tell("train-2")
+        await self._print_placement("train-2")
 
     async def _place(self, name: str, template: str) -> None:
         await self._sandbox.api.create(self._explained(name, template))
-        await self._tell(name)
+        await self._print_placement(name)
 
     def _explained(self, name: str, template: str) -> Object:
-        """Make a pod, and show what a dry-run says of its devices."""
+        """Return a pod, after printing the result of a dry-run for its devices."""
         pod = claiming_pod(name, template)
         record = self._sandbox.explain(pod)
         for field, table in (("devices", devices_table), ("refusedDevices", refused_devices_table)):
@@ -86,8 +90,8 @@ class _DeviceDemo:
         self._narrator.say("")
         return pod
 
-    async def _tell(self, name: str) -> None:
-        """Wait until a pod runs, and say what its claim holds then."""
+    async def _print_placement(self, name: str) -> None:
+        """Wait until a pod runs, then print its node and its device."""
         self._narrator.working(f"waiting for pod {name}")
         node = await self._sandbox.until(lambda: self._node_of(name), f"a node for pod {name}")
         held = await self._sandbox.until(lambda: self._device_of(name), f"a device for pod {name}")

@@ -1,6 +1,6 @@
-"""Set up a sandbox for policies: install our CustomResourceDefinition, load files, write a kubeconfig.
+"""Set up a sandbox: install the CustomResourceDefinition of SchedulingPolicy, load files, write a kubeconfig.
 
-It wires clock, randomness and files to the in-memory API server and knows no scheduling.
+The module connects clock, randomness and files with the in-memory API server. It does not schedule.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ DEFAULT_NODES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class SandboxOptions:
-    """How a sandbox is filled and where it listens."""
+    """The content and the address of a sandbox."""
 
     files: tuple[str, ...] = ()
     nodes: int | None = None
-    """How many nodes to make; absent, three unless files are loaded."""
+    """Number of nodes to create; None creates 3 nodes, or none if files are loaded."""
     port: int = 0
-    """Where to listen; 0 takes a free port."""
+    """TCP port; 0 selects a free port."""
     kubeconfig: Path | None = None
-    """Where to write the kubeconfig; absent, into a temporary folder."""
+    """File for the kubeconfig; None writes it into a temporary folder."""
 
 
 def new_sandbox(*, kubelet_seconds: float | None = 0.05) -> Sandbox:
-    """Make a sandbox with the policy resource installed; it is not started."""
+    """Return a sandbox with the CustomResourceDefinition of SchedulingPolicy; it is not started."""
     now = SystemClock().now
-    # Microseconds: no sandbox writes faster, so versions of one that was started before are below.
+    # In microseconds: a sandbox writes less often, so the versions of an earlier sandbox are smaller.
     first_version = int(now().timestamp() * 1_000_000)
     made = Sandbox(now, random.SystemRandom(), first_version=first_version, kubelet_seconds=kubelet_seconds)
     made.load([dict(policy_definition())])
@@ -53,10 +53,10 @@ def new_sandbox(*, kubelet_seconds: float | None = 0.05) -> Sandbox:
 
 
 def fill(sandbox: Sandbox, documents: Sequence[Document]) -> None:
-    """Load objects from files, those that others need first.
+    """Load objects of files into a sandbox, dependencies first.
 
     Raises:
-        UsageError: an object is refused; the text says where it stands.
+        UsageError: an object is rejected; the text has its file and line.
     """
     own = f"{PLURAL}.{API_GROUP}"
     for one in sorted(documents, key=lambda document: load_rank(document.object)):
@@ -72,15 +72,15 @@ def fill(sandbox: Sandbox, documents: Sequence[Document]) -> None:
 
 
 async def serve_sandbox(options: SandboxOptions, stop: asyncio.Event, announce: Callable[[str, Path], None]) -> None:
-    """Serve a sandbox until told to stop.
+    """Serve a sandbox until `stop` is set.
 
     Args:
-        options: How it is filled and where it listens.
-        stop: Set when it should end.
-        announce: Is told the URL and the kubeconfig once it listens.
+        options: The content and the address.
+        stop: Ends the sandbox when set.
+        announce: Called with the URL and the kubeconfig when the sandbox listens.
 
     Raises:
-        PolicyschedError: a file cannot be loaded or the port is taken.
+        PolicyschedError: a file cannot be loaded, or the port is in use.
     """
     made = new_sandbox()
     documents = await unless(stop, asyncio.to_thread(load, options.files))
@@ -99,25 +99,25 @@ async def serve_sandbox(options: SandboxOptions, stop: asyncio.Event, announce: 
 
 
 async def start(sandbox: Sandbox, port: int = 0) -> None:
-    """Let a sandbox listen.
+    """Start a sandbox.
 
     Raises:
-        PolicyschedError: the port cannot be had.
+        PolicyschedError: the port cannot be used.
     """
     try:
         await sandbox.start(port)
     except (OSError, OverflowError) as error:
         taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-        why = "is in use" if taken else f"cannot be had: {error}"
-        raise PolicyschedError(f"port {port} {why}; --port 0 takes a free one") from error
+        why = "is in use" if taken else f"cannot be used: {error}"
+        raise PolicyschedError(f"port {port} {why}; --port 0 selects a free port") from error
 
 
 @contextmanager
 def written_kubeconfig(content: dict[str, Any], path: Path | None = None) -> Iterator[Path]:
-    """Write a kubeconfig, into a folder that goes away again where no path is given.
+    """Write a kubeconfig; without a path, into a temporary folder that is deleted at the end.
 
     Raises:
-        UsageError: it cannot be written.
+        UsageError: the file cannot be written.
     """
     with TemporaryDirectory(prefix="policysched-") if path is None else nullcontext() as folder:
         path = path or Path(folder or "") / "kubeconfig"
@@ -125,5 +125,5 @@ def written_kubeconfig(content: dict[str, Any], path: Path | None = None) -> Ite
             path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
             path.chmod(0o600)
         except OSError as error:
-            raise UsageError(f"{path}: cannot be written: {(error.strerror or str(error)).lower()}") from error
+            raise UsageError(f"{path}: cannot write: {(error.strerror or str(error)).lower()}") from error
         yield path

@@ -1,6 +1,6 @@
-"""A sandbox with our scheduler running against it, in one process: for the demo, the benchmarks and tests.
+"""A sandbox and the scheduler in one process, for the demo, benchmarks and tests.
 
-The scheduler is the one of `policysched run`, over HTTP, so that what is seen here holds for a cluster.
+The scheduler is that of `policysched run` and uses HTTP, so it behaves as in a cluster.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from policysched.sandbox import Sandbox
 Object = dict[str, Any]
 T = TypeVar("T")
 POLL: Final = 0.02
-"""Units: seconds."""
+"""Seconds between two checks of `ScheduledSandbox.until`."""
 
 _PATHS: Final = {
     "Node": "/api/v1/nodes",
@@ -49,7 +49,7 @@ _PATHS: Final = {
 
 
 class Api:
-    """Requests about objects of a few kinds, as kubectl makes them; the engine has a client of its own."""
+    """A client for objects of a few kinds, for the demo itself; the scheduler has its own client."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -85,36 +85,36 @@ class Api:
 
 @dataclass(frozen=True, slots=True)
 class ScheduledSandbox:
-    """A sandbox and the scheduler that serves it."""
+    """A sandbox and its scheduler."""
 
     sandbox: Sandbox
     api: Api
     scheduler: asyncio.Task[None]
 
     async def until(self, ask: Callable[[], Awaitable[T | None]], what: str, seconds: float = 30.0) -> T:
-        """Ask again and again until there is an answer.
+        """Call a function until its result is not None, and return the result.
 
         Args:
-            ask: Gives None while it is not so yet.
-            what: What is awaited, for the error.
-            seconds: How long to ask.
+            ask: Returns None while the condition is not met.
+            what: The condition, for the error.
+            seconds: The timeout.
 
         Raises:
-            PolicyschedError: it never came, or the scheduler ended.
+            PolicyschedError: timeout, or the scheduler ended.
         """
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         while (answer := await ask()) is None:
             if self.scheduler.done():
                 self.scheduler.result()
-                raise PolicyschedError("the scheduler ended by itself")
+                raise PolicyschedError("the scheduler ended unexpectedly")
             if loop.time() > end:
-                raise PolicyschedError(f"{what}: not so after {seconds:g} s")
+                raise PolicyschedError(f"timed out after {seconds:g} s waiting for {what}")
             await asyncio.sleep(POLL)
         return answer
 
     async def apply(self, policy: Object) -> Object:
-        """Create or replace a policy and wait for its status."""
+        """Create or update a policy and wait for its status."""
         name = policy["metadata"]["name"]
         if any(one["metadata"]["name"] == name for one in self.sandbox.objects(KIND)):
             cleared = {**dict.fromkeys(self._policy(name)["spec"]), **policy["spec"]}
@@ -130,7 +130,7 @@ class ScheduledSandbox:
         return await self.until(observed, f"the status of policy {name}")
 
     def explain(self, pod: Object) -> Object:
-        """Say what the scheduler will decide for a pod that is not there yet."""
+        """Return the decision record of a dry-run for a new pod."""
         objects = [one for kind in KINDS for one in self.sandbox.objects(kind)]
         return dry_run(objects, pod).to_dict()
 
@@ -139,14 +139,14 @@ class ScheduledSandbox:
 
 
 def with_kubeconfig(config: str, kubeconfig: Path) -> str:
-    """Return a configuration that names a kubeconfig."""
+    """Return a configuration that uses a kubeconfig."""
     given = bounded_yaml.load(config)
     connection = {**given.get("clientConnection", {}), "kubeconfig": str(kubeconfig)}
     return yaml.safe_dump({**given, "clientConnection": connection}, sort_keys=False)
 
 
 @asynccontextmanager
-async def scheduled_sandbox(  # noqa: PLR0913 - what may be asked of the process
+async def scheduled_sandbox(  # noqa: PLR0913 - the options of the process
     objects: Sequence[Object] = (),
     *,
     scheduler_names: Sequence[str] = (DEFAULT_NAME,),
@@ -157,17 +157,17 @@ async def scheduled_sandbox(  # noqa: PLR0913 - what may be asked of the process
     record: Path | None = None,
     seed: int | None = None,
 ) -> AsyncIterator[ScheduledSandbox]:
-    """Start a sandbox with these objects and a scheduler beside it; end both afterwards.
+    """Start a sandbox and a scheduler; stop both at the end.
 
     Args:
-        objects: What is in the sandbox at the beginning.
-        scheduler_names: The names of default profiles, where there is no configuration.
-        kubelet_seconds: How long a pod takes to run.
-        metrics: Where metrics of nodes come from.
-        config: A KubeSchedulerConfiguration, which is told here which kubeconfig to use.
-        plugins: What it may enable beside the default plugins.
-        record: Where its decisions are recorded.
-        seed: Draws among equally good nodes; absent, anew each time.
+        objects: The initial objects of the sandbox.
+        scheduler_names: The names of default profiles if there is no configuration.
+        kubelet_seconds: Seconds per step of the simulated kubelets and controllers; None disables them.
+        metrics: The source of node metrics.
+        config: A KubeSchedulerConfiguration file; this function writes the path of the kubeconfig into it.
+        plugins: Plugins that the configuration can enable beside the default plugins.
+        record: The folder for recorded decisions.
+        seed: Selects among nodes with equal scores; None selects at random.
     """
     sandbox = new_sandbox(kubelet_seconds=kubelet_seconds)
     sandbox.load(objects)
