@@ -33,9 +33,9 @@ def proxy_for(url: URL, environment: Mapping[str, str]) -> str | None:
     try:
         proxy = URL(text if "://" in text else f"http://{text}")
     except ValueError as error:
-        raise ConnectionProblemError(f"{name} is no URL of a proxy") from error
+        raise ConnectionProblemError(f"{name} is not the URL of a proxy") from error
     if proxy.scheme not in USABLE or not proxy.host:
-        raise ConnectionProblemError(f"{name} is no http or https URL of a proxy")
+        raise ConnectionProblemError(f"{name} is not an http or https URL of a proxy")
     return str(proxy)
 
 

@@ -40,8 +40,8 @@ _KINDS: Final = {
     "bool": "a boolean",
     "object": "an object",
     "array": "a list",
-    "str": "a text",
-    "int": "a whole number of 64 bits",
+    "str": "a string",
+    "int": "a 64-bit integer",
 }
 
 
@@ -127,7 +127,7 @@ def bounded_by(most: int, kind: Any, text: bytes | msgspec.Raw, what: str, *, it
     try:
         return counted(text, kind, most, items)
     except TooManyError:
-        raise ExtenderError(f"{what}: it has more than {most or items}") from None
+        raise ExtenderError(f"{what}: more than {most or items} entries") from None
     except UNREADABLE as error:
         raise _unreadable(error, text, what) from error
 
@@ -140,7 +140,7 @@ def _unreadable(error: Exception, text: bytes | msgspec.Raw, what: str) -> Exten
     except UNREADABLE as worse:
         error, found = worse, None
     if found is None:
-        return ExtenderError(f"the answer is no JSON: {error}")
+        return ExtenderError(f"the answer is not JSON: {error}")
     got = "a number" if found[2] in ("int", "float") else _KINDS[found[2]]
     return ExtenderError(f"{what}: expected {_KINDS[found[1]]}, got {got}")
 
@@ -154,7 +154,7 @@ def int_of(raw: msgspec.Raw | None, what: str) -> int:
     """Read a whole number; absent is 0."""
     number = decoded(_INTEGER, present(raw, b"0"), what)
     if number not in INT64:
-        raise ExtenderError(f"{what}: expected a whole number of 64 bits, got a number")
+        raise ExtenderError(f"{what}: expected a 64-bit integer, got a number")
     return number
 
 
@@ -209,7 +209,7 @@ def objects(body: bytes | msgspec.Raw, what: str, most: int) -> Sequence[Mapping
         return [one or {} for one in bounded(decoded(_OBJECTS, body, what) or (), what, most)]
     bounded_by(0, list[Counted], body, what, items=most)
     kind = list[dict[Key, msgspec.Raw]]
-    found: list[Mapping[str, msgspec.Raw]] = bounded_by(FIELDS_EACH * most, kind, body, f"{what}: their fields")
+    found: list[Mapping[str, msgspec.Raw]] = bounded_by(FIELDS_EACH * most, kind, body, f"fields of {what}")
     return found
 
 
@@ -220,5 +220,5 @@ def bounded(found: SizedT, what: str, most: int) -> SizedT:
         ExtenderError: it is too much.
     """
     if len(found) > most:
-        raise ExtenderError(f"{what}: {len(found)} are more than {most}")
+        raise ExtenderError(f"{what}: {len(found)} entries, more than the limit of {most}")
     return found

@@ -129,7 +129,7 @@ class HttpExtender:
 
     def _check_may_bind(self) -> None:
         if not self._may_bind():
-            raise ExtenderError("the lease has run out, so that another process may act: nothing is bound")
+            raise ExtenderError("the lease has expired and another process may lead; the pod is not bound")
 
     async def retire(self) -> None:
         """Close its connections as soon as no request is under way, and those of later ones after each."""
@@ -164,7 +164,7 @@ class HttpExtender:
     def _text(self, pod: Pod) -> bytes:
         text = self._texts.pod(pod)
         if text is None:
-            raise ExtenderError(f"pod {pod.key} is gone")
+            raise ExtenderError(f'pod "{pod.key}" is deleted')
         return text
 
     async def _post(self, verb: str, body: bytes, *, before: Callable[[], None] = lambda: None) -> bytes:
@@ -231,9 +231,9 @@ def _checked(settings: ExtenderSettings) -> URL:
     try:
         url = URL(settings.url_prefix)
     except ValueError as error:
-        raise UsageError(f'extender "{prefix}": urlPrefix is no URL: {error}') from error
+        raise UsageError(f'extender "{prefix}": urlPrefix is not a URL: {error}') from error
     if url.scheme not in ("http", "https") or not url.host:
-        raise UsageError(f'extender "{prefix}": urlPrefix is no http or https URL')
+        raise UsageError(f'extender "{prefix}": urlPrefix is not an http or https URL')
     return url
 
 

@@ -74,7 +74,7 @@ def make_tls(settings: ExtenderSettings) -> ssl.SSLContext:
             cafile=None if tls.ca_data else tls.ca_file or None, cadata=_text(tls.ca_data) or None
         )
     except (ssl.SSLError, OSError, ValueError) as error:
-        raise UsageError(f"{place}: the certificate authority cannot be used: {error}") from error
+        raise UsageError(f"{place}: cannot use the certificate authority: {error}") from error
     # Authorities made for one cluster often lack the extensions that the strict profile demands.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if tls.insecure or (settings.enable_https and not (tls.ca_data or tls.ca_file)):
@@ -83,7 +83,7 @@ def make_tls(settings: ExtenderSettings) -> ssl.SSLContext:
     try:
         _load_own(context, tls)
     except (ssl.SSLError, OSError) as error:
-        raise UsageError(f"{place}: the client certificate cannot be used: {error}") from error
+        raise UsageError(f"{place}: cannot use the client certificate: {error}") from error
     return context
 
 

@@ -335,7 +335,7 @@ def _odd_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims]:
         room -= len(pods)
         fields -= len(given) + sum(map(len, pods))
         if fields < 0:
-            raise ExtenderError(f"{name}: its objects have more than {FIELDS_EACH} fields each")
+            raise ExtenderError(f"{name}: its objects have more than {FIELDS_EACH} fields on average")
         uids = tuple(text_of(field(one, "UID"), "UID") for one in pods)
         found[node] = NamedVictims(uids, int_of(field(given, "NumPDBViolations"), "NumPDBViolations"))
     return found
@@ -366,7 +366,7 @@ def _node_names(raw: msgspec.Raw | None, most: int) -> list[str] | None:
         return None
     text = bytes(raw)
     if len(text) > FEW and (count := text.count(b",")) > most:
-        raise ExtenderError(f"NodeNames: {count + 1} are more than {most}")
+        raise ExtenderError(f"NodeNames: {count + 1} entries, more than the limit of {most}")
     return bounded([name or "" for name in decoded(_LIST, text, "NodeNames") or ()], "NodeNames", most)
 
 
@@ -389,7 +389,7 @@ def _odd_names(items: bytes | msgspec.Raw, most: int) -> list[str]:
         metadata = members(present(field(node, "metadata"), b"{}"), "metadata")
         fields -= len(metadata)
         if fields < 0:
-            raise ExtenderError(f"Nodes.items: their metadata has more than {FIELDS_EACH} fields each")
+            raise ExtenderError(f"Nodes.items: the metadata has more than {FIELDS_EACH} fields on average")
         names.append(text_of(field(metadata, "name"), "metadata.name"))
     return names
 

@@ -99,7 +99,7 @@ class KubeClaimClient:
         except ApiError as error:
             if error.status != HTTPStatus.CONFLICT:
                 raise
-            raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f"resource claim {claim.key} was made anew") from error
+            raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f'ResourceClaim "{claim.key}" was recreated') from error
 
     async def tell_pod(self, pod: Pod, told: PodExtendedClaimStatus) -> None:
         """Write into a pod's status which claim holds its extended resources."""
@@ -122,4 +122,4 @@ def _claim(answer: bytes) -> ResourceClaim:
     try:
         return RESOURCE_CLAIMS.decode(answer)
     except ObjectError as error:
-        raise ApiError(0, "Malformed", f"the answer is no resource claim: {error}") from error
+        raise ApiError(0, "Malformed", f"the answer is not a ResourceClaim: {error}") from error

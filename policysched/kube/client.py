@@ -123,9 +123,9 @@ class KubeClient:
         answer = await self._request("GET", f"/api/v1/namespaces/{of.namespace}/pods/{of.name}")
         found = _placed(answer)
         if found is None:
-            raise ApiError(0, "Malformed", f"the answer for pod {pod.key} is no pod")
+            raise ApiError(0, "Malformed", f'the answer for pod "{pod.key}" is not a Pod')
         if found.metadata.uid != of.uid:
-            raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f"pod {pod.key} was made anew")
+            raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f'pod "{pod.key}" was recreated')
         return found.spec.nodeName
 
     async def claim_volume(self, volume: PersistentVolume) -> str:
@@ -188,7 +188,7 @@ class KubeClient:
         except ApiError as error:
             if error.status != HTTPStatus.CONFLICT:
                 raise
-            raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f"pod {pod.key} was made anew") from error
+            raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f'pod "{pod.key}" was recreated') from error
 
     async def set_policy_status(self, policy: PolicyKey, resource_version: str, status: dict[str, Any]) -> None:
         """Write a policy's status in place of the one it has, against that version of the object.
@@ -223,7 +223,7 @@ class KubeClient:
         except ApiError as error:
             if error.status != HTTPStatus.UNPROCESSABLE_ENTITY:
                 raise
-            raise ApiError(HTTPStatus.CONFLICT, "Conflict", f"policy {policy.key} moved on") from error
+            raise ApiError(HTTPStatus.CONFLICT, "Conflict", f'policy "{policy.key}" has changed') from error
         return ""
 
     def record(self, event: Event | PolicyEvent) -> None:
@@ -247,7 +247,7 @@ class KubeClient:
         except UNREADABLE as error:
             version = identity(answer).version
             if not version:
-                raise ApiError(0, "Malformed", f"the answer for {path} is no object: {error}") from error
+                raise ApiError(0, "Malformed", f"the answer for {path} is not an object: {error}") from error
             return version
 
     async def _patch(

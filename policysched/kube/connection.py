@@ -207,11 +207,11 @@ def _checked(host: object, whose: str) -> str:
         url = URL(str(host))
         (url.host or "").encode("idna")
     except ValueError as error:
-        raise KubeconfigError(f"{whose} server is no URL: {error}") from error
+        raise KubeconfigError(f"{whose} server is not a URL: {error}") from error
     if url.user is not None or url.password is not None:
-        raise KubeconfigError(f"{whose} server has a name or password in its URL: write them under users")
+        raise KubeconfigError(f"{whose} server has a user name or password in its URL; write them under users")
     if url.scheme not in ("http", "https") or not url.host:
-        raise KubeconfigError(f'{whose} server "{host}" is no http or https URL')
+        raise KubeconfigError(f'{whose} server "{host}" is not an http or https URL')
     return str(host)
 
 
@@ -227,7 +227,7 @@ def _tls(configuration: Any) -> ssl.SSLContext | None:
     try:
         tls = ssl.create_default_context(cafile=configuration.ssl_ca_cert, cadata=configuration.ca_cert_data)
     except (ssl.SSLError, OSError) as error:
-        raise ConnectionProblemError(f"the kubeconfig's certificate authority cannot be used: {error}") from error
+        raise ConnectionProblemError(f"cannot use the kubeconfig's certificate authority: {error}") from error
     # API servers' own certificates often lack the extensions that the strict profile demands.
     tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not configuration.verify_ssl:
@@ -243,7 +243,7 @@ def _load_certificate(tls: ssl.SSLContext, configuration: Any) -> None:
     try:
         tls.load_cert_chain(configuration.cert_file, keyfile=configuration.key_file)
     except (ssl.SSLError, OSError) as error:
-        raise ConnectionProblemError(f"the client certificate cannot be used: {error}") from error
+        raise ConnectionProblemError(f"cannot use the client certificate: {error}") from error
 
 
 def _routing(configuration: Any) -> Routing:
@@ -295,7 +295,7 @@ class Credentials:
             raise ConnectionProblemError(f"cannot read the service account's token: {error}") from error
         header = str(value).strip() if value else ""
         if not header.isprintable():
-            raise ConnectionProblemError("the token has characters that no header may have")
+            raise ConnectionProblemError("the token has characters that an HTTP header must not have")
         return header or None
 
     def certificate(self) -> bytes:
@@ -310,7 +310,7 @@ class Credentials:
         try:
             return sha256(b"".join(Path(one).read_bytes() for one in files if one)).digest()
         except OSError as error:
-            raise ConnectionProblemError(f"the client certificate cannot be used: {error}") from error
+            raise ConnectionProblemError(f"cannot use the client certificate: {error}") from error
 
     async def renew(self) -> None:
         """Get new credentials where the kubeconfig says how, because the old ones were refused.
@@ -376,7 +376,7 @@ async def find_credentials(
         if SERVICE_HOST in os.environ:
             return _in_cluster()
     if not files:
-        raise KubeconfigError(f"no kubeconfig at {chosen}: name one with {named_by} or the variable KUBECONFIG")
+        raise KubeconfigError(f"no kubeconfig at {chosen}; set {named_by} or the variable KUBECONFIG")
     return await _from_files(files, context)
 
 
@@ -391,7 +391,7 @@ def _in_cluster() -> Credentials:
     try:
         _LOADERS.load_incluster_config(client_configuration=configuration)
     except (ConfigException, OSError) as error:
-        raise ConnectionProblemError(f"the pod's service account cannot be used: {error}") from error
+        raise ConnectionProblemError(f"cannot use the pod's service account: {error}") from error
     return Credentials(configuration, None)
 
 
@@ -408,7 +408,7 @@ async def _from_files(files: Sequence[str], context: str | None) -> Credentials:
             config_file=paths, context=context, client_configuration=configuration, persist_config=False
         )
     except Exception as error:  # the loader lets through whatever a malformed file makes it do
-        raise KubeconfigError(f"kubeconfig {paths} cannot be used: {_one_line(error)}") from error
+        raise KubeconfigError(f"cannot use kubeconfig {paths}: {_one_line(error)}") from error
     credentials = Credentials(configuration, loader)
     _check_user(loader, configuration, f"kubeconfig {paths}")
     return credentials
@@ -418,7 +418,7 @@ async def _load(loader: Any, configuration: Any) -> None:
     try:
         await loader.load_and_set(configuration)
     except Exception as error:  # the loader lets through whatever a plugin or file makes it do
-        raise ConnectionProblemError(f"the kubeconfig gives no credentials any more: {_one_line(error)}") from error
+        raise ConnectionProblemError(f"cannot renew the credentials of the kubeconfig: {_one_line(error)}") from error
     _check_user(loader, configuration, "the kubeconfig")
 
 
@@ -438,12 +438,12 @@ def _check_user(loader: Any, configuration: Any, name: str) -> None:
     if stated is None:
         return
     if any(stated.value.get(one) for one in ("as", "as-uid", "as-groups", "as-user-extra")):
-        raise ConnectionProblemError(f'{name}: user "{user}" acts as another one (as), which is not supported')
+        raise ConnectionProblemError(f'{name}: user "{user}" impersonates another user (as), which is not supported')
     if not stated.value.get("exec"):
         return
     if TOKEN not in configuration.api_key and not configuration.cert_file:
         command = stated["exec"].safe_get("command")
-        raise ConnectionProblemError(f'{name}: the exec plugin "{command}" of user "{user}" gave no credentials')
+        raise ConnectionProblemError(f'{name}: the exec plugin "{command}" of user "{user}" returned no credentials')
 
 
 def _one_line(error: BaseException) -> str:

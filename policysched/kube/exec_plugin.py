@@ -54,13 +54,13 @@ class ExecPlugin(ExecProvider):
                 printed, said = await asyncio.gather(_read(process.stdout), _read(process.stderr))
                 code = await process.wait()
         except TimeoutError as error:
-            raise ConfigException(f"exec: the plugin took more than {PATIENCE:g} s") from error
+            raise ConfigException(f"exec: the plugin did not end within {PATIENCE:g} s") from error
         finally:
             # Kills it if it runs, and lets go of its pipes, which children of its own may hold open.
             process._transport.close()  # type: ignore[attr-defined]
         if code:
             raise ConfigException(
-                f"exec: the plugin ended with {code}: {visible(said.decode(errors='replace').strip())}"
+                f"exec: the plugin ended with code {code}: {visible(said.decode(errors='replace').strip())}"
             )
         return self._status(printed)
 
@@ -71,9 +71,9 @@ class ExecPlugin(ExecProvider):
             raise ConfigException(f"exec: the plugin printed no JSON: {error}") from error
         missing = [key for key in _NEEDED if not isinstance(credential, dict) or key not in credential]
         if missing:
-            raise ConfigException(f"exec: the plugin printed no ExecCredential: there is no {missing[0]}")
+            raise ConfigException(f"exec: the plugin printed no ExecCredential: {missing[0]} is missing")
         if credential["apiVersion"] != self.api_version:
-            raise ConfigException(f"exec: the plugin is not of {self.api_version}")
+            raise ConfigException(f"exec: the apiVersion of the plugin is not {self.api_version}")
         return _checked(credential["status"])
 
 

@@ -158,9 +158,9 @@ def check(files: Sequence[str], context: str | None) -> None:
     wanted = context or current
     listed = ", ".join(sorted(names)) or "none"
     if not wanted:
-        raise KubeconfigError(f"kubeconfig {paths} has no current-context: name one with --context ({listed})")
+        raise KubeconfigError(f"kubeconfig {paths} has no current-context; choose one with --context ({listed})")
     if wanted not in names:
-        raise KubeconfigError(f'kubeconfig {paths} has no context "{wanted}": it has {listed}')
+        raise KubeconfigError(f'kubeconfig {paths} has no context "{wanted}"; it has {listed}')
 
 
 def _read(file: str) -> _Kubeconfig:
@@ -168,7 +168,7 @@ def _read(file: str) -> _Kubeconfig:
     if content is None:
         return _Kubeconfig()
     if not isinstance(content, dict):
-        raise KubeconfigError(f"kubeconfig {file} is not a kubeconfig: it holds no mapping")
+        raise KubeconfigError(f"kubeconfig {file} is not a kubeconfig: expected a mapping")
     try:
         return decode(_Kubeconfig, "kubeconfig", content)
     except ObjectError as error:

@@ -119,10 +119,10 @@ async def read_pages(transport: Transport, path: str, kind: str, limit: int) -> 
         for number in range(1, MOST_PAGES + 1):
             page = _decode(await asked, path, kind)
             if version and page.metadata.resource_version != version:
-                raise _malformed(path, "its pages are of several versions")
+                raise _malformed(path, "its pages have different resourceVersions")
             before.add(hash(token))
             if page.metadata.continue_ and hash(page.metadata.continue_) in before:
-                raise _malformed(path, "its pages do not end: one continues at itself or at one before")
+                raise _malformed(path, "its pages repeat a continue token")
             version, token = page.metadata.resource_version, page.metadata.continue_
             if token and number < MOST_PAGES:
                 asked = _ask(transport, path, limit, token)
@@ -152,7 +152,7 @@ def _decode(answer: bytes, path: str, kind: str) -> _Page:
     if not page.kind.endswith("List") or kind not in ("", page.kind.removesuffix("List")):
         raise _malformed(path, f"it is of kind {page.kind!r:.80}")
     if not page.metadata.resource_version:
-        raise _malformed(path, "it has no version")
+        raise _malformed(path, "it has no resourceVersion")
     return page
 
 
@@ -167,7 +167,7 @@ def _outline(answer: bytes) -> _Page | None:
 
 
 def _malformed(path: str, why: str) -> ApiError:
-    return ApiError(0, "Malformed", f"the answer for {path} is no list: {why}")
+    return ApiError(0, "Malformed", f"the answer for {path} is not a valid list: {why}")
 
 
 T = TypeVar("T")
@@ -212,4 +212,4 @@ async def _read_served(transport: Transport, path: str, shape: type[T]) -> T:
     try:
         return msgspec.json.decode(answer, type=shape)
     except msgspec.MsgspecError as error:
-        raise ApiError(0, "Malformed", f"the answer for {path} does not say what is served: {error}") from error
+        raise ApiError(0, "Malformed", f"the answer for {path} is not a discovery document: {error}") from error

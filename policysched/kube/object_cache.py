@@ -180,12 +180,12 @@ class ObjectCache(Generic[T]):
         """Refuse an object that cannot be told from others, or not be asked for."""
         name, namespace = metadata.name, metadata.namespace
         if name in _NO_NAMES or "/" in name or "%" in name or "/" in namespace or "%" in namespace:
-            raise ObjectError(self._watched.kind, name, "it has no name that an object may have", "metadata.name")
+            raise ObjectError(self._watched.kind, name, "its name or namespace is not valid", "metadata.name")
         if metadata.uid in objects.uids:
             old = objects.known.get((namespace, name))
             if old is None or old.metadata.uid != metadata.uid:
                 raise ObjectError(
-                    self._watched.kind, _text((namespace, name)), "another one has its UID", "metadata.uid"
+                    self._watched.kind, _text((namespace, name)), "another object has the same UID", "metadata.uid"
                 )
 
     def _keep(self, objects: _Objects[T], key: Key, obj: T, raw: msgspec.Raw | None = None) -> None:
@@ -258,7 +258,7 @@ class Replacement(Generic[T]):
                 continue
             key = (obj.metadata.namespace, obj.metadata.name)
             if key in found.known:
-                cache.skip(raw, "the list has another one of this name")
+                cache.skip(raw, "the list has another object of this name")
                 continue
             if obj.metadata.uid in found.uids:
                 continue  # the version before of one that cannot be read: another one has its UID now
@@ -321,7 +321,7 @@ class Replacement(Generic[T]):
 
 def no_memory_for(kind: str) -> OutOfMemoryError:
     """Make the error that ends the process: whoever leaves out what there is no memory for decides wrongly."""
-    return OutOfMemoryError(f"no memory is left to take in a {kind}: give the process more, it starts anew then")
+    return OutOfMemoryError(f"no memory is left for a {kind}; the process exits; raise its memory limit")
 
 
 def identify(raw: msgspec.Raw) -> tuple[Key, str]:
@@ -380,14 +380,14 @@ class LeftOutObjects:
         """Record an object that cannot be read."""
         self._counter.labels(error.kind, LeftOutReason.MALFORMED.value).inc()
         unforeseen = error if isinstance(error, ReadingFailedError) else None  # then where it failed is shown, too
-        self._say(f"left out, because it cannot be used: {error}", unforeseen)
+        self._say(f"left out an object that cannot be used: {error}", unforeseen)
 
     def failed(self, kind: str, obj: HasMetadata, error: Exception) -> None:
         """Record an object that could not be taken in, or out."""
         self._counter.labels(kind, LeftOutReason.FAILED.value).inc()
         namespace, name = obj.metadata.namespace, obj.metadata.name
         key = f"{namespace}/{name}" if namespace else name
-        self._say(str(ObjectError(kind, key, f"left out, because taking it in failed: {error!r}")), error)
+        self._say(str(ObjectError(kind, key, f"left out, because processing it failed: {error!r}")), error)
 
     def _say(self, text: str, error: Exception | None = None) -> None:
         now = self._monotonic()
@@ -398,6 +398,6 @@ class LeftOutObjects:
             return
         self._lines -= 1
         if self._unsaid:
-            log.error("more objects were left out, without a line each: count=%d", self._unsaid)
+            log.error("%d more object(s) were left out and not logged one by one", self._unsaid)
             self._unsaid = 0
         log.error("%s", text, exc_info=error)

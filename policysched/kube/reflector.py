@@ -98,8 +98,8 @@ _STATUS = msgspec.json.Decoder(ApiStatus)
 _TEXT = msgspec.json.Decoder(str)
 
 
-HELD = "what was listed stays in force"
-AWAITED = "no pod is scheduled with plugins that read them until they are listed"
+HELD = "the objects listed before stay in use"
+AWAITED = "pods wait if a plugin of their profile reads these objects"
 
 
 class Reflector(Generic[T]):
@@ -157,7 +157,7 @@ class Reflector(Generic[T]):
             except OutOfMemoryError:
                 raise
             except Exception:  # whoever ends here would end the process
-                log.exception("following %s failed: listing again", self.watched.plural)
+                log.exception("watching %s failed; listing again", self.watched.plural)
                 self._version = None
                 await self._retry.pause()
 
@@ -219,9 +219,11 @@ class Reflector(Generic[T]):
         self._older += 1
         if self._older < MOST_OLDER:
             raise ApiError(
-                0, "Older", f"the server's list of version {version} is older than {self._newest}, seen before"
+                0, "Older", f"the listed resourceVersion {version} is older than {self._newest}, which was seen before"
             )
-        log.warning("%s: the server was restored: going on with its older state", self.watched.plural)
+        log.warning(
+            "%s: the API server returns an older state, as after it was restored; using that state", self.watched.plural
+        )
         self._older = 0
         return True
 
@@ -234,7 +236,7 @@ class Reflector(Generic[T]):
                     await asyncio.sleep(0)
                 self._handler.replace(some_changed, some_gone)
         if not self.synced.is_set():
-            log.info("listed %s count=%d", self.watched.plural, len(self._cache))
+            log.info("listed %s: %d object(s)", self.watched.plural, len(self._cache))
             self.synced.set()
 
     async def _watch(self, version: str) -> None:
@@ -307,7 +309,7 @@ class Reflector(Generic[T]):
             return
         version = identify(event.object)[1]
         if event.type != "BOOKMARK" or not version:
-            self._cache.skip(event.object, f"an event of type {event.type!r} that says nothing")
+            self._cache.skip(event.object, f"an event of type {event.type!r} without content")
         self._move(version)
 
     def _is_ours(self, raw: msgspec.Raw) -> bool:
@@ -333,7 +335,7 @@ class Reflector(Generic[T]):
         """Go on to the version of an event, if it says one; what is older than what was seen is not believed."""
         if is_older(version, self._newest):
             self._version = None
-            text = f"the watch of {self.watched.plural} went back from version {self._newest} to {version}"
+            text = f"the watch of {self.watched.plural} went back from resourceVersion {self._newest} to {version}"
             raise ApiError(0, OLDER, text)
         if version:
             self._version = self._newest = version
@@ -347,12 +349,12 @@ class Reflector(Generic[T]):
             await self._do_without(error)
             return
         if reason == SILENT and not listing:
-            log.info("the watch of %s may be stuck: listing again: %s", self.watched.plural, error)
+            log.info("the watch of %s may be stuck; listing again: %s", self.watched.plural, error)
             return
         retry = self._retry if listing or self._version is not None else self._relisting
         if status == GONE and retry.failures == 0:
             retry.failures = 1
-            log.info("the watch of %s is too old: listing again", self.watched.plural)
+            log.info("the watch of %s is too old; listing again", self.watched.plural)
             return
         self._trouble(f"{self.watched.plural}: {error}; {HELD if self.synced.is_set() else AWAITED}")
         await retry.pause((isinstance(error, ApiError) and error.retry_after) or 0.0)
@@ -370,12 +372,12 @@ class Reflector(Generic[T]):
         try:
             return status != HTTPStatus.NOT_FOUND or not await is_served(self._transport, self.watched.path)
         except (ApiError, ConnectionProblemError) as error:
-            log.info("whether there are %s is not known: %s", self.watched.plural, error)
+            log.info("cannot find out whether the API server serves %s: %s", self.watched.plural, error)
             return False
 
     async def _do_without(self, error: Exception) -> None:
         if not self.absent:
-            log.warning("going on without %s: %s", self.watched.plural, error)
+            log.warning("continuing without %s: %s", self.watched.plural, error)
             self.absent = True
             await self._end_list(self._cache.replacement())
         self._well()
@@ -432,9 +434,9 @@ def _error(raw: msgspec.Raw) -> ApiError:
         status = _STATUS.decode(raw)
     except UNREADABLE:
         return ApiError(GONE, "Malformed", "the watch ended with an error that cannot be read")
-    message = status.message or f"the watch ended with an error of code {status.code} that says nothing"
+    message = status.message or f"the watch ended with an error of code {status.code} without a message"
     return ApiError(status.code, status.reason, message, status.retry_after)
 
 
 def _log_broken(error: ObjectError, _: bytes) -> None:
-    log.error("left out, because it cannot be used: %s", error)
+    log.error("left out an object that cannot be used: %s", error)

@@ -247,7 +247,9 @@ class _Channel(asyncio.Protocol):
         try:
             found = self._reader.end() if data is None else self._reader.take(data)
         except (BrokenAnswerError, ValueError) as error:
-            broken = error if isinstance(error, BrokenAnswerError) else BrokenAnswerError("an answer that is no HTTP")
+            broken = (
+                error if isinstance(error, BrokenAnswerError) else BrokenAnswerError("an answer that is not valid HTTP")
+            )
             self._fail(broken)
             self.drop()
             return
@@ -272,7 +274,7 @@ class _Channel(asyncio.Protocol):
         has_begun = self._reader.has_begun
         if self._waiting is not None and error is None and has_begun:
             self._read(None)
-        half = BrokenAnswerError("it closed the connection") if has_begun else NoAnswerError()
+        half = BrokenAnswerError("the server closed the connection") if has_begun else NoAnswerError()
         self._fail(error if isinstance(error, OSError) else half)
 
     def expire(self) -> None:
@@ -366,7 +368,7 @@ class AnswerReader:
             at = received.find(_END, begin)
         if at < 0:
             if ended or len(received) > LARGEST_HEAD:
-                raise BrokenAnswerError("half of an answer")
+                raise BrokenAnswerError("an incomplete answer")
             self._begin, self._at = begin, max(begin, len(received) - _END_SIZE + 1)
             return None
         self._head, self._at = _head(bytes(received[begin : at + _LINE_SIZE])), at + _END_SIZE
@@ -381,7 +383,7 @@ class AnswerReader:
             return bytes(received[start:]) if ended else None
         missing = start + length - len(received)
         if missing < 0:
-            raise BrokenAnswerError("an answer that is longer than it says")
+            raise BrokenAnswerError("an answer longer than its Content-Length")
         return None if missing else bytes(received[start:])
 
     def _join(self) -> bytes | None:
@@ -396,11 +398,11 @@ class AnswerReader:
                 return None
             begin, end = line + _LINE_SIZE, following - _LINE_SIZE
             if received[end:following] != _LINE:
-                raise BrokenAnswerError("an answer that is no HTTP")
+                raise BrokenAnswerError("an answer that is not valid HTTP")
             self._collected += received[begin:end]
             self._at = following
         if len(received) - self._at > LARGEST_HEAD:
-            raise BrokenAnswerError("an answer that is no HTTP")
+            raise BrokenAnswerError("an answer that is not valid HTTP")
         return None
 
     def _joined(self, line: int) -> bytes | None:
@@ -414,7 +416,7 @@ class AnswerReader:
         if end < 0 and len(received) - line <= LARGEST_HEAD:
             return None
         if end < 0 or end + _END_SIZE < len(received):
-            raise BrokenAnswerError("an answer that is longer than it says")
+            raise BrokenAnswerError("an answer longer than its Content-Length")
         return bytes(self._collected)
 
 
@@ -428,7 +430,7 @@ def _head(head: bytes) -> _Head:
     version, _, rest = head.partition(_LINE)[0].partition(b" ")
     code, _, reason = rest.partition(b" ")
     if not (version.startswith(b"HTTP/1.") and code.isdigit() and len(code) == CODE_LENGTH and code >= b"200"):
-        raise BrokenAnswerError("an answer that is no HTTP")
+        raise BrokenAnswerError("an answer that is not valid HTTP")
     fields = head.lower()
     content_type = str(_field(fields, _TYPE).partition(b";")[0].strip(), "latin-1")
     retry_after = str(_field(fields, _RETRY), "latin-1")
@@ -460,14 +462,14 @@ def _length(code: int, fields: bytes) -> int:
     if code in _WITHOUT_BODY:
         return 0
     if _field(fields, _ENCODING) not in (b"", b"identity"):
-        raise BrokenAnswerError("an answer in an encoding that was not asked for")
+        raise BrokenAnswerError("an answer in an encoding that was not requested")
     if _field(fields, _TRANSFER) == b"chunked":
         return _CHUNKED
     length = _field(fields, _LENGTH)
     if not length:
         return _UNTIL_CLOSED
     if not length.isdigit() or fields.count(_LENGTH) > 1:
-        raise BrokenAnswerError("an answer that is no HTTP")
+        raise BrokenAnswerError("an answer that is not valid HTTP")
     return int(length)
 
 
@@ -475,5 +477,5 @@ def _chunk_size(line: bytes | bytearray) -> int:
     """Read the size of a chunk from its line; what is behind a semicolon is for nobody here."""
     size = line.partition(b";")[0].strip()
     if not size or size.strip(_HEX_DIGITS):
-        raise BrokenAnswerError("an answer that is no HTTP")
+        raise BrokenAnswerError("an answer that is not valid HTTP")
     return int(size, 16)

@@ -152,7 +152,7 @@ class Transport:
             await self.request("GET", "/version")
         except ApiError as error:
             if error.status == HTTPStatus.UNAUTHORIZED:
-                raise ConnectionProblemError(f"{url} does not accept the credentials: {error}") from error
+                raise ConnectionProblemError(f"{url} rejects the credentials: {error}") from error
             if error.status == 0:
                 raise ConnectionProblemError(str(error)) from error
             # Any other answer is one, and what may be asked shows when it is.
@@ -202,7 +202,9 @@ class Transport:
 
     def _if_it_may_write(self, body: bytes) -> bytes:
         if not self._may_write():
-            raise ApiError(0, NOT_LEADING, "the lease has run out, so that another process may act: nothing is sent")
+            raise ApiError(
+                0, NOT_LEADING, "the lease has expired and another process may lead; the request is not sent"
+            )
         return body
 
     async def _written(self, body: bytes) -> AsyncIterator[bytes]:
@@ -214,7 +216,7 @@ class Transport:
         return str(URL(self._connection.url).origin())
 
     def _malformed(self, what: str) -> ApiError:
-        return ApiError(0, "Malformed", f"{self._origin} answered with {what}, as no API server does")
+        return ApiError(0, "Malformed", f"{self._origin} answered with {what}, which an API server does not do")
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
@@ -354,7 +356,7 @@ def refusal(answer: Answer, origin: str) -> ApiError:
         status = ApiStatus()
     if status.kind != "Status":
         reason, kind = answer.reason or "no reason", answer.content_type
-        text = f"{origin} answered {answer.status} {reason} with {kind}, which is no Kubernetes Status"
+        text = f"{origin} answered {answer.status} {reason} with {kind}, which is not a Kubernetes Status"
         return ApiError(answer.status, NO_STATUS, text, retry_after)
     return ApiError(answer.status, status.reason, status.message, status.retry_after or retry_after)
 

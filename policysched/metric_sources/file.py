@@ -159,4 +159,4 @@ def _known(numbers: Mapping[str, float], nodes: Collection[str]) -> Iterator[str
 def _instead(name: str, table: Table) -> str:
     """Say which metric of the table may be meant, if one looks alike."""
     close = difflib.get_close_matches(name.rpartition("/")[2], table, 1)
-    return f'; "{close[0]}" has values: did you mean "{name}"?' if close else ""
+    return f'; "{close[0]}" has values; did you mean "{name}"?' if close else ""

@@ -9,7 +9,7 @@ from typing import Final
 from policysched.framework.client import MetricSink, Wanted
 from policysched.model.policy import MetricAnswer
 
-NO_SOURCE: Final = "this scheduler has no source of metrics: start it with --prometheus-url or --metrics-file"
+NO_SOURCE: Final = "this scheduler has no source of metrics; start it with --prometheus-url or --metrics-file"
 
 
 class NoSource:

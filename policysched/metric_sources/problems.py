@@ -66,7 +66,7 @@ class ActiveProblems:
         if problem:
             self._now[about] = problem
         if before and before != problem and before not in known:
-            log.info("metrics: no longer so: %s", before)
+            log.info("metrics: resolved: %s", before)
         if problem and problem != before and problem not in known:
             log.warning("metrics: %s (%s)", problem, one_line(about))
 

@@ -155,7 +155,7 @@ class PrometheusSource:
             return error.outcome, [MetricAnswer(key, None, str(error)) for key in keys]
         except Exception as error:
             # Metrics are a help to decisions: not even a mistake of ours may keep the scheduler from deciding.
-            log.exception("the refresh of query=%s failed", query)
+            log.exception('the refresh of query "%s" failed', query)
             return QueryOutcome.FAILED, [MetricAnswer(key, None, f"the refresh failed: {error!r}") for key in keys]
 
     async def _ask(self, query: str, keys: Iterable[MetricKey]) -> list[MetricAnswer]:

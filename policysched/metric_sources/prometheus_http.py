@@ -114,7 +114,7 @@ class PrometheusClient:
                 response.close()
                 size = f"more than {LARGEST >> 20} MiB"
                 raise QueryError(
-                    QueryOutcome.TOO_LARGE, f"the answer is {size}: aggregate by the node's label in the query"
+                    QueryOutcome.TOO_LARGE, f"the answer has {size}; aggregate by the node's label in the query"
                 )
         return bytes(body)
 
@@ -124,12 +124,12 @@ class PrometheusClient:
         if status in _NOT_ALLOWED:
             raise QueryError(
                 QueryOutcome.CREDENTIALS,
-                f"{self.url} refuses the credentials ({answer}): check --prometheus-token-file",
+                f"{self.url} refuses the credentials ({answer}); check --prometheus-token-file",
             )
         if 300 <= status < 400:
             there = one_line(response.headers.get("Location", "nowhere"))
             raise QueryError(
-                QueryOutcome.REFUSED, f"{self.url} redirects to {there}: give --prometheus-url that address"
+                QueryOutcome.REFUSED, f"{self.url} redirects to {there}; set --prometheus-url to that address"
             )
         envelope = open_envelope(body)
         if envelope is not None and envelope.status == "error":
@@ -137,13 +137,13 @@ class PrometheusClient:
             raise QueryError(QueryOutcome.REFUSED, f"the server refuses the query ({why})")
         if status in _NOT_THERE:
             raise QueryError(
-                QueryOutcome.REFUSED, f"{self.url} has no /{API} ({answer}): check the path of --prometheus-url"
+                QueryOutcome.REFUSED, f"{self.url} has no /{API} ({answer}); check the path of --prometheus-url"
             )
         if status != HTTPStatus.OK or envelope is None:
             kind = one_line(response.content_type)
             raise QueryError(
                 QueryOutcome.MALFORMED if status == HTTPStatus.OK else QueryOutcome.REFUSED,
-                f"{self.url} answers {answer} with {kind} that is no answer of Prometheus: check --prometheus-url",
+                f"{self.url} answers {answer} with {kind}, not an answer of Prometheus; check --prometheus-url",
             )
         return envelope
 
@@ -154,17 +154,17 @@ def _checked(text: str) -> URL:
     Raises:
         UsageError: it is none that can be used.
     """
-    example = "give the server's address, as http://prometheus.monitoring:9090"
+    example = "write it as http://prometheus.monitoring:9090"
     try:
         url = URL(text)
     except ValueError as error:
-        raise UsageError(f'--prometheus-url "{text}" is no URL ({error}): {example}') from error
+        raise UsageError(f'--prometheus-url "{text}" is not a URL ({error}); {example}') from error
     if url.user is not None or url.password is not None:
-        raise UsageError("--prometheus-url has a name or password in it: use --prometheus-token-file")
+        raise UsageError("--prometheus-url contains a user name or password; use --prometheus-token-file")
     if url.scheme not in ("http", "https") or not url.host:
-        raise UsageError(f'--prometheus-url "{text}" is no http or https URL: {example}')
+        raise UsageError(f'--prometheus-url "{text}" is not an http or https URL; {example}')
     if url.query_string or url.fragment:
-        raise UsageError(f'--prometheus-url "{text}" has a part behind ? or #: leave that out')
+        raise UsageError(f'--prometheus-url "{text}" has a query or fragment; remove it')
     return url
 
 
@@ -177,11 +177,11 @@ def _tls(url: URL, ca_file: Path | None) -> ssl.SSLContext | None:
     if ca_file is None:
         return None
     if url.scheme != "https":
-        raise UsageError("--prometheus-ca-file is for https, but --prometheus-url begins with http")
+        raise UsageError("--prometheus-ca-file needs an https URL, but --prometheus-url begins with http")
     try:
         tls = ssl.create_default_context(cafile=str(ca_file))
     except ssl.SSLError as error:
-        raise UsageError(f"--prometheus-ca-file: {ca_file} holds no certificate in PEM form") from error
+        raise UsageError(f"--prometheus-ca-file: {ca_file} contains no certificate in PEM format") from error
     except OSError as error:
         raise UsageError(f"--prometheus-ca-file: {ca_file} cannot be read: {_why(error)}") from error
     # Authorities made for one cluster often lack the extensions that the strict profile demands.
@@ -200,11 +200,11 @@ def _token(path: Path) -> str:
     except OSError as error:
         raise QueryError(QueryOutcome.CREDENTIALS, f"{path} cannot be read: {_why(error)}") from error
     except UnicodeDecodeError as error:
-        raise QueryError(QueryOutcome.CREDENTIALS, f"{path} holds no token: it is not plain text") from error
+        raise QueryError(QueryOutcome.CREDENTIALS, f"{path} contains no token: it is not plain text") from error
     if not token:
-        raise QueryError(QueryOutcome.CREDENTIALS, f"{path} holds no token: it is empty")
+        raise QueryError(QueryOutcome.CREDENTIALS, f"{path} contains no token: it is empty")
     if not token.isprintable() or " " in token:
-        raise QueryError(QueryOutcome.CREDENTIALS, f"{path} holds no token: it has more than one word")
+        raise QueryError(QueryOutcome.CREDENTIALS, f"{path} contains no token: it has more than one word")
     return token
 
 

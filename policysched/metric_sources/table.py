@@ -71,7 +71,7 @@ def read_bytes(path: Path, *, again: bool = False) -> bytes:
         # without a wait for whoever may write to a pipe
         with open(os.open(path, os.O_RDONLY | (os.O_NONBLOCK if again else 0)), "rb") as file:  # noqa: PTH123
             if again and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UsageError(f"{path} cannot be read again and again: not a regular file")
+                raise UsageError(f"{path} cannot be followed: it is not a regular file")
             data = file.read(LARGEST + 1)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from error
@@ -89,7 +89,7 @@ def decode_table(data: bytes, path: Path) -> Table:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not a text file in UTF-8") from error
+        raise UsageError(f"{path}: not UTF-8 text") from error
     return read_table(text, str(path))
 
 
@@ -165,16 +165,16 @@ class _Reader:
     def _entries(self, event: yaml.Event, what: str) -> Iterator[tuple[str, yaml.Event]]:
         """Give the names of a mapping, each with the event of its value; who is given it reads the value to its end."""
         if not isinstance(event, yaml.MappingStartEvent):
-            raise UsageError(f"{self._at(event)}: {what} is no mapping: {_SHAPE}")
+            raise UsageError(f"{self._at(event)}: {what} is not a mapping; {_SHAPE}")
         seen: set[str] = set()
         while not isinstance(key := self._next(), yaml.MappingEndEvent):
             name = self._meant(key)
             if not isinstance(name, _SCALARS):
-                raise UsageError(f"{self._at(key)}: expected a name: {_SHAPE}")
+                raise UsageError(f"{self._at(key)}: expected a name; {_SHAPE}")
             if len(self._names) > MOST_NAMES:
                 raise UsageError(f"{self._at(key)}: more than {MOST_NAMES:,} names")
             if name.value in seen:
-                raise UsageError(f'{self._at(key)}: "{name.value:.{_SHOWN}}" is there twice')
+                raise UsageError(f'{self._at(key)}: "{name.value:.{_SHOWN}}" is defined twice')
             seen.add(name.value)
             yield self._names.setdefault(name.value, name.value), self._next()
 
@@ -230,7 +230,7 @@ def _number(event: yaml.ScalarEvent | _Scalar) -> float | None:
 
 def _items(given: object, where: str) -> Iterator[tuple[str, Any]]:
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise UsageError(f"{where}: expected a dict with texts for keys, got {given!r:.80}")
+        raise UsageError(f"{where}: expected a dict with string keys, got {given!r:.80}")
     yield from given.items()
 
 

@@ -69,7 +69,7 @@ _BORDER: Final = re.compile(rb"\}\s*+,\s*+\{(?=\s*+\"(?:metric|value|histogram)\
 _OTHER_TYPES: Final = {
     "scalar": "a scalar, which belongs to no node",
     "string": "a string",
-    "matrix": "a range of samples for each series; leave the [range] out, or put a function such as rate() around it",
+    "matrix": "a range of samples for each series; remove the [range], or apply a function such as rate()",
 }
 
 
@@ -93,13 +93,13 @@ async def read_series(envelope: Envelope) -> AsyncIterator[list[Series]]:
         raise QueryError(QueryOutcome.MALFORMED, f'the answer has status "{status}" and no result')
     if data.result_type != "vector":
         kind = _OTHER_TYPES.get(data.result_type, f'a "{one_line(data.result_type)}"')
-        raise QueryError(QueryOutcome.MALFORMED, f"the query has to give one number for each node, but gives {kind}")
+        raise QueryError(QueryOutcome.MALFORMED, f"the query must return one number per node, but returns {kind}")
     try:
         for part in _slices(bytes(data.result)):
             yield _SERIES.decode(part)
             await asyncio.sleep(0)
     except UNREADABLE as error:
-        text = f"the answer is no vector as Prometheus writes it: {one_line(error)}"
+        text = f"the answer is not a valid vector of Prometheus: {one_line(error)}"
         raise QueryError(QueryOutcome.MALFORMED, text) from error
 
 
@@ -117,7 +117,7 @@ def _slices(result: bytes) -> Iterator[bytes]:
         yield b"%b%b}]" % (b"[" if begin else b"", result[begin : border.start()])
         begin = border.end() - 1
     if len(result) - begin > most:
-        text = f"a series of the answer has more than {LARGEST_SERIES >> 10} KiB: aggregate by the node's label"
+        text = f"a series of the answer has more than {LARGEST_SERIES >> 10} KiB; aggregate by the node's label"
         raise QueryError(QueryOutcome.TOO_LARGE, text)
     yield b"%b%b" % (b"[" if begin else b"", result[begin:])
 
@@ -189,7 +189,7 @@ class Join:
         if not self._doubled:
             return ""
         others = f" and {len(self._doubled) - 1} more" if len(self._doubled) > 1 else ""
-        return f"two series for node {one_line(min(self._doubled))}{others}: sum, average or select in the query"
+        return f"two series for node {one_line(min(self._doubled))}{others}; aggregate or select in the query"
 
     def _without_label(self) -> str:
         if not self._dropped[DropReason.NO_LABEL]:
@@ -197,12 +197,12 @@ class Join:
         found = sorted(self._labels - {"__name__"})
         having = f"they have {one_line(', '.join(found[:MOST_LABELS]))}" if found else "they have no labels at all"
         some = "some series have" if self._samples or self._valueless else "the series have"
-        return f'{some} no label "{self._key.node_label}", {having}: set nodeLabel, or keep the label with by (…)'
+        return f'{some} no label "{self._key.node_label}", {having}; set nodeLabel, or keep the label with by (…)'
 
     def _stale(self) -> str:
         if self._newest == -math.inf or self._now - self._newest <= OLD:
             return ""
-        return "the values are more than a minute old by this machine's clock: compare its time with the server's"
+        return "the values are more than a minute old by this machine's clock; compare the clocks of both machines"
 
 
 def _number(text: str) -> float:
@@ -216,9 +216,9 @@ def first_warning(envelope: Envelope) -> str:
     """Return what the server warns of first, as a problem; empty where it does not warn."""
     raw = bytes(envelope.warnings)
     if len(raw) > MOST_WARNINGS:
-        return f"the server warns, in more than {MOST_WARNINGS >> 10} KiB"
+        return f"the server returned more than {MOST_WARNINGS >> 10} KiB of warnings"
     try:
         first = next(iter(_TEXTS.decode(raw)), "")
     except UNREADABLE:
-        return "the server warns of what cannot be read"
+        return "the server returned warnings that cannot be read"
     return f"the server warns: {one_line(first)}" if first else ""

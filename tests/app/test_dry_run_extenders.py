@@ -92,5 +92,5 @@ async def test_ignorable_extenders_are_asked_last() -> None:
 
 
 def test_extender_without_a_url_is_refused() -> None:
-    with pytest.raises(UsageError, match="urlPrefix is no http or https URL"):
+    with pytest.raises(UsageError, match="urlPrefix is not an http or https URL"):
         dry_run(NODES, pod(cpu="1"), config=configuration(FakeExtender(url="nowhere")))

@@ -50,7 +50,7 @@ def test_start_with_an_extender_that_cannot_be_used_leaves_nothing_open(
         assert connection.session, "as a start has it that asked for something already"
         return connection
 
-    monkeypatch.setattr(run.Connection, "open", opened)
+    monkeypatch.setattr(Connection, "open", opened)
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(KUBECONFIG), "utf-8")
     config = {
         **HEAD,
@@ -75,7 +75,7 @@ def test_start_without_the_kubeconfig_that_the_file_names_says_where_that_is(tmp
     }
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config), "utf-8")
     options = RunOptions(config=tmp_path / "config.yaml")
-    with pytest.raises(UsageError, match=r"none: name one with clientConnection\.kubeconfig of .*config\.yaml"):
+    with pytest.raises(UsageError, match=r"none; set clientConnection\.kubeconfig of .*config\.yaml"):
         asyncio.run(run_scheduler(options, asyncio.Event()))
 
 
@@ -99,6 +99,6 @@ def test_plugins_are_made_in_the_loop_in_which_they_work(tmp_path: Path) -> None
     }
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config), "utf-8")
     options = RunOptions(config=tmp_path / "config.yaml", plugins=plugins)
-    with pytest.raises(UsageError, match="none: name one with"):
+    with pytest.raises(UsageError, match="none; set"):
         asyncio.run(run_scheduler(options, asyncio.Event()))
     assert made == [(threading.current_thread(), True)]

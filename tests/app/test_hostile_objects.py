@@ -360,7 +360,7 @@ async def test_hostile_objects_leave_the_state_of_the_usable_ones(
         await trial.good_pod_is_placed()
         assert [one.policy.key for one in trial.process.reloader.store.policy_set().plugins] == ["good"]
     assert 'scheduling cycle of pod "good/' not in caplog.text
-    assert "following" not in caplog.text
+    assert "listing again" not in caplog.text
     counted = trial.process.registry.get_sample_value(
         "policysched_objects_left_out_total", {"kind": "Pod", "reason": "malformed"}
     )

@@ -23,7 +23,7 @@ async def test_no_extender_is_asked_to_bind_while_the_process_may_not_write() ->
         async with extenders.changed_to(other) as made:
             assert made is not extenders.present
             for one in (*made, *extenders.present):
-                with pytest.raises(ExtenderError, match="the lease has run out"):
+                with pytest.raises(ExtenderError, match="the lease has expired"):
                     await one.bind(pod("web"), "n1")
             assert not fake.asked
             may = True

@@ -49,7 +49,7 @@ def files(write: Write, tmp_path: Path) -> None:
         ),
         (
             ("--prometheus-url", "http://u:secret@a"),
-            "--prometheus-url has a name or password in it: use --prometheus-tok",
+            "--prometheus-url contains a user name or password; use --prometheus-tok",
         ),
         (
             ("--prometheus-url", "http://a", "--prometheus-token-file", "none"),
@@ -57,18 +57,18 @@ def files(write: Write, tmp_path: Path) -> None:
         ),
         (
             ("--prometheus-url", "http://a", "--prometheus-token-file", "empty"),
-            "--prometheus-token-file: empty holds no token: it is empty",
+            "--prometheus-token-file: empty contains no token: it is empty",
         ),
         (
             ("--prometheus-url", "https://a", "--prometheus-ca-file", "token"),
-            "--prometheus-ca-file: token holds no certificate in PEM form",
+            "--prometheus-ca-file: token contains no certificate in PEM format",
         ),
-        (("--prometheus-token-file", "token"), "--prometheus-token-file is of no use without --prometheus-url"),
+        (("--prometheus-token-file", "token"), "--prometheus-token-file needs --prometheus-url"),
         (("--metrics-file", "none.yaml"), "none.yaml cannot be read: no such file or directory"),
         (("--metrics-file", "text.yaml"), 'text.yaml:1:12: expected a plain number for node n1, got "hot"'),
         (
             ("--metrics-file", "metrics.yaml", "--prometheus-url", "http://a"),
-            "--prometheus-url and --metrics-file exclude each other: give one of them",
+            "--prometheus-url and --metrics-file cannot be used together",
         ),
     ],
 )
@@ -84,7 +84,10 @@ def test_what_cannot_be_used_ends_the_command(
 
 def test_an_interval_that_is_none_ends_the_command(command: Command) -> None:
     done = command("run", "--metrics-interval", "15")
-    assert (done.code, done.problem) == (2, 'error: --metrics-interval "15" is no duration: write it as 15s or 1min\n')
+    assert (done.code, done.problem) == (
+        2,
+        'error: --metrics-interval "15" is not a duration; write it as 15s or 1min\n',
+    )
 
 
 def test_the_interval_is_the_sources_own_where_none_is_given() -> None:
@@ -105,7 +108,7 @@ def test_a_dry_run_without_values_says_what_to_give(command: Command) -> None:
     done = command(*MEASURED, "-o", "json")
     assert done.code == 0
     assert done.problem == (
-        "note: metrics.load: no values were given: give --metrics-file or --prometheus-url, or metrics= in Python\n"
+        "note: metrics.load: no metric source; set --metrics-file or --prometheus-url, or metrics= in Python\n"
     )
     done = command(*MEASURED, "--metrics-file", "empty", "-o", "json")
     assert done.problem == 'note: metrics.load: empty has no values for "load"\n'

@@ -48,32 +48,32 @@ USAGE = [
     (("nope",), "error: no such command 'nope'"),
     (("check",), "error: missing argument 'FILE'"),
     (("check", "--nope", "a"), "error: no such option: --nope"),
-    (("check", "none.yaml"), "error: none.yaml: there is no such file"),
-    (("check", "below"), "error: below: the folder has no .yaml, .yml or .json file"),
+    (("check", "none.yaml"), "error: none.yaml: no such file"),
+    (("check", "below"), "error: below: no .yaml, .yml or .json file in the folder"),
     (("check", "bad.yaml"), "error: bad.yaml:2:4: not valid YAML: found undefined alias"),
-    (("check", "empty.yaml"), "error: empty.yaml: holds no object"),
+    (("check", "empty.yaml"), "error: empty.yaml: no objects"),
     (("check", "node.yaml"), "error: no SchedulingPolicy in node.yaml"),
     (("fmt",), "error: missing argument 'FILE'"),
     (("fmt", "--nope", "a"), "error: no such option: --nope"),
-    (("explain", "E0300"), 'error: there is no code "E0300"; did you mean E0310?'),
-    (("explain", "x"), 'error: there is no code "x"; `policysched explain` lists all codes'),
-    (("explain", ""), 'error: there is no code ""; `policysched explain` lists all codes'),
+    (("explain", "E0300"), 'error: unknown code "E0300"; did you mean E0310?'),
+    (("explain", "x"), 'error: unknown code "x"; run `policysched explain` to list all codes'),
+    (("explain", ""), 'error: unknown code ""; run `policysched explain` to list all codes'),
     (("explain", "E0301", "E0302"), "error: got unexpected extra argument"),
     (("dry-run",), "error: missing option '--cluster'"),
     (("dry-run", "--cluster", "node.yaml"), "error: missing option '--pod'"),
     ((*DRY_RUN, "--nope"), "error: no such option: --nope"),
-    (("dry-run", "--cluster", "none.yaml", "--pod", "pod.yaml"), "error: none.yaml: there is no such file"),
+    (("dry-run", "--cluster", "none.yaml", "--pod", "pod.yaml"), "error: none.yaml: no such file"),
     (
         ("dry-run", "--cluster", "bad.yaml", "--pod", "pod.yaml"),
         "error: bad.yaml:2:4: not valid YAML: found undefined alias",
     ),
     (
         ("dry-run", "--cluster", "node.yaml", "--pod", "node.yaml"),
-        "error: node.yaml: holds no pod and no workload with a pod template, only Node",
+        "error: node.yaml: expected a Pod or a workload with a pod template, got only Node",
     ),
     (
         ("dry-run", "--cluster", "node.yaml", "--pod", "pods.yaml"),
-        "error: pods.yaml: holds 2 pods or workloads (pods.yaml:1:1, pods.yaml:6:1): give the one to decide about",
+        "error: pods.yaml: expected one pod or workload, got 2 (pods.yaml:1:1, pods.yaml:6:1)",
     ),
     (("dry-run", "--cluster", "node.yaml", "--pod", "nameless.yaml"), "error: nameless.yaml:1:1: the pod has no name"),
     (
@@ -103,24 +103,27 @@ USAGE = [
         ("dry-run", "--cluster", "node.yaml", "--pod", "classless.yaml"),
         'error: classless.yaml:4:27: pod "default/web": spec.priorityClassName: no PriorityClass with name "gold"',
     ),
-    ((*DRY_RUN, "--config", "none.yaml"), "error: none.yaml: there is no such file"),
+    ((*DRY_RUN, "--config", "none.yaml"), "error: none.yaml: no such file"),
     ((*DRY_RUN, "--config", "config-unknown.yaml"), "error: config-unknown.yaml:4:17: profiles[0].schedulerNam: "),
     (
         (*DRY_RUN, "--config", "config-kind.yaml"),
         "error: config-kind.yaml:1:7: kind: expected an object of kind KubeSchedulerConfiguration",
     ),
-    ((*DRY_RUN, "--config", "config-two.yaml"), "error: config-two.yaml:4:1: a configuration is one object"),
+    (
+        (*DRY_RUN, "--config", "config-two.yaml"),
+        "error: config-two.yaml:4:1: expected one KubeSchedulerConfiguration, got several objects",
+    ),
     ((*DRY_RUN, "--config", "config-profiles.yaml"), "error: no profile is named"),
-    (("run", "--kubeconfig", "none"), "error: no kubeconfig at none: name one with --kubeconfig or"),
-    (("run", "--v", "x"), 'error: --v "x" is no whole number'),
+    (("run", "--kubeconfig", "none"), "error: no kubeconfig at none; set --kubeconfig or"),
+    (("run", "--v", "x"), 'error: --v "x" is not a whole number'),
     (("sandbox", "--nodes", "-1"), "error: invalid value for '--nodes'"),
     (("sandbox", "--port", "65536"), "error: invalid value for '--port'"),
-    (("sandbox", "--load", "none.yaml"), "error: none.yaml: there is no such file"),
+    (("sandbox", "--load", "none.yaml"), "error: none.yaml: no such file"),
     (("sandbox", "--load", "templateless.yaml"), "error: templateless.yaml:1:1: "),
     (("sandbox", "--load", "bad.yaml"), "error: bad.yaml:2:4: not valid YAML: found undefined alias"),
     (
         ("sandbox", "--kubeconfig-out", "no/such/folder"),
-        "error: no/such/folder: cannot be written: no such file or directory",
+        "error: no/such/folder: cannot write: no such file or directory",
     ),
     (("demo", "extra"), "error: got unexpected extra argument"),
     (("version", "--nope"), "error: no such option: --nope"),
@@ -191,7 +194,7 @@ def test_disk_that_is_full_ends_the_command_with_one_line() -> None:
     for arguments in ("version", "explain -o json"):
         script = f"{sys.executable} -c 'from policysched.cli import main; main()' {arguments} > /dev/full"
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
-        said = "error: the output cannot be written: no space left on device\n"
+        said = "error: cannot write the output: no space left on device\n"
         assert (done.returncode, done.stderr) == (1, said)
 
 

@@ -91,7 +91,7 @@ async def test_pod_is_tried_again_as_an_object_changes(server: Server, kubectl: 
     await server.load(node("n1"), pod("web"))
     files = Files(tmp_path, server.kubeconfig)
     async with in_process(None, config=files.config, plugins=files.plugins) as scheduler:
-        await scheduler.said("going on without foos")
+        await scheduler.said("continuing without foos")
         await server.turned_away("web", unfit(1, "1 none of 0 foos is open", hopeless=0))
         await install(kubectl)
         await server.call("POST", FOOS, FOO)
@@ -110,6 +110,6 @@ async def test_resource_that_may_not_be_read_counts_as_empty_until_it_may(
     await real_server.call("POST", FOOS, {**FOO, "spec": {"open": True}})
     files = Files(tmp_path, control_plane.token_kubeconfig(tmp_path / "config", "scheduler"))
     async with in_process(None, config=files.config, plugins=files.plugins) as scheduler:
-        await scheduler.said("going on without foos")
+        await scheduler.said("continuing without foos")
         control_plane.allow("scheduler", rule("example.com", "foos", "list", "watch"), name="foos")
         assert await real_server.placed("web") == {"web": "n1"}

@@ -59,7 +59,7 @@ async def test_standby_takes_over_when_the_leader_is_killed_in_the_middle(server
     async with candidate(server.kubeconfig, "killed") as leader:
         holder = (await lease_of(server, "killed"))["holderIdentity"]
         async with candidate(server.kubeconfig, "killed", wait=False) as standby:
-            await standby.said(f"lease default/killed is held by {holder}: waiting for it")
+            await standby.said(f"lease default/killed is held by {holder}; waiting for it")
             loading = asyncio.create_task(server.load(*pods))
             await until(lambda: bound_so_far(server), lambda count: count >= 20)
             await leader.end(signal.SIGKILL)
@@ -99,7 +99,7 @@ async def test_standby_knows_everything_and_writes_nothing(server: Server, sandb
     await held(server, "taken", "somebody")
     await server.load(node("n1"), node("n2"), only("pin", "n2"), pod("web"), pod("big", requests={"cpu": "9"}))
     async with candidate(server.kubeconfig, "taken", wait=False) as standby:
-        await standby.said("lease default/taken is held by somebody: waiting for it")
+        await standby.said("lease default/taken is held by somebody; waiting for it")
         await server.patch("SchedulingPolicy", "pin", {"spec": only("pin", "n1")["spec"]})
         await standby.said('policy "pin" generation 2 is in force')
         assert await server.nodes_of() == {"web": "", "big": ""}
@@ -166,9 +166,9 @@ async def test_leader_outlives_an_api_server_that_is_away_for_less(
     patient = ("--leader-elect-renew-deadline=55s", "--leader-elect-lease-duration=60s")
     async with candidate(real_server.kubeconfig, "brief", *patient) as leader:
         await asyncio.to_thread(control_plane.stop_apiserver, signal.SIGKILL)
-        await leader.said("lease default/brief cannot be read or written, trying again: ")
+        await leader.said("lease default/brief cannot be read or written, retrying: ")
         await asyncio.to_thread(control_plane.start_apiserver)
-        await leader.said("lease default/brief is read and written again")
+        await leader.said("lease default/brief can be read and written again")
         await real_server.load(pod("web"))
         await real_server.placed("web")
 
@@ -230,7 +230,7 @@ async def test_processes_without_an_election_see_each_other(
         async with running("b"):
             # Both log into the same place, each about the other.
             await until_true(lambda: len(set(one.saying("schedules for the same scheduler name"))) == 2)
-        await one.said("does not compete any more")
+        await one.said("no longer schedules for the same scheduler name")
     assert len(one.saying("schedules for the same scheduler name")) == 2
 
 

@@ -97,7 +97,7 @@ async def test_extender_that_a_changed_file_names_takes_part_from_then_on(server
             assert await server.placed("a") == {"a": "n3"}
             assert [verb for verb, _ in fake.asked] == ["filter", "prioritize"]
             file.write(profile("ours"), extenders=[{"urlPrefix": "nowhere", **VERBS}])
-            await scheduler.said("urlPrefix is no http or https URL")
+            await scheduler.said("urlPrefix is not an http or https URL")
 
 
 def preempt_on(chosen: str) -> Callable[[Json], Json]:

@@ -113,11 +113,11 @@ async def test_scheduler_in_a_pod_says_when_the_authority_is_another(
     other.mkdir()
     (tmp_path / "ca.crt").write_bytes(write_certificate(other)[0].read_bytes())
     async with in_process(None, wait=False) as scheduler:
-        await scheduler.said("has a certificate that is not trusted: ")
+        await scheduler.said("certificate is not trusted: ")
 
 
 async def test_scheduler_in_a_pod_without_an_account_ends(gate: Gate, tmp_path: Path) -> None:
     (tmp_path / "token").unlink()
-    with pytest.raises(ConnectionProblemError, match="the pod's service account cannot be used: "):
+    with pytest.raises(ConnectionProblemError, match="cannot use the pod's service account: "):
         async with in_process(None, wait=False) as scheduler:
             await scheduler.task

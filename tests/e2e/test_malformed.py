@@ -38,7 +38,7 @@ async def test_malformed_node_is_left_out_until_it_is_mended(
     left = next(name for name, at in (await server.nodes_of()).items() if not at)
     await server.turned_away(left, unfit(1, "1 Insufficient cpu"))
     (line,) = scheduler.saying('node "n1"')
-    assert line.startswith("ERROR left out, because it cannot be used: node")
+    assert line.startswith("ERROR left out an object that cannot be used: node")
     assert "status.allocatable.cpu" in line
     assert "quantities must match the regular expression" in line
     await server.patch("Node", "n1", {"status": {"allocatable": {"cpu": "2"}, "capacity": {"cpu": "2"}}}, "/status")
@@ -57,9 +57,9 @@ async def test_fifty_malformed_nodes_of_five_thousand_cost_no_other_one(
         placed = await server.placed()
         assert all(int(name.removeprefix("n")) % 100 for name in placed.values())
         assert len(set(placed.values())) == 100
-        left_out = await scheduler.said("left out, because it cannot be used: node", times=50)
+        left_out = await scheduler.said("left out an object that cannot be used: node", times=50)
         assert {int(line.split('"n')[1].split('"')[0]) for line in left_out} == set(range(0, 5000, 100))
-        await scheduler.said("listed nodes count=4950")
+        await scheduler.said("listed nodes: 4950 object(s)")
         await server.load(pod("late", requests={"cpu": "2"}))
         await server.turned_away("late", unfit(4950, "4950 Insufficient cpu", hopeless=4950))
 

@@ -62,7 +62,7 @@ async def test_values_of_a_real_prometheus_keep_a_pod_out_and_let_it_in(
         scraped.load = {"n1": 0.9, "n2": 0.2}
         assert await server.placed("web") == {"web": "n2"}
         prometheus.program.stop()
-        await scheduler.said(f"metrics: {prometheus.url} cannot be reached: ")
+        await scheduler.said(f"metrics: cannot connect to {prometheus.url}: ")
         await server.load(pod("later"))
         assert await server.placed("later") == {"later": "n2"}
 
@@ -102,7 +102,7 @@ async def test_the_status_follows_what_is_wrong_with_a_metric(server: Server, ha
     async with fake_prometheus() as fake:
         fake.otherwise = vector(series("n1", 0.1, cpu="0"), series("n1", 0.1, cpu="1"), series("n2", 0.2))
         async with running(metrics=asking(fake)):
-            problem = "two series for node n1: sum, average or select in the query"
+            problem = "two series for node n1; aggregate or select in the query"
             await load_input(server, present=1, problem=problem)
             await server.load(pod("web"))
             assert await server.placed("web") == {"web": "n2"}

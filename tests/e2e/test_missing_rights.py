@@ -65,8 +65,10 @@ async def test_each_kind_that_may_not_be_listed_is_named_with_what_waits(
             assert line.startswith(f"WARNING {resource}: ")
             assert line.endswith(f"; {AWAITED}")
         line = await said(scheduler, "listless", "list", "deviceclasses")
-        assert line.startswith("WARNING going on without deviceclasses: ")
-        assert "other processes may stay unseen" in await said(scheduler, "listless", "list", "leases")
+        assert line.startswith("WARNING continuing without deviceclasses: ")
+        assert "cannot detect other processes with the same scheduler name" in await said(
+            scheduler, "listless", "list", "leases"
+        )
         assert await real_server.nodes_of() == {"web": ""}
         control_plane.allow("listless", *ROLE, name="listless-now")
         await real_server.placed("web")
@@ -98,8 +100,8 @@ ZONED = node("n1", labels={"topology.kubernetes.io/zone": "a"})
     [
         ("create pods/binding", (node("n1"), pod("web")), '"Error scheduling pod; retrying" err="running Bind plugin'),
         ("patch pods/status", (pod("web"),), 'could not write the status of pod "default/web": '),
-        ("delete pods", (*FULL, PREEMPTOR), "could not evict victim=default/victim for pod=default/preemptor: "),
-        ("create events", (pod("web"),), "events are refused, said once for this reason: "),
+        ("delete pods", (*FULL, PREEMPTOR), 'could not evict victim "default/victim" for pod "default/preemptor": '),
+        ("create events", (pod("web"),), "the API server refuses events (logged once per reason): "),
         ("patch schedulingpolicies/status", (only("a", "n1"),), 'could not write the status of policy "a": '),
         ("patch schedulingpolicies", (only("a", "n1"),), "cannot store the generation in force; a restart may lose it"),
         (
@@ -141,12 +143,12 @@ async def test_lease_that_may_not_be_had_is_named_with_what_waits(
     await real_server.load(node("n1"), pod("web"))
     config = control_plane.certificate_kubeconfig(tmp_path / "c", user)
     async with candidate(config, user, wait=False) as scheduler:
-        about = f"lease default/{user} cannot be read or written, trying again: "
+        about = f"lease default/{user} cannot be read or written, retrying: "
         await scheduler.said(about)
         [line] = scheduler.saying(about)
         assert f'User "{user}" cannot {verb} resource "leases"' in line.replace('\\"', '"')
-        assert "; nothing is scheduled here until it is held" in line
+        assert "; this process schedules nothing until it holds the lease" in line
         assert await real_server.nodes_of() == {"web": ""}
         control_plane.allow(user, *ROLE, name=f"{user}-now")
         assert await real_server.placed("web") == {"web": "n1"}
-        await scheduler.said(f"lease default/{user} is read and written again")
+        await scheduler.said(f"lease default/{user} can be read and written again")

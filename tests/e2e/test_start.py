@@ -32,7 +32,7 @@ async def test_scheduler_works_without_the_definition_and_takes_policies_once_it
         await server.load(pod("before"))
         await server.placed("before")
         (warning,) = scheduler.saying("WARNING")
-        assert f"going on without {POLICIES}" in warning
+        assert f"continuing without {POLICIES}" in warning
         await server.load(DEFINITION)
         await server.load(only("pin", "n2"))
         await server.policy_says("pin", 1, Active="Enforce")
@@ -83,7 +83,7 @@ async def test_scheduler_works_without_device_classes(server: Server, sandbox: S
     async with running() as scheduler:
         await server.placed("web")
         (warning,) = scheduler.saying("WARNING")
-        assert "going on without deviceclasses" in warning
+        assert "continuing without deviceclasses" in warning
 
 
 async def test_scheduler_waits_for_a_server_that_is_down(sandbox: Sandbox, server: Server, spawning: Spawning) -> None:
@@ -91,7 +91,7 @@ async def test_scheduler_waits_for_a_server_that_is_down(sandbox: Sandbox, serve
     port = int(server.url.rpartition(":")[2])
     await sandbox.stop()
     async with spawning(wait=False) as scheduler:
-        await scheduler.said(f"{server.url} cannot be reached: ")
+        await scheduler.said(f"cannot connect to {server.url}: ")
         await sandbox.start(port)
         await server.placed("web")
         (warning,) = scheduler.saying("WARNING")
@@ -110,7 +110,7 @@ async def test_scheduler_that_waits_for_a_server_ends_on_sigterm(tmp_path: Path)
         path = tmp_path / "kubeconfig"
         path.write_text(yaml.safe_dump(config))
         async with spawned(f"--kubeconfig={path}", wait=False) as scheduler:
-            await scheduler.said("cannot be reached")
+            await scheduler.said("cannot connect to ")
             assert await scheduler.end() == 0
 
 
@@ -159,7 +159,7 @@ async def test_metrics_file_that_is_a_pipe_ends_the_start(spawning: Spawning, tm
     os.mkfifo(tmp_path / "pipe")
     async with spawning(f"--metrics-file={tmp_path / 'pipe'}", wait=False) as scheduler:
         assert await scheduler.exit_code() == 2
-    assert scheduler.lines == [f"error: {tmp_path / 'pipe'} cannot be read again and again: not a regular file"]
+    assert scheduler.lines == [f"error: {tmp_path / 'pipe'} cannot be followed: it is not a regular file"]
 
 
 @pytest.mark.parametrize("hangs", ["credentials", "config"])

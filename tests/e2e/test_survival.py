@@ -82,7 +82,7 @@ async def test_server_that_goes_away_in_the_middle_is_waited_for(
     port = int(server.url.rpartition(":")[2])
     await sandbox.stop()
     sandbox.faults.clear()
-    await until_true(lambda: len(scheduler.saying("no verdict on the binding")) == 40)
+    await until_true(lambda: len(scheduler.saying("cannot determine whether pod")) == 40)
     await sandbox.start(port)
     await all_are_bound(server, 5)
     await each_is_announced_once(server)
@@ -230,7 +230,7 @@ async def test_place_of_a_lost_binding_is_kept_while_the_server_refuses_to_tell_
         sandbox.faults.fail("GET", f"{PODS_OF_DEFAULT}/(one|two)$", 403, times=None)
         await server.patch("Node", "n1", {"spec": {"unschedulable": None}})
         await until_true(lambda: sandbox.faults.seen >= 5)
-        await scheduler.said("no verdict on the binding")
+        await scheduler.said("cannot determine whether pod")
         # both ask for more than half of the node
         assert sorted((await server.nodes_of()).values()) == ["", "n1"]
         sandbox.faults.clear()
@@ -258,5 +258,5 @@ async def test_process_ends_with_a_line_where_no_memory_is_left_for_an_object(
     await server.load(node("n1"), pod("small"))
     assert await server.placed("small") == {"small": "n1"}
     await server.load(pod("large"))
-    with pytest.raises(OutOfMemoryError, match="no memory is left to take in a Pod"):
+    with pytest.raises(OutOfMemoryError, match="no memory is left for a Pod"):
         await asyncio.wait_for(running, DEADLINE)

@@ -81,11 +81,11 @@ async def test_the_server_is_checked_by_the_configured_name(authority: Authority
 @pytest.mark.parametrize(
     ("tls", "says"),
     [
-        (TlsSettings(ca_file="/nowhere"), "certificate authority cannot be used"),
-        (TlsSettings(ca_data=b"no PEM"), "certificate authority cannot be used"),
-        (TlsSettings(ca_data=b"\xff"), "certificate authority cannot be used"),
-        (TlsSettings(cert_file="/nowhere", key_file="/nowhere"), "client certificate cannot be used"),
-        (TlsSettings(cert_data=b"no PEM", key_data=b"no PEM"), "client certificate cannot be used"),
+        (TlsSettings(ca_file="/nowhere"), "cannot use the certificate authority"),
+        (TlsSettings(ca_data=b"no PEM"), "cannot use the certificate authority"),
+        (TlsSettings(ca_data=b"\xff"), "cannot use the certificate authority"),
+        (TlsSettings(cert_file="/nowhere", key_file="/nowhere"), "cannot use the client certificate"),
+        (TlsSettings(cert_data=b"no PEM", key_data=b"no PEM"), "cannot use the client certificate"),
     ],
 )
 def test_certificates_that_cannot_be_used_are_refused_at_the_start(tls: TlsSettings, says: str) -> None:

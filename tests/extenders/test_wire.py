@@ -104,13 +104,13 @@ def test_halves_of_characters_are_read_as_go_reads_them(written: bytes, read_as:
 
 def test_answer_of_far_too_many_nodes_is_refused_before_they_are_looked_at() -> None:
     body = b'{"Nodes": {"items": [' + b",".join([b"{}"] * 100_000) + b"]}}"
-    with pytest.raises(ExtenderError, match=r"Nodes\.items: 100000 are more than 80"):
+    with pytest.raises(ExtenderError, match=r"Nodes\.items: 100000 entries, more than the limit of 80"):
         read(body)
 
 
 @pytest.mark.parametrize("name", ["FailedNodes", "failedAndUnresolvableNodes"])
 def test_reasons_about_far_too_many_nodes_are_refused(name: str) -> None:
-    with pytest.raises(ExtenderError, match=f"(?i){name}: 1000 are more than 80"):
+    with pytest.raises(ExtenderError, match=f"(?i){name}: 1000 entries, more than the limit of 80"):
         read(json.dumps({"NodeNames": ["n1"], name: {f"m{number}": "no" for number in range(1000)}}).encode())
 
 
@@ -120,7 +120,7 @@ def test_fields_that_nobody_asked_for_are_not_read() -> None:
         return calls(lambda: read(body))
 
     assert work(200) < work(20) + 2 * 200
-    with pytest.raises(ExtenderError, match="the answer: 300 are more than 256"):
+    with pytest.raises(ExtenderError, match="the answer: 300 entries, more than the limit of 256"):
         work(299)
 
 
@@ -141,15 +141,15 @@ def test_victims_are_read_whatever_the_case_of_their_fields() -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (victims(81, 1), "NodeNameToMetaVictims: 81 are more than 80"),
-        (victims(1, 1105), "Pods: 1105 are more than 1104"),
-        (victims(2, 600), "Pods: 600 are more than 504"),
-        (b'{"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": 7}]}}}', "UID: expected a text, got a number"),
+        (victims(81, 1), "NodeNameToMetaVictims: 81 entries, more than the limit of 80"),
+        (victims(1, 1105), "Pods: 1105 entries, more than the limit of 1104"),
+        (victims(2, 600), "Pods: 600 entries, more than the limit of 504"),
+        (b'{"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": 7}]}}}', "UID: expected a string, got a number"),
         (b'{"NodeNameToMetaVictims": {"n1": {"Pods": {}}}}', "Pods: expected a list, got an object"),
         (b'{"NodeNameToMetaVictims": {"n1": []}}', "victims: expected an object, got a list"),
         (b'{"NodeNameToMetaVictims": []}', "NodeNameToMetaVictims: expected an object, got a list"),
         (b"3", "the answer: expected an object, got a number"),
-        (b"{", "the answer is no JSON"),
+        (b"{", "the answer is not JSON"),
     ],
 )
 def test_answer_about_victims_that_cannot_be_used_is_refused(body: bytes, why: str) -> None:
@@ -158,7 +158,7 @@ def test_answer_about_victims_that_cannot_be_used_is_refused(body: bytes, why: s
 
 
 def test_scores_of_far_too_many_nodes_are_refused() -> None:
-    with pytest.raises(ExtenderError, match="the answer: 100000 are more than 80"):
+    with pytest.raises(ExtenderError, match="the answer: 100000 entries, more than the limit of 80"):
         wire.read_scores(b"[" + b",".join([b"{}"] * 100_000) + b"]", len(ASKED))
     assert wire.read_scores(b'[{"host": "n1", "Score": 3}, {"Host": "n1", "score": 4}]', 2) == {"n1": 7}
 

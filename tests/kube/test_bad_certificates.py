@@ -98,7 +98,7 @@ async def test_server_that_is_not_trusted_is_told_with_the_reason(
         cluster |= {"tls-server-name": name} if name else {}
         with nothing_left_open():
             found = await problem(kubeconfig(tmp_path, cluster, {}))
-        assert found == f"{url} has a certificate that is not trusted: {said}"
+        assert found == f"cannot connect to {url}: certificate is not trusted: {said}"
 
 
 async def test_server_that_gets_a_good_certificate_is_reached(authorities: Authorities, tmp_path: Path) -> None:
@@ -118,9 +118,9 @@ async def test_server_that_gets_a_good_certificate_is_reached(authorities: Autho
 @pytest.mark.parametrize(
     ("certificate", "key", "said"),
     [
-        ("good.crt", "other.key", "the client certificate cannot be used: [X509: KEY_VALUES_MISMATCH]"),
-        ("good.key", "good.key", "the client certificate cannot be used: [SSL] PEM lib"),
-        ("good.crt", "good.crt", "the client certificate cannot be used: [SSL] PEM lib"),
+        ("good.crt", "other.key", "cannot use the client certificate: [X509: KEY_VALUES_MISMATCH]"),
+        ("good.key", "good.key", "cannot use the client certificate: [SSL] PEM lib"),
+        ("good.crt", "good.crt", "cannot use the client certificate: [SSL] PEM lib"),
         ("gone.crt", "good.key", "File does not exists"),
     ],
 )
@@ -140,4 +140,4 @@ async def test_authority_that_is_none_is_told(authorities: Authorities, tmp_path
     (tmp_path / "ca").write_text("nonsense")
     cluster = {"server": "https://127.0.0.1:1", "certificate-authority": str(tmp_path / "ca")}
     found = await problem(kubeconfig(tmp_path, cluster, {}))
-    assert found.startswith("the kubeconfig's certificate authority cannot be used: ")
+    assert found.startswith("cannot use the kubeconfig's certificate authority: ")

@@ -85,5 +85,5 @@ async def test_a_pod_is_told_its_special_claim() -> None:
 
 
 async def test_an_answer_that_is_no_claim_is_an_error() -> None:
-    with pytest.raises(ApiError, match="the answer is no resource claim"):
+    with pytest.raises(ApiError, match="the answer is not a ResourceClaim"):
         await Sent(b"[]").client.get(claim())

@@ -142,7 +142,7 @@ async def test_what_was_listed_once_holds_through_refusals(
     kube.server.on("WATCH", POLICIES.path, refuse(404, "NotFound", "no such thing"), HANG)
     async with watching(kube, POLICIES) as run:
         await eventually(lambda: len(run.ledger.heard) == 5)
-        assert "schedulingpolicies: no such thing; what was listed stays in force" in caplog.messages
+        assert "schedulingpolicies: no such thing; the objects listed before stay in use" in caplog.messages
         assert run.ledger.heard == ["list", "+p@1", "list", "-p@1", "+q@9"]
         assert (run.reflector.absent, run.reflector.problem) == (False, "")
 

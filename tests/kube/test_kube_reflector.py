@@ -325,14 +325,14 @@ async def test_exception_of_a_handler_leads_to_a_new_list(kube: Kube, caplog: py
     kube.server.on("WATCH", NODE_PATH, stream(event("ADDED", node("boom", 6))), HANG)
     async with watching(kube) as run:
         await eventually(lambda: "+a@6" in run.ledger.heard)
-    assert "following nodes failed: listing again" in caplog.text
+    assert "watching nodes failed; listing again" in caplog.text
 
 
 async def test_error_without_words_is_told_in_words(kube: Kube) -> None:
     kube.server.on("GET", NODE_PATH, answer(page(version=5)))
     kube.server.on("WATCH", NODE_PATH, stream(event("ERROR", {"code": 0})))
     async with watching(kube) as run:
-        await eventually(lambda: "the watch ended with an error of code 0 that says nothing" in run.reflector.problem)
+        await eventually(lambda: "the watch ended with an error of code 0 without a message" in run.reflector.problem)
 
 
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED", "BOOKMARK"])

@@ -71,14 +71,14 @@ async def test_dropped_connection_is_status_zero(kube: Kube) -> None:
 
 async def test_silence_is_a_timeout(kube: Kube) -> None:
     kube.server.on("GET", "/a", hang)
-    with pytest.raises(ApiError, match="did not answer in time") as caught:
+    with pytest.raises(ApiError, match="no response from .* in time") as caught:
         await Transport(kube.connection, timeout=0.05).request("GET", "/a")
     assert (caught.value.status, caught.value.reason) == (0, "Timeout")
 
 
 async def test_closed_port_is_named(kube: Kube) -> None:
     nowhere = Connection("http://127.0.0.1:1", Ticking())
-    with pytest.raises(ApiError, match=r"http://127\.0\.0\.1:1 cannot be reached: ") as caught:
+    with pytest.raises(ApiError, match=r"cannot connect to http://127\.0\.0\.1:1: ") as caught:
         await Transport(nowhere).request("GET", "/a")
     assert "\n" not in caught.value.message
     await nowhere.close()
@@ -185,7 +185,9 @@ async def test_answer_is_read_only_as_far_as_an_api_server_writes(kube: Kube, mo
         assert len(await kube.transport.request(method, "/a", b"{}", most=SLICE)) == SLICE
         for code in (200, 500):
             kube.server.on(method, "/a", answer(write(2 * SLICE), code, **said))
-            with pytest.raises(ApiError, match="answered with more than 1 MiB, which an API server does not do") as caught:
+            with pytest.raises(
+                ApiError, match="answered with more than 1 MiB, which an API server does not do"
+            ) as caught:
                 await kube.transport.request(method, "/a", b"{}", most=SLICE)
             assert caught.value.status == 0
     monkeypatch.setattr("policysched.kube.transport.MAX_LINE", SLICE)
@@ -205,7 +207,7 @@ async def test_empty_lines_packed_into_a_thousandth_give_the_loop_its_turn(kube:
 
 async def test_answer_in_an_encoding_that_was_not_asked_for_is_none(kube: Kube) -> None:
     kube.server.on("POST", "/a", answer(packed(10), Content_Encoding="gzip"))
-    with pytest.raises(ApiError, match="broke: an answer in an encoding that was not requested"):
+    with pytest.raises(ApiError, match="failed: an answer in an encoding that was not requested"):
         await kube.transport.request("POST", "/a", b"{}")
 
 
@@ -224,7 +226,7 @@ async def test_server_that_is_away_leaves_no_garbage(kube: Kube) -> None:
     try:
         before = failures()
         for _ in range(5):
-            with pytest.raises(ApiError, match="cannot be reached"):
+            with pytest.raises(ApiError, match="cannot connect to "):
                 await kube.transport.request("GET", "/version")
         assert failures() == before
     finally:

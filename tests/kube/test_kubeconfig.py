@@ -161,7 +161,7 @@ async def test_who_acts_as_another_one_is_refused(field: dict[str, Any], tmp_pat
     file = tmp_path / "config"
     config = with_value(CONFIG, ("users", 0, "user"), {"token": "t", **field})
     file.write_text(yaml.safe_dump(with_value(config, ("clusters", 0, "cluster"), {"server": "http://127.0.0.1:1"})))
-    assert await refusal(file) == f'kubeconfig {file}: user "u" acts as another one (as), which is not supported'
+    assert await refusal(file) == f'kubeconfig {file}: user "u" impersonates another user (as), which is not supported'
 
 
 async def test_an_empty_file_says_nothing(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ def test_objects_are_counted_by_kind_and_reason_and_named(caplog: pytest.LogCapt
     left_out.failed("Node", node("n1"), ValueError("boom"))
     assert count(registry, "Pod", "malformed") == count(registry, "Node", "failed") == 1
     assert [one.getMessage() for one in caplog.records] == [
-        'left out, because it cannot be used: pod "a/b": no',
-        "node \"n1\": left out, because taking it in failed: ValueError('boom')",
+        'left out an object that cannot be used: pod "a/b": no',
+        "node \"n1\": left out, because processing it failed: ValueError('boom')",
     ]
 
 
@@ -41,7 +41,7 @@ def test_many_objects_do_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> 
     for _ in range(5):
         left_out.malformed(ObjectError("Pod", "a/b", "no"))
     assert len(caplog.records) == BURST + 3
-    assert f"count={2 * BURST}" in caplog.text
+    assert f"{2 * BURST} more object(s) were left out" in caplog.text
     assert count(registry, "Pod", "malformed") == 3 * BURST + 5
 
 

@@ -162,7 +162,7 @@ async def test_a_pipe_in_place_of_the_file_is_a_problem_and_not_waited_for(path:
         path.unlink()
         os.mkfifo(path)
         await kept.reaches(2)
-        assert kept.problem() == f"{path} cannot be read again and again: not a regular file"
+        assert kept.problem() == f"{path} cannot be followed: it is not a regular file"
 
 
 async def test_a_broken_file_gives_no_answer_until_it_is_right(path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -151,7 +151,7 @@ async def test_a_token_that_goes_is_a_problem_until_it_is_back(tmp_path: Path) -
         token.unlink()
         assert (await answers(source)).problem() == f"{token} cannot be read: no such file or directory"
         token.write_text("")
-        assert (await answers(source)).problem() == f"{token} holds no token: it is empty"
+        assert (await answers(source)).problem() == f"{token} contains no token: it is empty"
         token.write_text("two")
         assert (await answers(source)).values() == {"n1": 1.0}
         assert fake.queries == ["load"]

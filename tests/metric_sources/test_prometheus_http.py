@@ -17,16 +17,16 @@ from tests.metric_sources.fake_prometheus import fake_prometheus
 @pytest.mark.parametrize(
     ("url", "error"),
     [
-        ("", "is no http or https URL: give the server's address, as http://prometheus.monitoring:9090"),
-        ("prometheus:9090", "is no http or https URL"),
-        ("localhost", "is no http or https URL"),
-        ("ftp://prometheus", "is no http or https URL"),
-        ("http://", "is no http or https URL|is no URL"),
-        ("http://a:b:c", "is no URL"),
-        ("http://a:99999999", "is no URL"),
-        ("http://me:secret@prometheus", "has a name or password in it: use --prometheus-token-file"),
-        ("http://prometheus/?a=b", "has a part behind"),
-        ("http://prometheus/#graph", "has a part behind"),
+        ("", "is not an http or https URL; write it as http://prometheus.monitoring:9090"),
+        ("prometheus:9090", "is not an http or https URL"),
+        ("localhost", "is not an http or https URL"),
+        ("ftp://prometheus", "is not an http or https URL"),
+        ("http://", "is not an http or https URL|is not a URL"),
+        ("http://a:b:c", "is not a URL"),
+        ("http://a:99999999", "is not a URL"),
+        ("http://me:secret@prometheus", "contains a user name or password; use --prometheus-token-file"),
+        ("http://prometheus/?a=b", "has a query or fragment"),
+        ("http://prometheus/#graph", "has a query or fragment"),
     ],
 )
 def test_a_url_that_is_none_is_a_usage_error(url: str, error: str) -> None:
@@ -39,11 +39,11 @@ def test_a_url_that_is_none_is_a_usage_error(url: str, error: str) -> None:
     ("data", "error"),
     [
         (None, "cannot be read: no such file or directory"),
-        (b"", "holds no token: it is empty"),
-        (b" \n", "holds no token: it is empty"),
-        (b"two words", "holds no token: it has more than one word"),
-        (b"two\nlines", "holds no token: it has more than one word"),
-        (b"\xff\xfe", "holds no token: it is not plain text"),
+        (b"", "contains no token: it is empty"),
+        (b" \n", "contains no token: it is empty"),
+        (b"two words", "contains no token: it has more than one word"),
+        (b"two\nlines", "contains no token: it has more than one word"),
+        (b"\xff\xfe", "contains no token: it is not plain text"),
     ],
 )
 def test_a_token_file_without_a_token_is_a_usage_error(tmp_path: Path, data: bytes | None, error: str) -> None:
@@ -59,9 +59,9 @@ def test_an_authority_that_is_none_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"^--prometheus-ca-file: {path} cannot be read: no such file or directory$"):
         PrometheusClient(ServerSettings("https://prometheus", ca_file=path))
     path.write_text("no certificate")
-    with pytest.raises(UsageError, match=f"^--prometheus-ca-file: {path} holds no certificate in PEM form$"):
+    with pytest.raises(UsageError, match=f"^--prometheus-ca-file: {path} contains no certificate in PEM format$"):
         PrometheusClient(ServerSettings("https://prometheus", ca_file=path))
-    with pytest.raises(UsageError, match=r"is for https, but --prometheus-url begins with http$"):
+    with pytest.raises(UsageError, match=r"needs an https URL, but --prometheus-url begins with http$"):
         PrometheusClient(ServerSettings("http://prometheus", ca_file=path))
 
 
@@ -74,7 +74,7 @@ async def test_an_authority_of_ones_own_is_trusted_and_no_other_server(tmp_path:
         assert (await trusting.ask("load")).status == "success"
         await trusting.close()
         strict = PrometheusClient(ServerSettings(fake.url))
-        with pytest.raises(QueryError, match="has a certificate that is not trusted: ") as raised:
+        with pytest.raises(QueryError, match="certificate is not trusted: ") as raised:
             await strict.ask("load")
         await strict.close()
     assert raised.value.outcome is QueryOutcome.TLS

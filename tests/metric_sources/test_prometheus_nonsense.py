@@ -7,9 +7,9 @@ import time
 import pytest
 
 from policysched.metric_sources.prometheus_http import LARGEST
+from tests.fake_server import Answer
 from tests.metric_sources.fake_prometheus import (
     PAGE,
-    Answer,
     Held,
     after,
     cut_after,
@@ -26,33 +26,33 @@ SCALAR = result("scalar", [time.time(), "1"])
 MATRIX = result("matrix", [{"metric": {"node": "n1"}, "values": [[1, "2"]]}])
 ERROR = given({"status": "error", "errorType": "bad_data", "error": "1:5: parse error:\n no"}, 400)
 EVERY_NONSENSE: dict[str, tuple[Answer, str, str]] = {
-    "hangs up": (hang_up, "unreachable", "closed the connection without an answer"),
-    "half a body": (cut_after(b'{"status":"success","data":', 5000), "unreachable", "broke"),
-    "half a body that ends well": (given('{"status":"success","da'), "malformed", "is no answer of Prometheus"),
-    "a page": (PAGE, "malformed", "text/html that is no answer of Prometheus: check --prometheus-url"),
+    "hangs up": (hang_up, "unreachable", "closed the connection without a response"),
+    "half a body": (cut_after(b'{"status":"success","data":', 5000), "unreachable", "failed"),
+    "half a body that ends well": (given('{"status":"success","da'), "malformed", "not an answer of Prometheus"),
+    "a page": (PAGE, "malformed", "text/html, not an answer of Prometheus; check --prometheus-url"),
     "a page as an error": (given("<html>", 502, "text/html"), "refused", "answers 502 Bad Gateway with text/html"),
-    "nothing": (given(""), "malformed", "is no answer of Prometheus"),
-    "another object": (given({"kind": "Status"}), "malformed", "is no answer of Prometheus"),
-    "a list": (given([1, 2]), "malformed", "is no answer of Prometheus"),
-    "deep brackets": (given("[" * 100_000), "malformed", "is no answer of Prometheus"),
+    "nothing": (given(""), "malformed", "not an answer of Prometheus"),
+    "another object": (given({"kind": "Status"}), "malformed", "not an answer of Prometheus"),
+    "a list": (given([1, 2]), "malformed", "not an answer of Prometheus"),
+    "deep brackets": (given("[" * 100_000), "malformed", "not an answer of Prometheus"),
     "deep brackets inside": (
         given('{"status":"success","data":{"resultType":"vector","result":' + "[" * 100_000),
         "malformed",
-        "is no answer of Prometheus",
+        "not an answer of Prometheus",
     ),
-    "bytes that are no text": (given(b'{"status":"\xff"}'), "malformed", "is no answer of Prometheus"),
+    "bytes that are no text": (given(b'{"status":"\xff"}'), "malformed", "not an answer of Prometheus"),
     "a label that is no text": (
         given(b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{"node":"\xff"}}]}}'),
         "malformed",
-        "no vector as Prometheus writes it",
+        "not a valid vector of Prometheus",
     ),
     "a refusal": (ERROR, "refused", "the server refuses the query (bad_data: 1:5: parse error: no)"),
     "an error as success": (given({"status": "error", "error": "no"}), "refused", "refuses the query"),
     "no result": (given({"status": "success"}), "malformed", 'has status "success" and no result'),
     "another status": (given({"status": "fine", "data": {}}), "malformed", 'has status "fine" and no result'),
-    "401": (given("", 401), "credentials", "refuses the credentials (401 Unauthorized): check --prometheus-token-file"),
+    "401": (given("", 401), "credentials", "refuses the credentials (401 Unauthorized); check --prometheus-token-file"),
     "403": (given("", 403), "credentials", "refuses the credentials (403 Forbidden)"),
-    "404": (given("", 404), "refused", "has no /api/v1/query (404 Not Found): check the path of --prometheus-url"),
+    "404": (given("", 404), "refused", "has no /api/v1/query (404 Not Found); check the path of --prometheus-url"),
     "405": (given("", 405), "refused", "has no /api/v1/query"),
     "500": (given("", 500), "refused", "answers 500 Internal Server Error"),
     "503 of a busy server": (
@@ -65,15 +65,15 @@ EVERY_NONSENSE: dict[str, tuple[Answer, str, str]] = {
         "refused",
         "redirects to http://127.0.0.1:1/login",
     ),
-    "a scalar": (SCALAR, "malformed", "has to give one number for each node, but gives a scalar"),
-    "a matrix": (MATRIX, "malformed", "leave the [range] out"),
-    "a string": (result("string", [1, "x"]), "malformed", "but gives a string"),
-    "another type": (result("cube\n", []), "malformed", 'but gives a "cube"'),
-    "a vector of numbers": (result("vector", [1, 2]), "malformed", "no vector as Prometheus writes it"),
-    "a vector of nulls": (result("vector", [None]), "malformed", "no vector as Prometheus writes it"),
-    "a vector that is an object": (result("vector", {}), "malformed", "no vector as Prometheus writes it"),
-    "a number as number": (result("vector", [{"metric": {}, "value": [1, 2]}]), "malformed", "no vector"),
-    "a time as text": (result("vector", [{"metric": {}, "value": ["1", "2"]}]), "malformed", "no vector"),
+    "a scalar": (SCALAR, "malformed", "must return one number per node, but returns a scalar"),
+    "a matrix": (MATRIX, "malformed", "remove the [range]"),
+    "a string": (result("string", [1, "x"]), "malformed", "but returns a string"),
+    "another type": (result("cube\n", []), "malformed", 'but returns a "cube"'),
+    "a vector of numbers": (result("vector", [1, 2]), "malformed", "not a valid vector of Prometheus"),
+    "a vector of nulls": (result("vector", [None]), "malformed", "not a valid vector of Prometheus"),
+    "a vector that is an object": (result("vector", {}), "malformed", "not a valid vector of Prometheus"),
+    "a number as number": (result("vector", [{"metric": {}, "value": [1, 2]}]), "malformed", "not a valid vector"),
+    "a time as text": (result("vector", [{"metric": {}, "value": ["1", "2"]}]), "malformed", "not a valid vector"),
 }
 
 
@@ -96,7 +96,7 @@ async def test_a_server_that_is_down_is_told() -> None:
         pass
     found = await answers(prometheus(fake, counted))
     assert found.values() is None
-    assert found.problem() == f"{fake.url} cannot be reached: connection refused by {fake.url[7:]}"
+    assert found.problem() == f"cannot connect to {fake.url}: connection refused by {fake.url[7:]}"
     assert counted.outcomes() == {"unreachable": 1}
 
 
@@ -107,7 +107,7 @@ async def test_a_server_that_is_slow_is_given_up() -> None:
         began = time.monotonic()
         found = await answers(prometheus(fake, counted, timeout=0.2))
     assert time.monotonic() - began < 30
-    assert found.problem() == f"{fake.url} did not answer in time"
+    assert found.problem() == f"no response from {fake.url} in time"
     assert counted.outcomes() == {"timeout": 1}
     assert fake.asked[0]["timeout"] == "0.2s"
 
@@ -118,7 +118,7 @@ async def test_a_huge_answer_is_not_read_to_its_end() -> None:
     async with fake_prometheus() as fake:
         fake.otherwise = flood(100, sent)
         found = await answers(prometheus(fake, counted))
-    assert found.problem() == "the answer is more than 32 MiB: aggregate by the node's label in the query"
+    assert found.problem() == "the answer has more than 32 MiB; aggregate by the node's label in the query"
     assert sum(sent) < LARGEST + (8 << 20)
     assert counted.outcomes() == {"too_large": 1}
 
@@ -132,8 +132,8 @@ async def test_what_never_was_foreseen_is_a_problem_too(caplog: pytest.LogCaptur
             def now(self) -> None:  # type: ignore[override]
                 raise ZeroDivisionError
 
-        source._clock = Broken()
+        source._clock = cast("Clock", Broken())
         found = await answers(source)
     assert found.problem() == "the refresh failed: ZeroDivisionError()"
     assert counted.outcomes() == {"failed": 1}
-    assert "the refresh of query=load failed" in caplog.text
+    assert 'the refresh of query "load" failed' in caplog.text

@@ -139,5 +139,5 @@ async def test_values_outlive_an_outage_and_trouble_is_logged_once(caplog: pytes
             assert kept.values() == {"n1": 2.0}
     told = [record for record in caplog.records if record.name.startswith("policysched.metric_sources")]
     assert [record.levelname for record in told] == ["WARNING", "INFO"]
-    assert "is no answer of Prometheus" in told[0].getMessage()
-    assert told[1].getMessage().startswith("metrics: no longer so: ")
+    assert "not an answer of Prometheus" in told[0].getMessage()
+    assert told[1].getMessage().startswith("metrics: resolved: ")

@@ -19,12 +19,12 @@ LOAD = MetricKey("node_demo_load", "node")
 DOUBLED = 'node_demo_load or label_replace(node_demo_load{node="n1"}, "cpu", "0", "", "")'
 PROBLEMS = {
     "node_demo_load{": "the server refuses the query (bad_data: ",
-    "1 + 1": "has to give one number for each node, but gives a scalar",
-    '"text"': "but gives a string",
-    "node_demo_load[5m]": "leave the [range] out",
+    "1 + 1": "must return one number per node, but returns a scalar",
+    '"text"': "but returns a string",
+    "node_demo_load[5m]": "remove the [range]",
     "count(up)": 'the series have no label "node", they have no labels at all',
     "up": 'the series have no label "node", they have instance, job',
-    DOUBLED: "two series for node n1: ",
+    DOUBLED: "two series for node n1; ",
 }
 
 

@@ -74,14 +74,14 @@ async def test_two_series_of_a_node_leave_it_without_a_value() -> None:
     items = [series("n2", 1, NOW, cpu="0"), series("n1", 1, NOW, cpu="0"), series("n1", 2, NOW, cpu="1")]
     found = await joined(body(*items), counted=counted)
     assert set(found.samples) == {"n2"}
-    assert found.problem == "two series for node n1: sum, average or select in the query"
+    assert found.problem == "two series for node n1; aggregate or select in the query"
     assert counted.dropped() == {"duplicate": 2}
 
 
 async def test_many_doubled_nodes_are_told_as_one() -> None:
     found = await joined(body(*(series(f"n{number % 4}", 1, NOW) for number in range(12))))
     assert found.samples == {}
-    assert found.problem.startswith("two series for node n0 and 3 more: ")
+    assert found.problem.startswith("two series for node n0 and 3 more; ")
 
 
 async def test_a_doubled_node_is_missing_also_where_one_value_is_none() -> None:
@@ -96,7 +96,7 @@ async def test_series_without_the_label_say_which_labels_they_have() -> None:
     found = await joined(data, counted=counted)
     assert found.samples == {}
     assert found.problem == (
-        'the series have no label "node", they have instance, job, node: set nodeLabel, or keep the label with by (…)'
+        'the series have no label "node", they have instance, job, node; set nodeLabel, or keep the label with by (…)'
     )
     assert counted.dropped() == {"no_label": 2}
 
@@ -104,7 +104,7 @@ async def test_series_without_the_label_say_which_labels_they_have() -> None:
 async def test_some_series_without_the_label_leave_the_others() -> None:
     found = await joined(body(series("n1", 1, NOW), series(None, 1, NOW)))
     assert set(found.samples) == {"n1"}
-    assert found.problem.startswith('some series have no label "node", they have no labels at all: ')
+    assert found.problem.startswith('some series have no label "node", they have no labels at all; ')
 
 
 async def test_a_server_that_is_ahead_does_not_make_values_last_longer() -> None:
@@ -208,8 +208,8 @@ async def test_labels_without_end_are_told_in_part() -> None:
     ("warnings", "problem"),
     [
         (["a\n" * 100], "the server warns: a a a"),
-        (["x"] * 100_000, "the server warns, in more than 64 KiB"),
-        ([7], "the server warns of what cannot be read"),
+        (["x"] * 100_000, "the server returned more than 64 KiB of warnings"),
+        ([7], "the server returned warnings that cannot be read"),
         ([], ""),
     ],
 )

@@ -179,7 +179,7 @@ class Elector:
                 replace(self._own_record(), acquire_time=known.acquire_time, transitions=known.transitions)
             )
         except ApiError as error:
-            log.log(V4, "lease %s could not be renewed at once and is read anew: %s", self._lock, error)
+            log.log(V4, "the first attempt to renew lease %s failed; reading it again: %s", self._lock, error)
             return False
         return True
 
@@ -252,12 +252,12 @@ class Elector:
     def _say_holder(self) -> None:
         holder = self._observed.holder
         if holder and holder != self._holder:
-            log.info("lease %s is held by %s: waiting for it", self._lock, holder)
+            log.info("lease %s is held by %s; waiting for it", self._lock, holder)
         self._holder = holder
 
     def _worked(self) -> None:
         if self._said:
-            log.info("lease %s is read and written again", self._lock)
+            log.info("lease %s can be read and written again", self._lock)
             self._said.clear()
 
     def _failed(self, error: ApiError) -> None:
@@ -267,9 +267,11 @@ class Elector:
             return
         self._said.add(self._problem)
         cost = (
-            "it is given up unless that works in time" if self.leads else "nothing is scheduled here until it is held"
+            "leadership is lost unless a renewal succeeds in time"
+            if self.leads
+            else "this process schedules nothing until it holds the lease"
         )
-        log.warning("lease %s cannot be read or written, trying again: %s; %s", self._lock, error, cost)
+        log.warning("lease %s cannot be read or written, retrying: %s; %s", self._lock, error, cost)
 
 
 def _is_given_back(record: LeaseRecord) -> bool:

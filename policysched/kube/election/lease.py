@@ -171,7 +171,7 @@ class LeaseLock:
             lease = msgspec.json.decode(answer, type=dict[str, Any])
             record, metadata = read_record(lease), msgspec.convert(lease.get("metadata"), dict[str, Any])
         except UNREADABLE as error:
-            raise ApiError(0, "Malformed", f"the answer for lease {self} is no Lease: {error}") from error
+            raise ApiError(0, "Malformed", f"the answer for lease {self} is not a Lease: {error}") from error
         metadata.pop("managedFields", None)  # may be large and deep; the server keeps what an update leaves out
         self._lease = lease | {"metadata": metadata}
         return record

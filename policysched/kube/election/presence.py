@@ -168,7 +168,7 @@ class PresenceWatch:
             version = places[number].version if number in places else ""
             await self._written(replace(self._own, number=number, version=version, renewed=renewed))
             return
-        self._say(f"all {PLACES} places are taken, so others do not see this process")
+        self._say(f"all {PLACES} presence Leases are in use, so other processes cannot detect this process")
 
     async def _written(self, place: Place) -> Place:
         await self._places.write(place)
@@ -179,12 +179,12 @@ class PresenceWatch:
         found = set(competing)
         for holder in sorted(found - self._told):
             log.warning(
-                "%s schedules for the same scheduler name, and no leader election decides between it and this process: "
-                "together they may put more on a node than it holds; give both one lease, or one of them other names",
+                "%s schedules for the same scheduler name, and no common leader election chooses between it and this "
+                "process: together they may overcommit nodes; give both the same lease, or different scheduler names",
                 holder,
             )
         for holder in sorted(self._told - found):
-            log.info("%s does not compete any more", holder)
+            log.info("%s no longer schedules for the same scheduler name", holder)
         self._told = found
 
     async def _surely(self, work: Any) -> None:
@@ -193,7 +193,10 @@ class PresenceWatch:
             await work
         except ApiError as error:
             if error.status != HTTPStatus.CONFLICT:
-                self._say(f"other processes may stay unseen: {error}", forbidden=error.status == HTTPStatus.FORBIDDEN)
+                self._say(
+                    f"cannot detect other processes with the same scheduler name: {error}",
+                    forbidden=error.status == HTTPStatus.FORBIDDEN,
+                )
         else:
             self._problems.clear()
 
@@ -201,13 +204,13 @@ class PresenceWatch:
         """Log a problem once; that the server is away is no news, as others say it."""
         if problem not in self._problems and len(self._problems) < PLACES:
             self._problems.add(problem)
-            log.log(logging.WARNING if forbidden else logging.DEBUG, "%s; said once", problem)
+            log.log(logging.WARNING if forbidden else logging.DEBUG, "%s (logged once)", problem)
 
 
 def _tell_end(running: asyncio.Future[None]) -> None:
     """Log what ended the looking at others, if nobody did."""
     if not running.cancelled() and (error := running.exception()) is not None:
-        log.error("other processes are not looked for any more, because that failed", exc_info=error)
+        log.error("detecting other processes with the same scheduler name failed and is stopped", exc_info=error)
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
@@ -247,7 +250,9 @@ class LeasePlaces:
         try:
             items = _LEASES.decode(answer).items
         except UNREADABLE as error:
-            raise ApiError(0, "Malformed", f"the answer for leases in {self._namespace} is no list: {error}") from error
+            raise ApiError(
+                0, "Malformed", f'the answer for Leases in namespace "{self._namespace}" is not a list: {error}'
+            ) from error
         return [place for place in map(_place, items) if place is not None]
 
     async def write(self, place: Place) -> None:

@@ -195,9 +195,9 @@ class EventWriter:
                     await asyncio.wait(pauses, return_when=asyncio.FIRST_COMPLETED)
                     await self._queue.join()
         except TimeoutError:
-            log.warning("events could not be written before the end: count=%d", self._waiting)
+            log.warning("%d event(s) could not be written before shutdown", self._waiting)
         if self._given_up:
-            log.warning("events were given up because too many waited: count=%d", self._given_up)
+            log.warning("%d event(s) were dropped because too many waited for the API server", self._given_up)
         tasks = [*self._workers, *(hold.pause for hold in self._held.values() if hold.pause is not None)]
         for task in tasks:
             task.cancel()
@@ -225,7 +225,7 @@ class EventWriter:
         if entry.written_count and self._memory.follows(entry):
             return
         if not self._given_up:
-            log.warning("too many events wait for the API server: some are given up")
+            log.warning("too many events wait for the API server; dropping the least important")
         self._given_up += self._drop(entry)
 
     async def _work(self) -> None:
@@ -247,7 +247,7 @@ class EventWriter:
                 if await self._write(entry):
                     self._end(entry)
             except Exception:  # a worker that ends would leave events waiting for ever
-                log.exception("event %s in namespace %s was not written", entry.name, entry.about.namespace)
+                log.exception('writing event "%s" in namespace "%s" failed', entry.name, entry.about.namespace)
                 self._refused += self._drop(entry)
                 self._end(entry)
         self._queue.task_done()
@@ -343,7 +343,7 @@ class EventWriter:
         self._refused += self._drop(entry)
         if (error.status, error.reason) not in self._said and len(self._said) < MOST_SAID:
             self._said.add((error.status, error.reason))
-            log.warning("events are refused, said once for this reason: %d %s", error.status, error)
+            log.warning("the API server refuses events (logged once per reason): %d %s", error.status, error)
 
     def _drop(self, entry: QueuedEvent) -> int:
         """Follow an entry no longer; count the events that are lost with it."""

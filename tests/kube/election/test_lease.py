@@ -43,7 +43,7 @@ async def test_update_keeps_what_others_wrote_and_leaves_managed_fields_to_the_s
 )
 async def test_what_is_no_lease_is_an_error_of_the_request(kube: Kube, found: Any) -> None:
     kube.server.on("GET", LEASE, answer(found))
-    with pytest.raises(ApiError, match="the answer for lease ns/lease is no Lease"):
+    with pytest.raises(ApiError, match="the answer for lease ns/lease is not a Lease"):
         await LeaseLock(kube.transport, "ns", "lease", 10).get()
 
 

@@ -76,7 +76,7 @@ def test_two_processes_of_one_name_without_an_election_say_so_and_when_it_is_ove
     assert [line.partition(" schedules for the same")[0] for line in said[:2]] == ["one", "two"] or [
         line.partition(" schedules for the same")[0] for line in said[:2]
     ] == ["two", "one"]
-    assert said[2:] == ["two does not compete any more"]
+    assert said[2:] == ["two no longer schedules for the same scheduler name"]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,9 @@ def test_processes_that_are_killed_again_and_again_take_no_more_than_the_places(
         last.cancel()
 
     simulate(run())
-    assert "all 16 places are taken, so others do not see this process; said once" in caplog.text
+    assert (
+        "all 16 presence Leases are in use, so other processes cannot detect this process (logged once)" in caplog.text
+    )
 
 
 def test_process_whose_place_was_taken_takes_another() -> None:
@@ -178,7 +180,7 @@ def test_without_the_right_it_is_said_once_and_goes_on(caplog: pytest.LogCapture
 
     simulate(run())
     assert [one.getMessage() for one in caplog.records] == [
-        "other processes may stay unseen: cannot list leases; said once"
+        "cannot detect other processes with the same scheduler name: cannot list leases (logged once)"
     ]
 
 
@@ -203,7 +205,7 @@ async def test_places_are_leases_with_a_label(kube: Kube) -> None:
     found = await places.read()
     assert found == [Place(3, "9", "one", frozenset(("a",)), "ns/l", spec["renewTime"]), Place(4)]
     assert kube.server.asked[-1].query["labelSelector"] == "policysched.io/presence=true"
-    with pytest.raises(ApiError, match="is no list"):
+    with pytest.raises(ApiError, match="is not a list"):
         await places.read()
     with pytest.raises(ApiError):
         await places.read()
@@ -230,5 +232,5 @@ async def test_what_ends_the_looking_at_others_is_logged(
     with pytest.raises(AttributeError):
         async with seen.shown(1.0):
             await asyncio.sleep(0.01)
-            assert "other processes are not looked for any more, because that failed" in caplog.text
+            assert "detecting other processes with the same scheduler name failed and is stopped" in caplog.text
             assert "AttributeError: gone" in caplog.text
