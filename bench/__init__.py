@@ -1,1 +1,1 @@
-"""Measurements; none of them is a test."""
+"""Benchmarks. They are not tests: nothing fails if a figure changes."""

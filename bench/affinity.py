@@ -1,8 +1,8 @@
-"""How long a decision takes for pods that look at other pods, engine alone: no network, no queue.
+"""Time of a decision for pods with pod affinity, engine alone.
 
-The templates are those of Kubernetes' scheduler_perf (affinity). 50,000 pods are placed, some of them of the template
-at hand, the others plain; then pods of 20 classes of the template are decided and placed one by one, with a plain pod
-now and then, all nodes evaluated every time. Prints a table, or JSON with `--json`.
+Templates are those of Kubernetes' scheduler_perf (affinity). 50,000 pods are placed, some of the template, the others
+plain. Then pods of 20 classes of the template are decided and placed one by one, with plain pods in between. Every
+node is evaluated. Prints a table, or JSON with `--json`. Unit: µs of processor time.
 """
 
 from __future__ import annotations

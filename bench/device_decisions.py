@@ -1,6 +1,6 @@
-"""Whole decisions about pods with claims: the engine with all default plugins, and Reserve.
+"""Decisions for pods with claims: the engine with all default plugins, and Reserve.
 
-Every pod has a claim of its own of one template, and is written as the scheduler writes it before the next one comes.
+Each pod has its own claim of one template, which is written before the next pod.
 """
 
 from __future__ import annotations

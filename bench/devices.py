@@ -1,7 +1,7 @@
-"""How long pods with resource claims take: whole decisions with Reserve, and the allocator alone.
+"""Time of a decision for pods with resource claims: engine with Reserve, and the allocator alone.
 
-Every node has a slice of ten devices, each with a serial number of its own; all nodes are evaluated every time. The
-times are those of the processor. Prints tables, or JSON with `--json`.
+Every node has a slice of ten devices with individual serial numbers. Every node is evaluated. Times are processor
+time. Prints tables, or JSON with `--json`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def refused(nodes: int) -> dict[str, float]:
     tables = cluster(0)
     for node in range(nodes):
         parts = [device(node, 1) | {"name": f"gpu-{place}"} for place in range(31)]
-        spec = {"driver": DRIVER, "nodeName": f"node-{node}", "devices": parts}
+        spec: dict[str, Any] = {"driver": DRIVER, "nodeName": f"node-{node}", "devices": parts}
         spec["pool"] = {"name": f"node-{node}", "generation": 1, "resourceSliceCount": 1}
         tables.set_node(node, f"node-{node}", {})
         tables.set_slice(decode(ResourceSlice, "ResourceSlice", {"metadata": {"name": f"s{node}"}, "spec": spec}))
@@ -144,10 +144,10 @@ def show(title: str, figures: Mapping[str, Mapping[str, float]]) -> None:
 
 def main() -> None:
     """Measure each size in a process of its own, so that the first pod imports what it needs, and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, nargs="*", default=[500, 5000])
-    parser.add_argument("--decisions", type=int, default=300)
-    parser.add_argument("--json", action="store_true")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, nargs="*", default=[500, 5000], help="number of nodes")
+    parser.add_argument("--decisions", type=int, default=300, help="number of timed decisions")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args()
     found = []
     for nodes in options.nodes:

@@ -1,13 +1,13 @@
-"""How fast pods are decided about with two HTTP extenders that filter and score, side by side with kube-scheduler.
+"""Decisions with two HTTP extenders that filter and score, beside kube-scheduler.
 
-A real API server; kube-scheduler and policysched take turns, each in a fresh process, with the default plugins. The
-extenders answer from this process and let every node pass. They hold the first answer until all pods are there, so what
-is measured are decisions: from then to the last question. Once they are told the names of nodes, once whole nodes.
+kube-scheduler and policysched run in turn, each in a fresh process with the default plugins, on a real API server.
+The extenders run in this process and accept every node. They delay the first answer until all pods exist, then the
+time until the last request is measured: once with node names, once with whole nodes.
 
     python -m bench.extenders [--nodes 50] [--pods 200] [-o json]
 
-It needs the Kubernetes programs that `make test` builds. Units: decisions a second, requests a pod, ms of the processor
-a pod.
+Requires the Kubernetes programs that `make test` builds. Units: decisions a second, requests a pod, ms of processor
+time a pod.
 """
 
 from __future__ import annotations
@@ -137,10 +137,12 @@ SCHEDULERS: Mapping[str, Any] = {"kube-scheduler": KubeScheduler, "policysched":
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run it and print a table."""
-    parser = argparse.ArgumentParser(prog="python -m bench.extenders", description="Decisions with two extenders.")
-    parser.add_argument("--nodes", type=int, default=50)
-    parser.add_argument("--pods", type=int, default=200)
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.extenders", description="Measure decisions with two HTTP extenders."
+    )
+    parser.add_argument("--nodes", type=int, default=50, help="number of nodes")
+    parser.add_argument("--pods", type=int, default=200, help="number of pods")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="format of the output")
     given = parser.parse_args(arguments)
     with bare_plane() as plane:
         found = [

@@ -1,13 +1,12 @@
-"""What four plugins take in Go, as a scheduler of their own, and here: lines that somebody writes, a build, a start.
+"""Cost of four plugins in Go and in Python: lines of code, build, start.
 
-The Go sources are in `bench/go`, as small as they can be: the plugin, a `main` that adds it to kube-scheduler, a module
-file. Lines are those with code; empty ones and those of comments alone are not counted, nor is what tools write
-(go.sum, indirect requirements). Configurations and manifests are the same for both and are not counted either.
+The Go sources are in `bench/go`: plugin, `main` and module file. Counted are lines with code, without comments,
+generated files, configurations and manifests.
 
     python -m bench.go_plugins [--build] [--cold]
 
-`--build` builds them, with a cache that has everything but the plugin (what an edit costs); `--cold` builds one with an
-empty cache, too, which takes minutes. Times are of the processor.
+`--build` builds the Go programs with a cache of everything but the plugin. `--cold` also builds one with an empty
+cache, which takes minutes. Times are processor time.
 """
 
 from __future__ import annotations
@@ -115,9 +114,9 @@ def build_table(cases: Iterable[Case], *, cold: bool) -> Table:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", action="store_true", help="build the Go programs")
-    parser.add_argument("--cold", action="store_true", help="build one with an empty cache, too")
+    parser.add_argument("--cold", action="store_true", help="also build one with an empty cache")
     given = parser.parse_args()
     out = Console(width=120)
     out.print(lines_table())

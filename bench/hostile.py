@@ -1,13 +1,12 @@
-"""Hostile objects side by side with kube-scheduler: how long an ordinary pod waits, and what memory stays.
+"""Ordinary pods beside hostile objects, for kube-scheduler and policysched: wait and memory.
 
-A real API server with real nodes; for each object kube-scheduler and policysched take turns, each in a fresh process.
-The object is created, then five ordinary pods, one after another: how long the slowest waits until it is bound. Then
-the object is deleted, and the process's resident memory is read once more. With several rounds each figure is the
-median of its rounds. The first row has no object at all: what an ordinary pod waits without one.
+A real API server with real nodes. For each object, both schedulers run in turn, each in a fresh process. The object
+is created, then five ordinary pods, one after another; the figure is the wait of the slowest. Then the object is
+deleted and memory is measured again. The first row has no object. With several rounds, figures are medians.
 
     python -m bench.hostile [--nodes 1000] [--only NAME …] [--rounds N] [-o json]
 
-It needs the Kubernetes programs that `make test` builds. Units: milliseconds, MiB.
+Requires the Kubernetes programs that `make test` builds. Units: milliseconds, MiB.
 """
 
 from __future__ import annotations
@@ -110,12 +109,18 @@ def cpu_ms(pid: int) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it and print a table; exit code 1 where policysched ended or an ordinary pod never got its turn."""
-    parser = argparse.ArgumentParser(prog="python -m bench.hostile", description="Hostile objects, side by side.")
-    parser.add_argument("--nodes", type=int, default=1000)
-    parser.add_argument("--only", action="append", choices=[one.name for one in HOSTILE], help="just these objects")
-    parser.add_argument("--scheduler", choices=SCHEDULERS, help="just this one")
-    parser.add_argument("--rounds", type=int, default=1, help="how often each object meets each scheduler")
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.hostile", description="Measure ordinary pods beside hostile objects."
+    )
+    parser.add_argument("--nodes", type=int, default=1000, help="number of nodes")
+    parser.add_argument(
+        "--only", action="append", choices=[one.name for one in HOSTILE], help="objects to create; default: all"
+    )
+    parser.add_argument("--scheduler", choices=SCHEDULERS, help="scheduler to run; default: both")
+    parser.add_argument(
+        "--rounds", type=int, default=1, help="rounds of each object with each scheduler; figures are medians"
+    )
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="format of the output")
     given = parser.parse_args(arguments)
     chosen = [one for one in HOSTILE if not given.only or one.name in given.only]
     schedulers = [given.scheduler] if given.scheduler else SCHEDULERS

@@ -1,6 +1,6 @@
-"""Objects that a real API server stores and that are hard on a scheduler.
+"""Objects that a real API server stores and that are expensive for a scheduler.
 
-All but the policies need no more than the right to create pods. Sizes stay below the 1.5 MiB that etcd takes.
+All objects except policies need only the right to create pods. Sizes are below etcd's limit of 1.5 MiB.
 """
 
 from __future__ import annotations

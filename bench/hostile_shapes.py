@@ -1,9 +1,10 @@
-"""Pods that state very many of one thing: all of it passes the validation of an API server."""
+"""Pods with very many entries of one kind that pass the validation of an API server."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final
 
 from bench.workloads import HOST, ZONE
 from policysched.model.decode import decode_pod
@@ -15,7 +16,8 @@ EVERYWHERE: Final[Mapping[str, Any]] = {"labelSelector": {}, "namespaceSelector"
 Object = dict[str, Any]
 
 
-class Shape(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Shape:
     """How many of one thing a pod states, and the spec that states so many."""
 
     count: int

@@ -1,9 +1,9 @@
-"""How long the loop is held: every piece of work between two of its turns, while the scheduler does all that it does.
+"""Longest time without yielding to the event loop, for the whole scheduler.
 
-The scheduler of `policysched run` in this process, an API server in memory and those who use it in another: nodes,
-policies as in `bench.rules` that are applied, edited and removed, pods that come and go, pods that wait and are helped
-by one change, nodes that change. Times are those of the processor in the scheduler's thread, so other processes do not
-count, but for making each other slower. Prints a table by phase, and the longest pieces with what they were.
+The scheduler of `policysched run` runs in this process; an API server in memory and its clients run in another.
+Phases: start, policies applied, edited and deleted, pods created and deleted, waiting pods that one change helps,
+changed nodes. Times are processor time of the scheduler's thread. Prints a table by phase, and the longest chunks
+with their tasks.
 
     python -m bench.loop [--nodes 5000] [--pods 2000] [--policies 20] [--waiting 2000]
 """
@@ -268,11 +268,11 @@ def _at(times: Sequence[float], share: float) -> float:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--placed", type=int, default=10_000, help="how many pods are on nodes at the start")
-    parser.add_argument("--pods", type=int, default=2000)
-    parser.add_argument("--policies", type=int, default=20)
-    parser.add_argument("--waiting", type=int, default=2000)
+    parser.add_argument("--nodes", type=int, default=5000, help="number of nodes")
+    parser.add_argument("--placed", type=int, default=10_000, help="number of placed pods")
+    parser.add_argument("--pods", type=int, default=2000, help="number of pods")
+    parser.add_argument("--policies", type=int, default=20, help="number of policies")
+    parser.add_argument("--waiting", type=int, default=2000, help="number of waiting pods")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     logging.getLogger("policysched").setLevel(logging.ERROR)

@@ -1,9 +1,8 @@
-"""A production GPU cluster as input: does every pod land on a GPU model that it allows?
+"""Place the pods of a production GPU cluster, and check that each is on a GPU model that it accepts.
 
-The nodes and pods of the openb trace (alibaba/clusterdata, cluster-trace-gpu-v2023) are loaded into the sandbox, and
-the scheduler of `policysched run` places the first pods in their order of arrival, with the policy of
-`examples/tour/04-gpu-models`. Nothing is assumed about the outcome: every placed pod is checked against its annotation,
-and every other one has to say why it waits.
+The nodes and pods of the openb trace (alibaba/clusterdata, cluster-trace-gpu-v2023) are loaded into the sandbox. The
+scheduler places the first pods in their order of arrival, with the policy of `examples/tour/04-gpu-models`. Each
+placed pod is checked against its annotation; each other pod must have a reason.
 
     python -m bench.openb --data DIR        # or the variable POLICYSCHED_OPENB
 """
@@ -78,9 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m bench.openb", description="Place pods on a production GPU cluster."
     )
     parser.add_argument("--data", default=os.environ.get(VARIABLE), help=f"folder with {NODES_FILE} and {PODS_FILE}")
-    parser.add_argument("--pods", type=int, default=500, help="how many pods, in order of arrival")
-    parser.add_argument("--seed", type=int, default=1, help="draws among equally good nodes, alike in each run")
-    parser.add_argument("--write", metavar="FILE", help="write what is there afterwards, for --cluster of policysched")
+    parser.add_argument("--pods", type=int, default=500, help="number of pods, in order of arrival")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the choice among equally good nodes")
+    parser.add_argument("--write", metavar="FILE", help="write the resulting cluster for --cluster of policysched")
     given = parser.parse_args(arguments)
     logging.getLogger("policysched").setLevel(logging.ERROR)
     try:

@@ -1,9 +1,8 @@
-"""A production GPU cluster with its GPUs as devices: does every pod get the part of a GPU that it asks for?
+"""Place the pods of a production GPU cluster with GPUs as shared devices, and check every allocation.
 
-The nodes of the openb trace publish their GPUs as ResourceSlices, each of 1,000 milli that claims may share; the first
-pods come in their order of arrival with a claim each, for as much of as many GPUs, of the models that they allow, and
-a policy fills nodes one after another. Nothing is assumed about the outcome: every claim is checked against its pod and
-its devices.
+The nodes of the openb trace publish their GPUs as ResourceSlices with 1,000 milli each, which claims can share. The
+first pods arrive with one claim each for the GPU models that they accept; a policy fills nodes one after another.
+Each claim is checked against its pod and its devices.
 
     python -m bench.openb_devices --data DIR        # or the variable POLICYSCHED_OPENB
 """
@@ -211,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m bench.openb_devices", description="Share the GPUs of a production cluster by resource claims."
     )
     parser.add_argument("--data", default=os.environ.get(VARIABLE), help=f"folder with {NODES_FILE} and {PODS_FILE}")
-    parser.add_argument("--pods", type=int, default=500, help="how many pods, in order of arrival")
+    parser.add_argument("--pods", type=int, default=500, help="number of pods, in order of arrival")
     given = parser.parse_args(arguments)
     logging.getLogger("policysched").setLevel(logging.ERROR)
     try:

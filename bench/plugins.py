@@ -1,8 +1,7 @@
-"""What a rule costs by how it is written, engine alone: as a policy, or as a Python plugin in its forms.
+"""Time of a decision by form of a rule: policy, or Python plugin in each of its forms; engine alone.
 
-Each form says the same, that nodes without a label are out and that a label gives a score. Pods of 20 classes are
-decided one after another, all nodes evaluated every time, a placement between any two decisions. Prints a table, or
-JSON with `--json`.
+Each form filters by a label and scores by a label. Pods of 20 classes are decided one after another, with one
+placement between two decisions; every node is evaluated. Prints a table, or JSON with `--json`.
 """
 
 from __future__ import annotations
@@ -131,9 +130,9 @@ def show(rows: Sequence[dict[str, Any]], sizes: Sequence[int]) -> None:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, nargs="*", default=[100, 1000, 5000])
-    parser.add_argument("--passes", type=int, default=3, help="the lowest figures of so many passes are shown")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, nargs="*", default=[100, 1000, 5000], help="number of nodes")
+    parser.add_argument("--passes", type=int, default=3, help="number of passes; the lowest figures are printed")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args()
     names = [(form, nodes) for form in FORMS for nodes in given.nodes]

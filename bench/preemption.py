@@ -1,9 +1,8 @@
-"""How long preemption takes for one pod, engine alone: the failed decision, the search for victims, the choice.
+"""Time of preemption for one pod, engine alone: decision, search for victims, choice of the node.
 
-Every node is full of pods of lower priority. Measured is a decision with its PostFilter plugins, anew for each pod
-after the cluster changed on one node: a plain pod, one with disruption budgets on half of the pods, one that leaves a
-thousand nominated pods their place, one with anti-affinity, and one that nobody's going helps. Prints a table, or JSON
-with `--json`. CPU time, because others may use the machine.
+Every node is full of pods of lower priority. One node changes before each attempt. Pods: plain, with disruption
+budgets for half of the victims, beside a thousand nominated pods, with anti-affinity, without possible victims.
+Prints a table, or JSON with `--json`. Times are processor time.
 """
 
 from __future__ import annotations
@@ -178,10 +177,10 @@ def measure(nodes: int, case: str, rounds: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measure every case at every size."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, nargs="*", default=list(SIZES))
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--json", action="store_true")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, nargs="*", default=list(SIZES), help="number of nodes")
+    parser.add_argument("--rounds", type=int, default=20, help="number of rounds")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args()
     found = [measure(nodes, case, options.rounds) for nodes in options.nodes for case in CASES]
     console = Console()

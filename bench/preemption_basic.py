@@ -1,16 +1,16 @@
-"""PreemptionBasic of scheduler_perf, side by side with kube-scheduler: pods of high priority on nodes full of others.
+"""PreemptionBasic of scheduler_perf on a real API server, beside kube-scheduler.
 
-A real API server; kube-scheduler and policysched take turns, each in a fresh process, with the default plugins. Every
-node has four pods of low priority, of which three must go for one of high priority. There are no kubelets: a pod that
-is deleted is gone at once. All pods are there before a scheduler starts, so that making them takes nothing of its time.
-Measured is the time from the first nomination until the last pod of high priority is bound, the processor time of the
-scheduler meanwhile, and how many pods went.
+kube-scheduler and policysched run in turn, each in a fresh process with the default plugins. Every node has four pods
+of low priority, three of which are evicted for one pod of high priority. There are no kubelets: deletion is
+immediate. All pods exist before the scheduler starts. Measured from the first nomination to the last binding: pods a
+second, processor time, evicted pods.
 
     python -m bench.preemption_basic [--nodes 500] [--pods 500] [--scheduler NAME] [-o json]
 
-It needs the Kubernetes programs that `make test` builds. Units: pods a second, seconds.
-Source: test/integration/scheduler_perf/misc/performance-config.yaml (PreemptionBasic), templates/pod-low-priority.yaml,
-pod-high-priority.yaml, v1.36.
+Requires the Kubernetes programs that `make test` builds.
+
+Source: test/integration/scheduler_perf/misc/performance-config.yaml (PreemptionBasic),
+templates/pod-low-priority.yaml, pod-high-priority.yaml, v1.36.
 """
 
 from __future__ import annotations
@@ -69,11 +69,13 @@ def high(number: int) -> Json:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run it and print a table."""
-    parser = argparse.ArgumentParser(prog="python -m bench.preemption_basic", description="Preemption, side by side.")
-    parser.add_argument("--nodes", type=int, default=500)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.preemption_basic", description="Measure preemption on a real API server."
+    )
+    parser.add_argument("--nodes", type=int, default=500, help="number of nodes")
     parser.add_argument("--pods", type=int, default=500, help="pods of high priority")
-    parser.add_argument("--scheduler", choices=SCHEDULERS, help="just this one")
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.add_argument("--scheduler", choices=SCHEDULERS, help="scheduler to run; default: both")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="format of the output")
     given = parser.parse_args(arguments)
     schedulers = [given.scheduler] if given.scheduler else SCHEDULERS
     with bare_plane() as plane:

@@ -1,8 +1,7 @@
-"""What recording costs a pod: the scheduler of `policysched run` with `--record`, on an API server in memory.
+"""Cost of `--record` per pod: the scheduler of `policysched run` on an API server in memory.
 
-Every call that the record makes from the scheduler's thread is timed (`on_decision` with its digest, each change of the
-cluster, each swap of policies), and the thread that writes. Times are those of the processor, each of its own thread,
-so the API server, other processes and waiting do not count. Prints a table.
+Timed are all calls of the recorder in the scheduler's thread (decisions, changes of the cluster, changes of policies)
+and its writing thread. Times are processor time of each thread. Prints a table.
 
     python -m bench.recording [--nodes 5000] [--pods 1000] [--policies 20]
 """
@@ -75,10 +74,12 @@ async def measure(nodes: int, pods: int, policies: int, folder: Path, taken: Tak
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m bench.recording", description=__doc__)
-    parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--pods", type=int, default=1000)
-    parser.add_argument("--policies", type=int, default=20)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.recording", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--nodes", type=int, default=5000, help="number of nodes")
+    parser.add_argument("--pods", type=int, default=1000, help="number of pods")
+    parser.add_argument("--policies", type=int, default=20, help="number of policies")
     given = parser.parse_args(arguments)
     logging.getLogger("policysched").setLevel(logging.ERROR)
     taken = Taken()

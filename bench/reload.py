@@ -1,9 +1,8 @@
-"""What an edit of a policy costs the pods that come after it: the first decision of each class under the new set.
+"""Cost of an edit of a policy for the next pods: the first decision of each class with the new set.
 
-5,000 nodes with 50,000 placed pods, 20 policies of 5 rules and pods of 10 classes that are all known. Four edits: a
-policy's weight, one of its rules, a policy more, a policy less; and what the same decisions cost where nothing is known
-of a class, as if every edit dropped all results. Times are those of the processor, in one process.
-Prints a table, or JSON with `--json`.
+5,000 nodes, 50,000 placed pods, 20 policies of 5 rules, pods of 10 cached classes. Edits: weight, rule, one policy
+more, one policy less. For comparison, the same decisions without cached classes. Times are processor time. Prints a
+table, or JSON with `--json`.
 """
 
 from __future__ import annotations
@@ -114,11 +113,11 @@ def show(rows: Sequence[dict[str, float | str]]) -> None:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--pods", type=int, default=50_000)
-    parser.add_argument("--policies", type=int, default=20)
-    parser.add_argument("--edits", type=int, default=10)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=5000, help="number of nodes")
+    parser.add_argument("--pods", type=int, default=50_000, help="number of pods")
+    parser.add_argument("--policies", type=int, default=20, help="number of policies")
+    parser.add_argument("--edits", type=int, default=10, help="number of edits of each kind")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args()
     edited = Edited(given.nodes, given.pods, given.policies)

@@ -1,13 +1,12 @@
-"""How often pods are tried that nothing can help, side by side with kube-scheduler.
+"""Attempts for pods that no event can help, beside kube-scheduler.
 
-A real API server; kube-scheduler and policysched take turns, each in a fresh process, with the default plugins. Pods of
-five kinds are turned away. Then things happen that help none of them: ordinary pods come and go, nodes join with a
-taint, labels of nodes, pods and namespaces change. How often each kind was tried meanwhile, and what processor time
-it took in all.
+kube-scheduler and policysched run in turn, each in a fresh process with the default plugins, on a real API server.
+Pods of five kinds are rejected. Then events that help none of them occur: ordinary pods created and deleted, new
+nodes with a taint, changed labels of nodes, pods and namespaces. Measured are attempts per pod and processor time.
 
     python -m bench.retries [--waiting 20] [--rounds 20] [-o json]
 
-It needs the Kubernetes programs that `make test` builds. Units: attempts a waiting pod; seconds.
+Requires the Kubernetes programs that `make test` builds.
 """
 
 from __future__ import annotations
@@ -80,10 +79,12 @@ GUARD: Json = {"labels": {"app": "guard"}, "affinity": _affinity("podAntiAffinit
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run it and print a table."""
-    parser = argparse.ArgumentParser(prog="python -m bench.retries", description="Retries in vain, side by side.")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.retries", description="Count attempts for pods that no event can help."
+    )
     parser.add_argument("--waiting", type=int, default=20, help="pods of each kind")
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.add_argument("--rounds", type=int, default=20, help="number of rounds")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="format of the output")
     given = parser.parse_args(arguments)
     with bare_plane() as plane:
         outcomes = [

@@ -1,11 +1,11 @@
-"""How long a scheduler takes from its start to its first binding, and where its processor time goes until then.
+"""Time and memory of a scheduler from its start to its first binding.
 
     python -m bench.start [--nodes N] [--waiting N] [--placed N] [--passes N] [--json]
 
-The API server is this process: it answers with lists made beforehand, over HTTP on loopback, page by page, and notes
-what the scheduler's process has used when it is asked for something: for the first time (all is imported), for the last
-page of a list, for a binding. Objects are those of scheduler_perf as an API server prints them, `managedFields`
-included. Units: seconds of the processor and of the clock, MiB. The lowest figures of several passes are told.
+This process is the API server: it serves prepared lists over HTTP on loopback, page by page. It reads the processor
+time of the scheduler at the first request (imports done), at the last page of each list, and at the first binding.
+Objects are those of scheduler_perf with `managedFields`. Prints the lowest figures of several passes. Units: seconds,
+MiB.
 """
 
 from __future__ import annotations
@@ -332,10 +332,10 @@ def show(title: str, found: dict[str, float]) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--waiting", type=int, default=4000)
-    parser.add_argument("--placed", type=int, default=0)
-    parser.add_argument("--passes", type=int, default=3)
+    parser.add_argument("--nodes", type=int, default=5000, help="number of nodes")
+    parser.add_argument("--waiting", type=int, default=4000, help="number of waiting pods")
+    parser.add_argument("--placed", type=int, default=0, help="number of placed pods")
+    parser.add_argument("--passes", type=int, default=3, help="number of passes; the lowest figures are printed")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args()
     found = measure(Sizes(given.nodes, given.waiting, given.placed), given.passes)

@@ -1,15 +1,14 @@
-"""Very many pods that wait, each with affinity of its own, side by side with kube-scheduler.
+"""Very many waiting pods, each with its own pod affinity, beside kube-scheduler.
 
-A real API server with real nodes; kube-scheduler and policysched take turns, each in a fresh process. Pods that each
-need a neighbour which is not there are turned away once. Then ordinary pods come, one after another: how long the
-slowest waits until it is bound, and what processor time each costs. Then a node comes, which may help all that wait,
-and an ordinary pod right behind it: how long that waits, and what processor time passes until nothing happens any more.
+kube-scheduler and policysched run in turn, each in a fresh process, on a real API server with real nodes. Pods that
+need a missing neighbour are rejected once. Then ordinary pods arrive one after another: wait of the slowest,
+processor time of each. Then a node arrives that could help all waiting pods, and an ordinary pod after it: its wait,
+and processor time until the scheduler is idle.
 
     python -m bench.waiting [--nodes 1000] [--waiting 10000] [--gated] [--scheduler NAME] [-o json]
 
-With `--gated` they have a scheduling gate in place of affinity: they cost others nothing, and no node helps them.
-
-It needs the Kubernetes programs that `make test` builds. Units: milliseconds.
+`--gated` uses pods with a scheduling gate instead of affinity. Requires the Kubernetes programs that `make test`
+builds. Unit: milliseconds.
 """
 
 from __future__ import annotations
@@ -68,12 +67,14 @@ def gated(number: int) -> Object:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run it and print a table."""
-    parser = argparse.ArgumentParser(prog="python -m bench.waiting", description="Many waiting pods, side by side.")
-    parser.add_argument("--nodes", type=int, default=1000)
-    parser.add_argument("--waiting", type=int, default=10_000)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.waiting", description="Measure ordinary pods beside very many waiting pods."
+    )
+    parser.add_argument("--nodes", type=int, default=1000, help="number of nodes")
+    parser.add_argument("--waiting", type=int, default=10_000, help="number of waiting pods")
     parser.add_argument("--gated", action="store_true", help="pods with a scheduling gate in place of affinity")
-    parser.add_argument("--scheduler", choices=SCHEDULERS, help="just this one")
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.add_argument("--scheduler", choices=SCHEDULERS, help="scheduler to run; default: both")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="format of the output")
     given = parser.parse_args(arguments)
     schedulers = [given.scheduler] if given.scheduler else SCHEDULERS
     outcomes = measure(schedulers, given.nodes, given.waiting, gated if given.gated else needing)

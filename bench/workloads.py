@@ -1,4 +1,4 @@
-"""What benchmarks of the engine alone share: pods of templates, decided and placed one by one."""
+"""Shared parts of the benchmarks of the engine: pods of templates, decided and placed one by one."""
 
 from __future__ import annotations
 
@@ -118,13 +118,15 @@ def run(description: str | None, templates: Collection[str], zones: int, make: C
         zones: How many zones there are unless the command line says so.
         make: Makes the workload of (template, nodes, placed pods, zones).
     """
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--placed", type=int, default=50000)
-    parser.add_argument("--decisions", type=int, default=1500)
-    parser.add_argument("--zones", type=int, default=zones)
-    parser.add_argument("--template", choices=templates, nargs="*", default=list(templates))
-    parser.add_argument("--passes", type=int, default=3, help="the lowest figures of so many passes are shown")
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=5000, help="number of nodes")
+    parser.add_argument("--placed", type=int, default=50000, help="number of placed pods")
+    parser.add_argument("--decisions", type=int, default=1500, help="number of timed decisions")
+    parser.add_argument("--zones", type=int, default=zones, help="number of zones")
+    parser.add_argument(
+        "--template", choices=templates, nargs="*", default=list(templates), help="templates to measure"
+    )
+    parser.add_argument("--passes", type=int, default=3, help="number of passes; the lowest figures are printed")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args()
 

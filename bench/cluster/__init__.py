@@ -1,6 +1,6 @@
-"""Schedulers side by side on a real API server: kube-scheduler, a null scheduler that places at random, policysched.
+"""kube-scheduler, a null scheduler and policysched on a real API server.
 
-`python -m bench.cluster` runs them one after the other on the same state, on the workloads of Kubernetes'
-scheduler_perf and some of our own, and writes a report with ratios first. It needs the programs that `make test`
-builds.
+`python -m bench.cluster` runs the schedulers one after another on the same state, on workloads of Kubernetes'
+scheduler_perf and some with policies, and writes a report. The null scheduler picks a random node. Requires the
+programs that `make test` builds.
 """

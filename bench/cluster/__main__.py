@@ -1,9 +1,9 @@
-"""Runs schedulers side by side on a real API server: `make bench-cluster`.
+"""Run schedulers one after another on a real API server: `make bench-cluster`.
 
     python -m bench.cluster [--quick] [--workload NAME …] [--scheduler NAME …] [--nodes N] [--pods N] [-o json]
 
-The report is written to bench/results/ as Markdown and JSON, named by version and date unless --name says otherwise.
-The exit code is 1 where something could not be measured, 130 after Ctrl-C; what was measured until then is written.
+The report is written to bench/results/ as Markdown and JSON, named by version and date or by `--name`. The exit code
+is 1 if a run failed, and 130 after Ctrl-C; the figures so far are written.
 """
 
 from __future__ import annotations
@@ -68,22 +68,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench.cluster", description="Schedulers side by side.")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.cluster", description="Run schedulers one after another on a real API server."
+    )
     quick = f"{len(QUICK)} workloads with {QUICK_NODES} nodes, below 5 minutes"
     parser.add_argument("--quick", action="store_true", help=quick)
-    parser.add_argument("--workload", nargs="+", metavar="NAME", choices=[one.name for one in WORKLOADS])
-    parser.add_argument("--scheduler", nargs="+", metavar="NAME", choices=SCHEDULERS)
-    parser.add_argument("--nodes", type=_count, help="instead of each workload's own number")
-    parser.add_argument("--pods", type=_count, help="at most so many measured pods")
-    parser.add_argument("--seconds", type=float, help="how long pods are bound at most, from the first one on")
-    parser.add_argument("--passes", type=_count, default=1, help="how often; of each the run in the middle is told")
     parser.add_argument(
-        "--wait", type=float, default=120.0, metavar="SECONDS", help="for a quiet machine, before anything"
+        "--workload",
+        nargs="+",
+        metavar="NAME",
+        choices=[one.name for one in WORKLOADS],
+        help="workloads to run; default: all",
     )
-    parser.add_argument("--no-wait", dest="wait", action="store_const", const=0.0)
-    parser.add_argument("--name", help="of the report's files")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of the report")
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.add_argument(
+        "--scheduler", nargs="+", metavar="NAME", choices=SCHEDULERS, help="scheduler to run; default: all"
+    )
+    parser.add_argument("--nodes", type=_count, help="number of nodes instead of the workload's")
+    parser.add_argument("--pods", type=_count, help="largest number of measured pods")
+    parser.add_argument("--seconds", type=float, help="longest run from the first binding")
+    parser.add_argument("--passes", type=_count, default=1, help="runs of each scheduler; the median run is reported")
+    parser.add_argument("--wait", type=float, default=120.0, metavar="SECONDS", help="longest wait for an idle machine")
+    parser.add_argument(
+        "--no-wait", dest="wait", action="store_const", const=0.0, help="do not wait for an idle machine"
+    )
+    parser.add_argument("--name", help="name of the report")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the report")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="format of the output")
     return parser
 
 

@@ -1,6 +1,6 @@
-"""Requests to an API server over aiohttp, as few steps as possible: for making objects and for the null scheduler.
+"""A minimal client of an API server on aiohttp, for creating objects and for the null scheduler.
 
-It is no part of policysched on purpose: what is compared with must not change with what is compared.
+It shares no code with policysched, so that changes of policysched do not change the baseline.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The figures of one run, and how those of several compare: arithmetic alone.
+"""Figures of one run, and the choice between several runs.
 
-Units: pods a second, milliseconds of the processor a pod, seconds, MiB; latencies in milliseconds.
+Units: pods a second, milliseconds of processor time a pod, seconds, MiB; latencies in milliseconds.
 """
 
 from __future__ import annotations

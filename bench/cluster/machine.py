@@ -1,6 +1,6 @@
-"""What the machine is and what it does: processor time of processes and of all together, memory, waiting for quiet.
+"""Properties and load of the machine: processor time, memory, waiting for an idle machine.
 
-Everything comes from /proc. Units: seconds, MiB.
+All values come from /proc. Units: seconds, MiB.
 """
 
 from __future__ import annotations

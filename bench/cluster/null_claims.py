@@ -1,9 +1,8 @@
-"""What the null scheduler knows of devices and claims, and the requests that giving a pod its devices takes.
+"""Devices and claims of the null scheduler, and the requests that allocate a pod's devices.
 
-It gives any device that nobody has, of the pod's node or of those that are for all nodes: no selector, constraint or
-counter is looked at. The requests are those that kube-scheduler makes: the pod is nominated to its node, a claim gets
-its finalizer and then its allocation with the pod it is reserved for; for extended resources a claim is made first, and
-the pod's status names it in the end.
+It allocates any free device of the pod's node or of all nodes, without selectors, constraints and counters. It makes
+kube-scheduler's requests: nomination of the pod, finalizer and allocation of the claim with its reservation. For
+extended resources, it first creates a claim and finally writes the pod's status.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Devices:
         self._homes: dict[Key, str] = {}
         self.driver = ""
 
-    async def list(self) -> None:
+    async def load(self) -> None:
         """Learn what there is; nothing of it is watched, as nobody else changes it while the scheduler is measured."""
         slices = _decode(await self._client.send("GET", f"{SLICES}?resourceVersion=0"))["items"]
         for one in slices:

@@ -1,8 +1,8 @@
-"""A scheduler that decides nothing: a random node with room, and the requests that any scheduler makes.
+"""The null scheduler: a random node with room, and the requests that every scheduler makes.
 
-It lists and watches nodes and pods, writes a binding and an event for each pod, events behind bindings: one asyncio
-loop, aiohttp, msgspec. What it reaches is what the wire allows a scheduler in Python. It looks at resources alone; a
-pod that fits nowhere gets a condition and an event, once, and a pod with gates nothing.
+It lists and watches nodes and pods, and writes a binding and an event for each pod, on one asyncio loop with aiohttp
+and msgspec. Its rate is the limit that API server and network set for a scheduler in Python. It checks resources
+only. A pod that fits nowhere gets one condition and one event; a gated pod gets nothing.
 
     python -m bench.cluster.null_scheduler KUBECONFIG
 """
@@ -154,7 +154,7 @@ class NullScheduler:
         nodes = msgspec.json.decode(await self._client.send("GET", "/api/v1/nodes?resourceVersion=0"), type=_Nodes)
         for node in nodes.items:
             self._take_node("ADDED", node)
-        await self._devices.list()
+        await self._devices.load()
         pods = msgspec.json.decode(await self._client.send("GET", "/api/v1/pods?resourceVersion=0"), type=_Pods)
         for pod in pods.items:
             self._take_pod("ADDED", pod)

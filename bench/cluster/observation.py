@@ -1,7 +1,7 @@
-"""What happened to the measured pods, read from the API server's audit log while it grows, and what it took.
+"""Events of the measured pods from the API server's audit log, and processor time meanwhile.
 
-The audit log says when a pod was made, when it was bound and when an event about it was stored, for every scheduler by
-the same clock. Units: seconds since 1970 for points in time, seconds of the processor.
+The audit log has the times of creation, binding and stored event, by the same clock for every scheduler. Units:
+seconds since 1970 for points in time, seconds of processor time.
 """
 
 from __future__ import annotations

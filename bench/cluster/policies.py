@@ -1,7 +1,6 @@
-"""Twenty policies of five rules that all apply to every pod, and an edit of one of them.
+"""Twenty policies of five rules that apply to every pod, and an edit of one of them.
 
-Three filters read a node's name, its free memory and how many pods of the app it has; two scores read its usage and
-its zone.
+Three filters read node name, free memory and number of pods of the app on the node. Two scores read usage and zone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""How good placements are: replayed in the order in which they were sent, each beside the best node then.
+"""Quality of placements: each chosen node compared with the best node at that moment.
 
-The engine of policysched says what every node is worth to each pod before it is placed: kube-scheduler's arithmetic
-over all nodes, whoever chose. Bindings do not quite arrive in the order of decisions, so that even a perfect choice may
-come to a little less than 1; one that a filter is against is wrong only where none of the orders that are near makes it
-right.
+The placements are replayed in order of their bindings. The engine of policysched scores all nodes for each pod with
+kube-scheduler's arithmetic, for every scheduler. Bindings can arrive in another order than decisions, so a perfect
+choice can score slightly below 1. A placement is wrong if a filter rejects it in every neighbouring order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One scheduler on one workload: it is started on a fresh state, watched until all pods are bound, and ended."""
+"""Run one scheduler on one workload: start it on a fresh state, watch until all pods are bound, stop it."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def _recreates(workload: Workload) -> Iterator[Step]:
     ]
     while True:
         yield lambda api: [api.create(one) for one in made]
-        yield lambda api: [_delete(api, one["kind"], one["metadata"]["name"]) for one in made]
+        yield partial(_delete_all, made)
 
 
 def _deletes(workload: Workload) -> Iterator[Step]:
@@ -249,6 +249,11 @@ def _deletes(workload: Workload) -> Iterator[Step]:
     for number in range(workload.before[0].count):
         name = f"before-0-{number:05}"
         yield lambda api, name=name: _delete(api, "Pod", name)  # type: ignore[misc]
+
+
+def _delete_all(objects: Iterable[Json], api: Api) -> None:
+    for one in objects:
+        _delete(api, one["kind"], one["metadata"]["name"])
 
 
 def _delete(api: Api, kind: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The schedulers that are compared: how each is started, and what the system says of its process."""
+"""The compared schedulers: how to start them, and their processor time and memory."""
 
 from __future__ import annotations
 

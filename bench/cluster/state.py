@@ -1,6 +1,6 @@
-"""Puts a workload's objects into an API server once, and gives every scheduler the same fresh copy of them.
+"""Store a workload's objects in an API server once, and give every scheduler a fresh copy.
 
-What is kept is etcd's data: before each run etcd and the API server start on a copy of it. No controller runs.
+The copy is etcd's data: before each run, etcd and the API server start on it. No controller runs.
 """
 
 from __future__ import annotations

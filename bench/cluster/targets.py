@@ -1,4 +1,4 @@
-"""What schedulers side by side aim at, and by how much a run misses it."""
+"""Targets for the ratios between schedulers, and the distance of a run to them."""
 
 from __future__ import annotations
 

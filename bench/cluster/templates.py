@@ -1,4 +1,4 @@
-"""The objects of Kubernetes' scheduler_perf, as dicts; each kind of pod has the name of its template there.
+"""Objects of Kubernetes' scheduler_perf as dicts, under the names of their templates.
 
 Source: test/integration/scheduler_perf/templates, v1.36; test/utils/runners.go for names and volumes.
 """

@@ -1,6 +1,6 @@
-"""The workloads as a table: which nodes, which pods are placed before, which are measured, what happens meanwhile.
+"""Table of workloads: nodes, placed pods, measured pods, and changes during the run.
 
-Shapes are those of scheduler_perf; sizes are smaller, so that all schedulers run all workloads in about half an hour.
+Shapes are those of scheduler_perf; sizes are smaller, so that all runs take about half an hour.
 
 Source: test/integration/scheduler_perf/*/performance-config.yaml, v1.36.
 """
