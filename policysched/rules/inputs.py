@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import Aspect, ChangedRow, ChangedRows, Rows
 from policysched.language.ir.graph import ANY_KEY, Input
+from policysched.language.ir.types import WELL_KNOWN_LABELS
 from policysched.model.objects import Pod
 from policysched.model.objects.meta import seconds_of
 from policysched.model.pod_requirements import pod_images, pod_priority, qos_class
@@ -41,13 +42,6 @@ BEYOND_CLASS = frozenset(("name", "annotations", "owner_kind", "owner_name", "qo
 """The fields of `pod.` that a pod class does not hold by itself."""
 BEYOND_SIGNATURE = frozenset(("name", "image_bytes"))
 """The fields of `peer.` and `victim.` that placed pods of one signature may differ in."""
-WELL_KNOWN_LABELS = {
-    "arch": "kubernetes.io/arch",
-    "os": "kubernetes.io/os",
-    "zone": "topology.kubernetes.io/zone",
-    "region": "topology.kubernetes.io/region",
-    "instance_type": "node.kubernetes.io/instance-type",
-}
 MILLIS = 1000
 RESOURCE_NAMES = {"ephemeral_storage": "ephemeral-storage"}
 _ASPECTS = {

@@ -15,7 +15,7 @@ from tests.e2e.server import Server
 pytestmark = pytest.mark.controlplane
 POLICIES = "/apis/policysched.io/v1alpha1/schedulingpolicies"
 CASES = ["node.ready → 3", "else → 1"]
-EITHER = "a score needs either cases or a value"
+EITHER = "a score needs either `cases` or `value`"
 TWICE = "two values of let have the same name"
 SPECS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("", {"scores": [{"name": "s", "value": "3"}]}),

@@ -145,9 +145,10 @@ class Function:
         rule: What checks a call and makes its graph.
         least: The smallest number of arguments.
         most: The largest number, None where there is none.
-        form: The arguments as the reference writes them.
-        help: The value in a sentence.
+        form: The arguments, optional ones in brackets.
+        help: The value, as the reference describes it.
         unit: Which arguments give the value their unit, if any do.
+        example: An expression with a call.
     """
 
     rule: Rule
@@ -156,6 +157,7 @@ class Function:
     form: str
     help: str
     unit: slice | None = None
+    example: str = ""
 
     @property
     def expected(self) -> str:

@@ -132,12 +132,49 @@ def _split(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 
 
 STRINGS: Final[Mapping[str, Function]] = {
-    "number": Function(_converted, 1, 1, "s", "a decimal number from a string, missing where it is none"),
-    "version": Function(_converted, 1, 1, "s", "a version from a string, missing where it is none"),
-    "starts_with": Function(_text_test, 2, 2, "s, p", "whether a string starts with another"),
-    "ends_with": Function(_text_test, 2, 2, "s, p", "whether a string ends with another"),
-    "contains": Function(_text_test, 2, 2, "s, p", "whether a string contains another"),
-    "glob": Function(_glob, 2, 2, "s, p", "whether a string matches a pattern of * and ?"),
-    "concat": Function(_concat, 1, None, "a, …", "strings joined, missing if any part is"),
-    "split": Function(_split, 2, 2, "s, sep", "the list of a string's parts between separators"),
+    "number": Function(
+        _converted,
+        1,
+        1,
+        "s",
+        "`s` as a decimal number; missing if `s` is not a number",
+        example='number(node.labels["cores"]) > 10',
+    ),
+    "version": Function(
+        _converted,
+        1,
+        1,
+        "s",
+        "`s` as a version, as in `1.28` or `v1.29.0-rc.1`; missing if `s` is not a version",
+        example='version(node.labels["driver"]) >= version("535.104")',
+    ),
+    "starts_with": Function(
+        _text_test, 2, 2, "s, p", "true if `s` starts with `p`", example='starts_with(node.name, "edge-")'
+    ),
+    "ends_with": Function(_text_test, 2, 2, "s, p", "true if `s` ends with `p`", example='ends_with(pod.name, "-0")'),
+    "contains": Function(_text_test, 2, 2, "s, p", "true if `s` contains `p`", example='contains(pod.name, "nginx")'),
+    "glob": Function(
+        _glob,
+        2,
+        2,
+        "s, p",
+        "true if all of `s` matches the pattern `p`: `*` is any characters, `?` is one character",
+        example='glob(node.labels["gpu"], "a100-*")',
+    ),
+    "concat": Function(
+        _concat,
+        1,
+        None,
+        "a, …",
+        "the strings joined; missing if one of them is missing",
+        example='node.labels[concat("team-", pod.namespace)] == "yes"',
+    ),
+    "split": Function(
+        _split,
+        2,
+        2,
+        "s, sep",
+        "list of the parts of `s` between the separators `sep`, for the right side of `in`",
+        example='node.labels["gpu"] in split(pod.annotations["gpus"], "|")',
+    ),
 }

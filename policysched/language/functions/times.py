@@ -129,8 +129,20 @@ def _zone(checker: Checker, call: Call, texts: list[str], index: int) -> str | N
 
 TIMES: Final[Mapping[str, Function]] = {
     "clock": Function(
-        _clock, 2, 3, "from, to[, zone]", "whether a zone's clocks are between two times, which may pass midnight"
+        _clock,
+        2,
+        3,
+        "from, to[, zone]",
+        "true from the time `from` until before `to`; the span may include midnight",
+        example='clock("22:00", "06:00", "Europe/Berlin")',
     ),
-    "hour": Function(_reading, 0, 1, "[zone]", "the hour that a zone's clocks show, 0 to 23"),
-    "weekday": Function(_reading, 0, 1, "[zone]", 'a zone\'s day of the week: "mon", "tue" … "sun"'),
+    "hour": Function(_reading, 0, 1, "[zone]", "hour of the day, 0 to 23", example='hour("America/New_York") < 9'),
+    "weekday": Function(
+        _reading,
+        0,
+        1,
+        "[zone]",
+        'day of the week: "mon", "tue", "wed", "thu", "fri", "sat" or "sun"',
+        example='weekday() in ["sat", "sun"]',
+    ),
 }

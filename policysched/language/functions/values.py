@@ -107,18 +107,68 @@ def _normalize(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 
 _ALL: Final = slice(0, None)
 VALUES: Final[Mapping[str, Function]] = {
-    "has": Function(_has, 1, 1, "x", "true where the value is present"),
-    "if": Function(
-        _if, 3, 3, "c, a, b", "the second or the third argument, missing where the condition is unknown", slice(1, 3)
+    "has": Function(
+        _has, 1, 1, "x", "true if `x` is present, false if `x` is missing", example='has(node.labels["gpu"])'
     ),
-    "only": Function(_only, 2, 2, "c, x", "a value where a condition is true, else missing", slice(1, 2)),
-    "abs": Function(_same_unit, 1, 1, "x", "the magnitude of a quantity", _ALL),
-    "round": Function(_round, 1, 1, "x", "the nearest whole number, halves up"),
-    "clamp": Function(_clamp, 3, 3, "x, lo, hi", "a quantity held between two bounds", _ALL),
-    "scale": Function(_scale, 3, 3, "x, lo, hi", "0 at the first bound, 100 at the second, linear between, clipped"),
-    "normalize": Function(_normalize, 1, 1, "x", "100 times a quantity over its maximum of the feasible nodes"),
-    "least": Function(_same_unit, 1, None, "a, …", "the smallest argument, missing if any is", _ALL),
-    "greatest": Function(_same_unit, 1, None, "a, …", "the largest argument, missing if any is", _ALL),
+    "if": Function(
+        _if,
+        3,
+        3,
+        "c, a, b",
+        "`a` if `c` is true, `b` if `c` is false, missing if `c` is unknown",
+        slice(1, 3),
+        "if(node.cordoned, 0, 50)",
+    ),
+    "only": Function(
+        _only, 2, 2, "c, x", "`x` if `c` is true, otherwise missing", slice(1, 2), "only(node.ready, node.free.cpu)"
+    ),
+    "abs": Function(_same_unit, 1, 1, "x", "absolute value of `x`", _ALL, "abs(node.free.cpu - pod.requests.cpu) < 1"),
+    "round": Function(
+        _round, 1, 1, "x", "`x` rounded to the nearest integer, halves up", example="round(node.free.memory / 1Gi)"
+    ),
+    "clamp": Function(
+        _clamp,
+        3,
+        3,
+        "x, lo, hi",
+        "`x` limited to the range from `lo` to `hi`",
+        _ALL,
+        "clamp(node.free.memory, 1Gi, 64Gi)",
+    ),
+    "scale": Function(
+        _scale,
+        3,
+        3,
+        "x, lo, hi",
+        "0 at `lo`, 100 at `hi`, linear between them, clipped to 0..100; `lo` greater than `hi` inverts the score",
+        example="scale(node.free.memory, 0, 256Gi)",
+    ),
+    "normalize": Function(
+        _normalize,
+        1,
+        1,
+        "x",
+        "100 · `x` / maximum of `x` over the feasible nodes; 0 if the maximum is 0 or less; only in scores",
+        example="normalize(node.free.memory)",
+    ),
+    "least": Function(
+        _same_unit,
+        1,
+        None,
+        "a, …",
+        "smallest argument; missing if an argument is missing",
+        _ALL,
+        "least(node.free.cpu, 4)",
+    ),
+    "greatest": Function(
+        _same_unit,
+        1,
+        None,
+        "a, …",
+        "largest argument; missing if an argument is missing",
+        _ALL,
+        "greatest(node.free.cpu / node.allocatable.cpu, 10%)",
+    ),
 }
 
 
@@ -218,21 +268,69 @@ def _over_nodes(result: Type) -> Type:
 
 _ARGUMENT: Final = slice(0, 1)
 OVER_NODES: Final[Mapping[str, Function]] = {
-    "sum": Function(_aggregate, 1, 1, "x", "the sum over all nodes; nodes without a value are left out", _ARGUMENT),
-    "avg": Function(_aggregate, 1, 1, "x", "the mean over all nodes that have a value, missing if none has", _ARGUMENT),
-    "min": Function(_aggregate, 1, 1, "x", "the smallest value of all nodes, missing if none has one", _ARGUMENT),
-    "max": Function(_aggregate, 1, 1, "x", "the largest value of all nodes, missing if none has one", _ARGUMENT),
-    "count": Function(_aggregate, 1, 1, "c", "the number of nodes where a condition is true"),
+    "sum": Function(
+        _aggregate,
+        1,
+        1,
+        "x",
+        "sum of `x`; 0 if no node has a value",
+        _ARGUMENT,
+        "sum(node.requested.cpu) by node.zone < 200",
+    ),
+    "avg": Function(
+        _aggregate,
+        1,
+        1,
+        "x",
+        "mean of `x`; missing if no node has a value",
+        _ARGUMENT,
+        "node.free.cpu > avg(node.free.cpu)",
+    ),
+    "min": Function(
+        _aggregate, 1, 1, "x", "smallest `x`; missing if no node has a value", _ARGUMENT, "node.age == min(node.age)"
+    ),
+    "max": Function(
+        _aggregate,
+        1,
+        1,
+        "x",
+        "largest `x`; missing if no node has a value",
+        _ARGUMENT,
+        'max(node.free["nvidia.com/gpu"]) > 4',
+    ),
+    "count": Function(
+        _aggregate,
+        1,
+        1,
+        "c",
+        "number of nodes for which `c` is true",
+        example='count(node.ready) by node.labels["rack"] >= 3',
+    ),
 }
 OVER_PODS: Final[Mapping[str, Function]] = {
-    "node.pods.count": Function(_count_pods, 1, 1, "c", "the number of pods on the node for which a condition is true"),
-    "node.pods.any": Function(_any_pod, 1, 1, "c", "whether a condition is true for a pod on the node"),
+    "node.pods.count": Function(
+        _count_pods,
+        1,
+        1,
+        "c",
+        "number of placed pods for which `c` is true",
+        example='node.pods.count(peer.labels["app"] == "db") < 2',
+    ),
+    "node.pods.any": Function(
+        _any_pod,
+        1,
+        1,
+        "c",
+        "true if `c` is true for a placed pod",
+        example="not node.pods.any(peer.namespace != pod.namespace)",
+    ),
     "node.pods.sum": Function(
         _sum_pods,
         1,
         2,
         "x[, c]",
-        "the sum over the pods on the node, or over those where a condition is true",
+        "sum of `x` over the placed pods; with `c`, over the pods for which `c` is true",
         _ARGUMENT,
+        "node.pods.sum(peer.requests.cpu, peer.priority < 1000)",
     ),
 }

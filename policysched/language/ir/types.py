@@ -150,9 +150,17 @@ Names: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class InputField:
-    """A field: its type, and whether it needs a key or is called with one."""
+    """A field that expressions can read.
+
+    Attributes:
+        type: Its type.
+        help: Its value, as the reference describes it.
+        keyed: Whether it needs a key in brackets.
+        called: Whether it is called with a key, as a function.
+    """
 
     type: Type
+    help: str = ""
     keyed: bool = False
     called: bool = False
 
@@ -179,52 +187,101 @@ RESOURCE_NAMES: Final[Mapping[str, str]] = {
 }
 
 
+_AMOUNTS: Final[Mapping[str, str]] = {
+    "allocatable": "allocatable {}",
+    "requested": "{} that the pods on the node request",
+    "free": "allocatable {} minus requested {}; may be negative",
+    "requests": "{} that the pod requests",
+}
+
+
 def _resources(root: str, group: str, shape: Shape) -> dict[Names, InputField]:
-    fields: dict[Names, InputField] = {(root, group): InputField(_shaped(NUMBER, shape), keyed=True)}
+    amount = _AMOUNTS[group]
+    other = amount.replace("{}", "amount of resource `k`", 1).replace(" {}", " amount")
+    fields: dict[Names, InputField] = {(root, group): InputField(_shaped(NUMBER, shape), other, keyed=True)}
     for name, base in _RESOURCES.items():
-        fields[root, group, name] = InputField(_shaped(base, shape))
+        text = amount.replace("{}", name.replace("_", " "))
+        if name == "pods":
+            text = "always 1" if group == "requests" else _PODS[group]
+        fields[root, group, name] = InputField(_shaped(base, shape), text)
     return fields
 
 
+_PODS: Final[Mapping[str, str]] = {
+    "allocatable": "number of pods that the node can run",
+    "requested": "number of pods on the node",
+    "free": "number of pods that the node can still run; may be negative",
+}
+_OF_PODS: Final[Mapping[str, str]] = {
+    "name": "name",
+    "namespace": "namespace",
+    "service_account": "name of the service account",
+    "qos": 'QoS class: "Guaranteed", "Burstable" or "BestEffort"',
+    "labels": "label `k`",
+    "annotations": "annotation `k`",
+    "namespace_labels": "label `k` of the namespace",
+    "priority_class": "name of the PriorityClass",
+    "owner_kind": "kind of the controller, as in `ReplicaSet`",
+    "owner_name": "name of the controller",
+}
+WELL_KNOWN_LABELS: Final[Mapping[str, str]] = {
+    "arch": "kubernetes.io/arch",
+    "os": "kubernetes.io/os",
+    "zone": "topology.kubernetes.io/zone",
+    "region": "topology.kubernetes.io/region",
+    "instance_type": "node.kubernetes.io/instance-type",
+}
+"""Label keys by the fields of `node` that read them."""
+_PRIORITY: Final = "priority; 0 if the pod has none"
+_SINCE: Final = "time since creation, in steps of 10 s"
+
+
 def _pods(root: str, shape: Shape, maps: tuple[str, ...]) -> dict[Names, InputField]:
-    """Return what is read alike of the pod that is decided about and of pods that are placed."""
+    """Return the fields that pending pods and placed pods have in common."""
     text, maybe = _shaped(STRING, shape), _shaped(STRING, shape, Gap.INPUT)
     return {
-        **{(root, name): InputField(text) for name in ("name", "namespace", "qos", "service_account")},
-        (root, "priority"): InputField(_shaped(NUMBER, shape)),
-        **{(root, name): InputField(maybe, keyed=True) for name in maps},
-        **{(root, name): InputField(maybe) for name in ("priority_class", "owner_kind", "owner_name")},
+        **{(root, name): InputField(text, _OF_PODS[name]) for name in ("name", "namespace", "qos", "service_account")},
+        (root, "priority"): InputField(_shaped(NUMBER, shape), _PRIORITY),
+        **{(root, name): InputField(maybe, _OF_PODS[name], keyed=True) for name in maps},
+        **{(root, name): InputField(maybe, _OF_PODS[name]) for name in ("priority_class", "owner_kind", "owner_name")},
         **_resources(root, "requests", shape),
-        (root, "image_bytes"): InputField(_shaped(BYTES, shape)),
+        (root, "image_bytes"): InputField(
+            _shaped(BYTES, shape), "total size of the pod's images, as far as a node reports it"
+        ),
     }
 
 
 FIELDS: Final[Mapping[Names, InputField]] = {
-    ("node", "name"): InputField(_node(STRING)),
+    ("node", "name"): InputField(_node(STRING), "name"),
     **{
-        ("node", name): InputField(_node(STRING, Gap.INPUT))
-        for name in ("arch", "os", "zone", "region", "instance_type")
+        ("node", name): InputField(_node(STRING, Gap.INPUT), f"label `{key}`")
+        for name, key in WELL_KNOWN_LABELS.items()
     },
-    ("node", "labels"): InputField(_node(STRING, Gap.INPUT), keyed=True),
-    ("node", "annotations"): InputField(_node(STRING, Gap.INPUT), keyed=True),
-    ("node", "ready"): InputField(_node(BOOL)),
-    ("node", "cordoned"): InputField(_node(BOOL)),
-    ("node", "taints", "has"): InputField(_node(BOOL), called=True),
+    ("node", "labels"): InputField(_node(STRING, Gap.INPUT), "label `k`", keyed=True),
+    ("node", "annotations"): InputField(_node(STRING, Gap.INPUT), "annotation `k`", keyed=True),
+    ("node", "ready"): InputField(_node(BOOL), "true if the node's condition `Ready` is true"),
+    ("node", "cordoned"): InputField(_node(BOOL), "true if the node is cordoned (`spec.unschedulable`)"),
+    ("node", "taints", "has"): InputField(_node(BOOL), "true if the node has a taint with key `k`", called=True),
     **_resources("node", "allocatable", Shape.NODES),
     **_resources("node", "requested", Shape.NODES),
     **_resources("node", "free", Shape.NODES),
-    ("node", "cached_image_bytes"): InputField(_node(BYTES)),
-    ("node", "age"): InputField(_node(DURATION)),
+    ("node", "cached_image_bytes"): InputField(_node(BYTES), "size of the pod's images that are on the node"),
+    ("node", "age"): InputField(_node(DURATION), _SINCE),
     **_pods("pod", Shape.SCALAR, ("labels", "annotations", "namespace_labels")),
-    ("pod", "age"): InputField(DURATION),
-    ("cluster", "nodes"): InputField(NUMBER),
-    ("cluster", "pods"): InputField(NUMBER),
+    ("pod", "age"): InputField(DURATION, _SINCE),
+    ("cluster", "nodes"): InputField(NUMBER, "number of nodes"),
+    ("cluster", "pods"): InputField(NUMBER, "number of placed pods"),
     **_pods("peer", Shape.PODS, ("labels", "namespace_labels")),
-    **{("victim", name): InputField(_shaped(STRING, Shape.PODS)) for name in ("name", "namespace")},
-    ("victim", "labels"): InputField(_shaped(STRING, Shape.PODS, Gap.INPUT), keyed=True),
-    ("victim", "priority"): InputField(_shaped(NUMBER, Shape.PODS)),
-    ("victim", "age"): InputField(_shaped(DURATION, Shape.PODS, Gap.OWN)),
-    **{("victim", name): InputField(_shaped(STRING, Shape.PODS, Gap.INPUT)) for name in ("owner_kind", "owner_name")},
+    **{("victim", name): InputField(_shaped(STRING, Shape.PODS), _OF_PODS[name]) for name in ("name", "namespace")},
+    ("victim", "labels"): InputField(_shaped(STRING, Shape.PODS, Gap.INPUT), _OF_PODS["labels"], keyed=True),
+    ("victim", "priority"): InputField(_shaped(NUMBER, Shape.PODS), _PRIORITY),
+    ("victim", "age"): InputField(
+        _shaped(DURATION, Shape.PODS, Gap.OWN), f"{_SINCE}; missing only if a file states no creation time"
+    ),
+    **{
+        ("victim", name): InputField(_shaped(STRING, Shape.PODS, Gap.INPUT), _OF_PODS[name])
+        for name in ("owner_kind", "owner_name")
+    },
 }
 # What is called with an expression over the pods of a node: functions.
 POD_FUNCTIONS: Final[tuple[Names, ...]] = (("node", "pods", "count"), ("node", "pods", "any"), ("node", "pods", "sum"))

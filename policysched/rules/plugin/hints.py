@@ -21,10 +21,11 @@ from numpy.typing import ArrayLike
 from policysched.framework import Action, Aspect, Change, Cluster, Hint, Mask, Resource, Rows, Status
 from policysched.language.evaluation.time_transitions import next_transition
 from policysched.language.ir.graph import Input, Typed
+from policysched.language.ir.types import WELL_KNOWN_LABELS
 from policysched.model.objects import Pod
 from policysched.model.objects.meta import seconds_of
 from policysched.rules.compile.policy import CompiledFilter
-from policysched.rules.inputs import WELL_KNOWN_LABELS, aspects_read
+from policysched.rules.inputs import aspects_read
 from policysched.rules.results.matrix import FilterMatrix
 from policysched.rules.results.pod_independent import PodIndependentResults
 from policysched.rules.shared_values.context import EvaluationContext

@@ -35,6 +35,7 @@ from policysched.language.ir.tree import (
     Span,
     walk,
 )
+from policysched.language.ir.types import WELL_KNOWN_LABELS
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.suggestions import did_you_mean, shown
 from policysched.language.syntax.lazy_parser import parse
@@ -44,7 +45,7 @@ from policysched.model.policy import PolicyKey, PolicySpec
 from policysched.model.requests import allocatable
 from policysched.pausing import Pausing, finished
 from policysched.rules.compile.policy import CompiledPolicy, MetricInput
-from policysched.rules.inputs import RESOURCE_NAMES, WELL_KNOWN_LABELS
+from policysched.rules.inputs import RESOURCE_NAMES
 from policysched.rules.policy_set.store import StoredPolicy
 from policysched.state.tables.columns import distinct
 
