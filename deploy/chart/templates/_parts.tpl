@@ -1,4 +1,4 @@
-{{/* The configuration file: the one that is given, else that of the overlay. */}}
+{{/* The configuration file: the value `config`, else the file of the overlay. */}}
 {{- define "policysched.configuration" -}}
 {{- if .Values.config -}}
 {{ .Values.config }}
@@ -7,7 +7,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The files whose objects the release has. */}}
+{{/* The files with the objects of the release. */}}
 {{- define "policysched.files" -}}
 {{- if .Values.definition }}
 - definition/schedulingpolicies.yaml
@@ -32,7 +32,7 @@
 {{- end }}
 {{- end -}}
 
-{{/* Change the image, and where it runs, of any Deployment `object` as the values of `root` say. */}}
+{{/* Set image, pull secrets and node selector of a Deployment `object` from the values of `root`. */}}
 {{- define "policysched.image" -}}
 {{- $values := .root.Values -}}
 {{- $pod := .object.spec.template.spec -}}
@@ -44,7 +44,7 @@
 {{- if ne $values.image.pullPolicy "IfNotPresent" }}{{ $_ := set $container "imagePullPolicy" $values.image.pullPolicy }}{{ end -}}
 {{- end -}}
 
-{{/* Change the scheduler's Deployment `object` as the values of `root` say. */}}
+{{/* Set replicas, resources and flags of the scheduler's Deployment `object` from the values of `root`. */}}
 {{- define "policysched.deployment" -}}
 {{- $values := .root.Values -}}
 {{- $_ := set .object.spec "replicas" $values.replicas -}}
@@ -53,7 +53,7 @@
 {{- $_ := set $container "args" (concat $container.args $values.extraArgs) -}}
 {{- end -}}
 
-{{/* Have the Role `object` be for the lease that the configuration of `root` names. */}}
+{{/* Set the lease of the Role `object` to the one that the configuration of `root` names. */}}
 {{- define "policysched.lease" -}}
 {{- $configuration := fromYaml (include "policysched.configuration" .root) -}}
 {{- $lease := dig "leaderElection" "resourceName" "kube-scheduler" $configuration -}}
