@@ -1,7 +1,7 @@
-"""The API of out-of-tree plugins: what their authors import.
+"""The API for authors of Python plugins, see docs/extend/plugins.md.
 
-A plugin is a class with methods of the extension points where it acts. `framework.out_of_tree.methods` has their
-signatures, as protocols that nobody needs to inherit.
+A plugin is a class with one method for each extension point that it uses. `policysched.framework.out_of_tree.methods`
+lists the signatures as protocols; a plugin does not have to inherit them.
 """
 
 from policysched.framework import (

@@ -1,7 +1,7 @@
-"""Files of tests of policies as tests of pytest: each of them is an item, with the differences that a run shows.
+"""A pytest plugin that collects policy tests: each test of a file is one pytest item.
 
-Files that are called `policy-tests.yaml`, or end with `-policy-tests.yaml`, are collected where pytest looks for tests;
-others by patterns in the ini option `policysched_tests`. Nothing of ours is imported before a file is collected.
+It collects `policy-tests.yaml` and files whose names end with `-policy-tests.yaml`. The ini option `policysched_tests`
+adds patterns. The rest of policysched is imported when the first file is collected.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from policysched.app.policy_tests.running import LoadedTest
 
 NAMES: Final = ("policy-tests.yaml", "policy-tests.yml", "*-policy-tests.yaml", "*-policy-tests.yml")
-"""What files are collected whatever the ini option says."""
+"""Patterns of file names that are always collected."""
 _OPTION: Final = "policysched_tests"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the ini option."""
-    help_text = "patterns of names of files with tests of scheduling policies, beside policy-tests.yaml"
+    """Add the ini option `policysched_tests`."""
+    help_text = "more patterns of names of policy test files, besides policy-tests.yaml"
     parser.addini(_OPTION, help_text, type="args", default=[])
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> PolicyTestModule | None:
-    """Collect a file of tests."""
+    """Collect a policy test file."""
     patterns = (*NAMES, *parent.config.getini(_OPTION))
     if any(fnmatchcase(file_path.name, pattern) for pattern in patterns):
         found: PolicyTestModule = PolicyTestModule.from_parent(parent, path=file_path)
@@ -37,13 +37,13 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> PolicyTest
 
 
 class PolicyTestModule(pytest.File):
-    """A file of tests."""
+    """A policy test file."""
 
     def collect(self) -> Iterator[PolicyTestItem]:
-        """Give the tests of the file.
+        """Return an item for each test of the file.
 
         Raises:
-            CollectError: it cannot be read, or a policy does not compile.
+            CollectError: the file cannot be read, or a policy does not compile.
         """
         from policysched.app.policy_tests.reading import read_tests  # noqa: PLC0415 - see the module's docstring
         from policysched.app.policy_tests.running import load_tests  # noqa: PLC0415 - as above
@@ -60,7 +60,7 @@ class PolicyTestModule(pytest.File):
 
 
 class PolicyTestItem(pytest.Item):
-    """One test of a policy."""
+    """One policy test."""
 
     loaded: LoadedTest
 
@@ -68,7 +68,7 @@ class PolicyTestItem(pytest.Item):
         """Run the test.
 
         Raises:
-            AssertionError: something came otherwise than expected.
+            AssertionError: the result differs from the expectation.
         """
         from policysched.app.policy_tests.running import PolicyTestOptions, run_test  # noqa: PLC0415 - as above
         from policysched.visible import visible  # noqa: PLC0415 - as above
@@ -78,10 +78,10 @@ class PolicyTestItem(pytest.Item):
             raise AssertionError("\n".join(visible(line) for line in result.told()))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Show the differences, and a trace only where something broke."""
+        """Return the differences; a traceback only for other errors."""
         return str(excinfo.value) if isinstance(excinfo.value, AssertionError) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Say where the test stands."""
+        """Return file, line and name of the test."""
         place = self.loaded.source.place(self.loaded.path)
         return self.path, None if place is None else place.line - 1, self.name

@@ -34,7 +34,7 @@ from policysched.state.cluster import Cluster
 from policysched.state.cluster_events import Change
 
 LONGEST_WAIT: Final = 15 * 60.0
-"""How long a pod may wait at Permit, whatever plugins ask for. Units: seconds."""
+"""Longest wait of a pod at Permit; longer timeouts are cut. Units: seconds."""
 
 
 @dataclass(slots=True, eq=False)
@@ -71,16 +71,16 @@ class PreFlight:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The answer of a Permit plugin that lets the pod wait until the plugin allows or rejects it.
+    """Result of Permit: the pod waits until the plugin allows or rejects it.
 
-    Units: seconds, after which the pod is rejected.
+    Units: seconds until the pod is rejected.
     """
 
     timeout: float
 
     @property
     def seconds(self) -> float:
-        """How long it really waits: never longer than LONGEST_WAIT, and so long for what is no number."""
+        """The timeout, at most LONGEST_WAIT; LONGEST_WAIT for NaN."""
         return self.timeout if self.timeout <= LONGEST_WAIT else LONGEST_WAIT
 
 
@@ -89,9 +89,9 @@ Undo: TypeAlias = "Callable[[Handle], Awaitable[None]]"
 
 
 class WaitingPod:
-    """A pod that waits at Permit: until every plugin that made it wait allows it, or anybody rejects it.
+    """A pod that waits at Permit until every plugin that returned `Wait` allows it, or a plugin rejects it.
 
-    It may be allowed and rejected from any thread.
+    `allow` and `reject` can be called from any thread.
     """
 
     def __init__(self, assumed: AssumedPod, waits: Mapping[str, Wait]) -> None:
@@ -110,11 +110,11 @@ class WaitingPod:
 
     @property
     def pending(self) -> tuple[str, ...]:
-        """The plugins that have not allowed it yet; a rejection changes nothing about them."""
+        """The plugins that have not allowed the pod yet."""
         return tuple(self._timers)
 
     def allow(self, plugin: str) -> None:
-        """Let it go on as far as a plugin is concerned."""
+        """Allow the pod in the name of a plugin."""
         if threading.get_ident() != self._thread:
             self._loop.call_soon_threadsafe(self.allow, plugin)
             return
@@ -124,25 +124,25 @@ class WaitingPod:
             self._end(None)
 
     def reject(self, plugin: str, message: str) -> bool:
-        """Turn it away in a plugin's name; return whether it was still waiting."""
+        """Reject the pod in the name of a plugin; return whether it was still waiting."""
         status = unschedulable(message).by(plugin)
         if threading.get_ident() == self._thread:
             return self._end(status)
         return asyncio.run_coroutine_threadsafe(self._reject(status), self._loop).result()
 
     def preempt(self, plugin: str, message: str) -> bool:
-        """Take its place in a plugin's name: it is tried again after a backoff; return whether it was still waiting."""
+        """End the wait with an error, for a retry after a backoff; return whether the pod was still waiting."""
         return self._end(Status(Code.ERROR, (message,), plugin))
 
     async def _reject(self, status: Status) -> bool:
         return self._end(status)
 
     async def outcome(self) -> Status | None:
-        """Wait for the outcome: None where every plugin allowed it."""
+        """Wait for the outcome; return None if every plugin allowed the pod, else the rejection."""
         return await self._outcome
 
     def cancel(self) -> None:
-        """End the wait without an outcome, as the process ends."""
+        """End the wait without an outcome, when the process ends."""
         self._stop_timers()
         self._outcome.cancel()
 

@@ -164,27 +164,27 @@ class FailedDecision(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
-    """What a plugin at PostFilter found."""
+    """Result of a plugin at PostFilter."""
 
     status: Status | None = None
-    """None where the pod is to fit soon; a rejection, or a failure. Its reasons end the pod's message."""
+    """None if the plugin makes the pod fit; else a rejection or an error, whose reasons end the pod's message."""
     nominated_node: str | None = None
-    """The node that is kept for the pod from now on; empty where none is any more, None where nothing changes."""
+    """The nominated node; empty to clear the nomination, None to keep it."""
     act: Callable[[Handle], Awaitable[bool | None]] | None = None
-    """Begins at once what is to be done outside, and returns what to wait for, which may be False to say that it went
-    wrong; nobody calls it in a dry-run."""
+    """Starts writes to the API server and returns an awaitable; False as its result means failure. Not called in a
+    dry-run."""
     victims: Sequence[Pod] = ()
-    """The pods that are to make room."""
+    """The victims."""
     details: Any = None
-    """What the plugin tells records of how it came to that."""
+    """Details of the plugin for decision records."""
     rejectors: frozenset[str] = frozenset()
-    """The plugins beside filters that kept it from finding a way: the pod is tried again when they say so."""
+    """Plugins other than filters that prevented success; the pod is also retried when their hints match."""
     rejecting_anyway: frozenset[str] = frozenset()
-    """The filters that reject the pod somewhere even if room is made: those that listen are asked about changes too."""
+    """Filters that reject the pod on some node even if room is made; their hints apply, too."""
     cleanups: tuple[Callable[[Handle], Coroutine[Any, Any, None]], ...] = ()
-    """What is to be done outside whatever other plugins find; nobody calls it in a dry-run."""
+    """Writes to the API server that run whatever other plugins return. Not called in a dry-run."""
     ask: Callable[[], Awaitable[PostFilterResult]] | None = None
-    """Asks extenders, or looks on with pauses, before anything holds, and gives the result in place of this one."""
+    """Continues with calls of extenders or with pauses, and returns the result that replaces this one."""
 
 
 class PostFilterPlugin(Plugin, Protocol):

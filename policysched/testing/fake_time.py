@@ -1,4 +1,4 @@
-"""`FakeClock` and an event loop that runs by it: time passes only when a test says so."""
+"""`FakeClock` and an event loop that uses it: time passes only when a test advances the clock."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 _GRACE: Final = 0.02
-"""How long a thread is waited for in one round. Units: seconds of real time."""
+"""Longest wait for a worker thread in one round. Units: seconds of real time."""
 
 
 class FakeClock:
-    """Time that moves when a test says so."""
+    """A clock that only a test advances. It starts at 2026-01-01, midnight UTC, unless `start` is given."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._start, self._seconds = start, 0.0
 
     def now(self) -> datetime:
-        """Return the time, UTC."""
+        """Return the current time, in UTC."""
         return self._start + timedelta(seconds=self._seconds)
 
     def monotonic(self) -> float:
-        """Return the seconds since the start."""
+        """Return the seconds since the start of the clock."""
         return self._seconds
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock. Units: seconds."""
         self._seconds += seconds
 
 
 class SteppedLoop(asyncio.SelectorEventLoop):
-    """An event loop that runs by a clock of its own, and stops when nothing is left to do before time passes."""
+    """An event loop on a fake clock; it stops when no work is left until the clock advances."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._fake_clock = clock
         super().__init__(_StoppingSelector(self.stop))
 
     def time(self) -> float:
-        """Return the fake time."""
+        """Return the seconds of the fake clock."""
         return self._fake_clock.monotonic()
 
 
 class _StoppingSelector(selectors.DefaultSelector):
-    """Calls somebody in place of waiting."""
+    """Calls a function instead of waiting for events."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
         super().__init__()
         self._stop = stop
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Wait for nothing but threads that are about to end."""
+        """Return events that are ready; wait only for worker threads, for up to `_GRACE`."""
         if timeout is not None and timeout <= 0:
             return super().select(timeout)
         found = super().select(_GRACE)

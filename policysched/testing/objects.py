@@ -1,4 +1,4 @@
-"""Nodes and pods as kubectl prints them, and as plugins are given them."""
+"""Build nodes and pods as kubectl prints them, and the `Pod` that plugin methods get."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from policysched.model.objects import Pod
 
 Object: TypeAlias = dict[str, Any]
 PROFILE: Final = "default-scheduler"
-"""The scheduler name of pods and of the profile, unless a test says otherwise."""
+"""Default `schedulerName` of pods and of the profile."""
 _ALLOCATABLE: Final = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 
 
@@ -22,7 +22,14 @@ def make_node(
     allocatable: Mapping[str, str] | None = None,
     taints: Iterable[Mapping[str, str]] = (),
 ) -> Object:
-    """Make a node as kubectl prints it: 4 cores, 16 Gi and 110 pods, and what is given."""
+    """Return a Node object.
+
+    Args:
+        name: Its name, also the label `kubernetes.io/hostname`.
+        labels: More labels.
+        allocatable: Allocatable quantities by resource; default 4 cores, 16 Gi and 110 pods.
+        taints: Taints, as in `spec.taints`.
+    """
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -42,7 +49,17 @@ def make_pod(
     node: str = "",
     **spec: Any,
 ) -> Object:
-    """Make a pod as kubectl prints it, on a node where one is named; `spec` has any other fields of its spec."""
+    """Return a Pod object with one container.
+
+    Args:
+        name: Its name.
+        namespace: Its namespace.
+        labels: Its labels.
+        annotations: Its annotations.
+        requests: Requested quantities by resource.
+        node: The node that it runs on; empty for a pending pod.
+        spec: Other fields of its spec, such as `nodeSelector`.
+    """
     container = {"name": "main", "image": "registry.example/app", "resources": {"requests": dict(requests or {})}}
     metadata = {"name": name, "namespace": namespace, "uid": f"uid-{namespace}-{name}"}
     placed = {"nodeName": node} if node else {}
@@ -55,5 +72,5 @@ def make_pod(
 
 
 def read_pod(pod: Object) -> Pod:
-    """Read a pod as plugins are given it, for tests that call their methods."""
+    """Return the `Pod` that plugin methods get, from an object that `make_pod` returns."""
     return decode_pod(fill_pod(pod, priority_classes(())))

@@ -1,4 +1,4 @@
-"""One plugin alone: a handle for its methods, a decision in which it takes part, a configuration that enables it."""
+"""Run one plugin: a handle for its methods, one decision, and a configuration that enables the plugin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from policysched.testing.objects import PROFILE, Object, read_pod
 
 
 def connected_handle(nodes: Iterable[Object] = (), pods: Iterable[Object] = ()) -> PluginHandle:
-    """Make a handle on some nodes and the pods that are on them, for tests that call the methods of plugins."""
+    """Return a handle on a cluster with these nodes and placed pods, for tests that call methods of a plugin."""
     cluster = Cluster()
     for node in nodes:
         cluster.set_node(decode_node(node))
@@ -35,20 +35,20 @@ def decide(
     pods: Iterable[Object] = (),
     args: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Say where a pod would go if there were this plugin alone.
+    """Schedule a pod with only this plugin, and return the decision.
 
     Args:
-        factory: The plugin's class, or what else its entry point names.
-        pod: The pod.
-        nodes: The nodes.
-        pods: The pods that are on them.
-        args: What `pluginConfig` has for the plugin.
+        factory: The plugin's class, or another factory.
+        pod: The pod, as `make_pod` returns it.
+        nodes: The nodes, as `make_node` returns them.
+        pods: Placed pods.
+        args: The plugin's arguments in `pluginConfig`.
 
     Returns:
-        The decision record of docs/write/dry-run.md.
+        The decision record, see docs/reference/decision-record.md.
 
     Raises:
-        UsageError: the plugin cannot be made.
+        UsageError: the factory or the arguments are invalid.
     """
     name = stated_name(factory)
     registry = PluginRegistry()
@@ -61,7 +61,10 @@ def decide(
 
 
 def configuration_of(factory: CheckedFactory, plugins: Object, args: Mapping[str, Any] | None) -> Object:
-    """Enable a plugin, in the place of PrioritySort where it sorts and before DefaultBinder where it binds."""
+    """Return a KubeSchedulerConfiguration that enables a plugin.
+
+    A plugin that sorts the queue replaces PrioritySort. A plugin that binds comes before DefaultBinder.
+    """
     name, made = factory.name, factory.makes()
     entries = [] if args is None else [{"name": name, "args": dict(args)}]
     if hasattr(made, "less"):

@@ -1,4 +1,4 @@
-"""Tests of policies run from Python, with typed results."""
+"""Run policy tests from Python."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from policysched.app.policy_tests.suite import PolicyTestRun, RunChoices, run_fi
 def run(
     tests: str | Path | Mapping[str, Any] | list[Any], *, coverage: bool = False, mutate: bool = False
 ) -> PolicyTestRun:
-    """Run tests of policies, as `policysched test` does.
+    """Run policy tests, as `policysched test` does.
 
     Args:
-        tests: A file or a folder, or what a file holds; its files are looked for where the process is.
-        coverage: Whether to find out which parts of policies no test reaches.
-        mutate: Whether to find out which changes of policies no test notices.
+        tests: A file or a folder, or the content of a test file. File names in the content are relative to the current
+            folder.
+        coverage: Whether to measure which parts of policies the tests reach.
+        mutate: Whether to change policies and report the changes that no test notices.
 
     Returns:
-        The results; what is wrong with files is in `problems`.
+        The results. `problems` lists files that cannot be used.
 
     Raises:
-        UsageError: there is no such file, or the value is not of the shape of a file.
+        UsageError: the file does not exist, or the content is not that of a test file.
     """
     choices = RunChoices(coverage=coverage, mutate=mutate)
     if isinstance(tests, str | Path):

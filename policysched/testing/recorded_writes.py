@@ -1,4 +1,4 @@
-"""`RecordingClient`: an API server that takes all that a scheduler writes, and remembers bindings and events."""
+"""`RecordingClient`: replaces the API server in tests; accepts all writes and records bindings and events."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ from policysched.model.policy import Policy, PolicyKey
 
 
 class RecordingClaims:
-    """What an API server that takes everything says of resource claims."""
+    """Accepts all writes to resource claims and returns the claim as the API server would."""
 
     async def get(self, claim: ResourceClaim) -> ResourceClaim:
-        """Return a claim as it is known."""
+        """Return the claim unchanged."""
         return claim
 
     async def set_finalizers(self, claim: ResourceClaim) -> ResourceClaim:
-        """Take a claim's finalizers."""
+        """Accept new finalizers of a claim."""
         return _next_version(claim)
 
     async def allocate(self, claim: ResourceClaim) -> ResourceClaim:
-        """Take a claim's allocation."""
+        """Accept the allocation of a claim."""
         return _next_version(claim)
 
     async def reserve(self, claim: ResourceClaim) -> ResourceClaim:
-        """Take for whom a claim is reserved."""
+        """Accept the reservation of a claim."""
         return _next_version(claim)
 
     async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:
-        """Take a claim's devices back."""
+        """Remove the allocation of a claim."""
         return _next_version(replace(claim, status=ResourceClaimStatus()))
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
-        """Take a new claim."""
+        """Create a claim and return it with a name and a UID."""
         name = f"{claim.metadata.generate_name}0"
         return _next_version(replace(claim, metadata=replace(claim.metadata, name=name, uid=name)))
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """Delete a claim."""
+        """Accept the deletion of a claim."""
 
     async def tell_pod(self, pod: Pod, told: PodExtendedClaimStatus) -> None:
-        """Take which claim holds a pod's extended resources."""
+        """Accept the name of the claim for a pod's extended resources."""
 
 
 def _next_version(claim: ResourceClaim) -> ResourceClaim:
@@ -60,52 +60,52 @@ def _next_version(claim: ResourceClaim) -> ResourceClaim:
 
 
 class RecordingClient:
-    """An API server that takes everything, and remembers bindings and events."""
+    """A client that accepts all writes and records bindings and events."""
 
     def __init__(self) -> None:
         self.claims = RecordingClaims()
         self.events: list[Event] = []
         self.bindings: dict[str, str] = {}
-        """Nodes by pod, as namespace/name."""
+        """The node of each bound pod, by `namespace/name`."""
         self.on_bound: Callable[[Pod], object] = id
         self.on_deleted: Callable[[Pod], object] = id
 
     async def bind(self, pod: Pod, node: str) -> None:
-        """Bind a pod."""
+        """Record the binding of a pod."""
         self.bindings[pod.key] = node
         self.on_bound(replace(pod, spec=replace(pod.spec, node_name=node)))
 
     async def node_of(self, pod: Pod) -> str:
-        """Return the node of a pod."""
+        """Return the node of a bound pod, else an empty text."""
         return self.bindings.get(pod.key, "")
 
     async def claim_volume(self, volume: PersistentVolume) -> str:
-        """Take a volume's claim."""
+        """Accept the claim of a volume."""
         return f"{volume.metadata.resource_version}+"
 
     async def select_node(self, claim: PersistentVolumeClaim, node: str) -> str:  # noqa: ARG002 - the protocol's
-        """Take a claim's node."""
+        """Accept the selected node of a volume claim."""
         return f"{claim.metadata.resource_version}+"
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Delete a pod."""
+        """Accept the deletion of a pod."""
         self.on_deleted(pod)
 
     async def set_pod_status(self, pod: Pod, change: PodStatusChange) -> None:
-        """Take a condition or a nominated node; `PodOutcome.message` says why a pod waits."""
+        """Accept a change of a pod's status; `PodOutcome.message` has the reason of a failed attempt."""
 
     async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
-        """Take such a change in its turn."""
+        """Accept a change of a pod's status that is computed when it is written."""
         await self.set_pod_status(pod, newest())
 
     async def set_policy_status(self, policy: PolicyKey, resource_version: str, status: dict[str, Any]) -> None:
-        """Take a policy's status."""
+        """Accept the status of a policy."""
 
     async def annotate_policy(self, policy: Policy, annotations: dict[str, str]) -> str:  # noqa: ARG002 - as above
-        """Take a policy's annotations."""
+        """Accept annotations of a policy."""
         return policy.metadata.resource_version
 
     def record(self, event: Event | PolicyEvent) -> None:
-        """Take an event about a pod."""
+        """Record an event about a pod; ignore events about policies."""
         if isinstance(event, Event):
             self.events.append(event)

@@ -1,4 +1,4 @@
-"""`TestedScheduler`: a scheduler with the default plugins and one more, which works when a test calls it."""
+"""`scheduling` and `TestedScheduler`: a scheduler with the default plugins and one more, which a test drives."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _ROUNDS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class PodOutcome:
-    """What has become of a pod."""
+    """The state of a pod in a `TestedScheduler`."""
 
     result: str
-    """`Scheduled`, `Unschedulable`, `Error`, `Waiting` (at Permit), `Gated` (by PreEnqueue), or `Pending`."""
+    """`Scheduled`, `Unschedulable`, `Error`, `Waiting` (at Permit), `Gated` (by PreEnqueue) or `Pending` (new)."""
     node: str = ""
-    """Where it is bound, or is to be."""
+    """The node of a `Scheduled` or `Waiting` pod, else empty."""
     message: str = ""
-    """Why it is not scheduled."""
+    """Why the last attempt failed, else empty."""
 
 
 _RESULTS: Final = {
@@ -47,7 +47,7 @@ _RESULTS: Final = {
 
 
 class _Listener(Observer):
-    """Keeps what has become of pods."""
+    """Keeps the queue and the last attempt of each pod."""
 
     def __init__(self) -> None:
         self.queues: dict[str, str] = {}
@@ -66,12 +66,14 @@ class _Listener(Observer):
 
 
 class TestedScheduler:
-    """A scheduler with the default plugins and the one under test; it works when a test calls it.
+    """A scheduler with the default plugins and the plugin under test; `scheduling` makes it.
+
+    It runs only during calls of its methods.
 
     Attributes:
-        plugin: The plugin under test.
-        handle: Its handle.
-        clock: The scheduler's time.
+        plugin: The instance of the plugin under test.
+        handle: The handle of the plugin.
+        clock: The clock of the scheduler.
     """
 
     __test__ = False  # it is no class of tests
@@ -97,7 +99,7 @@ class TestedScheduler:
         return self.plugin
 
     def add(self, *objects: Object) -> None:
-        """Add nodes and pods, or change them."""
+        """Add or replace nodes and pods, as `make_node` and `make_pod` return them."""
         for one in objects:
             if one["kind"] == "Node":
                 self._scheduler.take(decode_node(one))
@@ -106,18 +108,18 @@ class TestedScheduler:
                 self._scheduler.take(read_pod(one))
 
     def remove(self, *objects: Object) -> None:
-        """Take nodes and pods away."""
+        """Delete nodes and pods."""
         for one in objects:
             self._scheduler.drop(decode_node(one) if one["kind"] == "Node" else read_pod(one))
 
     def schedule(self, pod: Object) -> PodOutcome:
-        """Add a pod, let the scheduler work, and say what has become of the pod."""
+        """Add a pod, run the scheduler until it is idle, and return the state of the pod."""
         self.add(pod)
         self.settle()
         return self.outcome(pod["metadata"]["name"], pod["metadata"]["namespace"])
 
     def outcome(self, name: str, namespace: str = "default") -> PodOutcome:
-        """Say what has become of a pod."""
+        """Return the state of a pod."""
         key = f"{namespace}/{name}"
         for waiting in self.handle.waiting_pods():
             if waiting.assumed.pod.key == key:
@@ -132,18 +134,18 @@ class TestedScheduler:
         )
 
     def events(self, name: str) -> list[str]:
-        """Return what events say about a pod, the first one first."""
+        """Return the messages of all events about a pod, oldest first."""
         return [event.note for event in self._client.events if event.pod.metadata.name == name]
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, and the scheduler do what is due then."""
+        """Advance the clock and run the scheduler until it is idle. Units: seconds."""
         self.clock.advance(seconds)
         self.settle()
 
     def settle(self) -> None:
-        """Let the scheduler work until it waits for time, for objects or for a plugin.
+        """Run the scheduler until it is idle: until it waits for time, for objects or for a plugin.
 
-        Methods that run in a thread are waited for, up to a second of real time.
+        It waits up to a second of real time for methods that run in a thread.
         """
         for _ in range(_ROUNDS):
             self._loop.run_forever()
@@ -153,7 +155,7 @@ class TestedScheduler:
             self._work.result()
 
     def close(self) -> None:
-        """End it."""
+        """Stop the scheduler."""
         self._work.cancel()
         for seconds in (0.0, LAST_WORDS):
             self.clock.advance(seconds)
@@ -170,17 +172,17 @@ def scheduling(
     args: Mapping[str, Any] | None = None,
     clock: FakeClock | None = None,
 ) -> Iterator[TestedScheduler]:
-    """Run a scheduler with the default plugins and one more, at all its points.
+    """Run a scheduler with the default plugins and one more, enabled at all its points.
 
     Args:
-        factory: The plugin's class, or what else its entry point names.
-        nodes: The nodes.
-        pods: Pods that are there; those without a node are scheduled.
-        args: What `pluginConfig` has for the plugin.
-        clock: The scheduler's time; absent, a new one.
+        factory: The plugin's class, or another factory.
+        nodes: The nodes, as `make_node` returns them.
+        pods: The pods, as `make_pod` returns them; pods without a node are scheduled.
+        args: The plugin's arguments in `pluginConfig`.
+        clock: The clock of the scheduler; default: a new one.
 
     Raises:
-        UsageError: the plugin cannot be made.
+        UsageError: the factory or the arguments are invalid.
     """
     made = TestedScheduler(factory, args, clock or FakeClock())
     try:
