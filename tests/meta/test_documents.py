@@ -71,6 +71,7 @@ def test_versions_stand_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyP
     [
         (checks.heads, "# Title\n", 1, "no description"),
         (checks.heads, f"---\ndescription: {'a' * 200}\n---\n# Title\n", 2, "200 characters"),
+        (checks.heads, "---\ndescription: a: b\n---\n# Title\n", 1, "not YAML: mapping values are not allowed here"),
         (checks.heads, "---\ndescription: one\n---\ntext\n", 1, "0 titles"),
         (checks.heads, "---\ndescription: one\n---\n# One\n\n# Two\n", 6, "2 titles"),
         (checks.broken_links, "# A\n\n[b](missing.md)\n", 3, "`missing.md` leads to no file"),

@@ -58,7 +58,11 @@ def heads(paths: Iterable[Path]) -> Iterator[Problem]:
     """Check that each page has a description and one title."""
     for path in paths:
         lines = path.read_text("utf-8").splitlines()
-        description = _front_matter(lines).get("description")
+        try:
+            description = _front_matter(lines).get("description")
+        except yaml.YAMLError as error:
+            yield Problem(path, 1, f"the front matter is not YAML: {str(error).splitlines()[0]}; quote the description")
+            continue
         if not isinstance(description, str) or not description:
             yield Problem(path, 1, "the page has no description: add `description: …` between two lines `---`")
         elif len(description) > LONGEST_DESCRIPTION:
