@@ -1,8 +1,7 @@
-"""The shape of a file of tests: structs that the loader converts to and that the JSON schema for editors is made of.
+"""The format of policy test files: structs that define the loader and the JSON schema for editors.
 
-Every field that is not known is an error, because a misspelt expectation would be one that cannot fail. What is left
-out of an expectation is not looked at, but for filters and preemption: those that turn nodes away, and pods that make
-room, are always told.
+Unknown fields are errors, because a misspelt expectation could never fail. Omitted fields of an expectation are not
+checked, except `rejected`, `protected` and `nominated`.
 
 Source: docs/write/testing.md.
 """
@@ -20,197 +19,193 @@ Numbers = dict[str, float | None]
 
 
 class _Written(msgspec.Struct, forbid_unknown_fields=True, frozen=True, rename="camel", omit_defaults=True):
-    """A part of a file of tests."""
+    """A mapping in a test file."""
 
 
 class ShortNode(_Written, frozen=True):
-    """A node in a line; with a count, as many nodes of its kind."""
+    """A node, or `count` nodes, in short form."""
 
-    name: Annotated[str, Meta(description="Its name. With a count, `*` in it is the number of the node, from 1.")]
-    count: Annotated[int, Meta(ge=1, le=100_000, description="How many nodes of this kind.")] = 1
+    name: Annotated[str, Meta(description="Name. With `count`, `*` is the number of the node, from 1.")]
+    count: Annotated[int, Meta(ge=1, le=100_000, description="Number of such nodes.")] = 1
     labels: Annotated[dict[str, str], Meta(description="Labels; `*` in a value is the number of the node.")] = {}
     annotations: dict[str, str] = {}
     taints: Annotated[Names, Meta(description="Taints as `key=value:Effect` or `key:Effect`.")] = []
-    allocatable: Annotated[
-        Amounts, Meta(description="Allocatable amounts; 4 cores, 16 Gi and 110 pods if absent.")
-    ] = {}
-    images: Annotated[Amounts, Meta(description="Images that are there, with their sizes.")] = {}
+    allocatable: Annotated[Amounts, Meta(description="Allocatable quantities; default 4 cores, 16 Gi, 110 pods.")] = {}
+    images: Annotated[Amounts, Meta(description="Sizes of images on the node, by image.")] = {}
     ready: bool = True
     cordoned: bool = False
     created: Annotated[str | None, Meta(description="When it was created, as 2026-01-01T00:00:00Z.")] = None
 
 
 class ShortPod(_Written, frozen=True):
-    """What matters of a pod; the rest is filled in."""
+    """A pod in short form."""
 
-    file: Annotated[str | None, Meta(description="A file beside the tests with the pod or a workload.")] = None
-    name: Annotated[str | None, Meta(description="Its name; in a file, which object is meant.")] = None
+    file: Annotated[str | None, Meta(description="File with the pod or a workload, relative to the tests.")] = None
+    name: Annotated[str | None, Meta(description="Name; with `file`, the object to use.")] = None
     namespace: str = "default"
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     priority: int | None = None
-    requests: Annotated[Amounts, Meta(description="What it requests, by resource.")] = {}
+    requests: Annotated[Amounts, Meta(description="Requests by resource.")] = {}
     image: str = "registry.example/app:1"
     scheduler_name: str = "policysched"
     node_selector: dict[str, str] = {}
     created: Annotated[str | None, Meta(description="When it was created, as 2026-01-01T00:00:00Z.")] = None
-    spec: Annotated[dict[str, Any], Meta(description="Any other fields of its spec: affinity, tolerations …")] = {}
+    spec: Annotated[dict[str, Any], Meta(description="Other fields of the spec: affinity, tolerations …")] = {}
 
 
 class PlacedShortPod(ShortPod, frozen=True):
-    """A pod that is in the cluster already; with a count, as many pods of its kind."""
+    """A pod of the cluster, or `count` pods, in short form."""
 
-    node: Annotated[str | None, Meta(description="The node that it is on; absent, it waits.")] = None
-    count: Annotated[int, Meta(ge=1, le=100_000, description="How many; `*` in the name is the number.")] = 1
+    node: Annotated[str | None, Meta(description="The node of the pod; default: the pod is pending.")] = None
+    count: Annotated[int, Meta(ge=1, le=100_000, description="Number of such pods; `*` in the name is the number.")] = 1
 
 
 class ShortCluster(_Written, frozen=True):
-    """A cluster: files, nodes and pods in short, and other objects in full, all together."""
+    """A cluster: the union of files, nodes and pods in short form, and complete objects."""
 
-    files: Annotated[Names, Meta(description="Files beside the tests, as kubectl prints objects.")] = []
+    files: Annotated[Names, Meta(description="Files with objects, relative to the tests.")] = []
     nodes: list[ShortNode] = []
     pods: list[PlacedShortPod] = []
-    objects: Annotated[list[dict[str, Any]], Meta(description="Objects as kubectl prints them.")] = []
+    objects: Annotated[list[dict[str, Any]], Meta(description="Complete objects.")] = []
 
 
 class TextExpectation(_Written, frozen=True):
-    """What a text has to be, or to hold."""
+    """An expected text: the whole text, or a part of it."""
 
     equals: str | None = None
     contains: str | None = None
 
 
-Text = Annotated[str | TextExpectation, Meta(description="The whole text, or what it contains.")]
+Text = Annotated[str | TextExpectation, Meta(description="The whole text, or a part of it.")]
 
 
 class NodeExpectation(_Written, frozen=True):
-    """What is to be said of one node."""
+    """The expected result for one node."""
 
-    feasible: Annotated[bool | None, Meta(description="Whether the pod may go there.")] = None
-    plugin: Annotated[str | None, Meta(description="Which plugin turns it away.")] = None
-    code: Annotated[str | None, Meta(description="With which code.")] = None
-    reason: Annotated[Text | None, Meta(description="One of the reasons.")] = None
+    feasible: Annotated[bool | None, Meta(description="Whether the node is feasible.")] = None
+    plugin: Annotated[str | None, Meta(description="The plugin that rejects the node.")] = None
+    code: Annotated[str | None, Meta(description="The status code of the rejection.")] = None
+    reason: Annotated[Text | None, Meta(description="One of the reasons of the rejection.")] = None
 
 
 class RuleExpectation(_Written, frozen=True):
-    """What a filter says of nodes: true, false, or that a value is missing. Each is the whole list."""
+    """The expected results of a filter, as complete lists of nodes."""
 
-    kept: Annotated[Names | None, Meta(description="Nodes that it keeps.")] = None
-    false: Annotated[Names | None, Meta(description="Nodes where its condition is false.")] = None
-    missing: Annotated[Names | None, Meta(description="Nodes where a value of its condition is missing.")] = None
+    kept: Annotated[Names | None, Meta(description="Nodes that the filter accepts.")] = None
+    false: Annotated[Names | None, Meta(description="Nodes whose condition is false.")] = None
+    missing: Annotated[Names | None, Meta(description="Nodes with a missing value in the condition.")] = None
 
 
 class Expectation(_Written, frozen=True):
-    """What becomes of a pod. Nodes are names, or patterns with `*` and `?`; rules are `RULE` or `POLICY/RULE`."""
+    """The expected result for a pod. Nodes can be patterns with `*` and `?`; rules are `RULE` or `POLICY/RULE`."""
 
     result: Literal["Scheduled", "Unschedulable", "Error"] | None = None
-    selected: Annotated[str | None, Meta(description="The node that it goes to.")] = None
-    best: Annotated[Names | None, Meta(description="The nodes that it may go to; none where it has to wait.")] = None
-    ties: Annotated[int | None, Meta(description="How many nodes are equally good.")] = None
+    selected: Annotated[str | None, Meta(description="The selected node.")] = None
+    best: Annotated[Names | None, Meta(description="The best nodes; empty for an unschedulable pod.")] = None
+    ties: Annotated[int | None, Meta(description="Number of equally good nodes.")] = None
     rejected: Annotated[
-        dict[str, Names], Meta(description="By filter, the nodes that it turns away. Others keep all nodes.")
+        dict[str, Names], Meta(description="By filter, the rejected nodes. Other filters must reject none.")
     ] = {}
-    rules: Annotated[dict[str, RuleExpectation], Meta(description="By filter, what it says of nodes.")] = {}
+    rules: Annotated[dict[str, RuleExpectation], Meta(description="By filter, its results.")] = {}
     scores: Annotated[
         dict[str, Numbers] | None,
-        Meta(description="By score, what it gives the feasible nodes; null for nothing. {} where no score is asked."),
+        Meta(description="By score, values of feasible nodes, 0 to 100; null for no value. {} if no score applies."),
     ] = None
-    plugins: Annotated[dict[str, Numbers], Meta(description="By plugin, its weighted score of nodes.")] = {}
-    total: Annotated[Numbers, Meta(description="The sum of tier 0's scores of nodes.")] = {}
-    tiers: Annotated[dict[str, Numbers], Meta(description="By tier above 0, the sum of its scores of nodes.")] = {}
+    plugins: Annotated[dict[str, Numbers], Meta(description="By plugin, weighted scores of nodes.")] = {}
+    total: Annotated[Numbers, Meta(description="Sums of nodes in tier 0.")] = {}
+    tiers: Annotated[dict[str, Numbers], Meta(description="By tier above 0, sums of nodes.")] = {}
     devices: Annotated[
-        dict[str, Names], Meta(description="By resource claim, the devices that it gets, as driver/pool/device.")
+        dict[str, Names], Meta(description="By resource claim, its devices, as driver/pool/device.")
     ] = {}
-    nodes: Annotated[dict[str, NodeExpectation], Meta(description="By node, what turns it away, or that it fits.")] = {}
-    reason: Annotated[Text | None, Meta(description="The message of the event about a pod that waits.")] = None
-    error: Annotated[Text | None, Meta(description="Why the pod cannot be decided about.")] = None
-    not_applied: Annotated[dict[str, Text], Meta(description="By policy, why it has no part in the decision.")] = {}
-    protected: Annotated[Names, Meta(description="The pods that a condition on victims protects.")] = []
-    nominated: Annotated[dict[str, Names], Meta(description="The node where pods make room, and these pods.")] = {}
+    nodes: Annotated[dict[str, NodeExpectation], Meta(description="By node, its rejection or feasibility.")] = {}
+    reason: Annotated[Text | None, Meta(description="The FailedScheduling message.")] = None
+    error: Annotated[Text | None, Meta(description="The message of an error.")] = None
+    not_applied: Annotated[dict[str, Text], Meta(description="By policy, why it does not apply.")] = {}
+    protected: Annotated[Names, Meta(description="Pods that a policy protects from preemption.")] = []
+    nominated: Annotated[dict[str, Names], Meta(description="The nominated node and its victims.")] = {}
 
 
 class Removal(_Written, frozen=True):
-    """What goes away."""
+    """Objects to delete."""
 
-    nodes: Annotated[Names, Meta(description="Nodes, with the pods on them.")] = []
+    nodes: Annotated[Names, Meta(description="Nodes, with their pods.")] = []
     pods: Annotated[Names, Meta(description="Pods, as namespace/name or name.")] = []
 
 
 class PolicyEdit(_Written, frozen=True):
-    """An edit of a policy between two pods."""
+    """A change of a policy between two pods."""
 
-    policy: Annotated[str, Meta(description="Its name.")]
-    spec: Annotated[dict[str, Any], Meta(description="A merge patch of its spec: null takes a field away.")] = {}
-    delete: Annotated[bool, Meta(description="Whether the policy goes.")] = False
+    policy: Annotated[str, Meta(description="Name of the policy.")]
+    spec: Annotated[dict[str, Any], Meta(description="A merge patch of its spec; null deletes a field.")] = {}
+    delete: Annotated[bool, Meta(description="Whether to delete the policy.")] = False
 
 
 Metrics = Annotated[dict[str, Numbers], Meta(description="Values by metric and node.")]
 
 
 class PolicyTestStep(_Written, frozen=True):
-    """A step: what changes first (time, metrics, objects, policies), then a pod and what becomes of it."""
+    """A step: changes of time, metrics, objects and policies, then a pod and its expected result."""
 
     wait: Annotated[str | None, Meta(description="Time that passes: 30s, 5min, 2h, 1d.")] = None
     metrics: Metrics | None = None
     remove: Removal | None = None
-    add: Annotated[ShortCluster | None, Meta(description="Objects that come; one of a known name replaces it.")] = None
+    add: Annotated[ShortCluster | None, Meta(description="Objects to add or replace.")] = None
     edit: PolicyEdit | None = None
-    pod: Annotated[ShortPod | None, Meta(description="The pod that comes.")] = None
-    again: Annotated[str | None, Meta(description="A pod of an earlier step that waits, tried again.")] = None
+    pod: Annotated[ShortPod | None, Meta(description="The pod to schedule.")] = None
+    again: Annotated[str | None, Meta(description="A pending pod of an earlier step, to retry.")] = None
     expect: Expectation | None = None
 
 
 class PolicyTest(_Written, frozen=True):
-    """A test: a pod and what becomes of it, or several steps with one cluster."""
+    """A test: a pod and its expected result, or several steps in one cluster."""
 
-    given: Annotated[str, Meta(description="What the test is about, in words.", min_length=1)]
+    given: Annotated[str, Meta(description="Description of the test.", min_length=1)]
     pod: ShortPod | None = None
     expect: Expectation | None = None
-    now: Annotated[str | None, Meta(description="The time that rules see; 2026-01-01T00:00:00Z if absent.")] = None
+    now: Annotated[str | None, Meta(description="The current time; default 2026-01-01T00:00:00Z.")] = None
     metrics: Metrics | None = None
-    policies: Annotated[Names | None, Meta(description="Files of policies, in place of the file's.")] = None
-    cluster: Annotated[str | ShortCluster | None, Meta(description="A cluster in place of the file's.")] = None
+    policies: Annotated[Names | None, Meta(description="Policy files; overrides the file.")] = None
+    cluster: Annotated[str | ShortCluster | None, Meta(description="Cluster; overrides the file.")] = None
     seed: int | None = None
-    steps: Annotated[
-        list[PolicyTestStep], Meta(description="Steps in order; each sees what those before it left.")
-    ] = []
+    steps: Annotated[list[PolicyTestStep], Meta(description="Steps, in order, in one cluster.")] = []
 
 
 class ExplainedMutant(_Written, frozen=True):
-    """A change of a policy that no test can notice, because it changes nothing that matters."""
+    """A change of a policy that no test has to notice."""
 
     change: Annotated[str, Meta(description="The change, as `policysched test --mutate` prints it.")]
     reason: Annotated[str, Meta(description="Why no test needs to notice it.", min_length=1)]
 
 
 class UnreachedPart(_Written, frozen=True):
-    """A part of a policy that no test can reach, such as a missing value where a guard needs it."""
+    """A part of a policy that no test can reach."""
 
     part: Annotated[str, Meta(description="The part, as `policysched test --coverage` prints it.")]
     reason: Annotated[str, Meta(description="Why no test can reach it.", min_length=1)]
 
 
 class PolicyTestFile(_Written, frozen=True):
-    """A file of tests; a list of tests alone stands for one with the default policies and cluster."""
+    """A test file; a list of tests is short for a mapping with only `tests`."""
 
     tests: list[PolicyTest]
-    policies: Annotated[Names | None, Meta(description="Files of policies; policy.yaml if absent.")] = None
+    policies: Annotated[Names | None, Meta(description="Policy files; default policy.yaml.")] = None
     cluster: Annotated[
-        str | ShortCluster | None, Meta(description="A file, or a cluster in short; cluster.yaml if absent.")
+        str | ShortCluster | None, Meta(description="Cluster: a file or short form; default cluster.yaml.")
     ] = None
-    config: Annotated[str | None, Meta(description="A file with a KubeSchedulerConfiguration.")] = None
-    now: Annotated[str | None, Meta(description="The time of tests that name none.")] = None
+    config: Annotated[str | None, Meta(description="KubeSchedulerConfiguration file.")] = None
+    now: Annotated[str | None, Meta(description="The current time of tests without `now`.")] = None
     metrics: Metrics | None = None
-    seed: Annotated[int, Meta(description="What draws among equally good nodes.")] = 1
-    mutants: Annotated[list[ExplainedMutant], Meta(description="Changes that no test needs to notice.")] = []
+    seed: Annotated[int, Meta(description="Seed of the draw among equally good nodes.")] = 1
+    mutants: Annotated[list[ExplainedMutant], Meta(description="Changes that no test has to notice.")] = []
     unreached: Annotated[list[UnreachedPart], Meta(description="Parts of policies that no test can reach.")] = []
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of a file of tests, for editors."""
+    """Return the JSON schema of test files, for editors."""
     made: dict[str, Any] = msgspec.json.schema(PolicyTestFile | list[PolicyTest])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Tests of scheduling policies",
+        "title": "Policy tests",
         **made,
     }
