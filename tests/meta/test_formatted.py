@@ -12,7 +12,7 @@ from policysched.app.checking.findings import expressions
 from policysched.app.formatting.policies import canonical, format_files, format_source, is_canonical
 from policysched.language import message_table
 from policysched.model.policy import API_VERSION, KIND
-from tests.meta.markdown import DOCUMENTS, LANGUAGE, ROOT, Block, blocks, shown
+from tests.meta.markdown import DOCUMENTS, ROOT, Block, blocks, shown
 
 FILES = sorted(
     path
@@ -29,9 +29,8 @@ WHOLE = [
     # The example of `fmt` is what it begins with.
     if block.kind == "yaml" and f"kind: {KIND}" in block.text and not block.text.startswith("# gpu.yaml")
 ]
-PARTS = [
-    (shown(LANGUAGE), block) for block in blocks(LANGUAGE) if block.kind == "yaml" and f"kind: {KIND}" not in block.text
-]
+GUIDE = ROOT / "docs" / "write" / "language.md"
+PARTS = [(shown(GUIDE), block) for block in blocks(GUIDE) if block.kind == "yaml" and f"kind: {KIND}" not in block.text]
 
 
 def test_there_is_something_to_look_at() -> None:
@@ -52,7 +51,7 @@ def test_whole_policies_of_documents_are(place: str, block: Block) -> None:
 
 
 @pytest.mark.parametrize(("place", "block"), PARTS)
-def test_parts_of_policies_of_the_reference_are(place: str, block: Block) -> None:
+def test_parts_of_policies_of_the_guide_are(place: str, block: Block) -> None:
     assert _others({"apiVersion": API_VERSION, "kind": KIND, "spec": yaml.safe_load(block.text)}) == [], place
 
 

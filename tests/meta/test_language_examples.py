@@ -1,4 +1,4 @@
-"""Whatever docs/reference/language.md shows works as it says."""
+"""The examples of the guide and of the language reference work as they say."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from policysched.app.checking.check import check
-from policysched.language import UNKNOWN, Environment, compile_expression, interpret
+from policysched.language import UNKNOWN, Environment, Want, code_table, compile_expression, interpret
+from policysched.language.functions.signatures import Phase
 from policysched.model.policy import API_VERSION, KIND, decode_policy
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
@@ -17,19 +18,28 @@ from policysched.rules.policy_set.store import StoredPolicy
 from policysched.rules.policy_status.status import differs, make_status
 from tests.build import cluster, node, pod
 from tests.language.frames import TableFrame
-from tests.meta.markdown import DOCUMENTS, LANGUAGE, Block, blocks, codes, shown, table, tables
+from tests.meta.markdown import DOCUMENTS, LANGUAGE, ROOT, Block, blocks, codes, shown, table, tables
 from tests.pages.listings import class_of
 from tests.pages.making import WHOLE as WHOLE_PAGES
 from tests.plugins.ask import scored
+from tools.reference import functions
 
-POLICIES = [block for block in blocks(LANGUAGE) if class_of(block) == "policy"]
-EXAMPLES = [text for rows in tables(LANGUAGE) for row in rows if "example" in row for text in codes(row["example"])]
+GUIDE = ROOT / "docs" / "write" / "language.md"
+POLICIES = [block for block in blocks(GUIDE) if class_of(block) == "policy"]
+EXAMPLES = [
+    text
+    for page in (LANGUAGE, functions.PAGE)
+    for rows in tables(page)
+    for row in rows
+    if "example" in row
+    for text in codes(row["example"])
+]
 """The expressions of all columns called `example`."""
 OTHERS = [
     (shown(path), block)
     for path in DOCUMENTS
     for block in blocks(path)
-    if path not in {LANGUAGE, *WHOLE_PAGES} and class_of(block) == "policy"
+    if path not in {GUIDE, *WHOLE_PAGES} and class_of(block) == "policy"
 ]
 """Those of other documents. Files that commands of a page use may be wrong: what is said of them is shown there."""
 
@@ -43,7 +53,7 @@ def _policy(block: Block) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("block", POLICIES, ids=lambda block: f"line-{block.line}")
-def test_every_policy_of_the_reference_compiles_without_a_warning(block: Block) -> None:
+def test_every_policy_of_the_guide_compiles_without_a_warning(block: Block) -> None:
     assert check([_policy(block)]) == []
 
 
@@ -96,7 +106,7 @@ def test_the_score_that_is_worked_out_is_the_one_that_is_given() -> None:
 
 
 def test_reasons_of_rejections_are_those_that_are_shown() -> None:
-    lines = [line for line in LANGUAGE.read_text("utf-8").splitlines() if line.startswith("- `policy ")]
+    lines = [line for line in GUIDE.read_text("utf-8").splitlines() if line.startswith("- `policy ")]
     filters = {
         "name": "allowed-model",
         "require": 'number(node.labels["gpu-model"]) > 1',
@@ -110,3 +120,13 @@ def test_reasons_of_rejections_are_those_that_are_shown() -> None:
     state = plugin.prepare_filter(pod(), nodes)
     reasons = [plugin.reason(state, int(code)).reasons for code in plugin.filter(state, slice(0, 2))]
     assert [codes(line)[0] for line in lines] == [reason for one in reasons for reason in one]
+
+
+@pytest.mark.parametrize("row", table(GUIDE, "Read errors"), ids=lambda row: str(row[0]))
+def test_common_mistakes_get_the_error_that_is_shown(row: list[str]) -> None:
+    code = row[2].partition("]")[0].removeprefix("[")
+    assert code in code_table()
+    for mistake in codes(row[0]):
+        phase: Phase = "score" if "score" in row[0] else "filter"
+        want = Want.NUMBER if phase == "score" else Want.CONDITION
+        assert [one.code for one in compile_expression(mistake, Environment(phase), want).diagnostics] == [code]
