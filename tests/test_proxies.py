@@ -67,6 +67,6 @@ def test_proxy_is_the_one_that_go_would_use(url: str, environment: dict[str, str
 @pytest.mark.parametrize("proxy", ["socks5://s:2", "http://[::1", "http://"])
 def test_proxy_that_cannot_be_used_is_refused_where_it_is_needed(proxy: str) -> None:
     environment = {"HTTPS_PROXY": proxy}
-    with pytest.raises(ConnectionProblemError, match="HTTPS_PROXY is not (an|the) "):
+    with pytest.raises(ConnectionProblemError, match=r"HTTPS_PROXY is not (an|the) "):
         proxy_for(URL("https://x"), environment)
     assert proxy_for(URL("https://localhost"), environment) is None

@@ -75,9 +75,9 @@ class _Looks:
         suitability = self._suitability(kind)
         takes = suitability.consumption
         if kind.traits.shareable and takes is not None and not takes.fits(space.consumed.get(device)):
-            return "its capacity is consumed"
+            return "its capacity is used up"
         if kind.traits.counter_sets and self._lacks_counters(device):
-            return "its counters are taken"
+            return "its counters are used up"
         return "" if suitability.is_tolerated else "its taints are not tolerated"
 
     def _refusal(self, kind: DeviceKind) -> str:

@@ -46,7 +46,7 @@ MetricSink: TypeAlias = Callable[[MetricAnswer], None]
 
 
 class ApiError(PolicyschedError):
-    """The API server refused a request, or could not be reached (status 0)."""
+    """A request to the API server failed; `status` is 0 without an HTTP status, as after a lost connection."""
 
     def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -57,30 +57,30 @@ class ApiError(PolicyschedError):
 
     @property
     def is_refusal(self) -> bool:
-        """Whether an API server has refused the request, so that it was not carried out.
+        """Whether an API server refused the request, so that it was not carried out.
 
-        Nobody can tell where no answer came, a server failed (5xx), or something else than an API server answered.
+        False if the result is unknown: no answer, a server error (5xx), or an answer of a proxy or another server.
         """
         client_error = HTTPStatus.BAD_REQUEST <= self.status < HTTPStatus.INTERNAL_SERVER_ERROR
         return client_error and self.reason != NO_STATUS
 
     @property
     def is_verdict(self) -> bool:
-        """Whether a write was not carried out for sure.
+        """Whether a write was certainly not carried out.
 
-        A gateway may have sent it twice: then a conflict may be one with itself.
+        A conflict is not certain: a proxy may have sent the write twice, so that it conflicts with itself.
         """
         return self.is_refusal and self.status != HTTPStatus.CONFLICT
 
     @property
     def is_not_found(self) -> bool:
-        """Whether an API server says that the object is not there."""
+        """Whether the API server answered that the object does not exist."""
         return (self.status, self.reason) == (HTTPStatus.NOT_FOUND, NOT_FOUND)
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event about a pod, as `kubectl describe` shows it."""
+    """A Kubernetes event about a pod."""
 
     pod: Pod
     type: str
@@ -91,7 +91,7 @@ class Event:
     at: datetime
     """When it happened, UTC."""
     related: Pod | None = None
-    """Another pod that it is about, such as the one that preempted this one."""
+    """Another pod that the event is about, such as the preemptor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +110,12 @@ class PolicyEvent:
 
 @dataclass(frozen=True, slots=True)
 class PodStatusChange:
-    """What is to be written into a pod's status."""
+    """A change of a pod's status."""
 
     condition: dict[str, Any] | None = None
-    """A condition in place of the one of its type."""
+    """The condition to set; it replaces the condition of the same type."""
     nominated_node: str | None = None
-    """The node that is kept for the pod, empty for none; None leaves what is there."""
+    """The nominated node to set; an empty string clears it, None leaves it unchanged."""
 
     def after(self, other: PodStatusChange) -> PodStatusChange:
         """Return both as one, this one being the newer."""
@@ -147,10 +147,10 @@ def pod_condition(pod: Pod, told: PodCondition, now: datetime) -> dict[str, Any]
 
 
 class ClaimClient(Protocol):
-    """What is read and written of resource claims; answers are the claims as the server has them then.
+    """The requests about ResourceClaims; each method returns the claim as the API server stores it.
 
     Raises:
-        ApiError: the server refused, from each of the methods; status 409 where a write was against an old version.
+        ApiError: a request failed; status 409 if a write was based on an outdated version.
     """
 
     async def get(self, claim: ResourceClaim) -> ResourceClaim:
@@ -179,11 +179,11 @@ class ClaimClient(Protocol):
 
 
 class Client(Protocol):
-    """What the engine writes to the API server."""
+    """The scheduler's requests to the API server."""
 
     @property
     def claims(self) -> ClaimClient:
-        """What it writes of resource claims."""
+        """The requests about ResourceClaims."""
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Bind the pod, once, without a retry.
@@ -193,80 +193,83 @@ class Client(Protocol):
         """
 
     async def node_of(self, pod: Pod) -> str:
-        """Read which node the pod is bound to, empty where it is bound to none.
+        """Read the node that the pod is bound to; empty if it is not bound.
 
         Raises:
-            ApiError: the server refused; status 404 where the pod, by its UID, is gone.
+            ApiError: the server refused; status 404 if no pod with this UID exists.
         """
 
     async def claim_volume(self, volume: PersistentVolume) -> str:
-        """Write which claim a volume is for, against the version of the volume; return its new version.
+        """Write the claim that a volume is for, against the version of the volume; return its new version.
 
         Raises:
-            ApiError: the server refused; status 409 where the volume moved on.
+            ApiError: the server refused; status 409 if the volume has changed.
         """
 
     async def select_node(self, claim: PersistentVolumeClaim, node: str) -> str:
-        """Write on which node a claim's volume is to be made, against the version of the claim; return its new version.
+        """Write the node for which a claim's volume is provisioned, against its version; return its new version.
 
         Raises:
-            ApiError: the server refused; status 409 where the claim moved on.
+            ApiError: the server refused; status 409 if the claim has changed.
         """
 
     async def set_pod_status(self, pod: Pod, change: PodStatusChange) -> None:
-        """Write into the pod's status what is to change there (a patch that touches nothing else).
+        """Patch the pod's status; other fields keep their values.
 
         Raises:
             ApiError: the server refused.
         """
 
     async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
-        """Write such a change behind all that decisions wait for, where requests are limited.
+        """Patch the pod's status with low priority: behind requests that scheduling waits for.
 
         Args:
             pod: The pod.
-            newest: Gives what is to be written; it is asked when the request is sent, and again when it is repeated.
+            newest: Returns the change; called whenever the request is sent or repeated.
 
         Raises:
             ApiError: the server refused.
         """
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Delete the pod, once, without a retry; one of its name that was made anew stays.
+        """Delete the pod with its UID, once, without a retry; a recreated pod of the same name is kept.
 
         Raises:
-            ApiError: the server refused; status 404 where the pod, by its UID, is gone.
+            ApiError: the server refused; status 404 if no pod with this UID exists.
         """
 
     async def set_policy_status(self, policy: PolicyKey, resource_version: str, status: dict[str, Any]) -> None:
-        """Write a policy's status in place of the one it has, against that version of the object.
+        """Replace a policy's status, against a version of the object.
 
         Raises:
-            ApiError: the server refused; status 409 where the object moved on.
+            ApiError: the server refused; status 409 if the object has changed.
         """
 
     async def annotate_policy(self, policy: Policy, annotations: dict[str, str]) -> str:
-        """Write annotations of a policy as long as its spec is what it was, whatever others write besides.
+        """Write annotations of a policy unless its spec has changed; other changes of the object do not matter.
 
         Returns:
-            The version of the object now; empty where others had written to it, so that this version is not all ours.
+            The new version of the object; empty if others had also changed the object.
 
         Raises:
-            ApiError: the server refused; status 409 where the object is of another generation, or another object.
+            ApiError: the server refused; status 409 if the object has another generation or was recreated.
         """
 
     def record(self, event: Event | PolicyEvent) -> None:
-        """Take an event to be written behind the bindings; it is never dropped silently."""
+        """Queue an event to be written after the bindings; dropped events are logged."""
 
 
 class Clock(Protocol):
-    """Time, so that tests can hold it."""
+    """The source of time; tests replace it."""
 
     def now(self) -> datetime:
-        """Return the wall clock, UTC."""
+        """Return the current time in UTC."""
 
     def monotonic(self) -> float:
-        """Return seconds that never go back."""
+        """Return monotonic time.
+
+        Units: seconds.
+        """
 
 
 class LostAnswer:
@@ -293,18 +296,18 @@ def most_unknown(nodes: Collection[str]) -> int:
 
 
 class MetricSource(Protocol):
-    """Where metrics come from."""
+    """A source of the metrics that policies read."""
 
     def follow(self, wanted: Wanted) -> None:
-        """Follow these metrics from now on and no others; new ones are asked at once."""
+        """Replace the set of followed metrics; new metrics are queried at once."""
 
     async def settled(self) -> None:
-        """Wait until everything that is followed was asked once, whatever came of it."""
+        """Wait until every followed metric was queried once, successfully or not."""
 
     async def run(self, sink: MetricSink, nodes: Collection[str]) -> None:
-        """Refresh what is followed until cancelled, and hand each answer to the sink.
+        """Refresh the followed metrics until cancelled and pass each answer to the sink.
 
         Args:
-            sink: Takes the answers.
-            nodes: The names of the cluster's nodes at any time; of others no more values are kept than `most_unknown`.
+            sink: Receives the answers.
+            nodes: The current names of the cluster's nodes; at most `most_unknown` values of other names are kept.
         """

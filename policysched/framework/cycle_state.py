@@ -1,6 +1,6 @@
-"""`CycleState`: what plugins keep for one scheduling attempt, from PreFilter to PostBind.
+"""`CycleState`: the data that plugins store for one scheduling attempt, from PreFilter to PostBind.
 
-There is one per attempt. What-ifs get a clone of it, so that what a plugin writes there is gone when they end.
+Each attempt has its own state. A simulation, such as a preemption dry run, works on a clone.
 
 Source: pkg/scheduler/framework/cycle_state.go, v1.36.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class CycleState:
-    """Values by key; plugins choose their keys so that others do not have the same by chance."""
+    """Values of one scheduling attempt by key; a plugin should prefix its keys with its name."""
 
     __slots__ = (
         "_values",
@@ -25,36 +25,36 @@ class CycleState:
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
         self.skip_filter_plugins: frozenset[str] = frozenset()
-        """The plugins that PreFilter said Skip of: Filter, AddPod and RemovePod leave them out."""
+        """The plugins whose PreFilter returned Skip: their Filter, AddPod and RemovePod are not called."""
         self.skip_score_plugins: frozenset[str] = frozenset()
-        """The plugins that PreScore said Skip of: Score leaves them out."""
+        """The plugins whose PreScore returned Skip: their Score is not called."""
         self.skip_pre_bind_plugins: frozenset[str] = frozenset()
-        """The plugins that PreBindPreFlight said Skip of: PreBind leaves them out."""
+        """The plugins whose PreBindPreFlight returned Skip: their PreBind is not called."""
         self.parallel_pre_bind_plugins: frozenset[str] = frozenset()
-        """The plugins that PreBindPreFlight said AllowParallel of: PreBind runs those that stand together together."""
+        """The plugins whose PreBindPreFlight allows parallel PreBind: neighbouring ones run in parallel."""
 
     def read(self, key: str) -> Any:
         """Return the value of a key.
 
         Raises:
-            KeyError: nobody wrote one.
+            KeyError: the key has no value.
         """
         return self._values[key]
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the value of a key, or another one where nobody wrote any."""
+        """Return the value of a key, or `default` if the key has no value."""
         return self._values.get(key, default)
 
     def write(self, key: str, value: Any) -> None:
-        """Keep a value; one that has a method `clone` is cloned by it, any other by `copy.copy`."""
+        """Store a value; simulations copy it with its method `clone` if it has one, else with `copy.copy`."""
         self._values[key] = value
 
     def delete(self, key: str) -> None:
-        """Drop the value of a key, if there is one."""
+        """Delete the value of a key, if there is one."""
         self._values.pop(key, None)
 
     def clone(self) -> CycleState:
-        """Return another state with clones of the values, which may be changed without a trace in this one."""
+        """Return a copy with cloned values; changing the copy does not change this state."""
         made = CycleState()
         made._values = {key: _cloned(value) for key, value in self._values.items()}
         made.skip_filter_plugins = self.skip_filter_plugins

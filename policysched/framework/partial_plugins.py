@@ -44,7 +44,7 @@ class FilterOnly:
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Return the plugin's own state, or the failure of one that cannot do without PreFilter."""
         if not isinstance(self.plugin, FilterAlone):
-            why = f"{self.name} cannot filter where preFilter is disabled for it"
+            why = f"{self.name} cannot filter while its preFilter is disabled"
             return Everywhere(Status(Code.ERROR, (why,)))
         state = self.plugin.filter_alone(pod, cluster)
         return Everywhere(state) if isinstance(state, Status) else state
@@ -101,7 +101,7 @@ class ScoreOnly:
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
         """Return the plugin's own state, or the failure of one that cannot do without PreScore."""
         if not isinstance(self.plugin, ScoreAlone):
-            return Status(Code.ERROR, (f"{self.name} cannot score where preScore is disabled for it",))
+            return Status(Code.ERROR, (f"{self.name} cannot score while its preScore is disabled",))
         state = self.plugin.score_alone(pod, cluster)
         return Zeros(cluster.nodes) if state is SKIP else state
 
@@ -125,7 +125,7 @@ class ScoreWithoutPreFilter(ScoreOnly):
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:  # noqa: ARG002 - the protocol's signature
         """Fail."""
-        return Status(Code.ERROR, (f"{self.name} cannot score where preFilter is disabled for it",))
+        return Status(Code.ERROR, (f"{self.name} cannot score while its preFilter is disabled",))
 
 
 def filter_only(plugin: Any) -> Any:

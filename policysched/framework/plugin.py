@@ -43,7 +43,7 @@ def plugin_name(policy: PolicyKey) -> str:
 
 
 class Nothing(Enum):
-    """The answer of a plugin that has nothing to do with a pod."""
+    """The result of a plugin that does not apply to a pod."""
 
     SKIP = "Skip"
 
@@ -53,7 +53,7 @@ SKIP = Nothing.SKIP
 
 @dataclass(frozen=True, slots=True)
 class Narrow:
-    """A prepared state together with the only nodes that can match, by name."""
+    """A prepared state and the names of the only nodes that can match; all other nodes are rejected."""
 
     state: Any
     nodes: frozenset[str]
@@ -61,31 +61,32 @@ class Narrow:
 
 @dataclass(frozen=True, slots=True)
 class Everywhere:
-    """The state of a filter that has one status for every node that it is asked about."""
+    """The state of a filter that returns the same status for every node."""
 
     status: Status
 
 
 @dataclass(frozen=True, slots=True)
 class HintIndex:
-    """By what the waiting pods are found that a change may help, so that the others need not be asked about.
+    """An index of waiting pods by key, to find the pods that a change may help without evaluating all hints.
 
-    A pod that the hint says yes to is filed under a key that the change leads to; it may say no to pods found so.
+    Every pod that the hint would queue must have a key that the change leads to. The hint is still evaluated for the
+    pods found.
     """
 
     filed_under: Callable[[Pod], Iterable[Hashable]]
-    """The keys of a waiting pod; they depend on nothing but its spec, labels, namespace and the names of claims in its
-    status. Of very many not all are asked for."""
+    """Returns the keys of a waiting pod. They may depend only on its spec, labels, namespace and the claim names in its
+    status. If there are too many, the scheduler stops reading them and treats the pod as not indexed."""
     leads_to: Callable[[Change, Collection[Hashable]], Collection[Hashable] | None]
-    """The keys of a change among those under which any pod is filed; None stands for all of them."""
+    """Returns the keys of a change, out of the keys in use; None means all keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """An event that may help a pod which the plugin rejected.
+    """A cluster event that can make a pod schedulable which the plugin rejected.
 
-    `helps(pod, change, cluster)` decides for one pod and change; absent, every such event helps. All hints of a plugin
-    that have an index have the same one.
+    `helps(pod, change, cluster)` returns whether to queue the pod for a change; without it, every such event queues the
+    pod. All hints of a plugin with an index must share one index.
     """
 
     resource: Resource | CustomResource
@@ -95,55 +96,55 @@ class Hint:
 
 
 ANY_CHANGE = tuple(Hint(resource, Action.ALL) for resource in Resource if resource is not Resource.TIME)
-"""The hints of a plugin that names no changes."""
+"""The hints of a plugin without `events`: every change of an object or metric retries the pod."""
 
 
 class Plugin(Protocol):
-    """What all plugins have."""
+    """The members of all plugins."""
 
     @property
     def name(self) -> str:
-        """The name in configurations, statuses and decision records."""
+        """The plugin's name in configurations, statuses and decision records."""
 
 
 @runtime_checkable
 class FilterPlugin(Plugin, Protocol):
-    """A plugin at PreFilter and Filter."""
+    """A plugin at PreFilter and Filter that evaluates all nodes in one call."""
 
     @property
     def filter_reads(self) -> Aspect:
-        """The aspects of a row that its filter reads, PRESENCE apart."""
+        """The aspects of a node that `filter` reads, except PRESENCE, which always applies."""
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Return a state for `filter`, a Narrow, SKIP, or a Status that rejects the pod on every node.
 
-        Nobody could be asked without a state, so the rejection should be one that preemption cannot help; those of
-        kube-scheduler's default plugins are.
+        A rejection should have code UNSCHEDULABLE_AND_UNRESOLVABLE, because without a state preemption cannot be
+        simulated.
         """
 
     def filter(self, state: Any, rows: Rows) -> Codes:
-        """Return 0 for each row where the pod may go, else a positive reason code of this plugin.
+        """Return 0 for each feasible row, else a positive reason code, which `reason` translates.
 
         Shapes: (R,) int32.
         """
 
     def reason(self, state: Any, code: int) -> Status:
-        """Translate a reason code of this state."""
+        """Return the status for a reason code of this state."""
 
     def events(self) -> Sequence[Hint]:
-        """Name the changes that can help a pod which this plugin rejected."""
+        """Return the events that can make a rejected pod schedulable."""
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Return a value whose change makes all prepared states stale."""
+        """Return a value; when it changes, all prepared states are recomputed."""
 
 
 @runtime_checkable
 class ScorePlugin(Plugin, Protocol):
-    """A plugin at PreScore, Score and NormalizeScore."""
+    """A plugin at PreScore, Score and NormalizeScore that evaluates all nodes in one call."""
 
     @property
     def score_reads(self) -> Aspect:
-        """The aspects of a row that its score reads, PRESENCE apart."""
+        """The aspects of a node that `score` reads, except PRESENCE, which always applies."""
 
     @property
     def normalizes(self) -> bool:
@@ -153,42 +154,42 @@ class ScorePlugin(Plugin, Protocol):
         """Return a state for `score`, SKIP, or a Status with code ERROR."""
 
     def score(self, state: Any, rows: Rows) -> Scores:
-        """Score rows, feasible or not; without normalisation this is the final score, 0 to 100.
+        """Return the scores of rows, feasible or not; 0 to 100 unless the plugin normalizes.
 
         Shapes: (R,) int64.
         """
 
     def normalize(self, state: Any, scores: Scores, feasible: Mask) -> Scores | None:
-        """Turn all rows' scores into final ones, 0 to 100, looking at the feasible rows only; None where all are 0.
+        """Return the final scores of all rows, 0 to 100, computed from the feasible rows; None if all are 0.
 
-        Scores that are 0 on every row must give the same final score everywhere.
+        If all scores are 0, all final scores must be equal.
 
-        Shapes: scores (N,), feasible (N,) -> (N,); values of other rows do not matter.
+        Shapes: scores (N,), feasible (N,) -> (N,); values of infeasible rows are ignored.
         """
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Return a value whose change makes all prepared states stale."""
+        """Return a value; when it changes, all prepared states are recomputed."""
 
 
 class PreEnqueuePlugin(Plugin, Protocol):
-    """A plugin that may keep a pod out of the active queue."""
+    """A plugin at PreEnqueue, which decides whether a pod may enter the active queue."""
 
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:
-        """Return a rejection, or None to let the pod in."""
+        """Return None to admit the pod, or a status that keeps it out (gated)."""
 
     def events(self) -> Sequence[Hint]:
-        """Name the changes that can let the pod in."""
+        """Return the events that can admit a gated pod."""
 
 
 class QueueSortPlugin(Plugin, Protocol):
-    """The plugin that orders the active queue."""
+    """The plugin at QueueSort, which orders the active queue."""
 
     def key(self, pod: Pod, queued_at: float) -> tuple[Any, ...]:
-        """Return the sort key: smaller goes first."""
+        """Return the sort key; the pod with the smallest key is scheduled first."""
 
 
 def default_normalize(scores: Scores, feasible: Mask, *, reverse: bool) -> Scores:
-    """Scale scores to 0..100 by their maximum over the feasible rows; `reverse` turns them around.
+    """Scale scores to 0 to 100 by their maximum over the feasible rows; `reverse` inverts them.
 
     Source: plugins/helper/normalize_score.go.
     """

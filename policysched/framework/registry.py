@@ -1,7 +1,7 @@
-"""The registry of plugins by name: what a configuration may enable, and who makes it.
+"""The registry of plugins: the names that a configuration may enable, with the factories that create them.
 
-Knows no plugin. The default plugins and those from elsewhere are merged into one before profiles are made of them; a
-name belongs to one plugin, so merging takes all of another registry or nothing of it.
+The registries of default plugins and out-of-tree plugins are merged before profiles are created. A name belongs to one
+plugin, so a merge adds all plugins of the other registry or none.
 
 Source: pkg/scheduler/framework/runtime/registry.go, v1.36.
 """
@@ -15,7 +15,7 @@ from policysched.errors import UsageError
 from policysched.late_dataclass import dataclass
 
 PluginFactory: TypeAlias = Callable[[Any, Any], Any]
-"""Makes a plugin, of its `args` in the configuration (None where it states none) and a handle."""
+"""Creates a plugin from its `args` in the configuration (None if absent) and a PluginHandle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class RegisteredPlugin:
     name: str
     factory: PluginFactory
     origin: str
-    """Where it comes from, in words; empty where nobody said."""
+    """Where the plugin comes from, for messages; empty if unknown."""
 
 
 class PluginRegistry:
-    """Plugins by name, in the order in which they were registered."""
+    """A mapping of names to plugins, in the order of registration."""
 
     def __init__(self) -> None:
         self._plugins: dict[str, RegisteredPlugin] = {}
@@ -38,28 +38,28 @@ class PluginRegistry:
         """Add a plugin.
 
         Raises:
-            UsageError: there is one of that name.
+            UsageError: the name is already registered.
         """
         if name in self._plugins:
-            raise UsageError(f"a plugin named {name} already exists")
+            raise UsageError(f'plugin "{name}" already exists')
         self._plugins[name] = RegisteredPlugin(name, factory, origin)
 
     def merge(self, other: PluginRegistry) -> None:
-        """Add all plugins of another registry, or none.
+        """Add all plugins of another registry.
 
         Raises:
-            UsageError: one of its names is there already; nothing was added then.
+            UsageError: a name is already registered; no plugin is added.
         """
         for name in other:
             if name in self._plugins:
-                raise UsageError(f"a plugin named {name} already exists")
+                raise UsageError(f'plugin "{name}" already exists')
         self._plugins.update(other._plugins)
 
     def make(self, name: str, args: Any, handle: Any) -> Any:
-        """Make a plugin.
+        """Create a plugin.
 
         Raises:
-            UsageError: there is none of that name, or its arguments are not valid.
+            UsageError: the name is not registered, or the arguments are not valid.
         """
         return self[name].factory(args, handle)
 

@@ -1,6 +1,6 @@
-"""`Status`, a plugin's answer: a code and, unless it is success, the reasons.
+"""`Status`, the result of a plugin: a code and the reasons of a rejection or failure.
 
-One paragraph per code says what the queue does next with the pod; that is the contract between plugins and queue.
+The docstring of each code states what the scheduling queue does with the pod next.
 
 Source: k8s.io/kube-scheduler/framework/interface.go (Status, Code).
 """
@@ -14,28 +14,29 @@ from policysched.late_dataclass import dataclass
 
 
 class Code(IntEnum):
-    """The kinds of answers."""
+    """The codes of a status."""
 
     SUCCESS = 0
-    """The plugin has nothing against it."""
+    """The plugin accepts the pod or node."""
     ERROR = 1
-    """The plugin failed. The pod's attempt ends with SchedulerError and is repeated after a backoff that grows with
-    consecutive errors; no event is needed to try again."""
+    """The plugin failed. The attempt ends with reason SchedulerError. The pod is retried without an event, after a
+    backoff that grows with consecutive errors."""
     UNSCHEDULABLE = 2
-    """The pod does not fit now. It waits until a change arrives that the plugin said can help; removing other pods
-    might be one, so preemption looks at the node."""
+    """The pod does not fit now. It waits for one of the events that the plugin registers. Removing other pods may help,
+    so preemption considers the node."""
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3
-    """As Unschedulable, but removing pods from the node would not help, so preemption passes it over."""
+    """As UNSCHEDULABLE, but removing pods from the node cannot help, so preemption skips the node."""
     WAIT = 4
-    """Only from Permit: the pod's binding waits until it is allowed or rejected."""
+    """Only from Permit: the binding waits until the pod is allowed or rejected, or its timeout expires."""
     SKIP = 5
-    """The plugin has nothing to do with this pod: its later points are skipped in this cycle."""
+    """The plugin does not apply to the pod: its later extension points are skipped in this cycle. From Bind: the
+    next Bind plugin binds the pod."""
     PENDING = 6
-    """The pod waits for something outside; once the plugin says so it is tried at once, without backoff."""
+    """The pod waits for an external action. An event of the plugin retries the pod at once, without a backoff."""
 
     @property
     def text(self) -> str:
-        """The code's name as kube-scheduler writes it."""
+        """The name of the code in kube-scheduler."""
         return _TEXTS[self]
 
 
@@ -53,7 +54,7 @@ REJECTIONS = frozenset((Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A plugin's answer; `plugin` is filled in by whoever ran it."""
+    """The result of a plugin; the scheduler sets `plugin` to the plugin's name."""
 
     code: Code
     reasons: tuple[str, ...] = ()
@@ -61,21 +62,21 @@ class Status:
 
     @property
     def message(self) -> str:
-        """The reasons as one text."""
+        """The reasons, joined with commas."""
         return ", ".join(self.reasons)
 
     @property
     def rejects(self) -> bool:
-        """True where the pod is turned away, as opposed to failing."""
+        """Whether the status rejects the pod or node; False for success and for failures."""
         return self.code in REJECTIONS
 
     def by(self, plugin: str) -> Status:
-        """Return the same status as this plugin's."""
+        """Return the status with another plugin name."""
         return self if self.plugin == plugin else replace(self, plugin=plugin)
 
 
 def filter_error(status: Status) -> str:
-    """Return how kube-scheduler tells that a plugin failed at Filter.
+    """Return kube-scheduler's message for a plugin that failed at Filter.
 
     Source: pkg/scheduler/framework/runtime/framework.go (RunFilterPlugins).
     """
@@ -83,10 +84,10 @@ def filter_error(status: Status) -> str:
 
 
 def unschedulable(*reasons: str) -> Status:
-    """Reject, for reasons that removing pods could end."""
+    """Return a rejection that preemption may resolve (Code.UNSCHEDULABLE)."""
     return Status(Code.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """Reject, for reasons that removing pods cannot end."""
+    """Return a rejection that preemption cannot resolve (Code.UNSCHEDULABLE_AND_UNRESOLVABLE)."""
     return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)

@@ -67,7 +67,7 @@ FINISHED: Final = frozenset(("Succeeded", "Failed"))
 
 
 class Resource(Enum):
-    """What queueing hints call what changed.
+    """The kinds of changes that queueing hints refer to.
 
     Source: k8s.io/kube-scheduler/framework/types.go (EventResource).
     """
@@ -88,16 +88,16 @@ class Resource(Enum):
     STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
     ATTACHMENT = "storage.k8s.io/VolumeAttachment"
     OTHER = "Other"
-    """An object of a kind that no pod waits for."""
+    """An object of a kind that is not relevant for scheduling."""
     METRICS = "Metrics"
-    """Values from outside."""
+    """Values of metrics."""
     TIME = "Time"
-    """Not an object: time passed, and a rule may say something else now."""
+    """Not an object: time has passed, so the result of a rule may have changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CustomResource:
-    """What queueing hints call the objects of a custom resource: `plural.version.group`, as `foos.v1.example.com`.
+    """A custom resource in queueing hints, written as `plural.version.group`, such as `foos.v1.example.com`.
 
     Raises:
         ValueError: it has another form.

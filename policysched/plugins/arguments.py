@@ -101,7 +101,7 @@ def read_arguments(plugin: str, arguments: Any, shape: type[A]) -> tuple[A | Non
         The arguments, None where they cannot be read, and what is unknown or of the wrong type.
     """
     if arguments is not None and not isinstance(arguments, Mapping):
-        return None, [("", "the arguments have to be an object")]
+        return None, [("", "args must be an object")]
     made, faults = strictly(arguments or {}, shape)
     if made is None:
         return None, faults
@@ -183,10 +183,10 @@ def _copied_object(value: Mapping[str, Any], kind: Any, place: str, kept: str, f
     for name, one in value.items():
         path = f"{place}.{name}".removeprefix(".")
         if name not in types and isinstance(kind, msgspec.inspect.StructType):
-            faults.append((path, "there is no such field"))
+            faults.append((path, "unknown field"))
         of = types.get(name)
         if isinstance(of, msgspec.inspect.Metadata) and _is_no_duration(one, of):
-            faults.append((path, f"{msgspec.json.encode(one).decode()} is not a duration as 10s or 1m30s"))
+            faults.append((path, f"{msgspec.json.encode(one).decode()} is not a duration; write it as 10s or 1m30s"))
         elif one is not None:
             made[name] = one if name == kept else _copied(one, of, path, kept, faults)
     return made

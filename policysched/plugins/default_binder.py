@@ -39,7 +39,9 @@ async def _is_bound_all_the_same(assumed: AssumedPod, handle: Handle, error: Api
     and giving the place to another pod would overfill the node.
     """
     key, pods = assumed.pod.key, assumed.cluster.pods.by_id
-    log.warning("no verdict on the binding of pod=%s, its place is kept until there is one: %s", key, error)
+    log.warning(
+        'cannot determine whether pod "%s" is bound; keeping its place on the node and checking: %s', key, error
+    )
     lost = LostAnswer(handle.clock)
     while (placed := pods.get(pod_id(assumed.pod))) is not None and placed.assumed:
         try:
@@ -48,7 +50,7 @@ async def _is_bound_all_the_same(assumed: AssumedPod, handle: Handle, error: Api
             if unread.is_not_found:
                 return False
             if not lost.asks_again(unread):
-                log.warning("the server refuses to tell of pod=%s, its place is kept no longer: %s", key, unread)
+                log.warning('the API server refuses to read pod "%s"; releasing its place on the node: %s', key, unread)
                 return False
         await handle.pause(READ_AGAIN)
     return placed is not None and placed.pod.spec.node_name == assumed.node

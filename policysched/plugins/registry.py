@@ -137,7 +137,7 @@ def plugin_named(name: str, args: Any = None) -> Plugin:
     """
     entry = PLUGINS.get(name)
     if entry is None:
-        raise UsageError(f"plugin {name!r} is not known; known are {', '.join(sorted(PLUGINS))}")
+        raise UsageError(f'unknown plugin "{name}"; the plugins are {", ".join(sorted(PLUGINS))}')
     if entry.make is None:
         return EnginePart(name)
     return entry.make() if entry.arguments is None else entry.make(converted(name, args, entry.arguments))

@@ -84,7 +84,7 @@ class Sandbox:
     def url(self) -> str:
         """Where the sandbox listens, `http://127.0.0.1:PORT`."""
         if self._listening is None or not self._listening.sockets:
-            raise RuntimeError("the sandbox is not started")
+            raise RuntimeError("the sandbox has not been started")
         return f"http://127.0.0.1:{self._listening.sockets[0].getsockname()[1]}"
 
     @property
@@ -164,7 +164,7 @@ class Sandbox:
     def _of_kind(self, kind: str, api_version: str) -> ApiResource:
         resource = self._backend.registry.of_kind(kind, api_version)
         if resource is None:
-            raise KeyError(f"the sandbox serves no {kind} of {api_version}")
+            raise KeyError(f"the sandbox does not serve kind {kind} of {api_version}")
         return resource
 
     def objects(self, kind: str) -> list[Json]:

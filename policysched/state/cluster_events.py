@@ -24,7 +24,7 @@ from policysched.model.requests import Amounts, pod_amounts
 
 
 class Action(IntFlag):
-    """What was done to an object, an update in its parts."""
+    """The kind of a change of an object; updates are divided by what changed."""
 
     NONE = 0
     ADD = 1
@@ -32,7 +32,7 @@ class Action(IntFlag):
     UPDATE_NODE_ALLOCATABLE = 4
     UPDATE_NODE_LABEL = 8
     UPDATE_NODE_TAINT = 16
-    """The unschedulable flag counts as a taint."""
+    """A change of taints or of `spec.unschedulable`."""
     UPDATE_NODE_CONDITION = 32
     UPDATE_NODE_ANNOTATION = 64
     UPDATE_NODE_DECLARED_FEATURE = 128
@@ -43,7 +43,7 @@ class Action(IntFlag):
     UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 4096
     UPDATE_OTHER = 8192
     UPDATE_POD_GENERATED_RESOURCE_CLAIM = 16384
-    """A pod's status names claims that were made for it."""
+    """The pod's status names ResourceClaims generated for the pod."""
     UPDATE = (
         UPDATE_NODE_ALLOCATABLE
         | UPDATE_NODE_LABEL
@@ -67,7 +67,7 @@ _OTHER: Final = Resource.OTHER
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One change: `old` is absent for an addition, `new` for a removal."""
+    """One change of an object; `old` is None for an addition, `new` is None for a deletion."""
 
     resource: Resource | CustomResource
     action: Action

@@ -72,4 +72,6 @@ def test_plugin_sees_the_nodes_and_no_scheduler() -> None:
             return None
 
     made = record(None, Curious)
-    assert made["error"].startswith('running "X" filter plugin: NotConnectedError(\'no scheduler runs: a dry-run has')
+    assert made["error"].startswith(
+        'running "X" filter plugin: NotConnectedError(\'no scheduler is running: a dry-run has'
+    )

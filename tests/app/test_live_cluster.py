@@ -80,7 +80,7 @@ async def test_live_cluster_without_our_resource_is_read(sandbox: Sandbox, kubec
 
 async def test_live_cluster_that_is_away_is_said_in_words(sandbox: Sandbox, kubeconfig: Path) -> None:
     await sandbox.stop()
-    with pytest.raises(ConnectionProblemError, match="cannot connect to .*: connection refused by "):
+    with pytest.raises(ConnectionProblemError, match=r"cannot connect to .*: connection refused by "):
         await read_cluster(kubeconfig)
 
 

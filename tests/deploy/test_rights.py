@@ -149,7 +149,7 @@ async def reads_what_became_of_a_binding(server: RealServer, scheduler: Installe
     async def refused() -> bool:
         await server.load(pod("unlucky", requests={GPU: "1"}))
         await asyncio.sleep(0.5)
-        if scheduler.scheduler.saying("no verdict on the binding of pod=default/unlucky"):
+        if scheduler.scheduler.saying('cannot determine whether pod "default/unlucky" is bound'):
             return True
         await server.delete("Pod", "unlucky")
         return False

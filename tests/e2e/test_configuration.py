@@ -105,7 +105,7 @@ async def test_what_cannot_take_force_is_refused_and_the_rest_goes_on(server: Se
         file.write(profile("ours", "TaintToleration"), clientConnection={"burst": 7})
         await scheduler.said("clientConnection: cannot change while the process runs")
         file.write(profile("ours", "NotThere", "TaintToleration"), podMaxBackoffSeconds=0)
-        await scheduler.said("podMaxBackoffSeconds: 0 is below podInitialBackoffSeconds 1")
+        await scheduler.said("podMaxBackoffSeconds: 0 is less than podInitialBackoffSeconds 1")
         file.write_text("profiles: [")
         await scheduler.said("not valid YAML")
         (file.path.parent / "scheduler.yaml").unlink()
@@ -167,7 +167,7 @@ async def test_other_arguments_of_a_plugin_of_others_take_force(server: Server, 
     async with spawned("--config", str(file.path), "--plugin", f"{tmp_path}/only_node.py:OnlyNode") as scheduler:
         assert "not n2" in await rejected(server, "a")
         file.write(only("n1") | {"pluginConfig": [{"name": "OnlyNode", "args": {"none": 1}}]})
-        await scheduler.said("profiles[0].pluginConfig[0].args: plugin OnlyNode: args.none: there is no such field")
+        await scheduler.said("profiles[0].pluginConfig[0].args: plugin OnlyNode: args.none: unknown field")
         file.write(only("n1"))
         assert await server.placed("a") == {"a": "n1"}
         await scheduler.said("is active; changed profiles: ours; retried pods: 1")
@@ -183,8 +183,8 @@ async def test_a_start_with_a_file_that_cannot_be_used_ends_with_all_that_is_wro
     )
     _, said = await process.communicate()
     assert process.returncode == 2
-    assert b"pluginConfig[0].args.bindTimeoutSeconds: -1 is below 0" in said
-    assert b"parallelism: 0 is not above 0" in said
+    assert b"pluginConfig[0].args.bindTimeoutSeconds: -1 is less than 0" in said
+    assert b"parallelism: 0 is not greater than 0" in said
 
 
 @pytest.mark.usefixtures("sandbox")
@@ -194,7 +194,7 @@ async def test_what_has_no_effect_or_is_likely_a_mistake_is_said_at_the_start(se
     async with spawned("--config", str(file.path), "--kubeconfig", str(server.kubeconfig)) as scheduler:
         assert await server.placed("a") == {"a": "n1"}
         for text in (
-            "leaderElection.resourceName: kube-scheduler is the name of kube-scheduler's own lease",
+            "leaderElection.resourceName: kube-scheduler is the Lease of kube-scheduler",
             "--kubeconfig is ignored",
         ):
             assert scheduler.saying(text), text

@@ -336,7 +336,7 @@ async def test_a_device_whose_allocation_is_being_written_goes_to_nobody_else_as
         await until_true(lambda: proxy.asked == 1)
         await server.load(claiming("second", "second"), pod("high", requests={"cpu": "3"}, priorityClassName="high"))
         assert await server.placed("high") == {"high": "n1"}
-        assert scheduler.saying("preempted victim=default/first")
+        assert scheduler.saying('preempted victim "default/first"')
         await until(lambda: server.events("first"), lambda told: any("Insufficient cpu" in one["note"] for one in told))
         claims = [await server.get("ResourceClaim", name) for name in ("first", "second")]
         assert Counter(one for obj in claims for one in devices(obj)) == {"n1/d0": 1}

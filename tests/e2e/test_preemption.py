@@ -231,7 +231,7 @@ async def test_refused_deletion_is_tried_again_until_it_is_granted(
     await server.load(of("high", "high"))
     await until_true(lambda: sandbox.faults.seen == 2)
     assert await server.placed("high") == {"high": "n1"}
-    await scheduler.said("could not evict victim=default/low for pod=default/high")
+    await scheduler.said('could not evict victim "default/low" for pod "default/high"')
 
 
 async def test_pod_that_never_preempts_waits(server: Server, scheduler: InProcess) -> None:

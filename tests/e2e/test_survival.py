@@ -10,6 +10,7 @@ import asyncio
 import signal
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from policysched.sandbox import Sandbox
 from policysched.schedule.scheduler import LAST_WORDS, Scheduler
 from tests.e2e.conftest import Spawning
 from tests.e2e.objects import NAME, Json, node, pod, unfit
-from tests.e2e.proxy import proxied, quiet
+from tests.e2e.proxy import Proxy, proxied, quiet
 from tests.e2e.schedulers import InProcess, in_process
 from tests.e2e.server import Server, scheduled_condition
 from tests.e2e.stuttering import network
@@ -220,9 +221,9 @@ async def test_place_of_a_lost_binding_is_kept_while_the_server_refuses_to_tell_
     monkeypatch.setattr("policysched.plugins.default_binder.READ_AGAIN", 0.1)
     await server.load(node("n1"), *(pod(name, requests={"cpu": "3"}) for name in ("one", "two")))
     await server.patch("Node", "n1", {"spec": {"unschedulable": True}})
-    async with proxied(server, tmp_path) as (between, kubeconfig), in_process(kubeconfig) as scheduler:
+    async with proxied(server, tmp_path, Proxy) as (between, kubeconfig), in_process(kubeconfig) as scheduler:
         for name in ("one", "two"):
-            await until(lambda name=name: server.events(name), bool)
+            await until(partial(server.events, name), bool)
         # the answer to the binding is lost, the watch tells nothing of it, and the pod may not be read
         await between.strike(quiet, PODS)
         await until_true(lambda: between.struck[PODS] > 0)

@@ -74,7 +74,7 @@ async def test_killed_server_costs_no_pod(real_server: Server, control_plane: Co
     await real_server.load(*nodes(15), *pods(0, 200))
     async with watched(real_server.kubeconfig) as scheduler:
         await away_for_ten_seconds(real_server, control_plane, scheduler, signal.SIGKILL)
-        await scheduler.said("no verdict on the binding")
+        await scheduler.said("cannot determine whether pod")
     assert set((await no_node_is_overfull(real_server)).values()) == {A_NODE}
 
 

@@ -295,7 +295,7 @@ async def test_a_slow_extender_is_given_up_in_time() -> None:
 
     async with fake_extender() as fake, asking(fake, timeout=0.05) as extender:
         fake.answers["filter"] = slow
-        with pytest.raises(ExtenderError, match="no response from .* in time"):
+        with pytest.raises(ExtenderError, match=r"no response from .* in time"):
             await extender.filter(pod(), NODES)
 
 
@@ -329,7 +329,7 @@ async def test_an_answer_is_read_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("url", ["", "ftp://x", "http://", "x:80", "http://[::1"])
 def test_a_url_that_cannot_be_asked_is_refused(url: str) -> None:
-    with pytest.raises(UsageError, match="urlPrefix is not an? "):
+    with pytest.raises(UsageError, match=r"urlPrefix is not an? "):
         HttpExtender(ExtenderSettings(url), Texts())
 
 

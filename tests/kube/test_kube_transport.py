@@ -71,7 +71,7 @@ async def test_dropped_connection_is_status_zero(kube: Kube) -> None:
 
 async def test_silence_is_a_timeout(kube: Kube) -> None:
     kube.server.on("GET", "/a", hang)
-    with pytest.raises(ApiError, match="no response from .* in time") as caught:
+    with pytest.raises(ApiError, match=r"no response from .* in time") as caught:
         await Transport(kube.connection, timeout=0.05).request("GET", "/a")
     assert (caught.value.status, caught.value.reason) == (0, "Timeout")
 

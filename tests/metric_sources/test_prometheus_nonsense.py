@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from typing import cast
 
 import pytest
 
+from policysched.framework.client import Clock
 from policysched.metric_sources.prometheus_http import LARGEST
 from tests.fake_server import Answer
 from tests.metric_sources.fake_prometheus import (

@@ -227,7 +227,7 @@ def test_search_ends_where_the_pod_fits_by_now() -> None:
         around.set_node(node("free"))
 
     status, nominated = outcome(Pausing(around, wanted(), meanwhile))
-    assert "may fit by now" in status.message
+    assert "may fit now" in status.message
     assert nominated is None
 
 

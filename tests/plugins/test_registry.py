@@ -136,8 +136,8 @@ def test_plugin_named_passes_arguments_of_a_score_on() -> None:
 @pytest.mark.parametrize(
     ("name", "args", "message"),
     [
-        ("NoSuch", {}, "plugin 'NoSuch' is not known; known are DefaultBinder, "),
-        ("NodeResourcesFit", {"ignored": []}, "NodeResourcesFit: ignored: there is no such field"),
+        ("NoSuch", {}, 'unknown plugin "NoSuch"; the plugins are DefaultBinder, '),
+        ("NodeResourcesFit", {"ignored": []}, "NodeResourcesFit: ignored: unknown field"),
         (
             "InterPodAffinity",
             {"hardPodAffinityWeight": 101},
@@ -151,7 +151,7 @@ def test_plugin_named_passes_arguments_of_a_score_on() -> None:
         (
             "InterPodAffinity",
             {"hardWeight": 1},
-            "InterPodAffinity: hardWeight: there is no such field",
+            "InterPodAffinity: hardWeight: unknown field",
         ),
         (
             "NodeAffinity",

@@ -224,8 +224,9 @@ async def test_a_place_is_kept_half_a_minute_where_the_server_never_tells_of_the
 ) -> None:
     stand = Stand()
     pauses = pausing(stand, monkeypatch)
-    busy = [refused(0), refused(503), refused(429)] * 20
-    stand.client.errors |= {"bind": [refused(0)], "read": [FORBIDDEN] * 20 + busy + [FORBIDDEN] * 100}
+    busy: list[Exception | None] = [refused(0), refused(503), refused(429)] * 20
+    stand.client.errors["bind"] = [refused(0)]
+    stand.client.errors["read"] = [*[FORBIDDEN] * 20, *busy, *[FORBIDDEN] * 100]
     await stand.bind(stand.attempt())
     last_busy = pauses[20 + len(busy) - 1]
     assert stand.clock.at - last_busy == 30

@@ -92,11 +92,11 @@ NAMES = {"reserve": "Reserve", "permit": "Permit", "pre_bind": "PreBind", "bind"
     [
         (FAILED, "out of order"),
         (ValueError("a bug"), "ValueError('a bug')"),
-        (SystemExit(3), "RuntimeError('it raised SystemExit(3)')"),
-        (asyncio.CancelledError("mine"), "RuntimeError(\"it raised CancelledError('mine')\")"),
-        (StopIteration(), "RuntimeError('it raised StopIteration()')"),
+        (SystemExit(3), "RuntimeError('the plugin raised SystemExit(3)')"),
+        (asyncio.CancelledError("mine"), "RuntimeError(\"the plugin raised CancelledError('mine')\")"),
+        (StopIteration(), "RuntimeError('the plugin raised StopIteration()')"),
         (7, "TypeError('expected a Status, got int')"),
-        (UntellableError(), "RuntimeError('it raised UntellableError')"),
+        (UntellableError(), "RuntimeError('the plugin raised UntellableError')"),
         (Status(Code.ERROR, (ValueError("a cause"), 5)), "a cause, 5"),  # type: ignore[arg-type]
         (Status(Code.ERROR, b"no text"), "b'no text'"),  # type: ignore[arg-type]
         (Status(Code.ERROR, (UntellableError(),)), "UntellableError"),  # type: ignore[arg-type]
@@ -263,7 +263,7 @@ async def test_plugin_in_a_thread_ends_before_unreserve() -> None:
     [
         (FAILED, 'running PreBindPreFlight "X": out of order'),
         ((PARALLEL, FAILED), 'running PreBindPreFlight "X": out of order'),
-        ((7, None), "running PreBindPreFlight \"X\": TypeError('it gave int in place of a PreBindPreFlightResult')"),
+        ((7, None), "running PreBindPreFlight \"X\": TypeError('expected a PreBindPreFlightResult, got int')"),
         (ValueError("a bug"), "running PreBindPreFlight \"X\": ValueError('a bug')"),
         (SOFT, 'PreBindPreFlight X returned "Unschedulable", which is unsupported. '
                "It is supposed to return Success, Skip, or Error status"),

@@ -177,7 +177,7 @@ class DeviceRequirement:
             if not matches:
                 return f"{one.name} is false", effort
         takes = consumption(self._capacity, kind.traits.capacity)
-        return "" if takes is not None and takes.fits() else "its capacity is not what is asked for", effort
+        return "" if takes is not None and takes.fits() else "it does not have the requested capacity", effort
 
 
 class _Selector:

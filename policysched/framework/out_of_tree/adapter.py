@@ -118,10 +118,12 @@ class OutOfTreePlugin:
         self._threads = WorkerThreads(name)
         for method in AT_ONCE:
             if inspect.iscoroutinefunction(getattr(plugin, method, None)):
-                raise UsageError(f"plugin {name}: {method} cannot be `async def`: a scheduling cycle does not wait")
+                raise UsageError(
+                    f"plugin {name}: {method} cannot be `async def`, because a scheduling cycle does not wait"
+                )
         self.reads: Aspect | None = getattr(plugin, "reads", None)
         if not isinstance(self.reads, Aspect | None):
-            raise UsageError(f"plugin {name}: reads is {self.reads!r} in place of aspects of a node")
+            raise UsageError(f"plugin {name}: reads must be an Aspect, got {self.reads!r}")
         """The aspects of a node that Filter and Score read, if beside the pod's class that is all they read."""
 
     def but(self, point: str) -> OutOfTreePlugin:
@@ -163,7 +165,7 @@ class OutOfTreePlugin:
         except BaseException as error:
             raise UsageError(f"plugin {self.name}: events failed: {error!r}") from error
         if not all(isinstance(hint, Hint) for hint in hints):
-            raise UsageError(f"plugin {self.name}: events gave {hints!r} in place of hints")
+            raise UsageError(f"plugin {self.name}: events must return hints, got {hints!r}")
         return hints
 
     def pre_filter(self, cycle: PodCycle) -> Nothing | Status | frozenset[str] | None:
@@ -351,7 +353,7 @@ class OutOfTreePlugin:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            log.exception("%s plugin %s failed", point, self.name)
+            log.exception('%s plugin "%s" failed', point, self.name)
             return Status(Code.ERROR, (repr(plain(error)),), self.name)
         finally:
             watch.end()
@@ -366,7 +368,7 @@ class OutOfTreePlugin:
         if inspect.iscoroutine(answer):
             answer.close()
         error = TypeError(f"expected a Status, got {type(answer).__name__}")
-        log.error("%s plugin %s failed: %s", point, self.name, error)
+        log.error('%s plugin "%s" failed: %s', point, self.name, error)
         return Status(Code.ERROR, (repr(error),), self.name)
 
     def _rejection(self, answer: Any) -> Status | None:
@@ -396,7 +398,7 @@ class OutOfTreePlugin:
         for given, answer in reversed(tuple(said or ())):
             mask = np.asarray(given)
             if mask.shape != rows.shape or mask.dtype != np.bool_:
-                raise TypeError(f"it gave {mask.dtype} {mask.shape} in place of a mask {rows.shape}")
+                raise TypeError(f"expected a mask of bool {rows.shape}, got {mask.dtype} {mask.shape}")
             if mask.any():
                 rejection = self._rejection(answer)
                 codes[mask] = 0 if rejection is None else code_of(rejection)
@@ -464,7 +466,7 @@ class _Ordered:
         except KeyboardInterrupt:
             raise
         except BaseException:
-            log.exception("QueueSort plugin %s failed: who waits longer goes first", self._plugin.name)
+            log.exception('QueueSort plugin "%s" failed; the pod that waits longer is first', self._plugin.name)
             return self._info.timestamp < other._info.timestamp
 
     def __eq__(self, other: object) -> bool:

@@ -60,7 +60,7 @@ def narrowed(answer: Any) -> Any:
         return answer
     names = answer.node_names
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"it gave {names!r} in place of names of nodes")
+        raise TypeError(f"expected node names, got {names!r}")
     return frozenset(names)
 
 
@@ -80,7 +80,7 @@ def pre_flight(answer: Any) -> tuple[bool, Any]:
         answer = (answer, None)
     result, status = answer if isinstance(answer, tuple) else (None, answer)
     if not isinstance(result, PreBindPreFlightResult | None):
-        raise TypeError(f"it gave {type(result).__name__} in place of a PreBindPreFlightResult")
+        raise TypeError(f"expected a PreBindPreFlightResult, got {type(result).__name__}")
     return result is not None and bool(result.allow_parallel), status
 
 
@@ -89,9 +89,9 @@ def whole_scores(given: Any, size: int) -> Scores:
     if isinstance(given, list):
         for score in given:
             if type(score) is not int and not hasattr(score, "__index__"):
-                raise TypeError(f"it gave {type(score).__name__} in place of a score")
+                raise TypeError(f"expected an integer score, got {type(score).__name__}")
         given = np.array([int(score) for score in given], np.int64)
     scores = np.asarray(given)
     if scores.dtype.kind not in "iu" or scores.shape != (size,):
-        raise TypeError(f"it gave {scores.dtype} {scores.shape} in place of whole numbers {(size,)}")
+        raise TypeError(f"expected integer scores {(size,)}, got {scores.dtype} {scores.shape}")
     return scores.astype(np.int64)

@@ -1,8 +1,9 @@
-"""`PluginHandle`: what out-of-tree plugins reach the scheduler with.
+"""`PluginHandle`: the access of out-of-tree plugins to the cluster, the API server and the queue.
 
-A plugin is given one as it is made and keeps it. It is connected as the scheduler starts; until then, and in a dry-run
-for what belongs to a running scheduler, asking it is an error. Everything but `nodes`, `pods` and `custom_objects`,
-which belong to the loop's thread, may be called from any thread.
+The factory of a plugin receives a handle. The handle works once the scheduler has started; before that, its members
+raise NotConnectedError. In a dry-run the members that need a running scheduler raise NotConnectedError, too. `nodes`,
+`node`, `pods` and `custom_objects` must be used in the thread of the scheduler's event loop; all other members are
+thread-safe.
 
 Source: k8s.io/kube-scheduler/framework/interface.go (Handle), v0.36.
 """
@@ -31,13 +32,13 @@ T = TypeVar("T")
 
 
 class PluginHandle:
-    """The nodes and pods, the API server, the pods that wait at Permit, and the queue."""
+    """Access to nodes and pods, the API server, pods that wait at Permit, and the scheduling queue."""
 
     def __init__(self, profile_name: str = "") -> None:
         self.profile_name = profile_name
         """The scheduler name of the profile."""
         self.watch = PluginWatch()
-        """What plugins take."""
+        """Measures the run time of plugin methods."""
         self._infos: list[NodeInfo] = []
         self._infos_of: Cluster | None = None
         self._cluster: Cluster | None = None
@@ -46,7 +47,7 @@ class PluginHandle:
         self._thread = 0
 
     def connect(self, cluster: Cluster, services: Handle | None = None) -> None:
-        """Let plugins reach a cluster and, where one runs, a scheduler on the running loop, if there is one yet."""
+        """Connect the handle to a cluster and, unless in a dry-run, to a running scheduler."""
         self._cluster, self._services = cluster, services
         if services is None:
             return
@@ -55,7 +56,7 @@ class PluginHandle:
             self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
 
     def infos(self, cluster: Cluster) -> Sequence[NodeInfo]:
-        """Return views of all rows by number, which are made once."""
+        """Return the cached NodeInfo of every row, by row number."""
         if self._infos_of is not cluster:
             self._infos_of, self._infos = cluster, []
         self._infos += (NodeInfo(cluster, row) for row in range(len(self._infos), cluster.nodes.size))
@@ -63,35 +64,35 @@ class PluginHandle:
 
     @property
     def nodes(self) -> NodeInfos:
-        """All nodes, as they are now."""
+        """All nodes in their current state."""
         return NodeInfos.of_all(self._connected)
 
     def node(self, name: str) -> NodeInfo | None:
-        """Return a node by name, None where there is none."""
+        """Return a node by name, or None if it does not exist."""
         cluster = self._connected
         row = cluster.nodes.row_of.get(name)
         return NodeInfo(cluster, row) if row is not None and cluster.nodes.present.data[row] else None
 
     @property
     def pods(self) -> list[Pod]:
-        """All pods that are on a node or assumed there."""
+        """All placed pods, including pods that are assumed on a node but not bound yet."""
         return [placed.pod for placed in self._connected.pods.by_id.values()]
 
     def custom_objects(self, resource: CustomResource) -> Mapping[str, CustomObject]:
-        """Return the objects of a custom resource that a plugin's `events` name, by `namespace/name`, as they are now.
+        """Return the current objects of a custom resource by `namespace/name`; the plugin's `events` must name it.
 
-        Where the API server does not have the resource, or does not let the scheduler read it, there are none.
+        The mapping is empty if the API server does not serve the resource or the scheduler is not allowed to read it.
         """
         return MappingProxyType(self._connected.objects.custom(resource))
 
     @property
     def client(self) -> Client:
-        """What writes to the API server; its methods are `async def`, see `wait_for`."""
+        """The client for writes to the API server; its methods are `async def`, see `wait_for`."""
         return self._running.client
 
     @property
     def clock(self) -> Clock:
-        """The time."""
+        """The scheduler's clock."""
         return self._running.clock
 
     def waiting_pods(self) -> list[WaitingPod]:
@@ -99,45 +100,49 @@ class PluginHandle:
         return list(self._running.waiting.values())
 
     def get_waiting_pod(self, uid: str) -> WaitingPod | None:
-        """Return a pod that waits at Permit by its UID, None where it does not wait."""
+        """Return the pod with a UID that waits at Permit, or None if it does not wait."""
         return self._running.waiting.get(uid)
 
     def reject_waiting_pod(self, uid: str) -> bool:
-        """Reject a pod that waits at Permit; return whether it waited."""
+        """Reject the pod with a UID that waits at Permit; return whether it was waiting."""
         waiting = self.get_waiting_pod(uid)
         return waiting is not None and waiting.reject("", "removed")
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """Have pending pods tried at once."""
+        """Move pending pods to the active queue at once, without a backoff."""
         self._soon(self._running.activate, [pod_id(pod) for pod in pods])
 
     def record(self, pod: Pod, kind: str, reason: str, note: str, *, action: str = "Scheduling") -> None:
-        """Write an event about a pod, of the kind Normal or Warning."""
+        """Record an event about a pod; `kind` is Normal or Warning."""
         self._soon(self.client.record, Event(pod, kind, reason, action, note, self.clock.now()))
 
     def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine, such as a call of `client`, and wait for it.
+        """Run a coroutine, such as a call of `client`, on the event loop and return its result.
 
-        Only for methods that run in a thread of their own: PreBind, Bind and PostBind that are not `async def`.
+        Only for methods that run in a worker thread: PreBind, Bind and PostBind that are not `async def`.
 
         Raises:
-            NotConnectedError: this is the loop's own thread, which would wait for itself.
+            NotConnectedError: called in the event loop's own thread, where waiting would deadlock.
         """
         if self._loop is None or threading.get_ident() == self._thread:
             work.close()
-            raise NotConnectedError("wait_for is for PreBind, Bind and PostBind that are not `async def`")
+            raise NotConnectedError(
+                "wait_for works only in PreBind, Bind and PostBind methods that are not `async def`"
+            )
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     @property
     def _connected(self) -> Cluster:
         if self._cluster is None:
-            raise NotConnectedError("the scheduler has not started: there are no nodes and pods yet")
+            raise NotConnectedError("the scheduler has not started, so there are no nodes and pods yet")
         return self._cluster
 
     @property
     def _running(self) -> Handle:
         if self._services is None:
-            raise NotConnectedError("no scheduler runs: a dry-run has no API server, no queue and no waiting pods")
+            raise NotConnectedError(
+                "no scheduler is running: a dry-run has no API server, no queue and no waiting pods"
+            )
         return self._services
 
     def _soon(self, do: Callable[[T], Any], what: T) -> None:

@@ -1,17 +1,18 @@
-"""The methods of out-of-tree plugins, in the shape of kube-scheduler's framework: one pod, one node at a time.
+"""The methods of out-of-tree plugins, one protocol per extension point of kube-scheduler's framework.
 
-An out-of-tree plugin is a plain object with the methods of the points where it acts; these protocols say what each is
-given and may answer. It needs no base class and no name: it has the name under which it is registered.
+An out-of-tree plugin is a plain object that implements the methods of its extension points. It needs no base class.
+Its name is the name under which it is registered.
 
-A missing answer (None) is success everywhere. What the queue does after each code stands beside `Code`. A method that
-raises, or answers anything else than what stands here, fails the pod's attempt with an error that names plugin and
-point; nothing else fails. Points that belong to the scheduling cycle answer at once; PreBind, Bind and PostBind may be
-`async def`, and run in a thread of their own where they are not.
+- Returning None means success at every extension point. `Code` documents what each status code does to the pod.
+- If a method raises, or returns a value of another type, the pod's scheduling attempt fails with an error that names
+  the plugin and the extension point. Other pods and plugins are not affected.
+- Methods of the scheduling cycle must not be `async def`. PreBind, Bind and PostBind may be `async def`; if they are
+  not, they run in a worker thread.
 
-What a plugin answers may depend on any field of the pod, and on anything else: it is asked anew about each pod. One
-that has an attribute `reads`, an `Aspect`, says more: its Filter and Score depend on nothing but these aspects of the
-node at hand and the fields of the pod that make its class, `schedule.cycle.pod_classes`. Then a node that has not
-changed in them is not asked about again for the next pod of the class. All other methods are called for each pod.
+By default Filter and Score are called for every pod, because their results may depend on anything. A plugin may set an
+attribute `reads` to an `Aspect`. This declares that the results of Filter and Score depend only on these aspects of the
+node and on the fields that define the pod's class (`schedule.cycle.pod_classes`). Then the scheduler reuses the results
+of unchanged nodes for the next pod of the class. All other methods are called for every pod.
 
 Source: k8s.io/kube-scheduler/framework/interface.go, v0.36.
 """
@@ -36,22 +37,25 @@ from policysched.model.objects import Pod
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """The only nodes that can take the pod, by name; all others are UnschedulableAndUnresolvable."""
+    """The names of the only nodes that can run the pod; PreFilter returns it.
+
+    Every other node is rejected as UnschedulableAndUnresolvable.
+    """
 
     node_names: Collection[str]
 
 
 @dataclass(frozen=True, slots=True)
 class PreBindPreFlightResult:
-    """How PreBind may run for a pod."""
+    """How the plugin's PreBind runs for a pod; PreBindPreFlight returns it."""
 
     allow_parallel: bool = False
-    """Beside the PreBind of plugins that stand next to it and say the same."""
+    """Run PreBind in parallel with the neighbouring plugins that also allow it."""
 
 
 @dataclass(slots=True)
 class NodeScore:
-    """A node's score, which NormalizeScore changes in place."""
+    """The score of one node; NormalizeScore changes `score` in place."""
 
     name: str
     score: int
@@ -59,145 +63,151 @@ class NodeScore:
 
 @dataclass(frozen=True, slots=True)
 class QueuedPodInfo:
-    """A waiting pod as QueueSort compares it."""
+    """A queued pod, as QueueSort compares it."""
 
     pod: Pod
     timestamp: float
-    """When it entered the queue. Units: seconds of a clock that never goes back."""
+    """The time when the pod entered the queue. Units: seconds of a monotonic clock."""
 
 
 PreFilterAnswer: TypeAlias = "Status | PreFilterResult | None"
 ScoreAnswer: TypeAlias = "int | tuple[int, Status | None]"
 PermitAnswer: TypeAlias = "Status | Wait | tuple[Status, float] | None"
-"""A status with code WAIT needs its timeout beside it, in seconds: `Wait(10)` is the same as `(Status(WAIT), 10)`."""
+"""The result of Permit; `Wait(10)` is the same as `(Status(Code.WAIT), 10)`. Units of the timeout: seconds."""
 PreFlightAnswer: TypeAlias = (
     "PreBindPreFlightResult | tuple[PreBindPreFlightResult | None, Status | None] | Status | None"
 )
 BindingAnswer: TypeAlias = "Status | Awaitable[Status | None] | None"
 Rejections: TypeAlias = Sequence[tuple[Mask, Status]]
-"""Which nodes are rejected, and the status; of several for one node the first counts."""
+"""Pairs of a boolean mask of rejected nodes and their status; for a node in several masks the first pair applies.
+
+Shapes: each mask (R,).
+"""
 
 
 class PreEnqueueMethods(Protocol):
-    """PreEnqueue: may keep a pod out of the active queue."""
+    """PreEnqueue: decides whether a pod may enter the active queue."""
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """Return a rejection, or None to let the pod in."""
+        """Return None to admit the pod, or a status that keeps it out (gated) until one of the plugin's events."""
 
 
 class QueueSortMethods(Protocol):
     """QueueSort: orders the active queue."""
 
     def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
-        """Return whether one pod goes before another."""
+        """Return whether pod `a` is scheduled before pod `b`."""
 
 
 class PreFilterMethods(Protocol):
-    """PreFilter: looks at the pod once, before nodes are filtered."""
+    """PreFilter: runs once per scheduling attempt, before nodes are filtered."""
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> PreFilterAnswer:
-        """Return the only nodes that can match, a rejection, or a status with code SKIP: Filter is left out then."""
+        """Return a PreFilterResult, a status that rejects the pod, or a status with code SKIP to skip Filter."""
 
 
 class PreFilterExtensionMethods(Protocol):
-    """AddPod and RemovePod: keep what PreFilter wrote right in a what-if of other pods on a node."""
+    """AddPod and RemovePod: update the plugin's state when the scheduler simulates other pods on a node."""
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> Status | None:
-        """Take into account that another pod would be on the node."""
+        """Update `state` as if pod `other` were added to the node."""
 
     def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> Status | None:
-        """Take into account that another pod would not be on the node."""
+        """Update `state` as if pod `other` were removed from the node."""
 
 
 class FilterMethods(Protocol):
-    """Filter: says which nodes can take the pod."""
+    """Filter: rejects nodes that cannot run the pod, one node per call."""
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
-        """Return why a node cannot take the pod; it is asked about nodes that all filters before it let pass."""
+        """Return a status that rejects the node, or None; called for nodes that passed all earlier filters."""
 
 
 class FilterNodesMethods(Protocol):
-    """Filter in its array form, in the place of `filter`: one call for all nodes."""
+    """Filter as arrays: one call for all nodes, instead of `filter`."""
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: NodeArrays) -> Rejections | None:
-        """Return which nodes cannot take the pod."""
+        """Return the rejected nodes with their statuses, or None to reject no node."""
 
 
 class NodeStatuses(Protocol):
-    """What kept a pod off the nodes."""
+    """The statuses of the nodes that rejected a pod."""
 
     def get(self, node_name: str) -> Status | None:
-        """Return the status of a node, None for a name that no node has."""
+        """Return the status of a node, or None if no node has this name."""
 
     def nodes(self, code: Code) -> Sequence[NodeInfo]:
-        """Return the nodes that have a status of this code."""
+        """Return the nodes whose status has this code."""
 
 
 class PostFilterMethods(Protocol):
-    """PostFilter: looks for a way to make a pod fit that no node could take."""
+    """PostFilter: runs if no node is feasible, to make the pod schedulable, for example by preemption."""
 
     def post_filter(self, state: CycleState, pod: Pod, statuses: NodeStatuses) -> PostFilterResult | Status | None:
-        """Return a result, or a status alone: success ends PostFilter, a rejection leaves it to the next plugin."""
+        """Return a result or only a status: success ends PostFilter, a rejection passes on to the next plugin."""
 
 
 class PreScoreMethods(Protocol):
-    """PreScore: looks at the nodes that are left, before they are scored."""
+    """PreScore: runs once per scheduling attempt, before the feasible nodes are scored."""
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
-        """Return None, an error, or a status with code SKIP: Score is left out then."""
+        """Return None, a status with code ERROR, or a status with code SKIP to skip Score."""
 
 
 class ScoreMethods(Protocol):
-    """Score: says how good each node is."""
+    """Score: scores feasible nodes, one node per call."""
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> ScoreAnswer:
-        """Return a score, 0 to 100 unless `normalize_score` makes it so."""
+        """Return an integer score: 0 to 100, or any value if `normalize_score` maps it into 0 to 100."""
 
 
 class ScoreNodesMethods(Protocol):
-    """Score in its array form, in the place of `score`: one call for all nodes."""
+    """Score as arrays: one call for all nodes, instead of `score`."""
 
     def score_nodes(self, state: CycleState, pod: Pod, nodes: NodeArrays) -> NDArray[np.integer]:
-        """Return the scores of nodes, whole numbers."""
+        """Return integer scores, one per node.
+
+        Shapes: (R,).
+        """
 
 
 class NormalizeScoreMethods(Protocol):
-    """NormalizeScore: brings a plugin's own scores into 0 to 100."""
+    """NormalizeScore: maps the plugin's scores into 0 to 100."""
 
     def normalize_score(self, state: CycleState, pod: Pod, scores: list[NodeScore]) -> Status | None:
         """Change the scores in place."""
 
 
 class ReserveMethods(Protocol):
-    """Reserve and Unreserve: hold for a pod what it needs on its node, and give it back."""
+    """Reserve and Unreserve: reserve resources for a pod on the chosen node, and release them on failure."""
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
-        """Hold it; after a failure `unreserve` is called for all plugins at Reserve, in reverse."""
+        """Reserve resources; if any later step fails, `unreserve` of all Reserve plugins runs in reverse order."""
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Give it back, if anything is held: this may be called where `reserve` was not."""
+        """Release the resources; must tolerate that `reserve` was not called for the pod."""
 
 
 class PermitMethods(Protocol):
-    """Permit: lets a pod be bound, wait, or go."""
+    """Permit: approves, delays or rejects the binding of a pod."""
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> PermitAnswer:
-        """Return None, a rejection, or a `Wait`: then `WaitingPod.allow` and `reject` end the waiting."""
+        """Return None, a rejection, or a `Wait`, which `WaitingPod.allow` and `WaitingPod.reject` end."""
 
 
 class PreBindMethods(Protocol):
-    """PreBind: does what must be done before a pod is bound."""
+    """PreBind: does the work that must precede the binding of a pod."""
 
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlightAnswer:
-        """Return a status with code SKIP where there is nothing to do; a plugin may do without this method.
+        """Return a status with code SKIP if PreBind has nothing to do for the pod; this method is optional.
 
-        A `PreBindPreFlightResult`, alone or before a status in a tuple, says whether plugins may run beside it.
+        A `PreBindPreFlightResult`, alone or as first element of a tuple with a status, allows parallel PreBind.
         """
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> BindingAnswer:
-        """Do it. The attempt fails after any answer but success, and the pod is tried again after a backoff.
+        """Do the work; any status but success fails the attempt, and the pod is retried after a backoff.
 
-        Where it runs beside others and one of them fails, it is cancelled if it is `async def`.
+        If a plugin that runs in parallel fails, this method is cancelled if it is `async def`.
         """
 
 
@@ -205,18 +215,18 @@ class BindMethods(Protocol):
     """Bind: binds a pod."""
 
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> BindingAnswer:
-        """Bind it, or return a status with code SKIP, which leaves it to the next plugin."""
+        """Bind the pod, or return a status with code SKIP to leave the binding to the next plugin."""
 
 
 class PostBindMethods(Protocol):
-    """PostBind: hears that a pod is bound."""
+    """PostBind: is notified after a pod is bound."""
 
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> Awaitable[None] | None:
-        """Record it; whatever happens here changes nothing."""
+        """Handle the notification; the result and exceptions are ignored."""
 
 
 class EventMethods(Protocol):
-    """Queueing hints: which changes can help a pod that the plugin rejected; without them any change does."""
+    """Queueing hints: the events that can make a rejected pod schedulable; without them every event retries it."""
 
     def events(self) -> Sequence[Hint]:
-        """Name the changes; it is asked once."""
+        """Return the events; called once per plugin."""

@@ -1,8 +1,7 @@
-"""`NodeInfo` and `NodeArrays`: nodes as plugins see them that are asked about one node, or about many at once.
+"""`NodeInfo` and `NodeArrays`: read-only views of one node, or of many nodes as arrays, for out-of-tree plugins.
 
-Both are views of the columns: reading costs what is read, and nothing is copied before. They hold as long as the call
-that they are given to; between two cycles the rows go on to change. A what-if gives the same views of a node as it
-would be with other pods.
+Nothing is copied before it is read. A view is valid during the call that receives it, because the cluster changes
+between scheduling cycles. In a simulation the views show the node with the simulated pods.
 
 Shapes: R rows.
 Source: k8s.io/kube-scheduler/framework/types.go (NodeInfo), v0.36.
@@ -25,9 +24,9 @@ from policysched.state.what_if import ChangedRow
 
 
 class NodeInfo:
-    """A node, the pods on it, and what they take. Assumed pods are among them.
+    """A node with its pods, including assumed pods, and the resources that they request.
 
-    Units: cpu in millicores, other resources in their own unit.
+    Units: cpu in millicores, memory and storage in bytes, other resources in their own unit.
     """
 
     __slots__ = ("_changed", "_cluster", "_row")
@@ -42,10 +41,14 @@ class NodeInfo:
 
     @property
     def node(self) -> Node:
-        """The object."""
+        """The Node object.
+
+        Raises:
+            LookupError: the node is deleted.
+        """
         node = self._cluster.nodes.nodes[self._row]
         if node is None:
-            raise LookupError(f"node {self.name!r} is gone")
+            raise LookupError(f'node "{self.name}" is deleted')
         return node
 
     @property
@@ -76,27 +79,27 @@ class NodeInfo:
 
     @property
     def pods_count(self) -> int:
-        """How many pods are on the node."""
+        """The number of pods on the node."""
         if self._changed is not None:
             return self._changed.pods_count
         return int(self._cluster.nodes.pods_count.data.item(self._row))
 
     @property
     def pods_allowed(self) -> int:
-        """How many pods the node takes."""
+        """The maximum number of pods on the node."""
         return int(self._cluster.nodes.pods_allowed.data.item(self._row))
 
     @property
     def used_ports(self) -> frozenset[HostPort]:
-        """The host ports that pods take, each as address, protocol and number."""
+        """The host ports in use by pods on the node, each as address, protocol and port."""
         return frozenset(port for pod in self.pods for port in host_ports(pod))
 
     def allocatable(self, resource: str) -> int:
-        """Return what the node has of a resource, such as `cpu`; 0 where it does not know it."""
+        """Return the node's allocatable amount of a resource, such as `cpu`; 0 if the node does not have it."""
         return int(self._cluster.nodes.allocatable(resource).item(self._row))
 
     def requested(self, resource: str) -> int:
-        """Return what the pods request of a resource."""
+        """Return the amount of a resource that the node's pods request."""
         if self._changed is not None:
             return self._changed.requested(resource)
         return self._cluster.nodes.amounts.requested_on(self._row, resource)
@@ -106,7 +109,7 @@ class NodeInfo:
 
 
 class NodeInfos(Sequence[NodeInfo]):
-    """Nodes one after another, each made when it is looked at.
+    """A sequence of nodes; each NodeInfo is created on access.
 
     Shapes: rows (R,).
     """
@@ -118,7 +121,7 @@ class NodeInfos(Sequence[NodeInfo]):
 
     @classmethod
     def of_all(cls, cluster: Cluster) -> NodeInfos:
-        """Give all nodes that are there."""
+        """Return all existing nodes."""
         return cls(cluster, cluster.nodes.present.data[: cluster.nodes.size].nonzero()[0])
 
     @overload
@@ -142,10 +145,10 @@ class NodeInfos(Sequence[NodeInfo]):
 
 
 class NodeArrays:
-    """Nodes as arrays, one element a node.
+    """Nodes as read-only arrays with one element per node.
 
-    Shapes: (R,) each, not to be written to.
-    Units: cpu in millicores, other resources in their own unit.
+    Shapes: (R,) each.
+    Units: cpu in millicores, memory and storage in bytes, other resources in their own unit.
     """
 
     __slots__ = ("_changed", "_cluster", "_rows")
@@ -158,55 +161,55 @@ class NodeArrays:
 
     @property
     def names(self) -> list[str]:
-        """The names."""
+        """The names of the nodes."""
         names = self._cluster.nodes.names
         return [names[row] for row in self._rows.tolist()]
 
     @property
     def unschedulable(self) -> NDArray[np.bool_]:
-        """Which are cordoned."""
+        """Which nodes are cordoned."""
         return self._taken(self._cluster.nodes.unschedulable.data)
 
     @property
     def ready(self) -> NDArray[np.bool_]:
-        """Which are Ready."""
+        """Which nodes have the condition Ready."""
         return self._taken(self._cluster.nodes.ready.data)
 
     @property
     def pods_count(self) -> NDArray[np.int64]:
-        """How many pods are on each."""
+        """The number of pods on each node."""
         if self._changed is not None:
             return np.array([self._changed.pods_count], np.int64)
         return self._taken(self._cluster.nodes.pods_count.data)
 
     @property
     def pods_allowed(self) -> NDArray[np.int64]:
-        """How many pods each takes."""
+        """The maximum number of pods on each node."""
         return self._taken(self._cluster.nodes.pods_allowed.data)
 
     def allocatable(self, resource: str) -> NDArray[np.int64]:
-        """Return what each has of a resource, 0 where it does not know it."""
+        """Return each node's allocatable amount of a resource; 0 if the node does not have it."""
         return self._taken(self._cluster.nodes.allocatable(resource))
 
     def requested(self, resource: str) -> NDArray[np.int64]:
-        """Return what the pods on each request of a resource."""
+        """Return the amount of a resource that the pods of each node request."""
         if self._changed is not None:
             return np.array([self._changed.requested(resource)], np.int64)
         return self._cluster.nodes.requested(resource, self._rows)
 
     def has_label(self, key: str) -> NDArray[np.bool_]:
-        """Return which have a label."""
+        """Return which nodes have a label."""
         found: NDArray[np.bool_] = self._taken(self._cluster.nodes.labels(key)) != MISSING
         return found
 
     def label_is(self, key: str, value: str) -> NDArray[np.bool_]:
-        """Return which have a value of a label."""
+        """Return on which nodes a label has a value."""
         codes = self._taken(self._cluster.nodes.labels(key))
         found: NDArray[np.bool_] = codes == self._cluster.strings.sought(value)
         return found
 
     def label(self, key: str) -> list[str | None]:
-        """Return the values of a label, None where a node has none."""
+        """Return the values of a label, None for nodes without the label."""
         codes, text = self._taken(self._cluster.nodes.labels(key)).tolist(), self._cluster.strings.text
         return [None if code == MISSING else text(code) for code in codes]
 

@@ -66,4 +66,4 @@ class PluginWatch:
         spent.seconds += seconds
         if seconds > LONG:
             spent.long += 1
-            log.warning("%s plugin %s held up all pods for %.1f s", running.point, running.plugin, seconds)
+            log.warning('%s plugin "%s" blocked scheduling for %.1f s', running.point, running.plugin, seconds)

@@ -66,9 +66,7 @@ class WorkerThreads:
             threading.Thread(target=_serve, args=(self._jobs,), name=f"plugin {self._plugin}", daemon=True).start()
         elif not self._is_told:
             self._is_told = True
-            log.warning(
-                "plugin=%s all of its threads are busy, pods wait for one: threads=%d", self._plugin, self._most
-            )
+            log.warning('all %d threads of plugin "%s" are busy; pods wait for a free thread', self._most, self._plugin)
 
     def _settle(self, answer: asyncio.Future[Any], value: Any, *, done: bool) -> None:
         self._busy -= 1
@@ -94,9 +92,9 @@ def plain(error: BaseException) -> Exception:
     try:
         text = repr(error)
     except Exception:  # it cannot even be told
-        return RuntimeError(f"it raised {type(error).__name__}")
+        return RuntimeError(f"the plugin raised {type(error).__name__}")
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
-    made = RuntimeError(f"it raised {text}")
+    made = RuntimeError(f"the plugin raised {text}")
     made.__cause__ = error
     return made

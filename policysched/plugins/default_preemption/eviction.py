@@ -126,7 +126,7 @@ class Evictions:
             try:
                 await handle.client.set_pod_status(pod, PodStatusChange(nominated_node=""))
             except ApiError as error:
-                log.warning("could not clear the nominated node of pod=%s: %s", pod.key, error.message)
+                log.warning('could not clear the nominated node of pod "%s": %s', pod.key, error.message)
                 fine = False
         return fine
 
@@ -141,11 +141,11 @@ class Evictions:
             except ApiError as error:
                 if error.status in GONE:
                     return True
-                log.warning("could not evict victim=%s for pod=%s: %s", victim.key, preemptor.key, error.message)
+                log.warning('could not evict victim "%s" for pod "%s": %s', victim.key, preemptor.key, error.message)
                 return False
         now = handle.clock.now()
         handle.client.record(Event(victim, "Normal", "Preempted", "Preempting", note, now, preemptor))
-        log.info("preempted victim=%s node=%s for pod=%s", victim.key, preemption.node, preemptor.key)
+        log.info('preempted victim "%s" on node "%s" for pod "%s"', victim.key, preemption.node, preemptor.key)
         return True
 
     def _is_turned_away(self, victim: str, handle: Handle) -> bool:

@@ -47,7 +47,12 @@ async def ask_extenders(
         except ExtenderError as error:
             if not extender.ignorable:
                 raise
-            log.warning("extender=%s is ignored in preemption for pod=%s: %s", extender.name, pod.key, error)
+            log.warning(
+                'extender "%s" failed to process preemption for pod "%s" and is ignored: %s',
+                extender.name,
+                pod.key,
+                error,
+            )
         if not left:
             break
     return left
@@ -60,7 +65,11 @@ def without_guarded(pod: Pod, candidates: Mapping[str, NodeVictims], guarded: Gu
     left = {node: victims for node, victims in candidates.items() if row_of.get(node) not in kept}
     if len(left) < len(candidates):
         nodes = ",".join(sorted(candidates.keys() - left.keys()))
-        log.warning("pod=%s nodes=%s: victims that extenders leave or name have to stay", pod.key, nodes)
+        log.warning(
+            'preemption for pod "%s" skips nodes %s: extenders kept or named victims that policies protect',
+            pod.key,
+            nodes,
+        )
     return left
 
 

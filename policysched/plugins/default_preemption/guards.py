@@ -157,7 +157,7 @@ class Guarded:
     def _placed(self, answer: _Answer, place: int) -> PlacedPod:
         placed = self.cluster.pods.by_slot[int(answer.slots[place])]
         if placed is None:
-            raise RuntimeError("the cluster has changed since guards were asked")
+            raise RuntimeError("the cluster changed after policies were evaluated for preemption")
         return placed
 
 

@@ -59,7 +59,7 @@ NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 HELD_BACK: Final = unresolvable("waiting for the preemption for this pod to be finished")
-CHANGED: Final = "the pod may fit by now: something changed while victims were looked for."
+CHANGED: Final = "the pod may fit now: the cluster changed during the search for victims."
 MOST_ROUNDS: Final = 3
 """How often it is found out with pauses what budgets select, where budgets or labels change meanwhile."""
 PERCENTAGE, ABSOLUTE = 10, 100
@@ -82,7 +82,7 @@ class PreemptionArguments(PluginArguments, frozen=True):
         if not 0 <= percentage <= 100:
             yield "minCandidateNodesPercentage", f"{percentage} is not between 0 and 100"
         if absolute < 0:
-            yield "minCandidateNodesAbsolute", f"{absolute} is below 0"
+            yield "minCandidateNodesAbsolute", f"{absolute} is less than 0"
         if percentage == absolute == 0:
             yield "minCandidateNodesPercentage", "cannot be 0 together with minCandidateNodesAbsolute"
             yield "minCandidateNodesAbsolute", "cannot be 0 together with minCandidateNodesPercentage"

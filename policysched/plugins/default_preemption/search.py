@@ -43,7 +43,7 @@ from policysched.plugins.default_preemption.reprieve import Places, Reprieve, St
 from policysched.state.placed.pods import PlacedPod
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
-MOVED: Final = unschedulable("the node changed while victims were looked for")
+MOVED: Final = unschedulable("the node changed during the search for victims")
 FEW: Final = 64
 """Of how many rows at most the pods are listed row by row, rather than looked for among all pods."""
 READ: Final = 4096

@@ -120,7 +120,7 @@ class ClaimWriter:
             except ApiError as error:
                 raise BindingError(f"get updated claim {claim.key} after conflict: {error.message}") from error
             if claim.metadata.uid != uid:
-                raise BindingError(f"claim {claim.key} was deleted and made anew in the meantime")
+                raise BindingError(f"claim {claim.key} was deleted and recreated in the meantime")
         raise AssertionError("the last attempt returns or raises")
 
     async def _write_once(self, claim: ResourceClaim, allocation: AllocationResult | None) -> ResourceClaim:
@@ -168,7 +168,9 @@ class ClaimWriter:
         """
         if error.status != HTTPStatus.CONFLICT:  # that others write to a claim is no news
             log.warning(
-                "no verdict on a write of claim=%s, its devices are kept until there is one: %s", sent.key, error
+                'cannot determine the result of a write to ResourceClaim "%s"; keeping its devices and checking: %s',
+                sent.key,
+                error,
             )
         lost, polls = LostAnswer(self._handle.clock), Polls(self._handle, math.inf)
         while True:
@@ -181,7 +183,9 @@ class ClaimWriter:
                 if unread.is_not_found:
                     return None
                 if not lost.asks_again(unread):
-                    log.warning("the server refuses to tell of claim=%s, its devices are free: %s", sent.key, unread)
+                    log.warning(
+                        'the API server refuses to read ResourceClaim "%s"; releasing its devices: %s', sent.key, unread
+                    )
                     return None
             await polls.another()
 
@@ -289,7 +293,9 @@ async def _until_told(
             if is_told or not lost.asks_again(error):
                 raise
             if not is_open:
-                log.warning("no verdict on giving back claim=%s, it is asked again: %s", claim.key, error)
+                log.warning(
+                    'cannot determine whether ResourceClaim "%s" was released; checking again: %s', claim.key, error
+                )
             is_open = True
             if not await polls.another():
                 raise

@@ -414,7 +414,7 @@ def _giving_back(
         try:
             await give_back(claim, handle=handle)
         except ApiError as error:
-            log.warning("could not give back claim=%s for pod=%s: %s", claim.key, pod.key, error.message)
+            log.warning('could not release ResourceClaim "%s" for pod "%s": %s', claim.key, pod.key, error.message)
             await handle.pause(AFTER_REFUSAL)
             handle.activate((pod_id(pod),))
 

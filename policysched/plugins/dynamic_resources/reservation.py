@@ -291,12 +291,19 @@ class UndoClaims:
                 giving_back = partial(unreserve, claim, self._pod, self._known, handle)
                 await self._turns.write(claim.metadata.uid, giving_back)
             except ApiError as error:
-                log.warning("could not unreserve claim=%s of pod=%s: %s", claim.key, self._pod.key, error.message)
+                log.warning(
+                    'could not unreserve ResourceClaim "%s" of pod "%s": %s', claim.key, self._pod.key, error.message
+                )
         if self._special is not None and self._special.metadata.name != IN_MEMORY:
             try:
                 await delete_claim(self._special, handle)
             except ApiError as error:
-                log.warning("could not delete claim=%s of pod=%s: %s", self._special.key, self._pod.key, error.message)
+                log.warning(
+                    'could not delete ResourceClaim "%s" of pod "%s": %s',
+                    self._special.key,
+                    self._pod.key,
+                    error.message,
+                )
 
 
 def _settled(before: ResourceClaim, now: ResourceClaim) -> Change:

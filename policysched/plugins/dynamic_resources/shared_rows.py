@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from policysched.devices import Allocator
 
 NAME: Final = "DynamicResources"
-_OF_ONE_POD: Final = Status(Code.ERROR, ("claims cannot be allocated, for a reason that names them",))
+_OF_ONE_POD: Final = Status(Code.ERROR, ("ResourceClaims cannot be allocated",))
 """What no pod is told: those that share answers are told apart once there are errors."""
 
 

@@ -17,7 +17,7 @@ from policysched.plugins.dynamic_resources.reservation import ClaimReservation, 
 
 TOO_LONG: Final = Status(
     Code.ERROR,
-    ("which of its containers use which devices takes more than 3 MiB, which no pod's status can hold",),
+    ("the mapping of containers to devices is larger than 3 MiB and does not fit into the pod's status",),
 )
 
 

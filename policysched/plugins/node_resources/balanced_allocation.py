@@ -164,9 +164,9 @@ class BalanceArguments(PluginArguments, frozen=True):
         """Name fields that are not valid, and why."""
         for index, one in enumerate(self.resources):
             if one.weight != 1:
-                yield f"resources[{index}].weight", f"{one.weight} is not 1: balance knows no weights"
+                yield f"resources[{index}].weight", f"{one.weight} is not 1, the only supported weight"
             if one.name in {other.name for other in self.resources[:index]}:
-                yield f"resources[{index}].name", f'"{one.name}" is there twice'
+                yield f"resources[{index}].name", f'"{one.name}" is listed twice'
 
 
 def balanced_allocation(given: BalanceArguments) -> NodeResourcesBalancedAllocation:

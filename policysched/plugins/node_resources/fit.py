@@ -267,7 +267,7 @@ class RatioParameters(Given, frozen=True):
     def faults(self) -> Iterator[Fault]:
         """Name fields that are not valid, and why."""
         if not self.shape:
-            yield "shape", "at least one point is needed"
+            yield "shape", "at least one point is required"
         for index, one in enumerate(self.shape):
             if not 0 <= one.utilization <= FULL:
                 yield f"shape[{index}].utilization", f"{one.utilization} is not between 0 and {FULL}"
@@ -275,7 +275,7 @@ class RatioParameters(Given, frozen=True):
                 yield f"shape[{index}].score", f"{one.score} is not between 0 and {HIGHEST_POINT}"
         for index, (last, one) in enumerate(pairwise(self.shape), 1):
             if one.utilization <= last.utilization:
-                yield f"shape[{index}].utilization", f"{one.utilization} does not rise from {last.utilization}"
+                yield f"shape[{index}].utilization", f"{one.utilization} is not greater than {last.utilization}"
                 break
 
 
@@ -297,15 +297,15 @@ class ScoringStrategy(Given, frozen=True):
                 yield f"resources[{index}].weight", f"{one.weight} is not between 1 and 100"
         parameters = self.requested_to_capacity_ratio
         if self.type == RATIO and parameters is None:
-            yield "requestedToCapacityRatio", f"is needed for the type {RATIO}"
+            yield "requestedToCapacityRatio", f"is required for type {RATIO}"
         elif self.type == RATIO and parameters is not None:
             for field, why in parameters.faults():
                 yield f"requestedToCapacityRatio.{field}", why
         elif self.type not in SIMPLE:
             known = ", ".join(sorted((*SIMPLE, RATIO)))
-            yield "type", f'"{self.type}" is not a strategy; there are {known}'
+            yield "type", f'"{self.type}" is not a strategy; use {known}'
         elif parameters is not None:
-            yield "requestedToCapacityRatio", f"is only for the type {RATIO}"
+            yield "requestedToCapacityRatio", f"is allowed only for type {RATIO}"
 
 
 class FitArguments(PluginArguments, frozen=True):
@@ -321,10 +321,10 @@ class FitArguments(PluginArguments, frozen=True):
         """Name fields that are not valid, and why."""
         for index, name in enumerate(self.ignored_resources):
             if not is_qualified_name(name):
-                yield f"ignoredResources[{index}]", f'"{name}" is not a name of a resource'
+                yield f"ignoredResources[{index}]", f'"{name}" is not a resource name'
         for index, name in enumerate(self.ignored_resource_groups):
             if "/" in name or not is_qualified_name(name):
-                yield f"ignoredResourceGroups[{index}]", f'"{name}" is not a prefix of resources'
+                yield f"ignoredResourceGroups[{index}]", f'"{name}" is not a resource name prefix'
         for field, why in self.scoring_strategy.faults():
             yield f"scoringStrategy.{field}", why
 

@@ -175,13 +175,13 @@ class SpreadArguments(PluginArguments, frozen=True):
         if kind not in (SYSTEM, LIST):
             yield "defaultingType", f'"{kind}" is neither {LIST} nor {SYSTEM}'
         if kind == SYSTEM and constraints:
-            yield "defaultingType", f"{SYSTEM} does not go with defaultConstraints"
+            yield "defaultingType", f"{SYSTEM} cannot be combined with defaultConstraints"
         for index, one in enumerate(constraints):
             for field, fault in _faults(one):
                 yield f"defaultConstraints[{index}].{field}", fault
             same = (one.topology_key, one.when_unsatisfiable)
             if same in {(other.topology_key, other.when_unsatisfiable) for other in constraints[:index]}:
-                yield f"defaultConstraints[{index}]", f"there is one for {' and '.join(same)} already"
+                yield f"defaultConstraints[{index}]", f"duplicate constraint for {' and '.join(same)}"
 
 
 def pod_topology_spread(given: SpreadArguments) -> PodTopologySpread:
@@ -195,8 +195,8 @@ def _faults(one: TopologySpreadConstraint) -> Iterator[Fault]:
     if not 0 < one.max_skew <= MOST:
         yield "maxSkew", f"{one.max_skew} is not between 1 and {MOST}"
     if not is_qualified_name(one.topology_key):
-        yield "topologyKey", f'"{one.topology_key}" is not a name of a label'
+        yield "topologyKey", f'"{one.topology_key}" is not a label key'
     if one.when_unsatisfiable not in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY):
         yield "whenUnsatisfiable", f'"{one.when_unsatisfiable}" is neither {DO_NOT_SCHEDULE} nor {SCHEDULE_ANYWAY}'
     if one.label_selector is not None:
-        yield "labelSelector", "is not for default constraints: it is derived for each pod"
+        yield "labelSelector", "must not be set in default constraints, because it is derived for each pod"

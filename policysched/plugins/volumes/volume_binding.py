@@ -337,7 +337,7 @@ class VolumeBinding(OwnRowOnly, FinalScores, HintTable):
         Raises:
             RuntimeError: always, because there is no state that could be asked.
         """
-        raise RuntimeError(f"{self.name} prepared no state, and was asked to score {rows} with {state!r}")
+        raise RuntimeError(f"{self.name} does not score, but was called with {rows} and {state!r}")
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
         """Assume the volumes and claims that the pod takes on its node, where anything is left to bind."""
@@ -390,9 +390,9 @@ class VolumeBindingArguments(PluginArguments, frozen=True):
     def faults(self) -> Iterator[Fault]:
         """Name fields that are not valid, and why."""
         if self.bind_timeout_seconds < 0:
-            yield "bindTimeoutSeconds", f"{self.bind_timeout_seconds} is below 0"
+            yield "bindTimeoutSeconds", f"{self.bind_timeout_seconds} is less than 0"
         if self.shape is not None:
-            yield "shape", "scoring by storage capacity (the gate StorageCapacityScoring) is off"
+            yield "shape", "is not supported: it needs the feature gate StorageCapacityScoring, which is off"
 
 
 def volume_binding(given: VolumeBindingArguments) -> VolumeBinding:

@@ -76,7 +76,9 @@ def check_origin(headers: Mapping[str, str], port: int) -> None:
 
 
 def _refused(header: str, value: str, port: int) -> StatusError:
-    return StatusError(403, f"{header} {value[:200]!a} is refused: the sandbox answers programs at 127.0.0.1:{port}")
+    return StatusError(
+        403, f"{header} {value[:200]!a} is refused; the sandbox accepts only requests of programs to 127.0.0.1:{port}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,7 @@ class Server:
         except ConnectionError:  # the client is gone
             raise
         except Exception as error:
-            _LOG.exception("%s %s failed", request.method, request.path_qs)
+            _LOG.exception("handling %s %s failed", request.method, request.path_qs)
             return _json(encode(failure(500, f"Internal error occurred: {error!r}", "InternalError")), 500)
 
     async def _answer(self, request: web.BaseRequest, fault: Fault | None) -> web.StreamResponse:

@@ -18,11 +18,11 @@ RING = 1 << 15
 
 
 class Aspect(IntFlag):
-    """What of a row changed. A plugin declares which of these it reads."""
+    """The aspects of a node that can change; a plugin declares which aspects it reads."""
 
     NONE = 0
     PRESENCE = 1
-    """The row came into use or went out of it, or holds another node: everything changed."""
+    """The node was added, removed or replaced: everything changed."""
     LABELS = 2
     """Labels or annotations."""
     TAINTS = 4
@@ -42,9 +42,9 @@ class Aspect(IntFlag):
     PODS = 512
     """Which pods are on the node, or their labels."""
     AGE = 1024
-    """How old the node is."""
+    """The age of the node."""
     METRICS = 2048
-    """Values from outside."""
+    """Values of metrics."""
 
 
 ABOUT_PODS = Aspect.USAGE | Aspect.PORTS | Aspect.PODS

@@ -96,7 +96,7 @@ async def test_code_in_a_thread_of_its_own_waits_for_the_client() -> None:
 
 async def test_code_on_the_loop_cannot_wait_for_the_loop() -> None:
     around = Around()
-    with pytest.raises(NotConnectedError, match="wait_for is for PreBind, Bind and PostBind"):
+    with pytest.raises(NotConnectedError, match="wait_for works only in PreBind, Bind and PostBind"):
         around.handle.wait_for(around.client.bind(POD, "a"))
 
 
@@ -106,5 +106,5 @@ def test_handle_that_is_not_connected_says_so() -> None:
         _ = handle.nodes
     handle.connect(cluster())
     assert list(handle.nodes) == []
-    with pytest.raises(NotConnectedError, match="no scheduler runs"):
+    with pytest.raises(NotConnectedError, match="no scheduler is running"):
         handle.activate([POD])

@@ -41,7 +41,7 @@ def test_nodes_that_are_not_there_are_not_listed() -> None:
 def test_a_node_that_went_has_no_object() -> None:
     made = around()
     info = NodeInfo(made, made.nodes.row_of["nowhere"])
-    with pytest.raises(LookupError, match="node 'nowhere' is gone"):
+    with pytest.raises(LookupError, match='node "nowhere" is deleted'):
         _ = info.node
 
 

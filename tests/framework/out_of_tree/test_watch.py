@@ -15,7 +15,7 @@ def test_what_plugins_take_is_added_up_and_long_calls_are_told(caplog: pytest.Lo
         watch.end()
     assert watch.running is None
     assert watch.spent == {("A", "Filter"): Spent(calls=3, seconds=2.25, long=1)}
-    assert caplog.messages == ["Filter plugin A held up all pods for 1.5 s"]
+    assert caplog.messages == ['Filter plugin "A" blocked scheduling for 1.5 s']
 
 
 def test_without_a_clock_nothing_is_noted() -> None:

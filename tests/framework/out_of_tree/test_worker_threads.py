@@ -82,7 +82,7 @@ async def test_that_all_threads_are_busy_is_said_once(caplog: pytest.LogCaptureF
         tasks = [asyncio.create_task(threads.run(lambda: go.wait(30))) for _ in range(6)]
         await asyncio.sleep(0)
         said = [one.getMessage() for one in caplog.records]
-        assert said == ["plugin=X all of its threads are busy, pods wait for one: threads=2"]
+        assert said == ['all 2 threads of plugin "X" are busy; pods wait for a free thread']
         caplog.clear()
         go.set()
         await asyncio.gather(*tasks)
@@ -105,7 +105,7 @@ async def test_what_would_end_more_than_the_plugin_becomes_an_error(error: BaseE
     def work() -> None:
         raise error
 
-    with pytest.raises(RuntimeError, match="it raised") as caught:
+    with pytest.raises(RuntimeError, match="the plugin raised") as caught:
         await WorkerThreads().run(work)
     assert caught.value.__cause__ is error
 

@@ -360,7 +360,7 @@ async def test_a_claim_that_a_pod_names_twice_takes_the_devices_of_one(watched: 
     other.plugin, other.server.stored = twice.plugin, twice.server.stored
     assert twice.reserve() is None
     assert other.reserve() is None
-    assert await asyncio.gather(other.pre_bind(), twice.pre_bind()) == ["", ""]
+    assert [*await asyncio.gather(other.pre_bind(), twice.pre_bind())] == ["", ""]
     stored = [twice.server.stored[f"default/{name}"] for name in "ab"]
     assert [devices_of(one.status.allocation) for one in stored] == [["n1/d1"], ["n1/d2"]]
     assert [[user.name for user in one.status.reserved_for] for one in stored] == [["twice"], ["other"]]
@@ -379,7 +379,7 @@ async def test_a_claim_that_is_made_anew_meanwhile_does_not_get_what_the_one_bef
         return made_anew
 
     binding.server.meanwhile = gone
-    assert await binding.pre_bind() == "claim default/a was deleted and made anew in the meantime"
+    assert await binding.pre_bind() == "claim default/a was deleted and recreated in the meantime"
     assert binding.server.stored["default/a"].status.allocation is None
     assert not around.devices.allocated.results_of("new")
     assert not around.resource_claims.in_flight

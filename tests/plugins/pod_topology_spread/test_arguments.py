@@ -47,9 +47,9 @@ def test_an_empty_list_turns_default_constraints_off(args: dict[str, Any]) -> No
     ("args", "message"),
     [
         ({"defaultingType": "Other"}, 'defaultingType: "Other" is neither List nor System'),
-        ({"defaultConstraints": [ONE]}, "defaultingType: System does not go with defaultConstraints"),
-        ({"defaultConstraint": [ONE]}, "defaultConstraint: there is no such field"),
-        ({"defaultConstraints": [ONE | {"skew": 1}]}, "defaultConstraints[0].skew: there is no such field"),
+        ({"defaultConstraints": [ONE]}, "defaultingType: System cannot be combined with defaultConstraints"),
+        ({"defaultConstraint": [ONE]}, "defaultConstraint: unknown field"),
+        ({"defaultConstraints": [ONE | {"skew": 1}]}, "defaultConstraints[0].skew: unknown field"),
         ({"kind": "Other"}, "kind: expected PodTopologySpreadArgs, got Other"),
     ],
 )
@@ -64,11 +64,14 @@ def test_arguments_that_cannot_be_used_are_refused(args: dict[str, Any], message
     [
         ({"maxSkew": 0}, ".maxSkew: 0 is not between 1 and 2147483647"),
         ({"maxSkew": 2**31}, ".maxSkew: expected `int` <= 2147483647"),
-        ({"topologyKey": ""}, '.topologyKey: "" is not a name of a label'),
-        ({"topologyKey": "a b"}, '.topologyKey: "a b" is not a name of a label'),
+        ({"topologyKey": ""}, '.topologyKey: "" is not a label key'),
+        ({"topologyKey": "a b"}, '.topologyKey: "a b" is not a label key'),
         ({"whenUnsatisfiable": ""}, '.whenUnsatisfiable: "" is neither DoNotSchedule nor ScheduleAnyway'),
-        ({"labelSelector": {}}, ".labelSelector: is not for default constraints: it is derived for each pod"),
-        ({}, f": there is one for {ZONE} and DoNotSchedule already"),
+        (
+            {"labelSelector": {}},
+            ".labelSelector: must not be set in default constraints, because it is derived for each pod",
+        ),
+        ({}, f": duplicate constraint for {ZONE} and DoNotSchedule"),
     ],
 )
 def test_default_constraints_that_are_not_valid_are_refused(change: dict[str, Any], message: str) -> None:

@@ -150,5 +150,5 @@ def test_load_keeps_node_and_status_and_takes_lists_apart(quiet: Sandbox) -> Non
     assert first["spec"]["priority"] == 5
     assert "team" in [each["metadata"]["name"] for each in quiet.objects("Namespace")]
     assert len(quiet.objects("Node")) == 2
-    with pytest.raises(KeyError, match="serves no Job"):
+    with pytest.raises(KeyError, match="does not serve kind Job"):
         quiet.load([{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}])
