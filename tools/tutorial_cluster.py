@@ -133,7 +133,7 @@ def cluster(data: Path) -> list[Object]:
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"team": name}}}
         for name in names
     ]
-    replica_sets = [_replica_set(one) for one in WORKLOADS if one.kind == "Deployment"]
+    replica_sets = [_replica_set(one, shapes) for one in WORKLOADS if one.kind == "Deployment"]
     fixed = [*nodes, *namespaces, *replica_sets]
     return [*fixed, *_pods(fixed, shapes)]
 
@@ -171,14 +171,21 @@ def _nodes(shapes: dict[str, dict[str, str]]) -> Iterator[Object]:
             }
 
 
-def _replica_set(workload: Workload) -> Object:
-    labels = {"app": workload.name, "pod-template-hash": _hash(workload)}
+def _replica_set(workload: Workload, shapes: dict[str, dict[str, str]]) -> Object:
+    pod = _pod(workload, 0, shapes[workload.example])
+    owner = pod["metadata"]["ownerReferences"][0]
     metadata = {
-        "name": f"{workload.name}-{_hash(workload)}",
+        "name": owner["name"],
         "namespace": workload.namespace,
+        "uid": owner["uid"],
         "ownerReferences": [_owner("Deployment", workload.name)],
     }
-    spec = {"replicas": workload.replicas, "selector": {"matchLabels": labels}}
+    labels = pod["metadata"]["labels"]
+    spec = {
+        "replicas": workload.replicas,
+        "selector": {"matchLabels": {"app": workload.name, "pod-template-hash": labels["pod-template-hash"]}},
+        "template": {"metadata": {"labels": labels}, "spec": pod["spec"]},
+    }
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import policysched
+from policysched.app.demo.scheduled_sandbox import scheduled_sandbox
 from policysched.app.files.objects import load
 from policysched.model.quantity import parse
 from tests.examples.cases import EXAMPLES
@@ -73,6 +74,18 @@ def test_policy_takes_every_node_from_evaluations_unless_it_excepts_them(objects
     final = policysched.plan(objects, policies=[_policy()])
     assert final.changes
     assert {one.effect for one in final.workloads} == {"moves"}
+
+
+async def test_sandbox_with_the_cluster_keeps_its_pods(objects: list[Object]) -> None:
+    async with scheduled_sandbox(objects) as on:
+
+        async def message() -> str | None:
+            [pod] = [one for one in on.sandbox.objects("Pod") if one["metadata"]["name"] == "pretrain-0"]
+            conditions = pod["status"].get("conditions") or ()
+            return next((one["message"] for one in conditions if one["type"] == "PodScheduled"), None)
+
+        assert "3 Insufficient nvidia.com/gpu" in await on.until(message, "a decision about pretrain-0")
+        assert len(on.sandbox.objects("Pod")) == 400
 
 
 def test_program_generates_the_file(objects: list[Object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
