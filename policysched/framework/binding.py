@@ -1,13 +1,13 @@
-"""Interfaces of the plugins from a decision to a bound pod: Reserve, Permit, PreBind, Bind and PostBind.
+"""Interfaces of the plugins between a decision and a bound pod: Reserve, Permit, PreBind, Bind and PostBind.
 
-Reserve and Permit belong to the scheduling cycle and answer at once; the others run in the pod's binding cycle, beside
-other cycles, and may wait. None as an answer is success. What becomes of other answers:
+Reserve and Permit run in the scheduling cycle and must not wait. PreBind, Bind and PostBind run in the pod's binding
+cycle, concurrently with other cycles, and may wait. None means success. Other results:
 
-- a rejection by Reserve or Permit, and by whoever rejects a pod that waits at Permit: the pod is unschedulable until a
-  change that the plugin's `events` name;
-- any other failure, and everything that goes wrong from PreBind on: the pod is tried again after a backoff.
+- If Reserve or Permit rejects the pod, or a pod that waits at Permit is rejected, the pod is unschedulable until one of
+  the events of the rejecting plugin.
+- After any other failure, and after any failure from PreBind on, the pod is retried after a backoff.
 
-In all cases Unreserve runs for all Reserve plugins in reverse order, those among them that were not asked.
+In both cases Unreserve runs for all Reserve plugins in reverse order, including plugins whose Reserve did not run.
 
 Source: pkg/scheduler/framework/runtime (framework.go, waiting_pods_map.go, pods_in_prebind_map.go), schedule_one.go,
 v1.36.
@@ -39,21 +39,21 @@ LONGEST_WAIT: Final = 15 * 60.0
 
 @dataclass(slots=True, eq=False)
 class AssumedPod:
-    """A pod that counts on the node that was decided for it, until it is bound or given up."""
+    """A pod that is assumed on its chosen node until it is bound or its binding fails."""
 
     pod: Pod
     node: str
     cluster: Cluster
     state: CycleState = field(default_factory=CycleState)
-    """What plugins keep for it from one point to the next."""
+    """The data of plugins for the scheduling attempt."""
     pre_binds: Sequence[Sequence[PreBindPlugin]] | Status | None = None
-    """The plugins that have something to do at PreBind, in groups that run one after another, or the failure of one to
-    say so; None before they are asked."""
+    """The plugins whose PreBind runs, in groups that run one after another, or the failure of a PreBindPreFlight; None
+    before PreBindPreFlight ran."""
     _placed: Pod | None = None
 
     @property
     def placed(self) -> Pod:
-        """The pod as it will be once it is bound: with its node."""
+        """The pod with its node name, as after the binding."""
         if self._placed is None:
             self._placed = replace(self.pod, spec=replace(self.pod.spec, node_name=self.node))
         return self._placed
@@ -61,12 +61,12 @@ class AssumedPod:
 
 @dataclass(frozen=True, slots=True)
 class PreFlight:
-    """The answer of a PreBind plugin that is asked what it will do."""
+    """The result of PreBindPreFlight: whether and how the plugin's PreBind runs for a pod."""
 
     works: bool = True
-    """Whether there is something to do for the pod."""
+    """Whether PreBind has something to do for the pod."""
     parallel: bool = False
-    """Whether it may be done beside what neighbouring plugins do that say so, too."""
+    """Whether PreBind may run in parallel with neighbouring plugins that also allow it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class DeviceWaitOutcome(Enum):
 
     SUCCESS = "success"
     FAILURE = "failure"
-    """A driver has met a condition of failure."""
+    """A binding failure condition of a device is true."""
     TIMEOUT = "timeout"
     ERROR = "error"
 
@@ -236,71 +236,71 @@ class DeviceWait:
 
     profile: str
     drivers: Sequence[str]
-    """The driver of each device of the pod's claims, those without conditions among them."""
+    """The driver of each device of the pod's claims, with or without binding conditions."""
     conditional: Sequence[str]
     """The driver of each device that has binding conditions."""
     outcome: DeviceWaitOutcome
     seconds: float
-    """How long it took."""
+    """The duration of the wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """What plugins may use while a pod is on its way to its node."""
+    """The services that plugins can use at and after Permit."""
 
     client: Client
     clock: Clock
     pause: Callable[[float], Awaitable[None]]
-    """Waits for so many seconds."""
+    """Waits. Units: seconds."""
     waiting: Mapping[str, WaitingPod]
-    """The pods that wait at Permit, by identity."""
+    """The pods that wait at Permit, by pod identity."""
     activate: Callable[[Iterable[str]], None]
-    """Has pending pods tried at once, given by identity."""
+    """Moves pending pods to the active queue, by pod identity."""
     in_pre_bind: Mapping[str, PodInPreBind] = field(default_factory=dict)
-    """The pods whose PreBind plugins run, by identity."""
+    """The pods whose PreBind plugins run, by pod identity."""
     changed: Callable[[Change], None] = field(default=lambda _: None)
-    """Has pods tried again that a change of the cluster helps which a plugin made itself."""
+    """Reports a change of the cluster that the plugin made, to retry the pods that the change may help."""
     claim_requested: Callable[[bool], None] = field(default=lambda _: None)
-    """Hears whether the API server has created a claim that a plugin asked it for."""
+    """Is notified whether the API server created a claim that a plugin requested."""
     devices_awaited: Callable[[DeviceWait], None] = field(default=lambda _: None)
-    """Hears how a wait for devices has ended."""
+    """Is notified how a wait for devices ended."""
 
 
 class ReservePlugin(Plugin, Protocol):
-    """A plugin at Reserve; with `events`, as filters have them, where it rejects pods."""
+    """A plugin at Reserve; if it rejects pods, it has a method `events` as filters do."""
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
-        """Hold what the pod needs on its node; after a failure `unreserve` is called, too."""
+        """Reserve resources for the pod on its node; `unreserve` is also called after a failure of this method."""
 
     def unreserve(self, assumed: AssumedPod) -> Undo | None:
-        """Give back what is held for the pod, if anything; called after anything failed.
+        """Release the reserved resources, if any; called after any later failure.
 
-        What is to be taken back outside may be returned: it runs before the pod is tried again.
+        A returned function sends requests that revert earlier writes; it runs before the pod is retried.
         """
 
 
 class PermitPlugin(Plugin, Protocol):
-    """A plugin at Permit; with `events`, as filters have them, for the pods that it rejects."""
+    """A plugin at Permit; it has a method `events` as filters do, for the pods that it rejects."""
 
     def permit(self, assumed: AssumedPod, handle: Handle) -> Status | Wait | None:
-        """Let the pod be bound, wait, or go."""
+        """Return None to allow the binding, a Wait to delay it, or a rejection."""
 
 
 class PreBindPlugin(Plugin, Protocol):
     """A plugin at PreBind."""
 
     def pre_bind_pre_flight(self, assumed: AssumedPod) -> PreFlight | Status:
-        """Return what there is to do for the pod, or a failure; `pre_bind` is called where something is."""
+        """Return whether and how `pre_bind` runs for the pod, or a failure."""
 
     def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Coroutine[Any, Any, Status | None]:
-        """Do what must be done before the pod is bound.
+        """Do the work that must precede the binding.
 
-        It is cancelled where a preemption takes the pod's place, or a plugin that runs beside it fails.
+        It is cancelled if the pod is preempted or a plugin that runs in parallel fails.
         """
 
 
 def runs_to_its_end(plugin: Plugin) -> bool:
-    """Return whether a plugin has `runs_to_its_end = True`: its PreBind is waited for where others are cancelled."""
+    """Return whether a plugin has `runs_to_its_end = True`: its PreBind is awaited, never cancelled."""
     return bool(getattr(plugin, "runs_to_its_end", False))
 
 
@@ -308,14 +308,14 @@ class BindPlugin(Plugin, Protocol):
     """A plugin at Bind."""
 
     async def bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
-        """Bind the pod; a status with code SKIP leaves it to the next plugin."""
+        """Bind the pod, or return a status with code SKIP to leave the binding to the next plugin."""
 
 
 class PostBindPlugin(Plugin, Protocol):
     """A plugin at PostBind."""
 
     async def post_bind(self, assumed: AssumedPod, handle: Handle) -> None:
-        """Record that the pod is bound."""
+        """Handle the notification that the pod is bound."""
 
 
 def _as_go_writes(seconds: float) -> str:

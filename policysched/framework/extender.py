@@ -1,8 +1,8 @@
-"""`Extender`, a service outside of the process that filters, scores, preempts or binds beside the plugins.
+"""`Extender`: a webhook that filters, scores, preempts or binds in addition to the plugins.
 
-Extenders come after all plugins of a point: what every filter let pass is asked about, and what an extender scores is
-added to the plugins' scores. A pod none of whose extenders is interested in it never waits for one. Pods that an
-extender rejected are tried again after any change, because it cannot say which one helps.
+Extenders run after all plugins of an extension point: they receive the nodes that passed all filters, and their scores
+are added to the scores of plugins. A pod is never delayed by extenders that are not interested in the pod. Pods that an
+extender rejected are retried after every change, because extenders have no queueing hints.
 
 Source: k8s.io/kube-scheduler/framework/extender.go; pkg/scheduler/schedule_one.go (findNodesThatPassExtenders,
 prioritizeNodes, extendersBinding), v1.36.
@@ -19,102 +19,102 @@ from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 
 EXTENDER: Final = "Extender"
-"""The plugin name under which pods wait that an extender rejected."""
+"""The plugin name in the rejections of extenders."""
 
 
 class ExtenderError(PolicyschedError):
-    """An extender did not answer, or not with sense."""
+    """An extender returned no usable answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterAnswer:
-    """What an extender lets pass of the nodes that it was asked about."""
+    """The result of an extender's filter: the nodes that passed."""
 
     nodes: frozenset[str]
     failed: Mapping[str, str] = field(default_factory=dict)
-    """Why others fail, by name, where removing pods might help."""
+    """The reasons of rejected nodes, by name, if preemption may help."""
     unresolvable: Mapping[str, str] = field(default_factory=dict)
-    """Why others fail, by name, where it would not; who is in both is here."""
+    """The reasons of rejected nodes, by name, if preemption cannot help; takes precedence over `failed`."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeVictims:
-    """The pods that would have to leave a node."""
+    """The victims of preemption on a node."""
 
     pods: tuple[Pod, ...]
     pdb_violations: int = 0
-    """How many of them a disruption budget would keep."""
+    """The number of victims whose eviction violates a PodDisruptionBudget."""
 
     def named(self) -> NamedVictims:
-        """Return the same with the UIDs of the pods."""
+        """Return the victims by UID."""
         return NamedVictims(tuple(one.metadata.uid for one in self.pods), self.pdb_violations)
 
 
 @dataclass(frozen=True, slots=True)
 class NamedVictims:
-    """Pods that would have to leave a node, by their UIDs."""
+    """The victims of preemption on a node, by UID."""
 
     uids: tuple[str, ...]
     pdb_violations: int = 0
-    """How many of them a disruption budget would keep."""
+    """The number of victims whose eviction violates a PodDisruptionBudget."""
 
 
 class Extender(Protocol):
-    """A service outside."""
+    """The client of one extender."""
 
     @property
     def name(self) -> str:
-        """How logs, records and messages call it: its URL."""
+        """The extender's name in logs, records and messages: its URL."""
 
     @property
     def ignorable(self) -> bool:
-        """Whether pods are scheduled without it while it fails."""
+        """Whether scheduling continues without the extender if a call fails."""
 
     @property
     def filters(self) -> bool:
-        """Whether it filters nodes."""
+        """Whether the extender filters nodes."""
 
     @property
     def prioritizes(self) -> bool:
-        """Whether it scores nodes."""
+        """Whether the extender scores nodes."""
 
     @property
     def binds(self) -> bool:
-        """Whether it binds pods in place of the Bind plugins."""
+        """Whether the extender binds pods instead of the Bind plugins."""
 
     @property
     def preempts(self) -> bool:
-        """Whether it has a say in which pods have to leave."""
+        """Whether the extender processes preemption."""
 
     def is_interested(self, pod: Pod) -> bool:
-        """Return whether it has to do with a pod."""
+        """Return whether the extender is interested in a pod."""
 
     async def filter(self, pod: Pod, nodes: Sequence[str]) -> FilterAnswer:
-        """Return which of some nodes the pod may go to.
+        """Return which nodes can run the pod.
 
         Raises:
-            ExtenderError: there is no answer that can be used.
+            ExtenderError: there is no usable answer.
         """
 
     async def prioritize(self, pod: Pod, nodes: Sequence[str]) -> Mapping[str, int]:
-        """Return what is added to the nodes' total scores.
+        """Return the scores to add to the nodes' total scores, by node.
 
         Raises:
-            ExtenderError: there is no answer that can be used.
+            ExtenderError: there is no usable answer.
         """
 
     async def preempt(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> Mapping[str, NamedVictims]:
-        """Return the nodes that are left of some candidates, with the pods that have to leave each of them.
+        """Return the remaining candidate nodes of a preemption, each with its victims.
 
-        These may be other pods of the node than those of the candidate.
+        The victims may differ from the victims of the candidate.
 
         Raises:
-            ExtenderError: there is no answer that can be used.
+            ExtenderError: there is no usable answer.
         """
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Bind a pod.
 
         Raises:
-            ExtenderError: it is not bound, as far as is known.
+            ExtenderError: the pod is not bound, as far as is known.
         """

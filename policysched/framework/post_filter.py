@@ -1,7 +1,7 @@
-"""Interfaces of PostFilter and of VictimGuard, which exempts pods from preemption.
+"""Interfaces of PostFilter and of VictimGuard, which protects pods from preemption.
 
-A plugin is given the failed decision and answers what it found. It changes nothing by that: what is to be done outside
-(deleting victims, say) it hands back as `act`, so that a dry-run can ask the same plugin and leave the work undone.
+A PostFilter plugin receives the failed decision and returns a result without changing anything. Requests such as
+evictions are returned as `act`, so that a dry-run can call the same plugin without them.
 
 Source: k8s.io/kube-scheduler/framework/interface.go (PostFilterPlugin, PostFilterResult, NominatingInfo).
 """
@@ -29,74 +29,74 @@ from policysched.state.what_if import ChangedRows
 
 
 class WhatIf(Protocol):
-    """One node with other pods than it has, for the pod of a failed decision; the cluster stays as it is."""
+    """A simulation of one node with other pods, for the pod of a failed decision; the cluster does not change."""
 
     def remove(self, pod: Pod) -> None:
-        """Take a pod away that is placed on the node or was added here."""
+        """Remove a pod that is placed on the node or was added before."""
 
     def add(self, pod: Pod) -> None:
-        """Add a pod that was taken away here, or one that is placed nowhere."""
+        """Add a pod that was removed before, or that is not placed."""
 
     def verdict(self) -> Status | None:
-        """Return the status that would keep the node out, None where the pod could go there.
+        """Return the status that rejects the simulated node, or None if the pod fits.
 
-        Pods of equal or higher priority that are nominated to the node count as kube-scheduler counts them: the pod
-        has to fit with them and without them.
+        As in kube-scheduler, the pod must fit both with and without the pods of equal or higher priority that are
+        nominated to the node.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class RowVerdicts:
-    """What filters say of many rows.
+    """The results of all filters for many rows.
 
     Shapes: fits (R,).
     """
 
     fits: Mask
-    """The rows that every filter lets pass."""
+    """The rows that pass every filter."""
     status_of: Callable[[int], Status | None]
-    """Gives the status of a row by its place among the rows, None where it fits."""
+    """Returns the status of the row at an index, or None if it passes."""
 
     def over(self, other: RowVerdicts) -> RowVerdicts:
-        """Return what both say together, this one first."""
+        """Return both results combined; the statuses of this result take precedence."""
         return RowVerdicts(self.fits & other.fits, lambda index: self.status_of(index) or other.status_of(index))
 
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """What a guard says of placed pods.
+    """The result of a guard for placed pods.
 
     Shapes: codes (V,).
     """
 
     codes: Codes
-    """0 for a pod that may go; pods that must stay for the same reason share another code."""
+    """0 for a pod that may be a victim; protected pods have a positive code per reason."""
     reason_of: Callable[[int], str]
-    """Says why pods of a code must stay."""
+    """Returns the reason for a code."""
     values_of: Callable[[int], str]
-    """Says what the guard read of one of the pods, by its place; empty where it read nothing of it."""
+    """Returns the values that the guard read of the pod at an index; empty if it read none."""
 
 
 class VictimGuard(Plugin, Protocol):
-    """A plugin that keeps placed pods from being victims of preemption."""
+    """A plugin that protects placed pods from preemption."""
 
     units: int
     """What it takes to ask about a pod. Units: as what policies take together."""
 
     def protected(self, pod: Pod, cluster: Cluster, slots: RowNumbers) -> Protection | None:
-        """Say which pods must stay.
+        """Return which pods are protected.
 
         Args:
-            pod: The pod that would take their place.
+            pod: The preemptor.
             cluster: The cluster.
             slots: Pods of lower priority, by their slots in the pod table. Shapes: (V,).
 
         Returns:
-            None where it has nothing to say about the pod.
+            None if the guard does not apply to the preemptor.
         """
 
     def events(self) -> Sequence[Hint]:
-        """Name the changes after which pods may go that had to stay."""
+        """Return the events that can end the protection of pods."""
 
 
 class FailedDecision(Protocol):

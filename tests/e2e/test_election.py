@@ -230,7 +230,7 @@ async def test_processes_without_an_election_see_each_other(
         async with running("b"):
             # Both log into the same place, each about the other.
             await until_true(lambda: len(set(one.saying("schedules for the same scheduler name"))) == 2)
-        await one.said("no longer schedules for the same scheduler name")
+        await one.said("no longer competes with this process")
     assert len(one.saying("schedules for the same scheduler name")) == 2
 
 
@@ -244,7 +244,7 @@ async def test_durations_that_cannot_work_are_refused_before_anything_runs(serve
         return said.decode().splitlines()[-1]
 
     assert await refused("--leader-elect-renew-deadline=20s") == (
-        "error: leaderElection.leaseDuration: 15s is not above renewDeadline 20s"
+        "error: leaderElection.leaseDuration: 15s is not greater than renewDeadline 20s"
     )
     assert await refused("--leader-elect-retry-period=9s") == (
         "error: leaderElection: renewDeadline must be greater than retryPeriod*JitterFactor"

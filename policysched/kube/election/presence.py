@@ -184,7 +184,7 @@ class PresenceWatch:
                 holder,
             )
         for holder in sorted(self._told - found):
-            log.info("%s no longer schedules for the same scheduler name", holder)
+            log.info("%s no longer competes with this process", holder)
         self._told = found
 
     async def _surely(self, work: Any) -> None:
