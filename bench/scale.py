@@ -193,7 +193,10 @@ def growth(rows: Sequence[Row]) -> Iterable[str]:
     for series, name in (("nodes", "node"), ("placed pods", "placed pod"), ("policies", "policy")):
         sizes = [row["size"] for row in rows if row["series"] == series]
         more = [slopes(rows, figure).get(series) for figure, _, _ in GROWTH]
-        cells = ["–" if of is None else f"{of * factor:,.1f}" for of, (_, factor, _) in zip(more, GROWTH, strict=True)]
+        cells = [
+            "–" if of is None else f"{round(of * factor, 1) + 0.0:,.1f}"
+            for of, (_, factor, _) in zip(more, GROWTH, strict=True)
+        ]
         if len(sizes) > 1:
             yield f"| {name} | {sizes[0]:,}–{sizes[-1]:,} | {' | '.join(cells)} |"
 
