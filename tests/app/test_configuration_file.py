@@ -11,6 +11,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from policysched.app.configuration.profiles import NO_PLUGINS
+from policysched.app.files.objects import read_bytes
 from policysched.app.running import configuration_file
 from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded, warnings
 from policysched.errors import UsageError
@@ -148,7 +149,7 @@ async def test_file_that_is_not_valid_is_refused_once_and_a_later_one_is_used(
     watched = Watched(tmp_path / "c.yaml", profile("a"))
     watched.write(profile("a"), podInitialBackoffSeconds=0)
     await watched.until(lambda: watched.count("invalid"))
-    assert "podInitialBackoffSeconds: 0 is not above 0" in caplog.text
+    assert "podInitialBackoffSeconds: 0 is not greater than 0" in caplog.text
     await watched.changed(profile("a", **without("NodeName")))
     assert (watched.count("invalid"), watched.count("used")) == (1, 1)
 
@@ -198,7 +199,7 @@ async def test_a_reload_that_is_refused_waits_for_another_content(
     monkeypatch.setattr("policysched.app.running.configuration_file.TRY_AGAIN", 0.0)
     watched = Watched(tmp_path / "c.yaml", profile("a"))
     looks = 0
-    real = configuration_file.read_bytes
+    real = read_bytes
 
     def read(name: str) -> bytes:
         nonlocal looks
@@ -214,7 +215,7 @@ async def test_a_reload_that_is_refused_waits_for_another_content(
 def test_start_with_several_objects_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_text(f"{yaml.safe_dump(HEAD)}---\n{yaml.safe_dump(HEAD)}", "utf-8")
-    with pytest.raises(UsageError, match="a configuration is one object"):
+    with pytest.raises(UsageError, match="expected one KubeSchedulerConfiguration, got several objects"):
         ConfigurationFile(path, NO_PLUGINS, CollectorRegistry())
 
 

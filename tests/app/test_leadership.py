@@ -168,8 +168,8 @@ def test_flags_that_are_absent_say_nothing() -> None:
     ("flags", "problem"),
     [
         ({"lease_duration": "15"}, '--leader-elect-lease-duration "15" is not a duration; write it as 15s or 1m30s'),
-        ({"retry_period": "-2s"}, "--leader-elect-retry-period: -2s is not above 0"),
-        ({"resource_name": ""}, "--leader-elect-resource-name: a name is needed"),
+        ({"retry_period": "-2s"}, '--leader-elect-retry-period "-2s" is not greater than 0'),
+        ({"resource_name": ""}, "--leader-elect-resource-name: name is empty"),
     ],
 )
 def test_flag_that_cannot_be_used_is_named(flags: dict[str, Any], problem: str) -> None:
@@ -191,5 +191,5 @@ def test_election_without_a_file_has_a_lease_of_its_own_and_kube_schedulers_dura
 def test_election_that_does_not_take_place_is_not_checked() -> None:
     flags = {"renew_deadline": "1h"}
     assert election_without_file({**flags, **NO_ELECTION}).renew_deadline == "1h0m0s"
-    with pytest.raises(UsageError, match=r"leaderElection\.leaseDuration: 15s is not above renewDeadline"):
+    with pytest.raises(UsageError, match=r"leaderElection\.leaseDuration: 15s is not greater than renewDeadline"):
         election_without_file(flags)

@@ -221,15 +221,15 @@ def test_the_flags_choose_the_source(tmp_path: Path, caplog: pytest.LogCaptureFi
     source_of(MetricOptions(url="https://prometheus", token_file=path))
     assert caplog.text == ""
     source_of(MetricOptions(url="http://prometheus", token_file=path))
-    assert "the token of --prometheus-token-file goes to http://prometheus without encryption" in caplog.text
+    assert "the token of --prometheus-token-file is sent to http://prometheus unencrypted" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"url": "http://a", "file": Path("f")}, "--prometheus-url and --metrics-file exclude each other: give one"),
-        ({"token_file": Path("f")}, "--prometheus-token-file is of no use without --prometheus-url"),
-        ({"ca_file": Path("f"), "file": Path("f")}, "--prometheus-ca-file is of no use without --prometheus-url"),
+        ({"url": "http://a", "file": Path("f")}, "--prometheus-url and --metrics-file cannot be used together"),
+        ({"token_file": Path("f")}, "--prometheus-token-file needs --prometheus-url"),
+        ({"ca_file": Path("f"), "file": Path("f")}, "--prometheus-ca-file needs --prometheus-url"),
         ({"file": Path("/none/f")}, "/none/f cannot be read: no such file or directory"),
     ],
 )
@@ -251,7 +251,7 @@ def test_intervals_are_durations_as_in_policies(text: str, seconds: float) -> No
         ("1m", "is not a duration"),
         ("-5s", "is too short|is not a duration"),
         ("0", "is not a duration"),
-        ("0s", "is too short: at least 1s"),
+        ("0s", "is too short; the minimum is 1s"),
         ("999ms", "is too short"),
         ("node.age", "is not a duration"),
         ('"15s"', "is not a duration"),

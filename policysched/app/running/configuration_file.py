@@ -185,7 +185,7 @@ class ConfigurationFile:
         name = str(self._path)
         documents = read(as_text(data, name), name)
         if len(documents) > 1:
-            raise UsageError(f"{documents[1].where}: a configuration is one object")
+            raise UsageError(f"{documents[1].where}: expected one KubeSchedulerConfiguration, got several objects")
         return load_configuration(documents[0], partial(with_flags, flags=self._election))
 
     def _reloaded(self, found: ReadConfiguration) -> Reloaded:
