@@ -12,6 +12,7 @@ import yaml
 from tests.deploy.build import helm
 from tests.deploy.rendering import DEPLOY, NAMESPACE, Json, configuration, container, kustomized, of_kind, one
 from tests.deploy.test_kustomize import composed
+from tests.e2e.objects import DEFINITION
 
 pytestmark = pytest.mark.kubectl
 CHART = DEPLOY / "chart"
@@ -48,9 +49,8 @@ def by_name(objects: list[Json]) -> dict[tuple[str, str], Json]:
 
 
 def kept(objects: list[Json]) -> list[Json]:
-    """Give the objects of a kustomization as a release has them: the definition stays when it goes."""
-    one(objects, "CustomResourceDefinition")["metadata"]["annotations"] = KEEP
-    return objects
+    """Return the objects of a kustomization and the definition, which stays when the release is uninstalled."""
+    return [*objects, {**DEFINITION, "metadata": {**DEFINITION["metadata"], "annotations": KEEP}}]
 
 
 def test_chart_is_the_kustomization_beside_kube_scheduler(tmp_path: Path) -> None:

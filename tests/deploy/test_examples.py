@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -30,7 +32,8 @@ async def install(server: RealServer, example: str) -> None:
     assert server.plane is not None
     await server.load(*yaml.safe_load_all((EXAMPLES / example / "cluster.yaml").read_text()))
     installed = EXAMPLES / example if (EXAMPLES / example / "kustomization.yaml").exists() else DEPLOY / "static-pod"
-    await asyncio.to_thread(server.plane.kubectl, "apply", "-k", str(installed))
+    for source in (("-f", str(EXAMPLES.parent / "crds")), ("-k", str(installed))):
+        await asyncio.to_thread(server.plane.kubectl, "apply", *source)
 
 
 async def apply(server: RealServer, example: str, file: str) -> None:
@@ -85,7 +88,7 @@ async def test_second_scheduler_places_its_own_pods_and_leaves_the_others_to_kub
     assert said.saying(f"example: PreBind pod=default/{ours} node={node}")
     assert not said.saying(theirs)
     for pod, scheduler in ((ours, "tanjunchen-scheduler"), (theirs, "default-scheduler")):
-        found = await until(lambda pod=pod: cluster.events(pod), bool)  # type: ignore[misc]
+        found = await until(partial(cluster.events, pod), bool)
         assert [one["reportingController"] for one in found if one["reason"] == "Scheduled"] == [scheduler]
     assert forbidden(audited.events(ACCOUNT)[before:]) == []
 
@@ -127,7 +130,7 @@ WEIGHTS = {
     "NodeResourcesBalancedAllocation": 1,
     "ImageLocality": 1,
 }
-ARGS = {
+ARGS: dict[str, dict[str, Any]] = {
     "DefaultPreemption": {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 100},
     "InterPodAffinity": {"hardPodAffinityWeight": 1},
     "NodeResourcesBalancedAllocation": {"resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]},
@@ -154,4 +157,4 @@ def says_at_its_start(said: Spawned, args: list[str]) -> None:
     assert {name: {key: found[name][key] for key in wanted} for name, wanted in ARGS.items()} == ARGS
     strategy = found["NodeResourcesFit"]["scoringStrategy"]
     assert strategy == {"type": "LeastAllocated"} | ARGS["NodeResourcesBalancedAllocation"]
-    assert said.saying("leaderElection.resourceName: kube-scheduler is the name of kube-scheduler's own lease")
+    assert said.saying("leaderElection.resourceName: kube-scheduler is the Lease of kube-scheduler")

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.controlplane.build import binary
-from tests.controlplane.plane import ControlPlane
-from tests.deploy.build import helm
 from tests.deploy.conftest import installed_objects
 from tests.deploy.installed import account_kubeconfig, running
+from tests.deploy.operator_machine import PAGE, Operator, commands
 from tests.deploy.rendering import DEPLOY, OVERLAYS, Json, kustomized, of_kind
 from tests.e2e.objects import node
 from tests.e2e.real import RealServer
@@ -25,57 +21,12 @@ from tests.e2e.waiting import until
 from tests.meta.markdown import ROOT, blocks_of, codes, prose, table, tables
 
 pytestmark = pytest.mark.controlplane
-PAGE = ROOT / "docs" / "run" / "install.md"
-PROGRAMS = ("kubectl", "helm", "sed")
 SECURITY = PAGE.with_name("security.md")
 OBSERVE = PAGE.with_name("observe.md")
 TROUBLESHOOT = PAGE.with_name("troubleshoot.md")
 UPGRADE = PAGE.with_name("upgrade.md")
-IMAGE = "registry.example.com/policysched:0.1.0"
-
-
-def commands(title: str, page: Path = PAGE) -> list[str]:
-    """Give the commands of a section that a cluster sees, as they are written."""
-    parts = re.split(r"^##+ +", page.read_text("utf-8"), flags=re.MULTILINE)
-    [text] = [part for part in parts if part.splitlines()[0] == title]
-    lines = "".join(block.text for block in blocks_of(text) if block.kind == "sh").replace("\\\n", " ").splitlines()
-    found = [line for line in lines if line.split()[0] in PROGRAMS]
-    assert found, title
-    return found
-
-
-class Operator:
-    """Somebody who follows the page, in a checkout, with an administrator's kubeconfig."""
-
-    def __init__(self, plane: ControlPlane, folder: Path) -> None:
-        (folder / "bin").mkdir()
-        for name, program in (("kubectl", binary("kubectl")), ("helm", helm())):
-            (folder / "bin" / name).symlink_to(program)
-        self.folder = folder / "checkout"
-        self.folder.mkdir()
-        for name in ("deploy", "crds"):
-            shutil.copytree(ROOT / name, self.folder / name)  # the page edits files
-        for block in blocks_of(PAGE.read_text("utf-8")):
-            for word in block.words:
-                if word.startswith("file="):
-                    (self.folder / word.removeprefix("file=")).write_text(block.text)
-        path = f"{folder / 'bin'}:{os.environ['PATH']}"
-        self._environment = os.environ | {"PATH": path, "KUBECONFIG": str(plane.kubeconfig()), "HOME": str(folder)}
-
-    async def follows(self, title: str, page: Path = PAGE) -> str:
-        """Run the commands of a section, each of which must succeed, and give what they print."""
-        return "".join([await self.runs(command) for command in commands(title, page)])
-
-    async def runs(self, command: str) -> str:
-        """Run a command that must succeed, and give what it prints."""
-        process = await asyncio.create_subprocess_exec(
-            "sh", "-ec", command,
-            cwd=self.folder, env=self._environment, stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
-        output, _ = await asyncio.wait_for(process.communicate(), 120)
-        assert process.returncode == 0, f"{command}: {output.decode()}"
-        return output.decode()
+REPOSITORY = "registry.example.com/policysched"
+IMAGE, NEW = f"{REPOSITORY}:0.1.0", f"{REPOSITORY}:0.2.0"
 
 
 @pytest.fixture
@@ -91,6 +42,12 @@ def names(objects: list[Json]) -> list[str]:
     return [obj["metadata"]["name"] for obj in objects]
 
 
+async def images(server: RealServer) -> set[str]:
+    """Return the images of the Deployments in kube-system."""
+    found = (await server.call("GET", "/apis/apps/v1/namespaces/kube-system/deployments"))["items"]
+    return {one["image"] for obj in found for one in obj["spec"]["template"]["spec"]["containers"]}
+
+
 async def nothing_is_left(server: RealServer, *but: str) -> None:
     """Wait until nothing of an installation is there any more, except objects of these kinds."""
     assert server.plane is not None
@@ -103,8 +60,11 @@ async def nothing_is_left(server: RealServer, *but: str) -> None:
 async def test_page_leads_to_a_policy_in_force_and_back(
     cluster: RealServer, operator: Operator, tmp_path: Path
 ) -> None:
+    await operator.follows("Build the image")
+    assert operator.pushed() == {IMAGE}
     *install, lease = commands("Install with kubectl")
     assert "successfully rolled out" in "".join([await operator.runs(command) for command in install])
+    assert await images(cluster) == {IMAGE}
     kubeconfig = await account_kubeconfig(cluster, tmp_path)
     async with running(kustomized(operator.folder), kubeconfig, tmp_path):
         leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -117,19 +77,33 @@ async def test_page_leads_to_a_policy_in_force_and_back(
         await operator.runs("kubectl apply -f first-policy.yaml")
         assert '["v1alpha1"]' in await operator.follows("Upgrade", UPGRADE)
         assert names(await cluster.objects("SchedulingPolicy")) == ["only-ssd"]
+        assert (await images(cluster), operator.pushed()) == ({NEW}, {IMAGE, NEW})
         await operator.follows("Roll back", UPGRADE)
-    await operator.follows("Uninstall")
+        assert await images(cluster) == {IMAGE}
+    *uninstall, save, delete = commands("Uninstall")
+    for command in uninstall:
+        await operator.runs(command)
+    await operator.runs("kubectl delete clusterrole,clusterrolebinding policy-authors")
+    await nothing_is_left(cluster, "CustomResourceDefinition")
+    assert names(await cluster.objects("SchedulingPolicy")) == ["only-ssd"]
+    await operator.runs(save)
+    await operator.runs(delete)
     saved = yaml.safe_load((operator.folder / "policies.yaml").read_text())
     assert names(saved["items"]) == ["only-ssd"]
-    await operator.runs("kubectl delete clusterrole,clusterrolebinding policy-authors")
     await nothing_is_left(cluster)
 
 
 async def test_page_leads_to_helm_s_release_and_back(cluster: RealServer, operator: Operator) -> None:
-    install, upgrade, uninstall = commands("Helm")
+    await operator.follows("Build the image")
+    package, install, change, uninstall = commands("Helm")
+    assert "symbolic" not in await operator.runs(package) + await operator.runs(install)
+    assert await images(cluster) == {IMAGE}
     deployments = "/apis/apps/v1/namespaces/kube-system/deployments"
-    for command, replicas in ((install, [2]), (upgrade, [3]), (uninstall, [])):
+    chart = operator.folder / "deploy" / "chart" / "Chart.yaml"
+    chart.write_text(chart.read_text("utf-8").replace("ersion: 0.1.0", "ersion: 0.2.0"))
+    for command, replicas in ((change, [3]), (" && ".join(commands("Helm", UPGRADE)), [3]), (uninstall, [])):
         await operator.runs(command)
+        assert await images(cluster) == {IMAGE if command == change else NEW} or command == uninstall
         found = (await cluster.call("GET", deployments))["items"]
         assert [obj["spec"]["replicas"] for obj in found if "deletionTimestamp" not in obj["metadata"]] == replicas
     await nothing_is_left(cluster, "CustomResourceDefinition")  # which stays, and policies with it
@@ -141,15 +115,36 @@ async def test_page_s_other_commands_are_taken(operator: Operator) -> None:
     (operator.folder / "lease.json").write_text(json.dumps({**lease, "metadata": metadata}))
     await operator.runs("kubectl create -f lease.json")  # kube-scheduler of the fixture has none
     await operator.follows("Outside the cluster")
-    await operator.follows("Static pod")
+    operator.on_host("manifests/kube-scheduler.yaml").write_text("kube-scheduler's own")
     await operator.follows("Replace kube-scheduler")
+    assert not operator.on_host("manifests/kube-scheduler.yaml").exists()
     await operator.follows("Scrape the metrics", OBSERVE)
-    manifest = yaml.safe_load((operator.folder / "deploy/static-pod/kube-scheduler.yaml").read_text("utf-8"))
-    assert manifest["spec"]["containers"][0]["image"] == IMAGE
     [deployment] = of_kind(kustomized(operator.folder), "Deployment")
     assert "in-place" in (operator.folder / "kustomization.yaml").read_text("utf-8")
     await operator.runs("kubectl delete -f lease.json")
     assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == IMAGE
+
+
+async def test_page_replaces_the_manifest_of_kube_scheduler_and_keeps_it(operator: Operator) -> None:
+    manifest, saved = (
+        operator.on_host(name) for name in ("manifests/kube-scheduler.yaml", "kube-scheduler.yaml.saved")
+    )
+    manifest.write_text("kube-scheduler's own")
+    await operator.follows("Build the image")
+    *steps, back = commands("Static pod")
+    for command in steps:
+        await operator.runs(command)
+    assert saved.read_text() == "kube-scheduler's own"
+    [container] = yaml.safe_load(manifest.read_text())["spec"]["containers"]
+    assert {container["image"]} == operator.pushed()
+    assert operator.on_host("policysched.yaml").exists()
+    source = operator.folder / "deploy/static-pod/kube-scheduler.yaml"
+    source.write_text(source.read_text().replace("0.1.0", "0.2.0"))
+    await operator.follows("Static pods", UPGRADE)
+    [container] = yaml.safe_load(manifest.read_text())["spec"]["containers"]
+    assert container["image"] == NEW
+    await operator.runs(back)
+    assert manifest.read_text() == "kube-scheduler's own"
 
 
 def test_page_s_own_kustomization_renders(tmp_path: Path) -> None:
@@ -169,7 +164,7 @@ def test_page_s_own_kustomization_renders(tmp_path: Path) -> None:
 def test_page_builds_the_image_that_it_applies() -> None:
     text = PAGE.read_text("utf-8")
     assert re.findall(r"docker (?:build|buildx build|push) .*?(\S+:\S+\.\d+)", text) == [IMAGE] * 3
-    assert IMAGE.partition(":")[0] in commands("Helm")[0]
+    assert REPOSITORY in commands("Helm")[1]
 
 
 def test_page_s_rights_are_those_of_the_roles() -> None:

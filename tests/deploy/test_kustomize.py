@@ -23,12 +23,11 @@ from tests.deploy.rendering import (
     one,
     static_pod,
 )
-from tests.e2e.objects import DEFINITION
 
 pytestmark = pytest.mark.kubectl
 ROOT = DEPLOY.parent
 PORT = 10259
-CLUSTER_WIDE = {"CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}
+CLUSTER_WIDE = {"ClusterRole", "ClusterRoleBinding"}
 
 
 def composed(folder: Path, *components: str) -> list[Json]:
@@ -48,13 +47,13 @@ def objects(request: pytest.FixtureRequest) -> list[Json]:
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_overlay_holds_our_definition_and_stays_in_its_namespace(overlay: str) -> None:
+def test_overlay_stays_in_its_namespace_and_leaves_out_the_definition(overlay: str) -> None:
     objects = kustomized(DEPLOY / overlay)
-    assert one(objects, "CustomResourceDefinition") == DEFINITION
+    assert not of_kind(objects, "CustomResourceDefinition"), "deleting an overlay would delete all policies"
     for obj in objects:
         namespace = None if obj["kind"] in CLUSTER_WIDE else NAMESPACE
         assert obj["metadata"].get("namespace") == namespace, obj["metadata"]
-        assert obj["metadata"]["name"].startswith("policysched") or obj["kind"] == "CustomResourceDefinition"
+        assert obj["metadata"]["name"].startswith("policysched")
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
@@ -132,7 +131,7 @@ def test_static_pod_mounts_what_its_configuration_names() -> None:
 
 def test_static_pod_s_rights_are_those_of_kube_scheduler_s_user() -> None:
     objects = kustomized(DEPLOY / "static-pod")
-    kinds = {"CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+    kinds = {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
     assert {obj["kind"] for obj in objects} == kinds
     for binding in (*of_kind(objects, "ClusterRoleBinding"), *of_kind(objects, "RoleBinding")):
         assert [subject["name"] for subject in binding["subjects"]] == ["system:kube-scheduler"]

@@ -48,7 +48,9 @@ BROKEN_WEBHOOK: Json = {
 async def installed(server: RealServer, overlay: str) -> list[Json]:
     """Apply an overlay with kubectl, and give its objects."""
     assert server.plane is not None
-    for command in (("apply", "-k", str(DEPLOY / overlay)), ("wait", "--for=condition=Established", DEFINITION)):
+    crds = str(DEPLOY.parent / "crds")
+    commands = (("apply", "-f", crds), ("wait", "--for=condition=Established", DEFINITION))
+    for command in (*commands, ("apply", "-k", str(DEPLOY / overlay))):
         await asyncio.to_thread(server.plane.kubectl, *command)
     return kustomized(DEPLOY / overlay)
 
