@@ -1,9 +1,9 @@
-"""Logging as klog does it, on the standard library's: verbosity levels, key-value pairs, lines of text and of JSON.
+"""Logging in the formats of klog on top of the standard library: verbosity levels, key-value pairs, text and JSON.
 
-A record of level `V2` is written at `--v=2` and above, as in kube-scheduler; warnings and errors always are. What a
-record says of objects is a mapping, its only argument: `log.log(V2, "Successfully bound pod to node", {"pod": key})`.
-Nothing is formatted for a record that is not written. No text of an object or a server looks like a record of its own:
-hidden characters are written out, and long texts are cut. A leaf, which everything may import.
+A record of level `V2` is written at `--v=2` and above, as in kube-scheduler. Warnings and errors are always written. A
+mapping as the only argument adds key-value pairs: `log.log(V2, "Successfully bound pod to node", {"pod": key})`.
+Records below the verbosity are not formatted. Text of objects or servers cannot imitate a record, because hidden
+characters are escaped and long texts are cut. This module imports nothing of the project except `visible`.
 
 Source: k8s.io/klog/v2 (internal/buffer, internal/serialize), k8s.io/component-base/logs/json, v1.36.
 """
@@ -21,25 +21,25 @@ from policysched.visible import visible
 
 V1, V2, V3, V4, V5 = (logging.INFO - level for level in range(1, 6))
 HIGHEST: Final = logging.INFO - 1
-"""The highest verbosity that is told from lower ones."""
+"""The highest verbosity with a level of its own; higher ones are treated as this one."""
 LIBRARIES_FROM: Final = 6
-"""From which verbosity on libraries say more than warnings."""
+"""The lowest verbosity at which libraries log more than warnings."""
 OURS: Final = "policysched"
 _INDENT: Final = "  | "
 
 
 class Block(str):
-    """A text of several lines, of which each is shown in a line of its own, as klog shows them."""
+    """A multi-line text, logged line by line in klog's format."""
 
     __slots__ = ()
 
 
 class Verbosity:
-    """How much is logged: a level for all modules, and others for some.
+    """The verbosity of the log, with exceptions for modules (--v and --vmodule).
 
     Args:
-        level: The level of all.
-        modules: Patterns of modules' names with their own levels; the first that fits counts.
+        level: The verbosity of all other modules.
+        modules: Patterns of module names with their verbosity; the first match applies.
     """
 
     def __init__(self, level: int = 0, modules: Sequence[tuple[str, int]] = ()) -> None:
@@ -48,14 +48,14 @@ class Verbosity:
         self.level = level
 
     def use(self, level: int) -> None:
-        """Log as much from now on; it may be called from any thread."""
+        """Set the verbosity; thread-safe."""
         self.level, self._lowest = level, {}
         highest = max((level, *(own for _, own in self._modules)))
         logging.getLogger(OURS).setLevel(_lowest(highest))
         logging.getLogger().setLevel(logging.DEBUG if level >= LIBRARIES_FROM else logging.WARNING)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is written, by its module's level."""
+        """Return whether a record is written at the verbosity of its module."""
         if not self._modules or not record.name.startswith(OURS):
             return True
         lowest = self._lowest.get(record.module)
@@ -70,10 +70,10 @@ def _lowest(verbosity: int) -> int:
 
 
 class TextFormatter(logging.Formatter):
-    """Writes a record as klog does: `I1123 01:02:03.456789    4711 file.py:12] "message" key="value"`."""
+    """Formats a record as klog text: `I1123 01:02:03.456789    4711 file.py:12] "message" key="value"`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record, and a traceback below it as indented lines."""
+        """Format a record, followed by the indented lines of a traceback."""
         when = time.strftime("%m%d %H:%M:%S", time.localtime(record.created))
         micros = int(record.created % 1 * 1e6)
         place = f"{record.process or 0:7d} {record.filename}:{record.lineno}]"
@@ -81,10 +81,10 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes a record as one JSON object with component-base's keys: ts, caller, msg, v, err, and what it says."""
+    """Formats a record as one JSON object with component-base's keys ts, caller, msg, v, err and the record's pairs."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record; what is not ASCII is escaped."""
+        """Format a record in ASCII; other characters are escaped."""
         told: dict[str, Any] = {
             "ts": round(record.created * 1e3, 4),
             "caller": f"{record.filename}:{record.lineno}",
@@ -102,7 +102,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def body(record: logging.LogRecord) -> str:
-    """Return what a record says: a message, or a quoted one with pairs behind it."""
+    """Return the text of a record: the message, or the quoted message followed by key-value pairs."""
     if not isinstance(record.args, Mapping):
         return visible(record.getMessage())
     pairs = (f"{visible(str(key))}={_shown(value)}" for key, value in record.args.items())
@@ -110,13 +110,13 @@ def body(record: logging.LogRecord) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text in quotes, as Go's strconv.Quote has it; hidden characters are written out."""
+    """Return a text in quotes, as Go's strconv.Quote does; hidden characters are escaped."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{visible(escaped)}"'
 
 
 def _shown(value: Any) -> str:
-    """Write a value: numbers and truth values as they are, texts in quotes, lists as JSON."""
+    """Format a value: numbers and booleans plain, strings in quotes, lists and mappings as JSON."""
     match value:
         case Block():
             return "".join(("<\n", *(f"\t{visible(line, None)}\n" for line in value.splitlines()), " >"))
@@ -149,7 +149,7 @@ def _severity(record: logging.LogRecord) -> str:
 
 
 def _below(formatter: logging.Formatter, record: logging.LogRecord) -> Iterator[str]:
-    """List the lines of a traceback or a stack, each of which begins so that it is no record."""
+    """Return the lines of a traceback or stack, each with a prefix that no record has."""
     texts = [formatter.formatException(record.exc_info)] if record.exc_info else []
     if record.stack_info:
         texts.append(formatter.formatStack(record.stack_info))
