@@ -76,12 +76,12 @@ class JsonConstructor(SafeConstructor):
 
 def _key(node: Node) -> str:
     if not isinstance(node, ScalarNode):
-        raise ConstructorError(None, None, "a key has to be a text", node.start_mark)
+        raise ConstructorError(None, None, "key is not a text", node.start_mark)
     return str(node.value)
 
 
 def _no_json(node: Node) -> ConstructorError:
-    return ConstructorError(None, None, f"JSON has no such value: !!{node.tag.removeprefix(_TAGS)}", node.start_mark)
+    return ConstructorError(None, None, f"value is not valid in JSON: !!{node.tag.removeprefix(_TAGS)}", node.start_mark)
 
 
 class _Loader(JsonConstructor, yaml.SafeLoader):
@@ -114,7 +114,7 @@ def load(text: str | bytes) -> Any:
         Sizes().size(node)
         return loader.construct_document(node)
     except RAISED as error:
-        raise yaml.YAMLError(f"a value cannot be read: {error!r:.200}") from error
+        raise yaml.YAMLError(f"invalid value: {error!r:.200}") from error
     finally:
         loader.dispose()
 
@@ -191,11 +191,11 @@ class Sizes:
         if known is not None:
             return known
         if id(node) in self._above:
-            raise TooDeepError("an anchor holds itself", node.start_mark)
+            raise TooDeepError("anchor refers to itself", node.start_mark)
         self._above.add(id(node))
         size = 1 + sum(self.size(child) for child in self._children(node))
         self._above.discard(id(node))
         self._sizes[id(node)] = size
         if size > len(self._sizes) + MAX_REPEATED:
-            raise BoundsError(f"aliases add more than {MAX_REPEATED} values to it", node.start_mark)
+            raise BoundsError(f"aliases add more than {MAX_REPEATED} values", node.start_mark)
         return size

@@ -44,24 +44,24 @@ _OUTAGES: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
     (
         (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError),
         TLS,
-        "{url} has a certificate that is not trusted: {cause}",
+        "cannot connect to {url}: certificate is not trusted: {cause}",
     ),
-    ((aiohttp.ClientSSLError, ssl.SSLError), TLS, "no TLS connection to {url}: {cause}"),
+    ((aiohttp.ClientSSLError, ssl.SSLError), TLS, "cannot connect to {url}: TLS failed: {cause}"),
     (
         (aiohttp.ClientConnectorDNSError, socket.gaierror),
         UNREACHABLE,
-        "{url} cannot be reached: its name does not resolve",
+        "cannot connect to {url}: host name does not resolve",
     ),
     (
         (aiohttp.ClientConnectorError, UnreachableError, ConnectionRefusedError),
         UNREACHABLE,
-        "{url} cannot be reached: {cause}",
+        "cannot connect to {url}: {cause}",
     ),
-    ((TimeoutError,), TIMEOUT, "{url} did not answer in time"),
+    ((TimeoutError,), TIMEOUT, "no response from {url} in time"),
     (
         (aiohttp.ServerDisconnectedError, NoAnswerError),
         UNREACHABLE,
-        "{url} closed the connection without an answer",
+        "{url} closed the connection without a response",
     ),
 )
 """The first that matches speaks; the order is from the special to the general."""
@@ -69,9 +69,9 @@ _WORDS = {
     errno.ECONNREFUSED: "connection refused by {place}",
     errno.ECONNRESET: "{place} reset the connection",
     errno.EPIPE: "{place} closed the connection",
-    errno.EHOSTUNREACH: "there is no route to {place}",
-    errno.ENETUNREACH: "there is no network that leads to {place}",
-    errno.ETIMEDOUT: "no answer from {place}",
+    errno.EHOSTUNREACH: "no route to {place}",
+    errno.ENETUNREACH: "network of {place} is unreachable",
+    errno.ETIMEDOUT: "no response from {place}",
 }
 _NO_TLS = frozenset(("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"))
 """Reasons of the TLS library that mean that the other side speaks something else."""
@@ -82,7 +82,7 @@ def describe(error: BaseException, url: str) -> tuple[str, str]:
     for kinds, reason, text in _OUTAGES:
         if isinstance(error, kinds):
             return reason, text.format(url=url, cause=_cause(error, url))
-    return UNREACHABLE, f"the connection to {url} broke: {_cause(error, url)}"
+    return UNREACHABLE, f"connection to {url} failed: {_cause(error, url)}"
 
 
 def without_frames(error: BaseException) -> BaseException:
@@ -103,7 +103,7 @@ def _cause(error: BaseException, url: str) -> str:
     if isinstance(inner, ssl.SSLCertVerificationError):
         return inner.verify_message
     if isinstance(inner, ssl.SSLError) and inner.reason:
-        return "it does not speak TLS" if inner.reason in _NO_TLS else inner.reason.lower().replace("_", " ")
+        return "server does not use TLS" if inner.reason in _NO_TLS else inner.reason.lower().replace("_", " ")
     if isinstance(inner, OSError) and inner.errno in _WORDS:
         return _WORDS[inner.errno].format(place=_place(error, url))
     text = getattr(inner, "strerror", None) or getattr(inner, "reason", None) or str(inner)

@@ -28,22 +28,22 @@ def _tls(reason: str) -> aiohttp.ClientConnectorSSLError:
 @pytest.mark.parametrize(
     ("error", "reason", "text"),
     [
-        (_refused(errno.ECONNREFUSED), UNREACHABLE, f"{URL} cannot be reached: connection refused by api.example:6443"),
-        (_refused(errno.EHOSTUNREACH), UNREACHABLE, f"{URL} cannot be reached: there is no route to api.example:6443"),
-        (_refused(errno.ETIMEDOUT), UNREACHABLE, f"{URL} cannot be reached: no answer from api.example:6443"),
+        (_refused(errno.ECONNREFUSED), UNREACHABLE, f"cannot connect to {URL}: connection refused by api.example:6443"),
+        (_refused(errno.EHOSTUNREACH), UNREACHABLE, f"cannot connect to {URL}: no route to api.example:6443"),
+        (_refused(errno.ETIMEDOUT), UNREACHABLE, f"cannot connect to {URL}: no response from api.example:6443"),
         (
             aiohttp.ClientConnectorDNSError(KEY, OSError(-2, "Name or service not known")),
             UNREACHABLE,
-            f"{URL} cannot be reached: its name does not resolve",
+            f"cannot connect to {URL}: host name does not resolve",
         ),
-        (TimeoutError(), TIMEOUT, f"{URL} did not answer in time"),
+        (TimeoutError(), TIMEOUT, f"no response from {URL} in time"),
         (
             aiohttp.ClientOSError(errno.ECONNRESET, "Connection reset by peer"),
             UNREACHABLE,
-            f"the connection to {URL} broke: api.example:6443 reset the connection",
+            f"connection to {URL} failed: api.example:6443 reset the connection",
         ),
-        (_tls("WRONG_VERSION_NUMBER"), TLS, f"no TLS connection to {URL}: it does not speak TLS"),
-        (_tls("TLSV1_ALERT_UNKNOWN_CA"), TLS, f"no TLS connection to {URL}: tlsv1 alert unknown ca"),
+        (_tls("WRONG_VERSION_NUMBER"), TLS, f"cannot connect to {URL}: TLS failed: server does not use TLS"),
+        (_tls("TLSV1_ALERT_UNKNOWN_CA"), TLS, f"cannot connect to {URL}: TLS failed: tlsv1 alert unknown ca"),
     ],
 )
 def test_an_outage_is_said_in_words(error: BaseException, reason: str, text: str) -> None:

@@ -1,8 +1,7 @@
-"""The `policysched` command: its subcommands (`commands`), with common error handling and exit codes.
+"""The `policysched` command: sub-commands, flags, output, error handling, exit codes.
 
-Errors of ours become one line on stderr and an exit code: 2 for what the user gave, be it a server that does not
-answer, 1 for the rest. Nobody who uses the command sees a traceback; an exception that is none of ours is a bug and may
-show one.
+An expected error prints one line on stderr. The exit code is 2 for invalid input or an unreachable API server, else 1.
+Only a bug shows a traceback. No package imports this one.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ def version() -> None:
 
 
 SECTIONS: Final = {
-    "processes": ("Processes", ("run", "webhook", "sandbox", "demo")),
-    "decisions": ("Decisions", ("dry-run", "why", "plan", "record", "replay")),
-    "policies": ("Policies", ("check", "test", "fmt", "explain", "example")),
-    "settings": ("Settings", ("config", "plugins", "plugin", "completion")),
+    "processes": ("Run", ("run", "webhook", "sandbox", "demo")),
+    "decisions": ("Inspect decisions", ("dry-run", "why", "plan", "record", "replay")),
+    "policies": ("Write policies", ("check", "test", "fmt", "explain", "example")),
+    "settings": ("Set up", ("config", "plugins", "plugin", "completion")),
 }
 """The sections of `--help` in their order: the package of each, its title, and its commands.
 
@@ -49,7 +48,7 @@ def make_app(*names: str) -> typer.Typer:
     app = typer.Typer(
         name="policysched",
         cls=CommandGroup,
-        help="A Kubernetes scheduler whose filter and score rules are SchedulingPolicy objects.",
+        help="Kubernetes scheduler whose filter and score rules are SchedulingPolicy objects.",
         no_args_is_help=True,
         add_completion=not names,  # its options stand before a command
         pretty_exceptions_enable=False,
@@ -130,7 +129,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         if error.errno not in _FULL:
             raise
         _leave_stdout()
-        return _fail(f"the output cannot be written: {os.strerror(error.errno).lower()}", 1)
+        return _fail(f"cannot write the output: {os.strerror(error.errno).lower()}", 1)
     return code
 
 

@@ -102,7 +102,7 @@ class OnceCommand(TyperCommand):
         for parameter, count in Counter(order).items():
             many = any(getattr(parameter, name, False) for name in ("multiple", "is_flag", "count"))
             if count > 1 and parameter.nargs == 1 and not many:
-                raise UsageError(f"{parameter.opts[0]} is given {count} times, and takes one value")
+                raise UsageError(f"{parameter.opts[0]} is given {count} times but takes one value")
         return super().parse_args(ctx, args)
 
 
@@ -113,21 +113,30 @@ class TableFormat(enum.StrEnum):
     JSON = "json"
 
 
-Output: TypeAlias = Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print it.")]
+Output: TypeAlias = Annotated[OutputFormat, typer.Option("--output", "-o", help="Output format.")]
 PoliciesToTry: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--policy", metavar="FILE", help="Policies to try; may be repeated.")
+    list[str] | None, typer.Option("--policy", metavar="FILE|DIR", help="Policies to add or replace; repeatable.")
 ]
 WithoutPolicy: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--without-policy", metavar="NAME", help="A policy to go; may be repeated.")
+    list[str] | None, typer.Option("--without-policy", metavar="NAME", help="Policy to remove; repeatable.")
 ]
 Config: TypeAlias = Annotated[
-    str | None, typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration.")
+    str | None, typer.Option("--config", metavar="FILE", help="KubeSchedulerConfiguration file.")
 ]
 ClusterOrLive: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--cluster", metavar="FILE|DIR|live", help="The cluster's objects; absent, live. Repeatable."),
+    typer.Option(
+        "--cluster",
+        metavar="FILE|DIR|live",
+        help="Objects of the cluster: files, folders, or `live` for the kubeconfig's cluster (default). Repeatable.",
+    ),
 ]
-Seed: TypeAlias = Annotated[int | None, typer.Option("--seed", help="Draws among equally good nodes.")]
+Seed: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--seed", help="Seed of the random choice among nodes with equal scores; default: a new seed per run."
+    ),
+]
 Kubeconfig: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -135,33 +144,39 @@ Kubeconfig: TypeAlias = Annotated[
         metavar="FILE",
         exists=True,
         dir_okay=False,
-        help="The kubeconfig; absent, the one kubectl would use.",
+        help="Kubeconfig file; default: the one that kubectl uses.",
     ),
 ]
 Context: TypeAlias = Annotated[
-    str | None, typer.Option("--context", metavar="NAME", help="The kubeconfig's context; absent, its current one.")
+    str | None, typer.Option("--context", metavar="NAME", help="Kubeconfig context; default: the current context.")
 ]
 PrometheusUrl: TypeAlias = Annotated[
     str | None,
-    typer.Option("--prometheus-url", metavar="URL", help="The Prometheus server that policies' metrics are asked of."),
+    typer.Option(
+        "--prometheus-url", metavar="URL", help="URL of the Prometheus server that provides node metrics to policies."
+    ),
 ]
 PrometheusToken: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--prometheus-token-file", metavar="FILE", help="A bearer token for it; it may rotate."),
+    typer.Option("--prometheus-token-file", metavar="FILE", help="Bearer token for Prometheus."),
 ]
 PrometheusCa: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--prometheus-ca-file", metavar="FILE", help="The authority of its certificate, in PEM form."),
+    typer.Option("--prometheus-ca-file", metavar="FILE", help="CA certificate of Prometheus, PEM."),
 ]
 Plugin: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--plugin",
         metavar="[NAME=]MODULE:FACTORY",
-        help="A plugin that the configuration may enable; MODULE may be a file. May be repeated.",
+        help="Python plugin that the configuration can enable; MODULE is a module or a .py file. Repeatable.",
     ),
 ]
 MetricsFile: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--metrics-file", metavar="FILE", help="Metrics from a file instead: NAME: {NODE: NUMBER}."),
+    typer.Option(
+        "--metrics-file",
+        metavar="FILE",
+        help="YAML file with node metrics, in place of Prometheus: `NAME: {NODE: NUMBER}`.",
+    ),
 ]

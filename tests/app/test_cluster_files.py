@@ -88,7 +88,7 @@ def test_keys_that_are_there_twice_are_refused_at_their_place(
     with pytest.raises(UsageError) as refused:
         load_cluster([write(tmp_path, before + text[at:])])
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    assert str(refused.value) == f'{tmp_path / "c.json"}:{line}:{column}: key "{key}" is there twice'
+    assert str(refused.value) == f'{tmp_path / "c.json"}:{line}:{column}: duplicate key "{key}"'
 
 
 def test_what_nobody_reads_is_left_out(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_file_that_is_another_one_by_now_has_no_places(tmp_path: Path) -> None
     name = write(tmp_path, [NODE, POD])
     documents = load_cluster([name])
     write(tmp_path, [NODE, NODE, POD])
-    with pytest.raises(UsageError, match=r"c\.json: it was changed while it was read"):
+    with pytest.raises(UsageError, match=r"c\.json: file changed while it was read"):
         documents[1].place("metadata.name")
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from policysched.app.files.objects import read
 from policysched.app.formatting import policies as fmt
 from policysched.app.formatting.policies import FormattedFile, format_files, format_source
+from policysched.app.formatting.scalars import Edit
 from policysched.errors import PolicyschedError, UsageError
 from policysched.language import Diagnostic, format_text
 from tests import strategies
@@ -140,7 +141,7 @@ def test_a_policy_in_another_encoding_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(f"{HEAD}  appliesTo: pod.name == 'a'\n", "utf-16")
     [found] = format_files([str(path)])
-    assert str(found.problem) == f"{path}: not a text file in UTF-8"
+    assert str(found.problem) == f"{path}: not UTF-8 text"
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_a_policy_in_another_encoding_is_refused(tmp_path: Path) -> None:
     [
         ("kind: SchedulingPolicy\na: [", "p.yaml:3:1: not valid YAML"),
         ("SchedulingPolicy", "p.yaml:1:1: expected an object, got a text"),
-        (f"{HEAD}  a: 1\n  a: 2\n", 'p.yaml:6:3: key "a" is there twice'),
+        (f"{HEAD}  a: 1\n  a: 2\n", 'p.yaml:6:3: duplicate key "a"'),
         (f"{HEAD}  appliesTo: *x\n", "p.yaml:5:14: not valid YAML: found undefined alias"),
     ],
 )
@@ -159,10 +160,8 @@ def test_texts_that_cannot_be_read_are_refused(text: str, message: str) -> None:
 
 
 def test_a_result_that_says_something_else_is_never_given_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        fmt, "rewrite", lambda node, *_, **__: fmt.Edit(node.start_mark.index, node.end_mark.index, "a")
-    )
-    with pytest.raises(PolicyschedError, match=r"^p\.yaml: cannot be formatted without changing what it says"):
+    monkeypatch.setattr(fmt, "rewrite", lambda node, *_, **__: Edit(node.start_mark.index, node.end_mark.index, "a"))
+    with pytest.raises(PolicyschedError, match=r"^p\.yaml: cannot format without changing the meaning"):
         format_source(f"{HEAD}  appliesTo: a==1\n", "p.yaml")
 
 

@@ -68,7 +68,7 @@ def test_scalars_keep_their_style_and_all_around_them(old: str, new: str | None,
 def test_scalars_in_braces_are_quoted_where_they_have_to_be(old: str, new: str | None) -> None:
     text = f"  let: [{{value: {old}, name: a}}]\n"
     if "?" in old and not old.startswith("'"):
-        with pytest.raises(UsageError, match=r":5:17: kubectl reads no text with \? inside"):
+        with pytest.raises(UsageError, match=r":5:17: kubectl cannot read an unquoted text with \? inside"):
             formatted(text)
     else:
         assert formatted(text) == f"  let: [{{value: {new or old}, name: a}}]\n"

@@ -18,7 +18,7 @@ def _lines(record: dict[str, Any]) -> list[str]:
 def test_error_is_said() -> None:
     record = POD | {"result": "Error", "error": 'running PreFilter plugin "X": no'}
     assert _lines(record) == [
-        'pod default/web cannot be decided (profile policysched): running PreFilter plugin "X": no'
+        'pod default/web: scheduling failed (profile policysched): running PreFilter plugin "X": no'
     ]
 
 
@@ -31,7 +31,7 @@ def test_rejection_before_the_nodes_is_said() -> None:
 
 def test_draw_among_equals_names_them() -> None:
     record = SCHEDULED | {"best": ["n1", "n2"], "scores": {"n1": {"A": 1}, "n2": {"A": 1}}, "total": {"n1": 1, "n2": 1}}
-    assert _lines(record)[1] == "drawn from 2 nodes of the highest score: n1, n2"
+    assert _lines(record)[1] == "chosen at random from 2 nodes with the highest score: n1, n2"
 
 
 def test_scores_of_tiers_order_nodes_before_their_totals() -> None:
@@ -46,23 +46,23 @@ def test_scores_of_tiers_order_nodes_before_their_totals() -> None:
         ["node", "A", "P", "tier", "10", "tier", "9", "total"], ["n1", "1", "5", "7", "5", "0"],
         ["n21", "1", "5", "2", "5", "20"],
     ]  # fmt: skip
-    assert " ".join(map(str.strip, found[-2:])) == "… and 2 nodes that come after these"
+    assert found[-1].strip() == "… and 2 nodes that rank lower"
 
 
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
-        ({"mode": "Enforce"}, ["p keeps every node"]),
+        ({"mode": "Enforce"}, ["p keeps all nodes"]),
         (
             {"mode": "Shadow", "filters": {"a": {"n2": "false", "n1": "missing"}}},
-            ["p (Shadow, decides nothing) a does not keep n1 (a value is missing), n2"],
+            ["p (Shadow, no effect) a rejects n1 (missing value), n2"],
         ),
         (
             {"mode": "Enforce", "scores": {"a": {"n1": None, "n2": 33.333333, "n3": 70, "n4": 0.5}}},
-            ["p a gives n3 70, n2 33.33, n4 0.5, n1 nothing"],
+            ["p a gives n3 70, n2 33.33, n4 0.5, n1 no score"],
         ),
     ],
 )
 def test_rules_are_said_one_a_line(policy: dict[str, Any], expected: list[str]) -> None:
     shown = _lines(SCHEDULED | {"rules": {"p": policy}})
-    assert shown[shown.index("policy rule what it says") + 2 :] == expected
+    assert shown[shown.index("policy rule result") + 2 :] == expected

@@ -45,7 +45,7 @@ def files(write: Write, tmp_path: Path) -> None:
     [
         (
             ("--prometheus-url", "prometheus:9090"),
-            '--prometheus-url "prometheus:9090" is no http or https URL: give the',
+            '--prometheus-url "prometheus:9090" is not an http or https URL; ',
         ),
         (
             ("--prometheus-url", "http://u:secret@a"),
@@ -118,4 +118,4 @@ def test_a_dry_run_with_a_server_that_is_down_says_so(command: Command) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     done = command(*MEASURED, "--prometheus-url", url, "-o", "json")
     assert done.code == 0
-    assert done.problem.startswith(f"note: metrics.load: {url} cannot be reached: ")
+    assert done.problem.startswith(f"note: metrics.load: cannot connect to {url}: ")

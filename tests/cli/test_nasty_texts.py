@@ -190,7 +190,7 @@ def test_a_record_is_one_line_of_the_log(text: str) -> None:
     log.warning("pod=%s: %s", text, ValueError(text))
     assert stream.getvalue().count("\n") == 1
     try:
-        {}[text]
+        dict[str, str]()[text]
     except KeyError:
         log.exception("failed: %s", text)
     shown = stream.getvalue()

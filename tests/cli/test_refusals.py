@@ -28,19 +28,19 @@ def files(write: Write) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((*ASK, "--pod", "pod.yaml"), "--pod is given 2 times, and takes one value"),
-        ((*ASK, "--seed", "1", "--seed=2"), "--seed is given 2 times, and takes one value"),
-        ((*ASK, "-o", "json", "--output", "table"), "--output is given 2 times, and takes one value"),
-        (("check", "a.yaml", "-o", "json", "-o", "json"), "--output is given 2 times, and takes one value"),
-        (("sandbox", "--port", "1", "--port", "2"), "--port is given 2 times, and takes one value"),
-        (("run", "--context", "a", "--context", "b"), "--context is given 2 times, and takes one value"),
-        (("run", "--leader-elect=maybe"), '--leader-elect "maybe" is neither true nor false'),
-        (("run", "--leader-elect", "--leader-elect=false"), "--leader-elect is given 2 times, and takes one value"),
-        (("run", "--scheduler-name", ""), "--scheduler-name: a name is needed"),
-        (("run", "--scheduler-name", "a", "--scheduler-name", " "), "--scheduler-name: a name is needed"),
-        ((*ASK, "--policy", "both.yaml"), 'both.yaml:6:1: there is another policy "p" at both.yaml:1:1'),
-        ((*ASK, "--policy", "a.yaml", "--policy", "b.yaml"), 'b.yaml:1:1: there is another policy "p" at a.yaml:1:1'),
-        ((*ASK, "--cluster", "both.yaml"), 'both.yaml:6:1: there is another policy "p" at both.yaml:1:1'),
+        ((*ASK, "--pod", "pod.yaml"), "--pod is given 2 times but takes one value"),
+        ((*ASK, "--seed", "1", "--seed=2"), "--seed is given 2 times but takes one value"),
+        ((*ASK, "-o", "json", "--output", "table"), "--output is given 2 times but takes one value"),
+        (("check", "a.yaml", "-o", "json", "-o", "json"), "--output is given 2 times but takes one value"),
+        (("sandbox", "--port", "1", "--port", "2"), "--port is given 2 times but takes one value"),
+        (("run", "--context", "a", "--context", "b"), "--context is given 2 times but takes one value"),
+        (("run", "--leader-elect=maybe"), '--leader-elect "maybe" is not true or false'),
+        (("run", "--leader-elect", "--leader-elect=false"), "--leader-elect is given 2 times but takes one value"),
+        (("run", "--scheduler-name", ""), "--scheduler-name: name is empty"),
+        (("run", "--scheduler-name", "a", "--scheduler-name", " "), "--scheduler-name: name is empty"),
+        ((*ASK, "--policy", "both.yaml"), 'both.yaml:6:1: policy "p" is also defined at both.yaml:1:1'),
+        ((*ASK, "--policy", "a.yaml", "--policy", "b.yaml"), 'b.yaml:1:1: policy "p" is also defined at a.yaml:1:1'),
+        ((*ASK, "--cluster", "both.yaml"), 'both.yaml:6:1: policy "p" is also defined at both.yaml:1:1'),
         (
             ("check", "a.yaml", "-o", "xml"),
             "invalid value for '--output' / '-o': 'xml' is not one of 'table', 'json', 'github'",
@@ -49,8 +49,8 @@ def files(write: Write) -> None:
             (*ASK, "-o", "xml"),
             "invalid value for '--output' / '-o': 'xml' is not one of 'table', 'json', 'yaml', 'markdown', 'github'",
         ),
-        (("check", "both.yaml"), 'both.yaml:6:1: there is another policy "p" at both.yaml:1:1'),
-        (("check", "a.yaml", "b.yaml"), 'b.yaml:1:1: there is another policy "p" at a.yaml:1:1'),
+        (("check", "both.yaml"), 'both.yaml:6:1: policy "p" is also defined at both.yaml:1:1'),
+        (("check", "a.yaml", "b.yaml"), 'b.yaml:1:1: policy "p" is also defined at a.yaml:1:1'),
     ],
 )
 def test_what_cannot_be_used_is_refused(command: Command, arguments: tuple[str, ...], said: str) -> None:
@@ -67,8 +67,8 @@ def test_a_cluster_without_nodes_is_told_what_it_should_hold(command: Command, w
     write("other.yaml", POD.replace("web", "other"))
     done = command("dry-run", "--cluster", "other.yaml", "--pod", "pod.yaml")
     assert (done.code, done.out.splitlines()[1]) == (0, "no nodes available to schedule pods")
-    takes = "nodes and what else a cluster has, as `kubectl get nodes,pods -A -o json` prints them"
-    assert done.problem == f"note: the cluster has no nodes; --cluster takes {takes}\n"
+    takes = "objects such as the output of `kubectl get nodes,pods -A -o json`"
+    assert done.problem == f"note: cluster has no nodes; --cluster needs {takes}\n"
     assert command(*ASK, "--cluster", "other.yaml").problem == ""
 
 
@@ -86,7 +86,7 @@ def test_a_pod_without_a_schedulers_name_is_refused(command: Command, write: Wri
     write("pod.yaml", POD.replace("spec: {", 'spec: {schedulerName: "", '))
     done = command(*ASK)
     assert done.code == 2
-    assert 'pod "default/web": spec.schedulerName: a name is needed' in done.problem
+    assert 'pod "default/web": spec.schedulerName: name is empty' in done.problem
 
 
 def test_a_pod_that_runs_is_decided_about_as_a_new_one(command: Command, write: Write) -> None:
@@ -96,7 +96,7 @@ def test_a_pod_that_runs_is_decided_about_as_a_new_one(command: Command, write: 
     write("pod.yaml", yaml.dump(running))
     done = command(*ASK, "-o", "json")
     assert json.loads(done.out)["selected"] == "n1"
-    assert done.problem == "note: the pod is on node elsewhere already; this is about a new pod like it\n"
+    assert done.problem == "note: pod is already on node elsewhere; the decision is for a new pod with the same spec\n"
     del running["status"]
     write("pod.yaml", yaml.dump(running))
     assert json.loads(command(*ASK, "-o", "json").out)["result"] == "Unschedulable"
@@ -109,8 +109,7 @@ def test_a_pod_with_scheduling_gates_is_decided_about_without_them(command: Comm
     done = command(*ASK, "-o", "json")
     assert json.loads(done.out)["selected"] == "n1"
     assert done.problem == (
-        "note: the pod waits for its scheduling gates to be removed: example.com/quota, \\x1b[2J; "
-        "this is about the pod without them\n"
+        "note: pod has scheduling gates: example.com/quota, \\x1b[2J; the decision is for the pod without gates\n"
     )
     gated["spec"]["schedulingGates"] = ["a"]
     write("pod.yaml", yaml.dump(gated))
@@ -129,7 +128,7 @@ def test_a_server_that_is_down_ends_with_2_and_words(
     content = {"kind": "Config", "current-context": "c", "clusters": [cluster], "contexts": [context], "users": [user]}
     done = command(*arguments, "--kubeconfig", write("kubeconfig", yaml.dump(content)))
     assert done.code == 2
-    assert done.problem == "error: http://127.0.0.1:9 cannot be reached: connection refused by 127.0.0.1:9\n"
+    assert done.problem == "error: cannot connect to http://127.0.0.1:9: connection refused by 127.0.0.1:9\n"
 
 
 @pytest.mark.parametrize(
@@ -138,8 +137,8 @@ def test_a_server_that_is_down_ends_with_2_and_words(
         (("why", "web", "--cluster", "odd.yaml"), "metadata: expected object, got str"),
         (("plan", "--cluster", "node.yaml", "--policy", "odd-policy.yaml"), "metadata: expected object, got array"),
         (("run", "--kubeconfig", "odd-config.yaml"), "kubeconfig odd-config.yaml: contexts: expected array, got int"),
-        (("test", "long.yaml"), "there is no such file"),
-        (("test", "tests.yaml"), "a Node of the cluster has no name"),
+        (("test", "long.yaml"), "no such file"),
+        (("test", "tests.yaml"), "Node of the cluster has no name"),
     ],
 )
 def test_what_is_of_another_shape_than_it_should_be_is_told_in_words(

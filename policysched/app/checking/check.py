@@ -33,17 +33,17 @@ Object = Mapping[str, Any]
 
 
 def check(policies: Iterable[Object]) -> list[dict[str, Any]]:
-    """Find what is wrong with policies.
+    """Return the errors and warnings of policies.
 
     Args:
-        policies: SchedulingPolicy objects as kubectl prints them.
+        policies: SchedulingPolicy objects as dicts.
 
     Returns:
-        One dict a finding: `file`, `policy`, `severity`, `code`, `field`, `line`, `column`, `endColumn`, `message`
-        and `help`. Line and column count code points inside the field's text, from 1; `endColumn` is exclusive.
+        A dict per finding: `file`, `policy`, `severity`, `code`, `field`, `line`, `column`, `endColumn`, `message` and
+        `help`. Units: lines and columns in code points of the field's text, from 1; `endColumn` is exclusive.
 
     Raises:
-        UsageError: an object is no SchedulingPolicy.
+        UsageError: an object is not a SchedulingPolicy.
     """
     return [finding.to_dict() for policy in policies for finding in findings(policy)]
 
@@ -74,7 +74,7 @@ def repeated_policies(
             continue
         before = first.setdefault((apart(one), name), one)
         if before is not one:
-            yield UsageError(f'{one.where}: there is another policy "{name}" at {before.where}')
+            yield UsageError(f'{one.where}: policy "{name}" is also defined at {before.where}')
 
 
 def findings(policy: Object, document: Document | None = None, cluster: Cluster | None = None) -> Iterator[Finding]:

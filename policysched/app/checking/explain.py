@@ -77,8 +77,8 @@ def explain(code: str) -> Explained:
         if one in message_table():
             return _explained(one)
     close = difflib.get_close_matches((wanted or [code.strip().upper()])[0], message_table(), n=1, cutoff=0.6)
-    hint = f"did you mean {close[0]}?" if close else "`policysched explain` lists all codes"
-    raise UsageError(f'there is no code "{code}"; {hint}')
+    hint = f"did you mean {close[0]}?" if close else "run `policysched explain` to list all codes"
+    raise UsageError(f'unknown code "{code}"; {hint}')
 
 
 def explain_all() -> list[Explained]:

@@ -111,7 +111,7 @@ async def read_nodes(names: Sequence[str], kubeconfig: Path | None = None, conte
             raise document.refusal(error.field, error) from error
     if not cluster.nodes.count:
         raise UsageError(
-            f"no Node in {', '.join(names)}: --cluster takes nodes, as `kubectl get nodes -o json` prints them"
+            f"no Node in {', '.join(names)}; --cluster needs nodes, such as the output of `kubectl get nodes -o json`"
         )
     return cluster
 

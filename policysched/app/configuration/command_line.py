@@ -50,4 +50,4 @@ def ignored_flags(flags: ConfigurationFlags) -> Iterator[str]:
         field = f"clientConnection.{_CONNECTION[name]}" if name in _CONNECTION else _PROFILING[name]
         head, *rest = field.split("_")
         counts = head + "".join(map(str.title, rest))
-        yield f"--{name.replace('_', '-')} is ignored: with --config, {counts} of the file counts"
+        yield f"--{name.replace('_', '-')} is ignored with --config; set {counts} in the file"

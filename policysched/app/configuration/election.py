@@ -40,16 +40,16 @@ def read_flags(given: Mapping[str, Any]) -> ElectionFlags:
         if name in _LENGTHS:
             _check_length(flag, value)
         if value == "":
-            raise UsageError(f"{flag}: a name is needed")
+            raise UsageError(f"{flag}: name is empty")
     return stated
 
 
 def _check_length(flag: str, value: str) -> None:
     length = nanoseconds(value)
     if length is None:
-        raise UsageError(f'{flag} "{value}" is no duration: write it as 15s or 1m30s')
+        raise UsageError(f'{flag} "{value}" is not a duration; write it as 15s or 1m30s')
     if length <= 0:
-        raise UsageError(f"{flag}: {value} is not above 0")
+        raise UsageError(f'{flag} "{value}" is not greater than 0')
 
 
 def with_flags(configuration: Configuration, flags: ElectionFlags) -> Configuration:
@@ -94,4 +94,4 @@ def election_warnings(election: LeaderElection, scheduler_names: Iterable[str]) 
         and election.resource_name == OF_KUBE_SCHEDULER
         and DEFAULT_SCHEDULER not in scheduler_names
     ):
-        yield f"leaderElection.resourceName: {OF_KUBE_SCHEDULER} is the name of kube-scheduler's own lease"
+        yield f"leaderElection.resourceName: {OF_KUBE_SCHEDULER} is the Lease of kube-scheduler"

@@ -39,7 +39,7 @@ def read_file(name: str, plugins: PluginRegistry = NO_PLUGINS) -> ReadConfigurat
     """
     documents = load([name])
     if len(documents) > 1:
-        raise UsageError(f"{documents[1].where}: a configuration is one object")
+        raise UsageError(f"{documents[1].where}: expected one KubeSchedulerConfiguration, got several objects")
     read = load_configuration(documents[0])
     configured_profiles(read, plugins)
     return read

@@ -57,11 +57,11 @@ def list_faults(plugins: Plugins, acts_at: PointsByPlugin = POINTS_OF) -> Iterat
     yield from _repeats(points)
     if len(sorting := points["queueSort"]) != 1:
         named = f": {', '.join(sorting)}" if sorting else ""
-        yield "plugins.queueSort", f"exactly one plugin has to sort the queue, not {len(sorting)}{named}"
+        yield "plugins.queueSort", f"exactly one queueSort plugin is required, got {len(sorting)}{named}"
     if not points["bind"]:
-        yield "plugins.bind", "at least one plugin has to bind"
+        yield "plugins.bind", "at least one bind plugin is required"
     if len(points["placementGenerate"]) > 1:
-        yield "plugins.placementGenerate", "at most one plugin can generate placements"
+        yield "plugins.placementGenerate", "at most one placementGenerate plugin is allowed"
     for point in ("score", "placementScore"):
         yield from _weight_faults(point, _weights(point, plugins, acts_at))
 
@@ -76,27 +76,27 @@ def _name_faults(plugins: Plugins, acts_at: PointsByPlugin) -> Iterator[Fault]:
         for position, one in enumerate(own.enabled):
             place = f"plugins.{point}.enabled[{position}]"
             if one.name not in acts_at:
-                yield place, f'there is no plugin "{one.name}"{_meant(one.name, acts_at)}'
+                yield place, f'unknown plugin "{one.name}"{_meant(one.name, acts_at)}'
             elif one.name == POLICIES and one.weight:
-                yield place, f"{POLICIES} takes no weight: every policy has its own"
+                yield place, f"{POLICIES} has no weight; set spec.weight of each policy"
             elif point != MULTI_POINT and point not in acts_at[one.name]:
-                yield place, f"{one.name} does nothing at {point}"
+                yield place, f"{one.name} does not implement {point}"
             elif point != MULTI_POINT and one.name in seen:
-                yield place, f"{one.name} is there twice"
+                yield place, f"{one.name} is listed twice"
             seen.add(one.name)
 
 
 def _meant(name: str, known: Iterable[str]) -> str:
     """Name the plugin that may be meant, as the end of a sentence."""
     close = get_close_matches(name, sorted(known), n=1)
-    return f"; did you mean {close[0]}?" if close else "; `policysched plugins` lists those that there are"
+    return f"; did you mean {close[0]}?" if close else "; run `policysched plugins` to list all plugins"
 
 
 def _repeats(points: Mapping[str, list[str]]) -> Iterator[Fault]:
     """Name what multiPoint enables twice; at other points that was found before."""
     found = {name for names in points.values() for name in names if names.count(name) > 1}
     for name in sorted(found):
-        yield f"plugins.{MULTI_POINT}.enabled", f"{name} is there twice"
+        yield f"plugins.{MULTI_POINT}.enabled", f"{name} is listed twice"
 
 
 def _expanded(point: str, plugins: Plugins, acts_at: PointsByPlugin) -> list[str]:
@@ -127,6 +127,6 @@ def _weight_faults(point: str, weights: Iterable[tuple[str, int]]) -> Iterator[F
     total = 0
     for name, weight in weights:
         if total < 0:
-            yield f"plugins.{point}", f"the weights before {name} add up to less than 0"
+            yield f"plugins.{point}", f"sum of the weights before {name} is less than 0"
             return
         total += weight

@@ -122,9 +122,9 @@ def _queue_sort_faults(parts: Mapping[int, _Parts]) -> Iterator[Fault]:
     first = next(iter(sorting.values()), ("", None))
     for index, (name, args) in sorting.items():
         if name != first[0]:
-            yield f"profiles[{index}].plugins.queueSort", f"{name} is not the plugin of the first profile, {first[0]}"
+            yield f"profiles[{index}].plugins.queueSort", f"{name} differs from {first[0]} of the first profile"
         elif args != first[1]:
-            yield f"profiles[{index}].pluginConfig", f"the arguments of {name} are not those of the first profile"
+            yield f"profiles[{index}].pluginConfig", f"arguments of {name} differ from the first profile"
 
 
 def _adapted(entry: RegisteredPlugin, plugin: Any, handle: PluginHandle) -> Any:

@@ -208,15 +208,15 @@ def _with_arguments(profile: ProfileConfig, place: str) -> tuple[ProfileConfig, 
 
 def _renewed(source: _Source, version: str) -> _Source:
     """Read a configuration of an older version as one of v1, saying what is left out."""
-    log.warning("apiVersion %s is read as %s, with its defaults", version, API_VERSION)
+    log.warning("apiVersion %s is read as %s with its defaults", version, API_VERSION)
     gone: set[str] = set()
     left_out: dict[str, Sequence[int]] = {}
     stated = _as_v1(source.stated, "", gone, left_out)
     for name in sorted(gone):
-        log.warning("plugin %s is no longer there and is left out: %s does its work", name, REPLACED[name])
+        log.warning("plugin %s was removed from Kubernetes and is ignored; %s replaces it", name, REPLACED[name])
     for name in GONE_FIELDS:
         if stated.pop(name, None) is not None:
-            log.warning("%s is no longer there and is left out", name)
+            log.warning("%s was removed from Kubernetes and is ignored", name)
     return _Source(stated, source.document, left_out)
 
 

@@ -24,11 +24,11 @@ _UNCHECKED: Final = ("multiPoint", "placementGenerate", "placementScore")
 def faults(configuration: Configuration) -> Iterator[Fault]:
     """Name the fields that are not valid, and why."""
     if configuration.client_connection.burst < 0:
-        yield "clientConnection.burst", f"{configuration.client_connection.burst} is below 0"
+        yield "clientConnection.burst", f"{configuration.client_connection.burst} is less than 0"
     if configuration.leader_election.leader_elect:
         yield from election_faults(configuration.leader_election)
     if configuration.parallelism <= 0:
-        yield "parallelism", f"{configuration.parallelism} is not above 0"
+        yield "parallelism", f"{configuration.parallelism} is not greater than 0"
     yield from _profiles_faults(configuration.profiles)
     yield from _percentage_faults("percentageOfNodesToScore", configuration.percentage_of_nodes_to_score)
     yield from _backoff_faults(configuration)
@@ -44,9 +44,9 @@ def election_faults(given: LeaderElection) -> Iterator[Fault]:
     }
     for name, length in lengths.items():
         if length <= 0:
-            yield f"leaderElection.{name}", "is not above 0"
+            yield f"leaderElection.{name}", "is not greater than 0"
     if lengths["leaseDuration"] <= lengths["renewDeadline"]:
-        why = f"{given.lease_duration} is not above renewDeadline {given.renew_deadline}"
+        why = f"{given.lease_duration} is not greater than renewDeadline {given.renew_deadline}"
         yield "leaderElection.leaseDuration", why
     if given.resource_lock != "leases":
         yield "leaderElection.resourceLock", f'"{given.resource_lock}" is not "leases"'
@@ -60,9 +60,9 @@ def _percentage_faults(place: str, percentage: int | None) -> Iterator[Fault]:
 def _backoff_faults(given: Configuration) -> Iterator[Fault]:
     initial, longest = given.pod_initial_backoff_seconds, given.pod_max_backoff_seconds
     if initial <= 0:
-        yield "podInitialBackoffSeconds", f"{initial} is not above 0"
+        yield "podInitialBackoffSeconds", f"{initial} is not greater than 0"
     if longest < initial:
-        yield "podMaxBackoffSeconds", f"{longest} is below podInitialBackoffSeconds {initial}"
+        yield "podMaxBackoffSeconds", f"{longest} is less than podInitialBackoffSeconds {initial}"
 
 
 def _profiles_faults(profiles: Sequence[ProfileConfig]) -> Iterator[Fault]:
@@ -71,7 +71,7 @@ def _profiles_faults(profiles: Sequence[ProfileConfig]) -> Iterator[Fault]:
         place = f"profiles[{index}]"
         name = one.scheduler_name or ""
         if not name:
-            yield f"{place}.schedulerName", "a name is needed"
+            yield f"{place}.schedulerName", "name is empty"
         yield from _percentage_faults(f"{place}.percentageOfNodesToScore", one.percentage_of_nodes_to_score)
         yield from _removed_faults(place, one)
         yield from _arguments_faults(place, one)
@@ -85,7 +85,7 @@ def _removed_faults(place: str, profile: ProfileConfig) -> Iterator[Fault]:
     for point, own in profile.plugins.by_point().items():
         for index, one in enumerate(() if point in _UNCHECKED else own.enabled):
             if one.name in REMOVED:
-                yield f"{place}.plugins.{point}.enabled[{index}]", f"the plugin {one.name} is no longer there"
+                yield f"{place}.plugins.{point}.enabled[{index}]", f"plugin {one.name} was removed from Kubernetes"
 
 
 def _arguments_faults(place: str, profile: ProfileConfig) -> Iterator[Fault]:
@@ -96,7 +96,7 @@ def _arguments_faults(place: str, profile: ProfileConfig) -> Iterator[Fault]:
             yield at, f"repeated config for plugin {one.name}"
         seen.add(one.name)
         if one.name in REMOVED:
-            yield at, f"the plugin {one.name} is no longer there"
+            yield at, f"plugin {one.name} was removed from Kubernetes"
         elif isinstance(one.args, PluginArguments) and not one.args.checked_when_made:
             yield from ((f"{at}.args.{field}", why) for field, why in one.args.faults())
 
@@ -105,17 +105,17 @@ def _queue_sort_faults(profiles: Sequence[ProfileConfig]) -> Iterator[Fault]:
     """Refuse profiles that would sort the one queue in different ways, as far as they say so."""
     first = profiles[0].plugins.queue_sort
     if len(first.enabled) > 1:
-        yield "profiles[0].plugins.queueSort.enabled", "only one plugin can sort the queue"
+        yield "profiles[0].plugins.queueSort.enabled", "only one queueSort plugin is allowed"
     declared = first.enabled[0].name if first.enabled else ""
     arguments: Any = profiles[0].arguments.get(declared) if declared else None
     for index, one in enumerate(profiles[1:], 1):
         if one.plugins.queue_sort != first:
-            yield f"profiles[{index}].plugins.queueSort", "has to be the same in all profiles"
+            yield f"profiles[{index}].plugins.queueSort", "must be the same in all profiles"
         for position, given in enumerate(one.plugin_config):
             if given.name == declared and given.args != arguments:
                 yield (
                     f"profiles[{index}].pluginConfig[{position}].args",
-                    "the arguments of queueSort have to be the same in all profiles",
+                    "arguments of the queueSort plugin must be the same in all profiles",
                 )
 
 
@@ -124,14 +124,14 @@ def _extenders_faults(extenders: Sequence[ExtenderConfig]) -> Iterator[Fault]:
     for index, one in enumerate(extenders):
         place = f"extenders[{index}]"
         if one.prioritize_verb and one.weight <= 0:
-            yield f"{place}.weight", f"{one.weight} is not above 0"
+            yield f"{place}.weight", f"{one.weight} is not greater than 0"
         for position, resource in enumerate(one.managed_resources):
             at = f"{place}.managedResources[{position}].name"
             if not is_qualified_name(resource.name) or not is_extended_resource_name(resource.name):
-                yield at, f'"{resource.name}" is not the name of an extended resource'
+                yield at, f'"{resource.name}" is not an extended resource name'
             if resource.name in managed:
-                yield at, f'"{resource.name}" is there twice'
+                yield at, f'"{resource.name}" is listed twice'
             managed.add(resource.name)
     binders = sum(bool(one.bind_verb) for one in extenders)
     if binders > 1:
-        yield "extenders", f"only one extender can bind, not {binders}"
+        yield "extenders", f"only one extender can have a bindVerb, got {binders}"

@@ -19,6 +19,7 @@ import msgspec
 from cachetools import LRUCache
 from msgspec.structs import replace
 
+from policysched.app.admission import Admission, take_ephemeral_claims
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
@@ -39,8 +40,8 @@ from policysched.late_dataclass import dataclass
 from policysched.metric_sources.file import answers
 from policysched.metric_sources.table import as_table, load_table
 from policysched.model.decode import decode_pod
-from policysched.model.defaults import PriorityClasses, fill_pod, priority_classes
-from policysched.model.kinds import FINISHED, PODS, POLICIES, fill, kind_of
+from policysched.model.defaults import PriorityClasses
+from policysched.model.kinds import FINISHED, PODS, POLICIES, kind_of
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.policy import KIND, PolicyKey
 from policysched.rules.compile.policy import CompiledPolicy
@@ -60,7 +61,7 @@ Measure: TypeAlias = Callable[[Wanted, float], Iterable[MetricAnswer]]
 Numbers: TypeAlias = Mapping[str, Mapping[str, float]]
 Observe: TypeAlias = Callable[[Decision, Sequence[PolicyPlugin]], object]
 """Takes a decision and the policies that act in it."""
-NOT_GIVEN = "no values were given: give --metrics-file or --prometheus-url, or metrics= in Python"
+NOT_GIVEN = "no metric source; set --metrics-file or --prometheus-url, or metrics= in Python"
 _ENCODER: Final = msgspec.json.Encoder()
 _MOST_TEMPLATES: Final = 4096
 """How many templates of pods are known at a time."""
@@ -68,17 +69,17 @@ _MOST_TEMPLATES: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A decision with what the policies said."""
+    """The result of a dry-run."""
 
     record: Record
     diagnostics: tuple[Diagnostic, ...]
-    """Errors and warnings of the policies that took part; one with errors does nothing."""
+    """Errors and warnings of the policies. A policy with errors was left out."""
     metric_problems: tuple[str, ...] = ()
-    """What is wrong with metrics that the policies read, one line each."""
+    """Problems of metrics that the policies read, one line each."""
     notes: tuple[str, ...] = ()
-    """What was taken otherwise than it is written, one line each."""
+    """How inputs were adjusted, one line each."""
     outcome: PostFilterResult | None = None
-    """What PostFilter came to, where no node was feasible; with all candidates of a preemption."""
+    """The result of PostFilter if no node was feasible, with all candidates of a preemption."""
 
     def to_dict(self) -> Record:
         """Return the decision record, see docs/reference/decision-record.md."""
@@ -102,26 +103,26 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     plugins: PluginRegistry | None = None,
     observe: Observe | None = None,
 ) -> Report:
-    """Say where a pod would go and why.
+    """Schedule one pod on given objects and explain the result; change nothing.
 
     Args:
-        objects: The cluster as kubectl prints it: nodes, pods, namespaces, priority classes, services, controllers of
-            pods, volumes and what belongs to them, policies, lists of these. A policy of the cluster that does not
-            compile acts as its annotation keeps.
-        pod: The pod to place.
-        policies: SchedulingPolicy objects; one replaces an object of its name.
-        config: A KubeSchedulerConfiguration as text or dict, or as an object of a file; absent, the default plugins.
-        now: The time that rules see, a datetime or a text as `2026-01-05T23:00:00+01:00`, UTC where it has no zone;
-            absent, the present.
-        seed: What draws among equally good nodes.
-        metrics: For each metric, by its name or its query, a number for each node, as in a metrics file; a node that
-            is not named has no value. Or a function that measures.
-        plugins: The plugins that a configuration may enable beside the default ones; absent, those of installed
+        objects: The cluster, as dicts that kubectl prints, or Lists of them: nodes, pods, namespaces, priority classes,
+            services, controllers of pods, volumes, claims, policies. If a policy does not compile, the last valid
+            version in its annotation decides.
+        pod: The pod to schedule.
+        policies: SchedulingPolicy objects. A policy replaces the cluster's policy of the same name.
+        config: A KubeSchedulerConfiguration as text, dict or object of a file; default: the default plugins.
+        now: The current time, a datetime or a text such as `2026-01-05T23:00:00+01:00`, in UTC if it has no zone;
+            default: the system's time.
+        seed: Seed of the draw among equally good nodes; default: random.
+        metrics: A number by metric (its name or query) and node; other nodes have no value. Or a function that returns
+            values.
+        plugins: Plugins that a configuration can enable besides the default ones; default: those of installed
             distributions.
-        observe: Takes the decision and the policies that act in it, before the cluster is let go.
+        observe: Called with the decision and the policies that applied, before the cluster is released.
 
     Raises:
-        UsageError: an object is malformed, or the configuration does not fit the pod.
+        UsageError: an object is malformed, or the configuration has no profile for the pod.
     """
     made = simulate(
         objects, pod, policies, config=config, now=now, metrics=metrics, plugins=plugins
@@ -194,12 +195,12 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     """
     _refuse_one_object(objects=objects, policies=policies)
     given = list(unlisted(objects))
-    classes = priority_classes(given)
+    admission = Admission(given)
     pod, notes = as_new(of_kind(pod, "Pod"))
     read = None if config is None else load_configuration(config)
-    filled = fill_pod(pod, classes)
+    filled = admission.complete_pod(pod)
     profile, wanted = _choose_profile(decode_pod(filled), pod, read, plugins)
-    cluster = _cluster(given, classes, wanted)
+    cluster = _cluster(given, admission, wanted)
     wanted = with_template_claims(wanted, cluster)
     cluster.time.move(seconds_at(now or SystemClock().now()))
     store = standing_policies(one for one in given if one["kind"] == KIND)
@@ -209,8 +210,8 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     configuration = None if read is None else read.completed
     unapplied = not_applied(taken.compiled, wanted, cluster, profile) | taken.failed
     return Simulation(
-        given, classes, filled, wanted, cluster, profile, policy_set, configuration,
-        taken.diagnostics, unapplied, problems, notes,
+        given, admission.classes, filled, wanted, cluster, profile, policy_set, configuration,
+        taken.diagnostics, unapplied, problems, (*notes, *admission.notes),
     )  # fmt: skip
 
 
@@ -218,9 +219,9 @@ def _refuse_one_object(**lists: Iterable[Object]) -> None:
     """Refuse an object, or its text, where a list of objects is wanted."""
     for name, several in lists.items():
         if isinstance(several, Mapping | str):
-            raise UsageError(f"{name} are a list: write `{name}=[{name[0]}]` where there is one object `{name[0]}`")
+            raise UsageError(f"{name} must be a list; for one object, write `{name}=[{name[0]}]`")
         if not isinstance(several, Iterable):
-            raise UsageError(f"{name} are a list of objects, got {type(several).__name__}")
+            raise UsageError(f"{name} must be a list of objects, got {type(several).__name__}")
 
 
 def seconds_at(now: datetime | str) -> float:
@@ -244,7 +245,7 @@ def _choose_profile(
 ) -> tuple[Profile, Pod]:
     stated = (raw.get("spec") or {}).get("schedulerName")
     if isinstance(stated, str) and not stated.strip():
-        raise UsageError(f'pod "{wanted.key}": spec.schedulerName: a name is needed; without the field a default holds')
+        raise UsageError(f'pod "{wanted.key}": spec.schedulerName: name is empty; set a name or remove the field')
     if read is None:
         return _under(default_profile(stated or DEFAULT_NAME), wanted)
     profiles = configured_profiles(read, find_plugins().registry if plugins is None else plugins)
@@ -254,7 +255,9 @@ def _choose_profile(
     if len(profiles) == 1:
         return _under(next(iter(profiles.values())), wanted)
     names = ", ".join(sorted(profiles))
-    raise UsageError(f'no profile is named "{wanted.spec.scheduler_name}": the pod has to name one of {names}')
+    raise UsageError(
+        f'no profile "{wanted.spec.scheduler_name}" in the configuration; set spec.schedulerName to one of {names}'
+    )
 
 
 def _under(profile: Profile, wanted: Pod) -> tuple[Profile, Pod]:
@@ -285,8 +288,8 @@ class SavedPods:
     for depends.
     """
 
-    def __init__(self, classes: PriorityClasses) -> None:
-        self._classes = classes
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
         self._known: LRUCache[bytes, tuple[Pod, PodResources]] = LRUCache(_MOST_TEMPLATES)
 
     def read(self, raw: Object) -> tuple[Pod, PodResources]:
@@ -294,7 +297,10 @@ class SavedPods:
         saved = raw.struct() if isinstance(raw, SavedObject) else None
         if not isinstance(saved, Pod):
             return self._measured(raw)
-        template = _ENCODER.encode((saved.metadata.labels, replace(saved.spec, node_name=""), saved.status))
+        # Only a pod without a UID is still to be admitted, with the defaults of its namespace.
+        namespace = None if saved.metadata.uid else saved.metadata.namespace
+        spec = replace(saved.spec, node_name="")
+        template = _ENCODER.encode((saved.metadata.labels, spec, saved.status, namespace))
         known = self._known.get(template)
         if known is None:
             known = self._known[template] = self._measured(raw)
@@ -307,13 +313,13 @@ class SavedPods:
         return len(self._known)
 
     def _measured(self, raw: Object) -> tuple[Pod, PodResources]:
-        pod = decode_pod(fill_pod(raw, self._classes))
+        pod = decode_pod(self._admission.complete_pod(raw))
         return pod, pod_resources(pod)
 
 
-def _cluster(objects: Iterable[Object], classes: PriorityClasses, wanted: Pod) -> Cluster:
+def _cluster(objects: Iterable[Object], admission: Admission, wanted: Pod) -> Cluster:
     cluster = Cluster()
-    saved = SavedPods(classes)
+    saved = SavedPods(admission)
     pods: dict[str, tuple[Pod, PodResources]] = {}
     for raw in objects:
         kind = kind_of(raw)
@@ -321,7 +327,7 @@ def _cluster(objects: Iterable[Object], classes: PriorityClasses, wanted: Pod) -
             pod, resources = saved.read(raw)
             pods[pod.key] = pod, resources
         elif kind is not None and kind is not POLICIES:
-            cluster.take(kind.decode(fill(raw, classes)))
+            cluster.take(kind.decode(admission.complete(raw)))
     for name in dict.fromkeys((wanted.metadata.namespace, *(pod.metadata.namespace for pod, _ in pods.values()))):
         if name not in cluster.namespaces:
             # Whoever names a namespace says that it is there; without an object nothing is known of its labels.
@@ -329,6 +335,7 @@ def _cluster(objects: Iterable[Object], classes: PriorityClasses, wanted: Pod) -
     pods.pop(wanted.key, None)
     for pod, resources in pods.values():
         _take_pod(cluster, pod, resources)
+    take_ephemeral_claims(cluster, wanted, admission)
     return cluster
 
 

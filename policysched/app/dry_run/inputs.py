@@ -22,7 +22,7 @@ from policysched.model.policy import KIND, PolicyKey
 from policysched.rules.policy_set.not_applied import not_compiled
 
 LIVE: Final = "live"
-WHAT_A_CLUSTER_IS: Final = "nodes and what else a cluster has, as `kubectl get nodes,pods -A -o json` prints them"
+WHAT_A_CLUSTER_IS: Final = "objects such as the output of `kubectl get nodes,pods -A -o json`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Inputs:
     def notes(self) -> tuple[str, ...]:
         """What is to know of what was read, one line each."""
         holds_none = not any(one["kind"] == "Node" for one in self.cluster.objects)
-        lacking = f"the cluster has no nodes; --cluster takes {WHAT_A_CLUSTER_IS}" if holds_none else ""
+        lacking = f"cluster has no nodes; --cluster needs {WHAT_A_CLUSTER_IS}" if holds_none else ""
         return tuple(filter(None, (self.wanted.note, lacking)))
 
     def findings(self) -> list[Finding]:
@@ -192,7 +192,7 @@ async def gather_cluster(
             raise UsageError(f"{one.where}: expected a {KIND}, got a {one.object['kind']}")
     configurations = load([] if config is None else [config])
     if len(configurations) > 1:
-        raise UsageError(f"{configurations[1].where}: a configuration is one object")
+        raise UsageError(f"{configurations[1].where}: expected one KubeSchedulerConfiguration, got several objects")
     left_out: list[ObjectError] = []
     live = await _live(kubeconfig, context, left_out) if LIVE in cluster else []
     objects = (*live, *(one.object for one in documents))

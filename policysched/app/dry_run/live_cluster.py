@@ -14,10 +14,11 @@ from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from policysched.app.admission import ADMISSION_KINDS
 from policysched.app.clock import SystemClock
 from policysched.bounded_yaml import MAX_DEPTH
 from policysched.errors import ConnectionProblemError
@@ -46,14 +47,16 @@ async def read_cluster(
     context: str | None = None,
     kinds: Iterable[ApiKind[Any]] | None = None,
     left_out: LeftOut = _warn,
+    missing: Callable[[str], None] = log.warning,
 ) -> list[Object]:
     """List every object that a decision reads.
 
     Args:
         kubeconfig: The file to use; absent, what kubectl would use.
         context: The context in it; absent, its current one.
-        kinds: Which kinds; absent, all that scheduling reads.
+        kinds: Which kinds; absent, all that scheduling and admission read.
         left_out: Hears of each object that cannot be used; absent, the log.
+        missing: Called with a message for each kind that only admission reads and that cannot be listed.
 
     Raises:
         ConnectionProblemError: the API server cannot be reached, or refuses the credentials or a list.
@@ -65,8 +68,8 @@ async def read_cluster(
         transport = Transport(connection)
         return [
             {**item, "apiVersion": kind.api_version, "kind": kind.kind}
-            for kind in (KINDS.values() if kinds is None else kinds)
-            for item in _usable(kind, await _listed(transport, kind), left_out)
+            for kind in ((*KINDS.values(), *ADMISSION_KINDS) if kinds is None else kinds)
+            for item in _usable(kind, await _listed(transport, kind, missing), left_out)
         ]
     except ApiError as error:
         raise ConnectionProblemError(_refusal(connection.url, error)) from error
@@ -79,14 +82,22 @@ def _refusal(url: str, error: ApiError) -> str:
         case 0:
             return str(error)
         case HTTPStatus.UNAUTHORIZED:
-            return f"{url} does not accept the credentials: {error}"
-    return f"{url} refuses a list: {error}"
+            return f"{url} rejects the credentials: {error}"
+    return f"{url} rejects a list request: {error}"
 
 
-async def _listed(transport: Transport, kind: ApiKind[Any]) -> list[msgspec.Raw]:
+_ADMISSION: Final = frozenset((*(one.kind for one in ADMISSION_KINDS), "PriorityClass"))
+"""The kinds that only admission reads: the pods of the cluster already have what these objects give."""
+_TOLERATED: Final = frozenset((HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND))
+
+
+async def _listed(transport: Transport, kind: ApiKind[Any], missing: Callable[[str], None]) -> list[msgspec.Raw]:
     try:
         _, raws = await read_list(transport, kind.path, kind.kind)
     except ApiError as error:
+        if kind.kind in _ADMISSION and error.status in _TOLERATED:
+            missing(f"cannot list {kind.plural}: their effect on pods is not simulated: {error}")
+            return []
         if error.status != HTTPStatus.NOT_FOUND or not kind.group or await is_served(transport, kind.path):
             raise
         return []

@@ -26,7 +26,7 @@ from policysched.rules.policy_set.not_applied import not_compiled
 from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
 
 Object = Mapping[str, Any]
-STAYS = "; the generation that is in force stays"
+STAYS = "; the previous generation stays in force"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def _named(objects: Iterable[Object]) -> dict[PolicyKey, Policy]:
     named: dict[PolicyKey, Policy] = {}
     for policy in map(decode_policy, objects):
         if policy.key in named:
-            raise UsageError(f'there are two policies "{policy.key}": only one of a name can be in force')
+            raise UsageError(f'policy "{policy.key}" is given twice')
         named[policy.key] = policy
     return named
 

@@ -37,7 +37,7 @@ def decision_parts(record: Record) -> Iterator[RenderableType]:
     if record.get("rules"):
         yield _rules(record["rules"])
     if record.get("notApplied"):
-        yield plain_table("Not applied", ["policy", "why"], record["notApplied"].items())
+        yield plain_table("Not applied", ["policy", "reason"], record["notApplied"].items())
 
 
 def plain_table(
@@ -77,9 +77,9 @@ def _headline(record: Record) -> Iterator[Text]:
         yield _line(f"pod {pod} → node {record['selected']} (profile {profile})", "bold")
         best = record["best"]
         if len(best) > 1:
-            yield _line(f"drawn from {len(best)} nodes of the highest score: {_names(best)}")
+            yield _line(f"chosen at random from {len(best)} nodes with the highest score: {_names(best)}")
     elif record["result"] == "Error":
-        yield _line(f"pod {pod} cannot be decided (profile {profile}): {record['error']}", "bold")
+        yield _line(f"pod {pod}: scheduling failed (profile {profile}): {record['error']}", "bold")
     else:
         yield _line(f"pod {pod} fits no node (profile {profile})", "bold")
         yield _line(record.get("fitError", ""))
@@ -92,7 +92,7 @@ def devices_table(devices: Mapping[str, Any]) -> Table:
         for claim, results in devices.items()
         for one in results
     ]
-    return plain_table("Devices", ["claim", "request", "device", "of its capacity"], rows)
+    return plain_table("Devices", ["claim", "request", "device", "capacity used"], rows)
 
 
 def refused_devices_table(nodes: Mapping[str, Any]) -> Table:
@@ -102,11 +102,11 @@ def refused_devices_table(nodes: Mapping[str, Any]) -> Table:
         for node, refusals in nodes.items()
         for one in refusals
     ]
-    return plain_table("Devices refused", ["node", "claim", "request", "suitable", "the others"], rows)
+    return plain_table("Rejected devices", ["node", "claim", "request", "suitable", "reasons"], rows)
 
 
 def _reasons(refused: Mapping[str, int]) -> str:
-    return ", ".join(f"{count}: {reason}" for reason, count in refused.items()) or "there are none"
+    return ", ".join(f"{count}: {reason}" for reason, count in refused.items()) or "no devices"
 
 
 def _consumed(result: Mapping[str, Any]) -> str:
@@ -125,7 +125,7 @@ def _scores(record: Record) -> Table:
     columns = ["node", *plugins, *(f"tier {tier}" for tier in tiers), "total"]
     table = plain_table("Scores", columns, rows, range(1, len(columns)))
     if len(names) > LIMIT:
-        least = "that come after these" if tiers else f"with {total[names[LIMIT]]} or less"
+        least = "that rank lower" if tiers else f"with a total of {total[names[LIMIT]]} or less"
         table.caption = f"… and {len(names) - LIMIT} nodes {least}"
         table.caption_justify = "left"
     return table
@@ -160,14 +160,14 @@ def _preemption(record: Record) -> Iterator[RenderableType]:
     pods = "1 pod" if len(going) == 1 else f"{len(going)} pods"
     victims = told.get("victims", {})
     rows = [[pod, str(cost["priority"]), _budgets(cost)] for pod, cost in victims.items()]
-    title = f"Preemption of {pods} would make room on {node}"
-    yield plain_table(title, ["victim", "priority", "what else it costs"], rows, range(1, 2))
+    title = f"Preemption of {pods} on {node}"
+    yield plain_table(title, ["victim", "priority", "notes"], rows, range(1, 2))
     others = told.get("others", {})
     if others:
         shown = sorted(others.items())[:LIMIT]
         table = plain_table(
             "Other candidates",
-            ["node", "victims", "why not"],
+            ["node", "victims", "reason"],
             [[name, _names(other["victims"]), other["why"]] for name, other in shown],
         )
         if len(others) > LIMIT:
@@ -175,14 +175,14 @@ def _preemption(record: Record) -> Iterator[RenderableType]:
         yield table
     yield from _protected(told)
     if told.get("cleared"):
-        yield _line(f"no longer nominated to {node}: {_names(told['cleared'])}")
+        yield _line(f"nomination to {node} removed: {_names(told['cleared'])}")
 
 
 def _protected(told: Mapping[str, Any]) -> Iterator[RenderableType]:
     """Show which pods policies keep from being victims, and why."""
     rows = [[node, pod, why] for node, pods in told.get("protected", {}).items() for pod, why in pods.items()]
     if rows:
-        table = plain_table("Protected from preemption", ["node", "pod", "why"], rows[:LIMIT])
+        table = plain_table("Protected from preemption", ["node", "pod", "reason"], rows[:LIMIT])
         more = len(rows) - LIMIT + told.get("protectedMore", 0)
         if more > 0:
             table.caption, table.caption_justify = _line(f"… and {more} pods"), "left"
@@ -190,38 +190,38 @@ def _protected(told: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 
 def _budgets(cost: Mapping[str, Any]) -> str:
-    parts = ["being deleted already"] if cost.get("terminating") else []
+    parts = ["already being deleted"] if cost.get("terminating") else []
     if cost.get("budgets"):
-        verb = "violates" if cost["violates"] else "is allowed by"
-        parts.append(f"{verb} disruption budget {_names(cost['budgets'])}")
+        verb = "violates" if cost["violates"] else "allowed by"
+        parts.append(f"{verb} PodDisruptionBudget {_names(cost['budgets'])}")
     return "; ".join(parts)
 
 
 def _rules(rules: Mapping[str, Any]) -> Table:
     rows = []
     for name, policy in rules.items():
-        shown = name if policy["mode"] == "Enforce" else f"{name} ({policy['mode']}, decides nothing)"
+        shown = name if policy["mode"] == "Enforce" else f"{name} ({policy['mode']}, no effect)"
         for rule, nodes in policy.get("filters", {}).items():
-            rows.append([shown, rule, f"does not keep {_names([_kept_out(*item) for item in sorted(nodes.items())])}"])
+            rows.append([shown, rule, f"rejects {_names([_kept_out(*item) for item in sorted(nodes.items())])}"])
         for rule, values in policy.get("scores", {}).items():
             rows.append([shown, rule, f"gives {_names(_given(values))}"])
         if "waits" in policy:
-            rows.append([shown, "", f"keeps no node: {policy['waits']}"])
+            rows.append([shown, "", f"rejects all nodes: {policy['waits']}"])
         kept = policy.get("preemption", {})
         if kept:
             rows.append([shown, "preemption", f"protects {_names([f'{pod} ({why})' for pod, why in kept.items()])}"])
         if "waits" not in policy and not policy.get("filters") and not policy.get("scores") and not kept:
-            rows.append([shown, "", "keeps every node"])
-    return plain_table("Rules", ["policy", "rule", "what it says"], rows)
+            rows.append([shown, "", "keeps all nodes"])
+    return plain_table("Rules", ["policy", "rule", "result"], rows)
 
 
 def _kept_out(node: str, why: str) -> str:
-    return node if why == "false" else f"{node} (a value is missing)"
+    return node if why == "false" else f"{node} (missing value)"
 
 
 def _given(values: Mapping[str, float | None]) -> list[str]:
     ranked = sorted(values.items(), key=lambda item: (-(item[1] if item[1] is not None else -1.0), item[0]))
-    return [f"{node} {'nothing' if value is None else _short(value)}" for node, value in ranked]
+    return [f"{node} {'no score' if value is None else _short(value)}" for node, value in ranked]
 
 
 def _short(value: float) -> str:

@@ -26,7 +26,7 @@ def as_new(pod: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     identity = {key: value for key, value in metadata.items() if key not in _OF_ITS_LIFE}
     wanted = {key: value for key, value in spec.items() if key != "nodeName"}
     new = {key: value for key, value in pod.items() if key != "status"} | {"metadata": identity, "spec": wanted}
-    return new, (f"the pod is on node {node} already; this is about a new pod like it",)
+    return new, (f"pod is already on node {node}; the decision is for a new pod with the same spec",)
 
 
 def _about_gates(gates: object) -> tuple[str, ...]:
@@ -34,4 +34,4 @@ def _about_gates(gates: object) -> tuple[str, ...]:
     if not gates or not isinstance(gates, list):
         return ()
     names = ", ".join(str(one.get("name")) for one in gates if isinstance(one, Mapping))
-    return (f"the pod waits for its scheduling gates to be removed: {names}; this is about the pod without them",)
+    return (f"pod has scheduling gates: {names}; the decision is for the pod without gates",)

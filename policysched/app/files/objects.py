@@ -139,7 +139,7 @@ def read(text: str, file: str) -> list[Document]:
     """
     documents = [item for value, source in _values(text, file) for item in objects_of(value, source)]
     if not documents:
-        raise UsageError(f"{file}: holds no object")
+        raise UsageError(f"{file}: no objects")
     return documents
 
 
@@ -198,7 +198,7 @@ def as_text(data: bytes, file: str) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file}: not a text file in UTF-8") from error
+        raise UsageError(f"{file}: not UTF-8 text") from error
     if "\0" in text:
         raise UsageError(f"{file}: not a text file")
     return text
@@ -220,7 +220,7 @@ def expand(name: str) -> list[str]:
     except OSError as error:
         raise UsageError(f"{name}: {why(error)}") from error
     if not found:
-        raise UsageError(f"{name}: the folder has no .yaml, .yml or .json file")
+        raise UsageError(f"{name}: no .yaml, .yml or .json file in the folder")
     return [str(one) for one in found]
 
 
@@ -251,9 +251,9 @@ def why(error: OSError) -> str:
     """Say why a file cannot be read."""
     match error:
         case FileNotFoundError():
-            return "there is no such file"
+            return "no such file"
         case PermissionError():
-            return "no permission to read it"
+            return "permission denied"
     return (error.strerror or str(error)).lower()
 
 
@@ -301,7 +301,7 @@ def _refuse_repeated_key(text: str, file: str, offset: int) -> None:
     key = repeated_key(compose_json(text, offset, end))
     if key is not None:
         place = positions.start(key)
-        raise UsageError(f'{file}:{place.line}:{place.column}: key "{key.value}" is there twice')
+        raise UsageError(f'{file}:{place.line}:{place.column}: duplicate key "{key.value}"')
 
 
 def _refuse_half_characters(found: list[tuple[Any, int, int]], text: str, file: str) -> None:
@@ -312,7 +312,7 @@ def _refuse_half_characters(found: list[tuple[Any, int, int]], text: str, file: 
         json.dumps([value for value, _, _ in found], ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):04x}"
-        raise UsageError(f"{file}: not valid JSON: {half} is half of a character") from error
+        raise UsageError(f"{file}: not valid JSON: {half} is an incomplete surrogate pair") from error
 
 
 class RepeatedKeyError(ValueError):
@@ -338,7 +338,7 @@ def _explain_json(text: str, file: str) -> None:
         problem = error.msg[:1].lower() + error.msg[1:]
         raise UsageError(f"{file}:{error.lineno}:{error.colno}: not valid JSON: {problem}") from error
     except RecursionError as error:
-        raise UsageError(f"{file}: nested too deep") from error
+        raise UsageError(f"{file}: nested too deeply") from error
     except ValueError as error:
         raise UsageError(f"{file}: not valid JSON: {LONG_NUMBER}") from error
 
@@ -363,13 +363,13 @@ def objects_of(value: Any, source: Source, path: str = "", implied: Object | Non
     """
     found = Document(value, source, path)
     if not path and is_tests(value):
-        raise UsageError(f"{found.where}: this is a file of tests: `policysched test {source.file}` runs it")
+        raise UsageError(f"{found.where}: this is a test file; run `policysched test {source.file}`")
     if not isinstance(value, Mapping):
         raise UsageError(f"{found.where}: expected an object, got {_kind(value)}")
     whole = {**implied, **value} if implied else value
     kind = whole.get("kind")
     if not isinstance(kind, str) or not kind:
-        raise UsageError(f"{found.where}: the object has no kind")
+        raise UsageError(f"{found.where}: object has no kind")
     if not kind.endswith("List"):
         yield Document(whole, source, path)
         return

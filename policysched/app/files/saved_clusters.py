@@ -107,7 +107,7 @@ class _Kept:
         if self._data is None:
             self._data = read_bytes(self._name)
             if _state(self._name) != self._state:
-                raise UsageError(f"{shown(self._name)}: it was changed while it was read")
+                raise UsageError(f"{shown(self._name)}: file changed while it was read")
         return self._data
 
     def let_go(self) -> None:

@@ -256,7 +256,7 @@ class PodToPlace:
         if not self.template:
             return ""
         kind = self.document.object["kind"]
-        return f"the pod is made of the template of {kind} {self.object['metadata']['name']}"
+        return f"pod created from the template of {kind} {self.object['metadata']['name']}"
 
 
 def pod_of(documents: Sequence[Document], file: str) -> PodToPlace:
@@ -268,10 +268,10 @@ def pod_of(documents: Sequence[Document], file: str) -> PodToPlace:
     found = [one for one in documents if one.object["kind"] == "Pod" or one.object["kind"] in _TEMPLATES]
     if not found:
         kinds = ", ".join(sorted({one.object["kind"] for one in documents}))
-        raise UsageError(f"{file}: holds no pod and no workload with a pod template, only {kinds}")
+        raise UsageError(f"{file}: expected a Pod or a workload with a pod template, got only {kinds}")
     if len(found) > 1:
         places = ", ".join(one.where for one in found[:5])
-        raise UsageError(f"{file}: holds {len(found)} pods or workloads ({places}): give the one to decide about")
+        raise UsageError(f"{file}: expected one pod or workload, got {len(found)} ({places})")
     return _made(found[0])
 
 
@@ -280,7 +280,7 @@ def _made(document: Document) -> PodToPlace:
     metadata = _mapping(document.object.get("metadata"))
     name = metadata.get("name") or str(metadata.get("generateName") or "").rstrip("-")
     if not name:
-        raise UsageError(f"{document.where}: the {kind.lower()} has no name")
+        raise UsageError(f"{document.where}: {kind} has no name")
     if kind == "Pod":
         return PodToPlace({**document.object, "metadata": _identity(metadata, metadata, name)}, document)
     path = _TEMPLATES[kind]
@@ -288,7 +288,7 @@ def _made(document: Document) -> PodToPlace:
     for step in path.split("."):
         template = _mapping(template.get(step))
     if not template:
-        raise UsageError(f"{document.where}: the {kind.lower()} has no {path}")
+        raise UsageError(f"{document.where}: {kind} has no {path}")
     identity = _identity(_mapping(template.get("metadata")), metadata, name)
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": identity, "spec": template.get("spec")}
     return PodToPlace(pod, document, path)

@@ -24,9 +24,9 @@ LINE_END: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 LONG_NUMBER: Final = "a number has more than 4300 digits"
 _MOST_BITS: Final = 14_284
 """How much fewer than 4,300 decimal digits can say; numbers may be written in hexadecimal ones as well. Units: bits."""
-TRAP_HELP: Final = 'a text that starts with ", [ or ! or contains ": " or " #" has to be quoted or be a block scalar'
-FLOW_HELP: Final = "a text with brackets or commas inside { } has to be quoted"
-QUESTION: Final = "kubectl reads no text with ? inside { } or [ ]: it has to be quoted"
+TRAP_HELP: Final = 'quote a text that starts with ", [ or ! or contains ": " or " #", or write it as a block scalar'
+FLOW_HELP: Final = "quote a text with brackets or commas inside { }"
+QUESTION: Final = "kubectl cannot read an unquoted text with ? inside { } or [ ]; quote it"
 _PLAIN: Final = re.compile(r":\s++[^\s\"'\[{]")
 _QUOTED: Final = re.compile(r"""\s*(?:-\s+)*(?:[\w.-]+:\s+)?["\[]""")
 _COLONS: Final = re.compile(r"\s*(?:-\s.*|[\w.-]+:\s.*):\s")
@@ -78,13 +78,13 @@ def read_yaml(text: str, file: str) -> list[tuple[Any, Node]]:
     except yaml.MarkedYAMLError as error:
         raise _located(error, text, file) from error
     except yaml.YAMLError as error:
-        reason = getattr(error, "reason", "cannot be read")
+        reason = getattr(error, "reason", "unreadable")
         raise UsageError(f"{file}: not a text file: {reason}") from error
     except ValueError as error:
         problem = LONG_NUMBER if "digits" in str(error) else error
         raise UsageError(f"{file}: not valid YAML: {problem}") from error
     except RAISED as error:
-        raise UsageError(f"{file}: not valid YAML: a value is not what its tag says") from error
+        raise UsageError(f"{file}: not valid YAML: value does not match its tag") from error
 
 
 def reads_as(written: str, *, flow: bool) -> str | None:
@@ -157,16 +157,16 @@ def _check_keys(file: str, node: MappingNode) -> None:
     seen: set[str] = set()
     for key, _ in node.value:
         if not isinstance(key, ScalarNode):
-            raise _refusal(key, file, "a key has to be a text")
+            raise _refusal(key, file, "key is not a text")
         if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
-            raise _refusal(key, file, f'key "{key.value}" is there twice')
+            raise _refusal(key, file, f'duplicate key "{key.value}"')
         seen.add(key.value)
 
 
 def _located(error: yaml.MarkedYAMLError, text: str, file: str) -> UsageError:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line, mark.column) if mark is not None else (0, 0)
-    problem = (error.problem or error.context or "cannot be read").replace(_UNKNOWN_TAG, "unknown tag")
+    problem = (error.problem or error.context or "unreadable").replace(_UNKNOWN_TAG, "unknown tag")
     lines = text.split("\n")
     near = lines[line] if line < len(lines) else ""
     help_text = _help(near, near[column : column + 1], problem)
@@ -182,7 +182,7 @@ def _has_key_in_flow(line: str) -> bool:
 def _help(line: str, character: str, problem: str) -> str:
     """Say how to write an expression that YAML misread, where the line looks like one."""
     if problem == "found character that cannot start any token" and character == "\t":
-        return "; YAML is indented by spaces, and here is a tab"
+        return "; YAML is indented with spaces, not tabs"
     if problem == "did not find expected ',' or '}'" and _has_key_in_flow(line):
         return f"; {FLOW_HELP}"
     misread = (

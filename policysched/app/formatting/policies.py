@@ -78,7 +78,7 @@ def format_source(text: str, file: str) -> Formatted:
         done = edit.end
     new = "".join([*parts, text[done:]])
     if list(map(_meaning, documents)) != list(map(_meaning, read(new, file))):
-        raise PolicyschedError(f"{file}: cannot be formatted without changing what it says, left alone")
+        raise PolicyschedError(f"{file}: cannot format without changing the meaning; file is unchanged")
     return Formatted(new, len(edits), tuple(findings))
 
 
@@ -212,7 +212,7 @@ def write(name: str, data: bytes) -> None:
     path = Path(os.path.realpath(name))
     temporary: Path | None = None
     if not path.is_file():
-        raise UsageError(f"{name}: cannot be written: not a regular file")
+        raise UsageError(f"{name}: cannot write: not a regular file")
     try:
         # A folder that may be written to lets a file be replaced that may not.
         path.open("r+b").close()
@@ -226,7 +226,7 @@ def write(name: str, data: bytes) -> None:
     except OSError as error:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
-        raise UsageError(f"{name}: cannot be written: {(error.strerror or str(error)).lower()}") from error
+        raise UsageError(f"{name}: cannot write: {(error.strerror or str(error)).lower()}") from error
 
 
 def _replace(new: Path, old: Path) -> None:

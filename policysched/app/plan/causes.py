@@ -15,7 +15,7 @@ from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT
 
 POLICY: Final = "SchedulingPolicy/"
-NODE_GOES: Final = "the node goes"
+NODE_GOES: Final = "node removed"
 SCORE: Final = "score of "
 FIT: Final = "NodeResourcesFit"
 
@@ -43,7 +43,7 @@ def cause(after: Decision, here: str, there: str, before: Decision | None = None
         return _by_score(after, here, there, {}, "") if here else ""
     lifted = _against(before, there)
     if lifted:
-        return f"no longer {lifted}"
+        return f"no longer: {lifted}"
     came = "" if _is_there(before, there) else NEW_NODE
     return _by_score(after, here, there, _leads(before, there, here), came) if here else came
 

@@ -77,7 +77,7 @@ def changed_objects(
     if coming.left_out:
         raise UsageError(coming.left_out[0])
     if coming.pods or coming.others or coming.policies:
-        raise UsageError("--nodes: expected nodes alone")
+        raise UsageError("--nodes: expected only Node objects")
     _refuse_unknown("node", without, read.nodes)
     if not (coming.nodes or without or replicas):
         return read
@@ -121,4 +121,4 @@ def _refuse_unknown(kind: str, names: Iterable[str], known: Iterable[str]) -> No
     there = set(known)
     for name in names:
         if name not in there:
-            raise UsageError(f"{kind} {name} is not in the cluster")
+            raise UsageError(f'no {kind} "{name}" in the cluster')

@@ -61,23 +61,23 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
     plugins: PluginRegistry | None = None,
     progress: Progress | None = None,
 ) -> Plan:
-    """Say what a change would do to the pods of a cluster.
+    """Schedule all pods of a cluster without and with a change, and return the differences.
 
     Args:
-        objects: The cluster as kubectl prints it, with the policies in force.
-        policies: SchedulingPolicy objects that are new, or replace those of their names.
-        without_policies: The names of policies that go.
-        config: The KubeSchedulerConfiguration that would be in force; absent, the current one.
-        current_config: The one in force; absent, the default plugins.
-        nodes: Nodes that are new, or replace those of their names.
-        without_nodes: The names of nodes that go. Their pods wait then.
-        replicas: How many pods workloads would have, by `[namespace/]name`.
-        scheduler_name: Whose pods are decided about where there is no configuration.
-        now: The time that rules see, on both sides; absent, the present.
-        seed: What draws among equally good nodes.
-        metrics: Values of metrics, as `dry_run` takes them; a function is asked once.
-        plugins: The plugins that configurations may enable beside the default ones.
-        progress: Takes how many pods were decided about, and of how many.
+        objects: The cluster with its policies, as dicts that kubectl prints.
+        policies: SchedulingPolicy objects to add or replace.
+        without_policies: Names of policies to delete.
+        config: The new KubeSchedulerConfiguration; default: the current one.
+        current_config: The current KubeSchedulerConfiguration; default: the default plugins.
+        nodes: Nodes to add or replace.
+        without_nodes: Names of nodes to delete. Their pods become pending.
+        replicas: The new number of pods of workloads, by `[namespace/]name`.
+        scheduler_name: The profile whose pods are scheduled if there is no configuration.
+        now: The current time, as `dry_run` takes it.
+        seed: Seed of the draw among equally good nodes.
+        metrics: Values of metrics, as `dry_run` takes them; a function is called once.
+        plugins: Plugins that configurations can enable besides the default ones.
+        progress: Called with the number of scheduled pods and the number of all pods.
 
     Raises:
         UsageError: a policy of the change does not compile, a name is not there, or a configuration does not fit.
@@ -93,7 +93,10 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
             current if config is None else partial(profiles_of, config, scheduler_name, plugins),
             coming_policies(store, policies, without_policies),
         ),
-        [f"policy {key} does nothing today: {why}" for key, why in sorted(standing.failed.items())],
+        [
+            *read.admission.notes,
+            *(f"policy {key} has no effect today: {why}" for key, why in sorted(standing.failed.items())),
+        ],
     )
     sides = _Sides(seconds_at(now or SystemClock().now()), seed, _asked_once(metrics))
     return _told(change, sides, progress or (lambda _done, _all: None))
@@ -216,11 +219,11 @@ def _idle(after: ClusterSide, differing: Collection[PolicyKey], coming: Iterable
         if one.key not in differing or f"{POLICY}{one.key}" in after.acting or one.preemption is not None:
             continue
         if one.spec.mode != "Enforce":
-            yield f"{one.key}: its mode is {one.spec.mode}"
+            yield f"{one.key}: mode is {one.spec.mode}"
         else:
-            yield f"{one.key}: it keeps no pod off any node and prefers no node to another"
+            yield f"{one.key}: rejects no node and scores all nodes equally"
 
 
 def _unasked(*sides: Mapping[str, Profile]) -> Iterable[str]:
     if any(one.extenders for side in sides for one in side.values()):
-        yield "extenders are not asked"
+        yield "extenders are not called"

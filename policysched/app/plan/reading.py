@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from policysched.app.admission import Admission, take_ephemeral_claims
 from policysched.app.dry_run.dry_run import SavedPods, unlisted
 from policysched.errors import UsageError
 from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError
-from policysched.model.defaults import priority_classes
-from policysched.model.kinds import FINISHED, NODES, PODS, POLICIES, fill, kind_of
+from policysched.model.kinds import FINISHED, NODES, PODS, POLICIES, kind_of
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.policy import decode_policy
 from policysched.state.cluster import Cluster
@@ -48,6 +48,7 @@ class ReadPod:
 class ClusterObjects:
     """The objects of one side."""
 
+    admission: Admission
     others: list[Any] = field(default_factory=list)
     """What is neither pod nor node."""
     nodes: dict[str, Any] = field(default_factory=dict)
@@ -78,8 +79,10 @@ class ClusterObjects:
     def _take(self, made: Cluster, one: ReadPod) -> None:
         if one.pod.spec.node_name in self.nodes:
             made.set_pod(one.pod, one.resources)
-        elif one.pod.status.nominated_node_name:
-            made.nominations.update(one.pod)
+        else:
+            take_ephemeral_claims(made, one.pod, self.admission)
+            if one.pod.status.nominated_node_name:
+                made.nominations.update(one.pod)
 
 
 def read_objects(objects: Iterable[Object]) -> ClusterObjects:
@@ -90,8 +93,9 @@ def read_objects(objects: Iterable[Object]) -> ClusterObjects:
             is its turn.
     """
     given = list(unlisted(objects))
-    made, classes = ClusterObjects(), priority_classes(given)
-    saved = SavedPods(classes)
+    admission = Admission(given)
+    made = ClusterObjects(admission)
+    saved = SavedPods(admission)
     for raw in given:
         kind = kind_of(raw)
         try:
@@ -102,10 +106,10 @@ def read_objects(objects: Iterable[Object]) -> ClusterObjects:
                 pod, resources = saved.read(raw)
                 made.pods[pod.key] = ReadPod(pod, resources)
             elif kind is NODES:
-                node = kind.decode(fill(raw, classes))
+                node = kind.decode(admission.complete(raw))
                 made.nodes[node.metadata.name] = node
             elif kind is not None:
-                made.others.append(kind.decode(fill(raw, classes)))
+                made.others.append(kind.decode(admission.complete(raw)))
         except ObjectError as error:
             made.left_out.append(str(error))
     return made
@@ -143,8 +147,8 @@ def scaled(pods: Mapping[str, ReadPod], workload: str, replicas: int) -> dict[st
         if one.pod.status.phase not in FINISHED and wanted in {name, name.rpartition(" (")[0]}:
             found.setdefault(name, []).append(key)
     if len(found) != 1:
-        said = "several: " + ", ".join(sorted(found)) if found else "no pod"
-        raise UsageError(f"--replicas {workload}: the cluster has {said} of such a workload")
+        said = "several workloads of this name: " + ", ".join(sorted(found)) if found else "no pod of this workload"
+        raise UsageError(f"--replicas {workload}: the cluster has {said}")
     [(_, keys)] = found.items()
     keys.sort(key=lambda key: _age(pods[key].pod))
     made = {key: one for key, one in pods.items() if key not in set(keys[replicas:])}

@@ -11,7 +11,7 @@ from typing import Any, Final
 from policysched.late_dataclass import dataclass
 
 EXAMPLES: Final = 3
-NEW_NODE: Final = "a new node"
+NEW_NODE: Final = "new node"
 NEW_NODE_SCORE: Final = f"{NEW_NODE}: score of "
 """How a cause begins that is the score of a node which is not there without the change."""
 
@@ -45,8 +45,8 @@ class Effect(StrEnum):
 _SAID: Final = {
     Effect.UNSCHEDULABLE: "would get no node",
     Effect.SCHEDULABLE: "would get a node",
-    Effect.MOVES: "would land elsewhere",
-    Effect.STAYS: "would land where it runs",
+    Effect.MOVES: "would get another node",
+    Effect.STAYS: "would keep its node",
     Effect.PREEMPTED: "would be preempted",
     Effect.SPARED: "would not be preempted",
     Effect.ADDED: "would be added",
@@ -168,29 +168,29 @@ class Plan:
     def _again(self) -> str:
         if not self.running:
             return ""
-        return " if it came again" if len(self.effects) == 1 else " if they came again"
+        return " if recreated"
 
     @property
     def summary(self) -> str:
         """All of it in one sentence."""
         total = f"{self.pods:,} {'pod' if self.pods == 1 else 'pods'}"
         if not self.effects:
-            text = f"nothing would change for {total}"
+            text = f"no changes for {total}"
         else:
             parts = [f"{self.counts[effect]:,} {effect.said}" for effect in Effect if self.counts[effect]]
             lost = sum(one.effect is Effect.ADDED and not one.after for one in self.effects)
-            parts += [f"{lost:,} of those added would get no node"] if lost else []
-            text = f"of {total} {', '.join(parts)}" + self._again
+            parts += [f"{lost:,} of the added pods would get no node"] if lost else []
+            text = f"of {total}, {', '.join(parts)}" + self._again
             newer = sum(one.by.startswith(NEW_NODE_SCORE) for one in self.effects)
-            text += f", {newer:,} of them only because a new node scores higher" if newer else ""
+            text += f"; {newer:,} only because a new node scores higher" if newer else ""
             hurt: Counter[str] = Counter()
             for one in self.workloads:
                 hurt.update({one.workload: one.pods} if one.effect is Effect.UNSCHEDULABLE else {})
             if hurt:
-                text += f": no node for {', '.join(f'{name} ({pods:,})' for name, pods in hurt.most_common(EXAMPLES))}"
+                text += f"; no node for {', '.join(f'{name} ({pods:,})' for name, pods in hurt.most_common(EXAMPLES))}"
                 text += " …" if len(hurt) > EXAMPLES else ""
         if self.interrupted:
-            text += "; interrupted" + (f", {self.unseen:,} pods were not looked at" if self.unseen else "")
+            text += "; interrupted" + (f": {self.unseen:,} pods not evaluated" if self.unseen else "")
         return text
 
     @property

@@ -21,16 +21,14 @@ def plan_parts(told: Plan) -> Iterator[RenderableType]:
     yield Text(visible(told.summary), "bold")
     if told.running:
         one = told.running == 1
-        yield Text(
-            f"{told.running:,} of these {'runs, and stays where it is' if one else 'run, and stay where they are'}"
-        )
+        yield Text(f"{told.running:,} of these {'is' if one else 'are'} running and would not move")
     workloads = told.workloads
     if workloads:
         rows = [
             [one.workload, one.effect.said, str(one.pods), one.by, "; ".join(map(_example, one.examples))]
             for one in workloads
         ]
-        columns = ["workload", "effect", "pods", "decided by", "for example, today → then"]
+        columns = ["workload", "effect", "pods", "decided by", "examples: now → planned"]
         yield _table("Workloads", columns, rows, range(2, 3))
     nodes = told.nodes
     if nodes:
@@ -39,14 +37,14 @@ def plan_parts(told: Plan) -> Iterator[RenderableType]:
             [one.node, str(one.loses), str(one.gains), f"{one.gains - one.loses:+d}", *([_over(one)] if over else [])]
             for one in nodes
         ]
-        columns = ["node", "land today", "then", "difference", *(["not all of them fit"] if over else [])]
-        yield _table("Nodes, each pod decided by itself", columns, rows, range(1, 4))
+        columns = ["node", "now", "planned", "difference", *(["overcommitted"] if over else [])]
+        yield _table("Pods per node, each pod decided alone", columns, rows, range(1, 4))
     if told.idle_policies:
         rows = [list(one.split(": ", 1)) for one in told.idle_policies]
-        yield _table("Policies that decide nothing", ["policy", "why"], rows)
+        yield _table("Policies without effect", ["policy", "reason"], rows)
     if told.left_out:
-        yield _table("Left out on both sides", ["what cannot be read"], [[one] for one in told.left_out])
-    for count, what in ((told.others, "not decided about: other schedulers', ended, or their node's own"),
+        yield _table("Objects left out", ["reason"], [[one] for one in told.left_out])
+    for count, what in ((told.others, "not evaluated (static, finished, or of another scheduler)"),
                         (told.gated, "with scheduling gates")):  # fmt: skip
         if count:
             yield Text(f"{count:,} {'pod' if count == 1 else 'pods'} {what}")
@@ -66,6 +64,6 @@ def _over(one: NodeEffect) -> str:
 def _example(one: PodEffect) -> str:
     name = one.pod.partition("/")[2]
     name += f" (on {one.node})" if one.runs and one.node != one.before else ""
-    ways = f"{one.before or 'nowhere'} → {one.after or 'nowhere'}"
-    ties = f", one of {one.ties} as good" if one.ties > 1 else ""
+    ways = f"{one.before or 'none'} → {one.after or 'none'}"
+    ties = f", one of {one.ties} equal nodes" if one.ties > 1 else ""
     return f"{name}: {ways}{ties}" + (f" ({one.reason})" if one.reason else "")

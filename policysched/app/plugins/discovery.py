@@ -61,9 +61,9 @@ class EntryPointFactory:
         try:
             factory = self.entry.load()
         except (Exception, SystemExit) as error:
-            raise UsageError(f"{described(self.entry)} cannot be imported: {shown_error(error)}") from error
+            raise UsageError(f"cannot import {described(self.entry)}: {shown_error(error)}") from error
         if not callable(factory):
-            raise UsageError(f"{described(self.entry)} is no factory: it is {factory!r:.80}")
+            raise UsageError(f"{described(self.entry)} is not callable: {factory!r:.80}")
         _log_beside(factory)
         return CheckedFactory(self.entry.name, factory)
 
@@ -106,9 +106,9 @@ def find_plugins(flags: Iterable[str] = ()) -> FoundPlugins:
     for name, entries in sorted(by_name.items()):
         whence = " and ".join(map(described, entries))
         if name in taken:
-            problems.append(f"a plugin named {name} already exists: {whence} is left out")
+            problems.append(f'plugin "{name}" already exists; {whence} is ignored')
         elif len(entries) > 1:
-            problems.append(f"a plugin named {name} already exists: there are {whence}")
+            problems.append(f'plugin "{name}" is defined several times: {whence}')
             registry.register(name, AmbiguousFactory(problems[-1]), origin=whence)
         else:
             registry.register(name, EntryPointFactory(entries[0]), origin=whence)
@@ -126,7 +126,7 @@ def configurable_plugins(flags: Collection[str] | None, config: object) -> Found
     if config is not None:
         return find_plugins(flags or ())
     if flags:
-        raise UsageError("--plugin: only a configuration enables plugins, so --config is needed")
+        raise UsageError("--plugin needs --config with a configuration that enables the plugin")
     return FoundPlugins(PluginRegistry(), ())
 
 
@@ -146,14 +146,14 @@ def _register(registry: PluginRegistry, flag: str) -> None:
         for step in given["factory"].split("."):
             factory = getattr(factory, step)
     except (Exception, SystemExit) as error:
-        raise UsageError(f"--plugin {flag}: cannot be imported: {shown_error(error)}") from error
+        raise UsageError(f"--plugin {flag}: cannot import: {shown_error(error)}") from error
     if not callable(factory):
-        raise UsageError(f"--plugin {flag}: it is no factory: it is {factory!r:.80}")
+        raise UsageError(f"--plugin {flag}: not callable: {factory!r:.80}")
     _log_beside(factory)
     name = given["name"] or stated_name(factory)
     known = registry_with(registry)
     if name in known:
-        raise UsageError(f"--plugin {flag}: a plugin named {name} already exists: {known[name].origin}")
+        raise UsageError(f'--plugin {flag}: plugin "{name}" already exists: {known[name].origin}')
     registry.register(name, CheckedFactory(name, factory), origin=f"--plugin {given['module']}:{given['factory']}")
 
 

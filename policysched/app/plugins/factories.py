@@ -47,15 +47,15 @@ class CheckedFactory:
         """Make the plugin."""
         taken = self._parameters()
         if args is not None and not taken:
-            raise self._refusal("it takes no arguments")
+            raise self._refusal("takes no arguments")
         given = (self._arguments(args, taken[0]) if taken else None, handle)
         try:
             made = self.factory(*given[: len(taken)])
             acts = points_of(made)
         except (Exception, SystemExit) as error:
-            raise self._refusal(f"it cannot be made: {shown_error(error)}") from error
+            raise self._refusal(f"creation failed: {shown_error(error)}") from error
         if not acts:
-            raise self._refusal(f"{type(made).__name__} has no method of an extension point, such as filter or score")
+            raise self._refusal(f"{type(made).__name__} implements no extension point, such as filter or score")
         return made
 
     def checked(self) -> CheckedFactory:
@@ -73,23 +73,21 @@ class CheckedFactory:
     def _parameters(self) -> list[inspect.Parameter]:
         """Return the parameters that are given something."""
         if not callable(self.factory):
-            raise self._refusal(
-                f"{self.factory!r:.80} is no factory: a class or a function of (args, handle) is wanted"
-            )
+            raise self._refusal(f"{self.factory!r:.80} is not a class or function of (args, handle)")
         try:
             every = inspect.signature(self.factory).parameters.values()
         except (TypeError, ValueError) as error:
-            raise self._refusal(f"{self.factory!r:.80} is no factory: {error}") from error
+            raise self._refusal(f"cannot read the signature of {self.factory!r:.80}: {error}") from error
         placed = [one for one in every if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
         keywords = (one for one in every if one.kind is one.KEYWORD_ONLY)
         if any(one.default is one.empty for one in (*placed[2:], *keywords)):
-            raise self._refusal("its factory needs more than (args, handle)")
+            raise self._refusal("factory needs more parameters than (args, handle)")
         return placed[:2]
 
     def _arguments(self, args: Any, parameter: inspect.Parameter) -> Any:
         """Read the arguments into what the factory declares."""
         if args is not None and not isinstance(args, Mapping):
-            raise self._refusal("the arguments have to be an object")
+            raise self._refusal("args must be an object")
         given = without_nulls(args or {})
         shape = self._shape(parameter.annotation)
         if shape is None:
@@ -98,7 +96,7 @@ class CheckedFactory:
         known = {field.encode_name for field in info.fields}  # type: ignore[attr-defined]
         given = {name: value for name, value in given.items() if name in known or name not in _ABOUT}
         for field in _unknown_fields(given, info, ""):
-            raise self._refusal(f"args.{field}: there is no such field")
+            raise self._refusal(f"args.{field}: unknown field")
         try:
             return decode(shape, shape.__name__, given)
         except ObjectError as error:
@@ -111,7 +109,7 @@ class CheckedFactory:
             return None
         if isinstance(annotation, type) and (is_dataclass(annotation) or issubclass(annotation, msgspec.Struct)):
             return annotation
-        raise self._refusal(f"arguments are a dataclass, a msgspec struct or a dict, not {annotation}")
+        raise self._refusal(f"type of args must be a dataclass, a msgspec struct or a dict, not {annotation}")
 
     def _resolved(self, annotation: Any) -> Any:
         """Read an annotation that is a text; others may name what is imported for type checkers alone."""
@@ -122,7 +120,7 @@ class CheckedFactory:
         try:
             return typing.get_type_hints(declared, vars(module) if module else {})["it"]
         except (NameError, AttributeError, SyntaxError, TypeError) as error:
-            raise self._refusal(f"the annotation {annotation} cannot be read: {error}") from error
+            raise self._refusal(f"cannot resolve the annotation {annotation}: {error}") from error
 
     def _refusal(self, why: str) -> UsageError:
         return UsageError(f"plugin {self.name}: {why}")

@@ -24,7 +24,7 @@ from policysched.plugins.registry import DEFAULT_ORIGIN
 from policysched.visible import visible
 
 _ORDER: Final = tuple(one.encode_name for one in fields(Plugins))
-_NOT_KNOWN: Final = "known when it is made"
+_NOT_KNOWN: Final = "known after creation"
 NOTHING_MEASURED: Final[Mapping[str, float]] = {}
 
 
@@ -75,7 +75,7 @@ def plugin_rows(found: FoundPlugins, times: Mapping[str, float] = NOTHING_MEASUR
 def plugin_table(rows: list[PluginRow]) -> Table:
     """Show the rows, with what was measured of any."""
     measured = any(row.microseconds is not None for row in rows)
-    heads = ("name", "points", "origin", *(("µs a decision",) if measured else ()))
+    heads = ("name", "points", "origin", *(("µs per decision",) if measured else ()))
     table = Table(*heads, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     for row in rows:
         points = _NOT_KNOWN if row.points is None else " ".join(row.points)

@@ -371,7 +371,7 @@ def new_package(name: str, points: Iterable[str] = DEFAULT_POINTS, parent: Path 
     chosen = _chosen(points)
     module, folder = _module_name(name), parent / name
     if folder.exists():
-        raise UsageError(f"{folder} exists: nothing was written")
+        raise UsageError(f"{folder} already exists; nothing was written")
     files = _files(name, module, chosen)
     folder.mkdir(parents=True)
     for file, text in files.items():
@@ -380,9 +380,9 @@ def new_package(name: str, points: Iterable[str] = DEFAULT_POINTS, parent: Path 
 
 
 _STEPS: Final = (
-    "python -m pytest                      # its tests",
-    "pip install --editable .              # beside policysched",
-    "policysched plugins                   # it is found",
+    "python -m pytest                      # run the tests",
+    "pip install --editable .              # in the environment of policysched",
+    "policysched plugins                   # list the plugin",
     "policysched dry-run --config scheduler-config.yaml --cluster cluster.yaml --pod pod.yaml",
     "policysched run --config scheduler-config.yaml",
 )
@@ -395,10 +395,10 @@ def _chosen(points: Iterable[str]) -> list[str]:
     for point in points:
         found = known.get(point.replace("_", "").lower())
         if found is None:
-            raise UsageError(f'there is no point "{point}"; there are {", ".join(TEMPLATES)}')
+            raise UsageError(f'unknown extension point "{point}"; use {", ".join(TEMPLATES)}')
         wanted.add(found)
     if not wanted:
-        raise UsageError(f"a plugin has at least one point of {', '.join(TEMPLATES)}")
+        raise UsageError(f"no extension point given; use {', '.join(TEMPLATES)}")
     return [point for point in TEMPLATES if point in wanted]
 
 
@@ -409,12 +409,12 @@ def _module_name(name: str) -> str:
         UsageError: the plugin cannot be called so.
     """
     if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
-        raise UsageError(f'"{name}" cannot be a plugin\'s name: letters and digits, joined by -, _ or ., are one')
+        raise UsageError(f'invalid plugin name "{name}": use letters and digits, joined by -, _ or .')
     if name in registry_with():
-        raise UsageError(f"a plugin named {name} already exists")
+        raise UsageError(f'plugin "{name}" already exists')
     module = "_".join(_words(name)).lower()
     if keyword.iskeyword(module) or module in sys.stdlib_module_names or module == "policysched":
-        raise UsageError(f"\"{name}\" cannot be a plugin's name: {module} is a module's or a word of Python")
+        raise UsageError(f'invalid plugin name "{name}": {module} is a Python module or keyword')
     return module
 
 

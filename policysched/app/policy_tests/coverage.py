@@ -36,7 +36,7 @@ from policysched.schedule.cycle.record import feasible_nodes
 MARKS: Final[Mapping[Side, str]] = {
     Side.TRUE: "never true",
     Side.FALSE: "never false",
-    Side.PRESENT: "never there",
+    Side.PRESENT: "never present",
     Side.MISSING: "never missing",
     Side.TAKEN: "never taken",
     Side.EVALUATED: "never evaluated",

@@ -114,7 +114,7 @@ class _Comparison:
             yield from self._same("best", "best nodes", _listed(best), _listed(got_best), reasons)
         if expected.ties is not None:
             ties = len(record.get("best", []))
-            yield from self._same("ties", "equally good nodes", str(expected.ties), str(ties), [])
+            yield from self._same("ties", "nodes with the same score", str(expected.ties), str(ties), [])
 
     def _filters(self) -> Iterator[Difference]:
         said = {
@@ -161,7 +161,7 @@ class _Comparison:
         }
         wanted = {self._rule(name, self._names.scores, f"scores.{name}"): name for name in self._expected.scores}
         got_rules, rules = [one for one in self._names.scores if one in said], sorted(wanted)
-        yield from self._same("scores", "scores that are asked", _listed(rules), _listed(got_rules), [])
+        yield from self._same("scores", "evaluated scores", _listed(rules), _listed(got_rules), [])
         for rule, name in wanted.items():
             if rule in said:
                 numbers = self._spread(self._expected.scores[name], f"scores.{name}")
@@ -227,7 +227,7 @@ class _Comparison:
         if wanted.reason is not None:
             told = rejection.get("reasons", [])
             if not any(_holds(wanted.reason, one) for one in told):
-                what = f"reason against {node}"
+                what = f"reason for rejecting {node}"
                 yield Difference(self._at(f"{path}.reason"), what, _text(wanted.reason), "; ".join(told) or "none")
 
     def _texts(self) -> Iterator[Difference]:
@@ -242,7 +242,10 @@ class _Comparison:
             got = record.get("notApplied", {}).get(policy, "")
             if not got or not _holds(wanted, got):
                 yield Difference(
-                    self._at(f"notApplied.{policy}"), f"why {policy} has no part", _text(wanted), got or "it has a part"
+                    self._at(f"notApplied.{policy}"),
+                    f"reason why {policy} does not apply",
+                    _text(wanted),
+                    got or "it applies",
                 )
 
     def _devices(self) -> Iterator[Difference]:
@@ -273,7 +276,7 @@ class _Comparison:
             for node, pods in expected.nominated.items()
         }
         told = record.get("preemption", {}).get("message", "")
-        yield from self._same("nominated", "pods that make room", _room(wanted), _room(got), [told] if told else [])
+        yield from self._same("nominated", "preemption victims", _room(wanted), _room(got), [told] if told else [])
 
     def _same(self, field: str, what: str, expected: str, got: str, reasons: Iterable[str]) -> Iterator[Difference]:
         if expected != got:
@@ -287,7 +290,7 @@ class _Comparison:
         if len(found) == 1:
             return found[0]
         if found:
-            raise self._refuse(self._at(field), f"several policies have a rule `{name}`: write {' or '.join(found)}")
+            raise self._refuse(self._at(field), f"several policies have a rule `{name}`; write {' or '.join(found)}")
         raise self._unknown("rule", name, [*rules, *(rule.partition("/")[2] for rule in rules)], field)
 
     def _match(
@@ -309,8 +312,8 @@ class _Comparison:
     def _unknown(self, kind: str, name: str, known: Sequence[str], field: str) -> UsageError:
         some = sorted(set(known))
         rest = f" and {len(some) - MOST_NAMES} more" if len(some) > MOST_NAMES else ""
-        there = f"there are {', '.join(some[:MOST_NAMES])}{rest}" if some else "there is none"
-        return self._refuse(self._at(field), f"there is no {kind} `{name}`; {did_you_mean(name, some) or there}")
+        there = f"known: {', '.join(some[:MOST_NAMES])}{rest}" if some else f"the test has no {kind}"
+        return self._refuse(self._at(field), f"no {kind} `{name}`; {did_you_mean(name, some) or there}")
 
     def _of_nodes(self, nodes: Sequence[str]) -> list[str]:
         """Say what became of nodes, or why the pod fits none."""
@@ -319,7 +322,7 @@ class _Comparison:
             said.append(f"… and {len(nodes) - MOST_REASONS} more nodes")
         record = self._record
         waits = record.get("error") or record.get("fitError")
-        silent = [f"policy {policy} has no part: {text}" for policy, text in record.get("notApplied", {}).items()]
+        silent = [f"policy {policy} does not apply: {text}" for policy, text in record.get("notApplied", {}).items()]
         return [*said, *([waits] if waits and not said else []), *silent]
 
     def _of_node(self, node: str) -> str:
@@ -349,7 +352,7 @@ def _room(pods: Mapping[str, Sequence[str]]) -> str:
 
 
 def _number(value: Any) -> str:
-    return "nothing" if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
+    return "no score" if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def _close(wanted: Any, got: Any) -> bool:

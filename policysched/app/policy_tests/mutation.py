@@ -58,7 +58,7 @@ class MutationReport:
         parts += [f"{self.untried} not tried"] if self.untried else []
         said = [f"{self.file}: {', '.join(parts)}"]
         said += [f"  not noticed: {change}" for change in self.unnoticed]
-        return said + [f"  explained, but it is no change that nobody notices: {change}" for change in self.wrong]
+        return said + [f"  explained, but not an unnoticed change: {change}" for change in self.wrong]
 
 
 def mutate(

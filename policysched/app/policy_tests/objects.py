@@ -62,7 +62,7 @@ def _refuse_floods(source: PolicyTestSource, cluster: ShortCluster, path: str) -
     for place, count, text in parts:
         made += count * (BESIDE + len(text))
         if made > LARGEST:
-            raise source.refusal(f"{path}.{place}", "more nodes and pods than a cluster may have here")
+            raise source.refusal(f"{path}.{place}", "cluster is too large for a test")
 
 
 def file_objects(source: PolicyTestSource, name: str, path: str) -> list[Object]:
@@ -73,7 +73,7 @@ def file_objects(source: PolicyTestSource, name: str, path: str) -> list[Object]
     """
     place = source.folder / name
     if not exists(place):
-        raise source.refusal(path, f"{place}: there is no such file")
+        raise source.refusal(path, f"{place}: no such file")
     return [one.object for one in load([str(place)])]
 
 
@@ -91,13 +91,13 @@ def pod_object(source: PolicyTestSource, short: ShortPod, path: str, name: str =
 def _from_file(source: PolicyTestSource, short: ShortPod, path: str) -> dict[str, Any]:
     place = source.folder / str(short.file)
     if not exists(place):
-        raise source.refusal(f"{path}.file", f"{place}: there is no such file")
+        raise source.refusal(f"{path}.file", f"{place}: no such file")
     written = msgspec.to_builtins(short)
     if extra := sorted(set(written) - {"file", "name"}):
-        raise source.refusal(f"{path}.{extra[0]}", "a pod from a file is as it is written there")
+        raise source.refusal(f"{path}.{extra[0]}", "field cannot be set together with `file`")
     named = [one for one in load([str(place)]) if short.name in (None, one.object["metadata"].get("name"))]
     if not named:
-        raise source.refusal(f"{path}.name", f'{place}: holds nothing called "{short.name}"')
+        raise source.refusal(f"{path}.name", f'{place}: no object "{short.name}"')
     pod = pod_of(named, str(place)).object
     return {**pod, "metadata": {"namespace": "default", **pod["metadata"]}}
 
@@ -121,9 +121,9 @@ def _nodes(source: PolicyTestSource, short: ShortNode, path: str) -> Iterator[Ob
 
 def _placed(source: PolicyTestSource, short: PlacedShortPod, path: str) -> Iterator[Object]:
     if short.file is not None:
-        raise source.refusal(f"{path}.file", "pods of the cluster from files stand in `cluster.files`")
+        raise source.refusal(f"{path}.file", "`file` is not allowed here; list the file in `cluster.files`")
     if short.name is None:
-        raise source.refusal(path, "a pod of the cluster needs a name")
+        raise source.refusal(path, "pod has no name")
     for name, _ in _names(short.name, short.count):
         pod = _pod(short, name)
         if short.node is not None:
@@ -184,7 +184,7 @@ def key_of(one: Object) -> tuple[str, str, str]:
     """
     metadata = metadata_of(one)
     if not metadata.get("name"):
-        raise UsageError(f"a {one.get('kind')} of the cluster has no name")
+        raise UsageError(f"{one.get('kind')} of the cluster has no name")
     namespace = metadata.get("namespace") or ("default" if one["kind"] in _NAMESPACED else "")
     return one["kind"], str(namespace), str(metadata["name"])
 

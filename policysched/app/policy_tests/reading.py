@@ -74,7 +74,7 @@ def find_files(names: Iterable[str]) -> list[Path]:
         except OSError as error:
             raise UsageError(f"{name}: {why(error)}") from error
         if not under:
-            raise UsageError(f"{name}: the folder has no tests.yaml and no file whose name ends with -tests.yaml")
+            raise UsageError(f"{name}: no tests.yaml or *-tests.yaml file in the folder")
         found |= dict.fromkeys(under)
     return list(found)
 
@@ -88,7 +88,7 @@ def read_tests(path: Path) -> PolicyTestSource:
     name, text = str(path), read_text(str(path))
     documents = read_yaml(text, name)
     if len(documents) != 1:
-        raise UsageError(f"{name}: expected one list of tests, got {len(documents)} documents")
+        raise UsageError(f"{name}: expected one YAML document, got {len(documents)}")
     [(value, root)] = documents
     document = Document({}, Source(name, lambda: text, lambda: root))
     return _converted(value, name, path.parent, document)
@@ -119,23 +119,23 @@ def _converted(value: Any, name: str, folder: Path, document: Document | None) -
 def _refuse_halves(source: PolicyTestSource, path: str, test: PolicyTest) -> None:
     """Refuse tests that test nothing, or that say two things."""
     if not test.steps and test.expect is None:
-        raise source.refusal(path, "a test needs `expect`, or `steps`")
+        raise source.refusal(path, "test has neither `expect` nor `steps`")
     if not test.steps:
         return
     for name in ("pod", "expect"):
         if getattr(test, name) is not None:
-            raise source.refusal(f"{path}.{name}", f"a test with `steps` has its `{name}` in a step")
+            raise source.refusal(f"{path}.{name}", f"move `{name}` into a step; a test with `steps` has none")
     if not any(step.expect for step in test.steps):
-        raise source.refusal(path, "no step expects anything")
+        raise source.refusal(path, "no step has `expect`")
     for index, step in enumerate(test.steps):
         _refuse_half_step(source, f"{path}.steps[{index}]", step)
 
 
 def _refuse_half_step(source: PolicyTestSource, path: str, step: PolicyTestStep) -> None:
     if step.pod is not None and step.again is not None:
-        raise source.refusal(path, "a step has one pod: write `pod` or `again`")
+        raise source.refusal(path, "step has both `pod` and `again`; use one of them")
     if step.expect is not None and step.pod is None and step.again is None:
-        raise source.refusal(path, "a step that expects something needs a `pod`, or `again`")
+        raise source.refusal(path, "step with `expect` needs `pod` or `again`")
 
 
 def _explained(text: str, value: Any, name: str, document: Document | None) -> UsageError:
@@ -150,7 +150,7 @@ def _explained(text: str, value: Any, name: str, document: Document | None) -> U
     known = sorted({field for one in here for field in one.get("properties", {})})
     field = f"{path}.{unknown['name']}".lstrip(".")
     meant = did_you_mean(unknown["name"], known)
-    problem = f"unknown field `{unknown['name']}`" + (f"; {meant}" if meant else f": there are {', '.join(known)}")
+    problem = f"unknown field `{unknown['name']}`" + (f"; {meant}" if meant else f"; known fields: {', '.join(known)}")
     return _refusal(name, document, field, problem, at_key=True)
 
 

@@ -57,7 +57,7 @@ class BrokenPolicyError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class PolicyTestResult:
-    """What came of one test."""
+    """The result of one test."""
 
     file: str
     given: str
@@ -65,18 +65,18 @@ class PolicyTestResult:
     column: int
     differences: tuple[Difference, ...] = ()
     problem: str = ""
-    """Why it could not be run."""
+    """Why the test could not run, else empty."""
     records: tuple[Mapping[str, Any], ...] = ()
-    """The decision of each step that has a pod."""
+    """The decision record of each step with a pod."""
 
     @property
     def passed(self) -> bool:
-        """Whether everything came as it was expected."""
+        """Whether the test met its expectations."""
         return not self.differences and not self.problem
 
     @property
     def outcome(self) -> str:
-        """`passed`, `failed`, or `error` where the test itself is wrong."""
+        """`passed`, `failed`, or `error` if the test could not run."""
         return "error" if self.problem else "passed" if self.passed else "failed"
 
     @property
@@ -85,7 +85,7 @@ class PolicyTestResult:
         return f"{self.file}: {self.given}"
 
     def told(self) -> list[str]:
-        """Say for people what went wrong, a line each; nothing where it passed."""
+        """Return the problem or the differences, one per line; empty if the test passed."""
         return [self.problem] if self.problem else [line for found in self.differences for line in found.lines()]
 
     def to_dict(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def _config(source: PolicyTestSource) -> Document | None:
     file_objects(source, name, "config")
     [document, *others] = load([str(source.folder / name)])
     if others:
-        raise UsageError(f"{others[0].where}: a configuration is one object")
+        raise UsageError(f"{others[0].where}: expected one KubeSchedulerConfiguration, got several objects")
     return document
 
 
@@ -281,7 +281,7 @@ class _Running:
         waiting = [f"{key[1]}/{key[2]}" for key, one in self._objects.items() if key[0] == "Pod" and not _node_of(one)]
         if pod is None or _node_of(pod):
             meant = did_you_mean(name, waiting)
-            raise self._test.source.refusal(path, f"no pod `{name}` waits" + (f"; {meant}" if meant else ""))
+            raise self._test.source.refusal(path, f"no pending pod `{name}`" + (f"; {meant}" if meant else ""))
         return dict(pod)
 
     def _change(self, step: PolicyTestStep, path: str) -> None:
@@ -316,7 +316,7 @@ class _Running:
         if key not in self._objects:
             meant = did_you_mean(key[2], [one[2] for one in self._objects if one[0] == key[0]])
             kind = key[0].lower()
-            raise self._test.source.refusal(path, f"there is no {kind} `{key[2]}`" + (f"; {meant}" if meant else ""))
+            raise self._test.source.refusal(path, f"no {kind} `{key[2]}`" + (f"; {meant}" if meant else ""))
         del self._objects[key]
 
     def _edit(self, edit: PolicyEdit, path: str) -> None:
@@ -325,7 +325,7 @@ class _Running:
         if key is None:
             meant = did_you_mean(edit.policy, self._policies)
             raise self._test.source.refusal(
-                f"{path}.policy", f"there is no policy `{edit.policy}`" + (f"; {meant}" if meant else "")
+                f"{path}.policy", f"no policy `{edit.policy}`" + (f"; {meant}" if meant else "")
             )
         if edit.delete:
             del self._policies[key]

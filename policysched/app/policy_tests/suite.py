@@ -34,42 +34,42 @@ _WORD: Final = re.compile(r"[()]|[^\s()]+")
 
 @dataclass(slots=True)
 class PolicyTestRun:
-    """What came of files of tests."""
+    """The results of test files."""
 
     results: list[PolicyTestResult] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    """What is wrong with files, one line each."""
+    """Files that cannot be used, one line each."""
     broken: list[BrokenPolicyError] = field(default_factory=list)
-    """The policies that do not compile; `problems` has a line for each, too."""
+    """Policies that do not compile; `problems` has a line for each."""
     files: int = 0
     left_out: int = 0
-    """How many tests were not chosen, or not run after a failure."""
+    """Number of tests that were not selected, or not run after a failure."""
     interrupted: bool = False
     coverage: list[PolicyCoverage] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
-    """Explanations of parts that tests reach after all, or that are not there."""
+    """Wrong entries of `unreached`: parts that tests reach, or that do not exist."""
     least: float = 0.0
-    """Which share of all parts has to be covered. Units: per cent."""
+    """Minimum coverage. Units: percent."""
     mutation: list[MutationReport] = field(default_factory=list)
 
     @property
     def failed(self) -> list[PolicyTestResult]:
-        """The tests that did not come as expected, or could not be run."""
+        """The tests that failed or could not run."""
         return [one for one in self.results if not one.passed]
 
     @property
     def errors(self) -> list[PolicyTestResult]:
-        """Those among them that are wrong themselves: they name what is not there."""
+        """The tests that could not run, for example because they name an unknown node."""
         return [one for one in self.results if one.problem]
 
     @property
     def passed(self) -> bool:
-        """Whether all is well."""
+        """Whether all tests passed and all limits are met."""
         return self.exit_code == 0
 
     @property
     def exit_code(self) -> int:
-        """0 where all tests passed, 1 where some failed, 2 where a file is broken, 130 after an interruption."""
+        """0 if everything passed, 1 after a failure, 2 if a test or a file is wrong, 130 after an interruption."""
         if self.interrupted:
             return INTERRUPTED
         if self.problems or self.errors:
@@ -79,18 +79,20 @@ class PolicyTestRun:
 
     @property
     def covered(self) -> float:
-        """Which share of all parts of the policies is covered. Units: per cent."""
+        """Coverage of all policies. Units: percent."""
         return percent(sum(one.covered for one in self.coverage), sum(one.total for one in self.coverage))
 
     def summary(self) -> str:
-        """Say in one line what it comes to."""
+        """Return the totals in one line."""
         errors = len(self.errors)
         failed = len(self.failed) - errors
         parts = [f"{len(self.results) - failed - errors} passed"]
         parts += [f"{failed} failed"] if failed else []
-        parts += [f"{errors} wrong"] if errors else []
+        parts += [f"{errors} {'error' if errors == 1 else 'errors'}"] if errors else []
         parts += [f"{self.left_out} not run"] if self.left_out else []
-        parts += [f"{len(self.problems)} broken"] if self.problems else []
+        parts += (
+            [f"{len(self.problems)} {'problem' if len(self.problems) == 1 else 'problems'}"] if self.problems else []
+        )
         said = f"{', '.join(parts)} in {self.files} {'file' if self.files == 1 else 'files'}"
         return f"interrupted: {said}" if self.interrupted else said
 
@@ -234,7 +236,7 @@ def keyword(expression: str) -> Choose:
     parser = _Keywords(found)
     choose = parser.alternatives() if found else None
     if choose is None or parser.rest:
-        raise UsageError(f'-k: expected parts of names with and, or, not and brackets, got "{expression}"')
+        raise UsageError(f'-k "{expression}" is not parts of names with and, or, not and brackets')
     return choose
 
 

@@ -149,12 +149,12 @@ def read_object(given: list[Any]) -> Any:
     """
     name = given[0]
     if not isinstance(name, str):
-        raise msgspec.ValidationError(f"{name!r:.80} is no kind of object")
+        raise msgspec.ValidationError(f"{name!r:.80} is not a kind of object")
     if len(given) == 3:
         return CustomObject(CustomResource(name), msgspec.convert(given[1], Metadata), given[2])
     kind = KINDS.get(name)
     if kind is None:
-        raise msgspec.ValidationError(f"{name} is no kind of object")
+        raise msgspec.ValidationError(f"{name} is not a kind of object")
     try:
         return kind.decode(given[1])
     except ObjectError as error:
@@ -169,7 +169,7 @@ def read_claim(given: list[Any]) -> ResourceClaim:
     """
     read = read_object(given)
     if not isinstance(read, ResourceClaim):
-        raise msgspec.ValidationError(f"{kind_name(read)} is no resource claim")
+        raise msgspec.ValidationError(f"{kind_name(read)} is not a ResourceClaim")
     return read
 
 

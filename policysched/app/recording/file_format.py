@@ -115,25 +115,25 @@ def _entries_of(path: Path, file: BinaryIO) -> Iterator[list[Any]]:
         for entry in _entries(path, data, number, decoder):
             yield entry
     if entry[:1] != [END]:
-        raise BrokenRecordError(f"{path}: the file ends before its end was written", cut=True)
+        raise BrokenRecordError(f"{path}: file is incomplete: no end marker", cut=True)
 
 
 def _read_head(path: Path, file: BinaryIO) -> bytes:
     head = file.readline(64)
     found = _HEAD.fullmatch(head)
     if found is None:
-        raise UsageError(f"{path} is no record of policysched")
+        raise UsageError(f"{path}: not a policysched record")
     if int(found[1]) != VERSION:
-        raise UsageError(f"{path} is a record of version {int(found[1])}, and version {VERSION} is read here")
+        raise UsageError(f"{path}: unsupported record version {int(found[1])}; expected {VERSION}")
     return head
 
 
 def _read_block(path: Path, file: BinaryIO, head: bytes, before: bytes, number: int) -> tuple[bytes, bytes]:
-    in_the_middle = BrokenRecordError(f"{path}: the file ends in the middle of a block", cut=True)
+    in_the_middle = BrokenRecordError(f"{path}: file is incomplete: it ends inside a block", cut=True)
     if len(head) < _BLOCK.size:
         raise in_the_middle
     length, stated, checksum, _ = _BLOCK.unpack(head)
-    altered = BrokenRecordError(f"{path}: block {number} is not as it was written", cut=False)
+    altered = BrokenRecordError(f"{path}: block {number} is corrupted", cut=False)
     if stated != number or head != _head_of(length, stated, checksum):
         raise altered
     data = file.read(length)
@@ -155,11 +155,11 @@ def _entries(path: Path, data: bytes, number: int, decoder: msgspec.msgpack.Deco
             end = begin + 4 + int.from_bytes(plain[begin : begin + 4])
             entry = plain[begin + 4 : end]
             if _memory(entry) > MOST_READ:
-                raise BrokenRecordError(f"{path}: block {number} has an entry that is too large", cut=False)
+                raise BrokenRecordError(f"{path}: block {number}: entry is too large", cut=False)
             yield decoder.decode(entry)
             begin = end
     except (zlib.error, msgspec.MsgspecError, RecursionError) as error:
-        raise BrokenRecordError(f"{path}: block {number} cannot be read: {error}", cut=False) from error
+        raise BrokenRecordError(f"{path}: cannot read block {number}: {error}", cut=False) from error
 
 
 def encoded(entry: list[Any]) -> bytes:
@@ -205,5 +205,5 @@ def files_of(given: Path) -> list[Path]:
     except OSError as error:
         raise UsageError(f"{given}: {why(error)}") from error
     if not found:
-        raise UsageError(f"{given} has no files of a record (*{SUFFIX})")
+        raise UsageError(f"{given}: no record files (*{SUFFIX})")
     return found

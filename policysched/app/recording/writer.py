@@ -54,7 +54,7 @@ class RecordWriter:
 
     def __init__(self, folder: Path, limit: int) -> None:
         if limit < SMALLEST_LIMIT:
-            raise UsageError(f"--record-limit {limit}: a record needs at least {SMALLEST_LIMIT:,} bytes")
+            raise UsageError(f"--record-limit {limit} is too small; the minimum is {SMALLEST_LIMIT:,} bytes")
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._number = _next_number(folder)
@@ -215,7 +215,7 @@ class RecordWriter:
             path.unlink(missing_ok=True)
             del sizes[path]
         if sum(sizes.values()) > self._limit:
-            raise OSError(f"a snapshot of this cluster needs more than --record-limit {self._limit:,}")
+            raise OSError(f"snapshot of this cluster is larger than --record-limit {self._limit:,}")
 
 
 def _next_number(folder: Path) -> int:

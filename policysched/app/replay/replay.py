@@ -65,7 +65,7 @@ class Walk:
                 raise
             except Exception as error:  # whatever a record comes to that nobody's scheduler wrote
                 log.debug("%s: an entry after decision %d cannot be applied", path, self._number, exc_info=True)
-                self.found.remainder.append(f"{path}: an entry after decision {self._number:,} is malformed: {error}")
+                self.found.remainder.append(f"{path}: invalid entry after decision {self._number:,}: {error}")
                 self.found.damaged = True
 
     def _entry(self, path: Path, entry: list[Any]) -> Iterator[Told]:
@@ -88,7 +88,7 @@ class Walk:
                 yield None
             case _ if name == END:
                 if given[0]:
-                    self.found.remainder.append(f"{path}: {given[0]:,} entries were given up before its end")
+                    self.found.remainder.append(f"{path}: {given[0]:,} entries were dropped before its end")
             case _:
                 if name != entries.TIME:
                     yield entries.read_claim(given[0]) if name == entries.ALLOCATED else None
@@ -103,12 +103,12 @@ class Walk:
         missing = given.decisions - self._number if self._number else 0
         if missing < 0:
             self.found.remainder.append(
-                f"{path.name} begins with decision {given.decisions + 1:,}, which was replayed already"
+                f"{path.name} starts with decision {given.decisions + 1:,}, which is already replayed"
             )
         elif missing or given.lost:
             self.found.remainder.append(
-                f"incomplete after decision {self._number:,}: {missing:,} decisions are missing before {path.name}"
-                + (f", {given.lost:,} entries were given up" if given.lost else "")
+                f"incomplete after decision {self._number:,}: {missing:,} decisions missing before {path.name}"
+                + (f", {given.lost:,} entries dropped" if given.lost else "")
             )
         self._number = given.decisions
         self.state.begin(given)
@@ -149,7 +149,7 @@ class _Comparing:
         found.decisions += 1
         engine = self._state.engines.get(told.profile)
         if engine is None:
-            unknown = f"the record has no profile {told.profile}"
+            unknown = f'no profile "{told.profile}" in the record'
             found.found([ReplayDifference(told.number, pod.key, "failed", told.outcome.node, unknown)])
             return
         found.plugins |= engine.profile.out_of_tree_cycle

@@ -62,7 +62,7 @@ def compiled(policies: Iterable[Policy]) -> list[CompiledPolicy]:
     store = started({one.key: one for one in policies}.values())
     made = compiled_policies(store, store.listed())
     for key, why in sorted(made.failed.items()):
-        raise UsageError(f"policy {key} of the record does not compile here: {why}")
+        raise UsageError(f"recorded policy {key} does not compile: {why}")
     return made.compiled
 
 
@@ -117,7 +117,7 @@ class ReplayedState:
             try:
                 self._profiles = configured_profiles(load_configuration(without), self._plugins)
             except UsageError as error:
-                raise UsageError(f"the configuration of the record cannot be used here: {error}") from error
+                raise UsageError(f"recorded configuration cannot be used: {error}") from error
             self._configuration = configuration
         self.policies = compiled(entries.read_policies(policies))
         joined = PolicySet.of(self.policies)
@@ -141,7 +141,7 @@ class ReplayedState:
         """Make a change as the scheduler made it; return why it failed, as it may have then."""
         act = _CHANGES.get(name)
         if act is None:
-            raise msgspec.ValidationError(f"{name} is no entry")
+            raise msgspec.ValidationError(f"unknown entry {name}")
         if name == entries.PLACED:
             given = [self._last, *given]
         try:
@@ -186,7 +186,7 @@ def _assume(cluster: Cluster, pod: Any, row: int) -> None:
 
 def _place(cluster: Cluster, pod: Pod | None, row: int) -> None:
     if pod is None:
-        raise msgspec.ValidationError("a pod is placed before any was decided about")
+        raise msgspec.ValidationError("pod is placed before the first decision")
     cluster.assume(pod, row)
 
 

@@ -67,7 +67,7 @@ class Replayed:
         """The sentence about changes that failed, none where there are none."""
         if not self.failures:
             return []
-        return [f"changes of the cluster that failed: {len(self.failures):,}, the first: {self.failures[0]}"]
+        return [f"failed cluster changes: {len(self.failures):,}, first: {self.failures[0]}"]
 
     @property
     def exit_code(self) -> int:
@@ -80,20 +80,20 @@ class Replayed:
     def summary(self) -> str:
         """All of it in one sentence."""
         if not self.decisions:
-            said = "no decision could be replayed"
+            said = "no decision was replayed"
         else:
             differ = len({one.number for one in self.differences})
             numbers = f"decisions {self.first:,}–{self.last:,}"
             missing = self.last - self.first + 1 - self.decisions
             named = numbers if not missing else f"{self.decisions:,} of {numbers}"
             said = f"{named} equal" if not differ else f"{named}: {differ:,} of {self.decisions:,} differ"
-        rest = [f"{self.extended:,} not replayed because extenders took part"] if self.extended else []
+        rest = [f"{self.extended:,} not replayed because extenders were called"] if self.extended else []
         if self.moved_on:
-            rest.append(f"{self.moved_on:,} searches for victims not compared, the cluster changed meanwhile")
+            rest.append(f"{self.moved_on:,} preemption searches not compared because the cluster changed")
         rest += self.failed_changes
         if self.plugins and self.differences:
             names = ", ".join(sorted(self.plugins))
-            rest.append(f"what out-of-tree plugins read outside of the cluster is not recorded: {names}")
+            rest.append(f"external data of out-of-tree plugins is not recorded: {names}")
         rest += ["interrupted"] if self.interrupted else []
         return "; ".join([said, *rest, *self.remainder])
 

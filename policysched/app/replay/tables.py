@@ -23,11 +23,11 @@ def replayed_parts(told: Replayed) -> Iterator[RenderableType]:
             [f"{one.number:,}", one.pod, one.what, visible(one.recorded), visible(one.replayed)]
             for one in told.differences[:LIMIT]
         ]
-        table = plain_table("Differences", ["decision", "pod", "what", "recorded", "replayed"], rows, range(1))
+        table = plain_table("Differences", ["decision", "pod", "field", "recorded", "replayed"], rows, range(1))
         if len(told.differences) > LIMIT:
             table.caption = Text(f"… and {len(told.differences) - LIMIT:,} more")
             table.caption_justify = "left"
         yield table
-    counted = [(told.placed, "placed"), (told.searches, "with a search for victims")]
-    counted += [(told.claims, "claims given devices")] if told.claims else []
+    counted = [(told.placed, "placed"), (told.searches, "with a preemption search")]
+    counted += [(told.claims, "claims with allocated devices")] if told.claims else []
     yield Text("of these " + ", ".join(f"{count:,} {what}" for count, what in counted))

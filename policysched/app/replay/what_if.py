@@ -74,7 +74,7 @@ class _Side:
         coming = in_place(state.policies, self._tried, self._without)
         missing = [*entries.misses(state.annotations, coming)]
         if missing:
-            raise UsageError(f"the record does not keep what the policies read: the annotation {', '.join(missing)}")
+            raise UsageError(f"policies read annotations that are not in the record: {', '.join(missing)}")
         joined = PolicySet.of(coming)
         profiles = state.profiles if self._changed is None else self._changed
         self._engines = {
@@ -145,7 +145,7 @@ class _Day:
         try:
             self._effects[told.pod.key] = _effect(told, engine)
         except Exception as error:
-            self._failed.append(f"{told.number:,} about {told.pod.key}: {error!r}")
+            self._failed.append(f"{told.number:,} for pod {told.pod.key}: {error!r}")
 
     def check(self, without: Iterable[str]) -> None:
         """Make sure that there was something to change.
@@ -154,10 +154,10 @@ class _Day:
             UsageError: there is no decision, or a policy that was to go was never there.
         """
         if not self._decisions:
-            raise UsageError(next(iter(self._found.remainder), "the record holds no decision"))
+            raise UsageError(next(iter(self._found.remainder), "no decision in the record"))
         for key in sorted(without):
             if key not in self._side.known:
-                raise UsageError(f"policy {key} was never in force in the record")
+                raise UsageError(f"policy {key} is not in the record")
 
     def told(self, *, interrupted: bool) -> Plan:
         """Return what was found."""
@@ -166,9 +166,9 @@ class _Day:
         changed.sort(key=lambda one: (order.index(one.effect), one.pod))
         notes = [*self._found.remainder, *self._found.failed_changes]
         if self._failed:
-            notes.append(f"decisions that fail with the change: {len(self._failed):,}, the first: {self._failed[0]}")
+            notes.append(f"decisions that fail with the change: {len(self._failed):,}, first: {self._failed[0]}")
         if self._extended:
-            notes.append(f"extenders took part in {self._extended:,} of {self._decisions:,} decisions: left out")
+            notes.append(f"{self._extended:,} of {self._decisions:,} decisions left out because extenders were called")
         return Plan(len(self._effects), tuple(changed), notes=tuple(notes), interrupted=interrupted)
 
 

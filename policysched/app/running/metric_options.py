@@ -44,10 +44,10 @@ class MetricOptions:
             UsageError: they do not.
         """
         if self.url is not None and self.file is not None:
-            raise UsageError("--prometheus-url and --metrics-file exclude each other: give one of them")
+            raise UsageError("--prometheus-url and --metrics-file cannot be used together")
         for name, given in (("--prometheus-token-file", self.token_file), ("--prometheus-ca-file", self.ca_file)):
             if given is not None and self.url is None:
-                raise UsageError(f"{name} is of no use without --prometheus-url")
+                raise UsageError(f"{name} needs --prometheus-url")
 
 
 NO_METRICS: Final = MetricOptions()
@@ -62,9 +62,9 @@ def read_interval(text: str) -> float:
     program = compile_expression(text, Environment(), Want.ANY).program
     value = program.constant if program is not None and program.type.like(DURATION) else None
     if not isinstance(value, int | float):
-        raise UsageError(f'--metrics-interval "{text}" is no duration: write it as 15s or 1min')
+        raise UsageError(f'--metrics-interval "{text}" is not a duration; write it as 15s or 1min')
     if value < SHORTEST:
-        raise UsageError(f'--metrics-interval "{text}" is too short: at least {SHORTEST:g}s')
+        raise UsageError(f'--metrics-interval "{text}" is too short; the minimum is {SHORTEST:g}s')
     return float(value)
 
 
@@ -97,7 +97,7 @@ def make_prometheus_client(options: MetricOptions, url: str) -> PrometheusClient
 
     client = PrometheusClient(ServerSettings(url, options.token_file, options.ca_file))
     if options.token_file is not None and client.url.startswith("http:"):
-        log.warning("metrics: the token of --prometheus-token-file goes to %s without encryption", client.url)
+        log.warning("metrics: the token of --prometheus-token-file is sent to %s unencrypted", client.url)
     return client
 
 

@@ -6,8 +6,10 @@ Source: k8s.io/apiserver/pkg/server/options/{serving,authorization}.go.
 from __future__ import annotations
 
 import ipaddress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from policysched.app.serving.metrics.metric_limits import NO_METRIC_LIMITS, MetricLimits
 from policysched.app.serving.tls_limits import NO_LIMITS, TlsLimits
@@ -64,7 +66,8 @@ class ServingOptions:
 
     port: int = PORT
     """0 is off."""
-    bind_address: str = ANYWHERE
+    bind_address: str = ""
+    """Empty: the loopback address where the API server is on loopback, else all addresses; see `near`."""
     certificate_folder: Path | None = None
     """Keeps the self-signed certificate; absent, it lives in memory."""
     certificate: Path | None = None
@@ -99,7 +102,7 @@ class ServingOptions:
             UsageError: they do not.
         """
         try:
-            ipaddress.ip_address(self.bind_address)
+            ipaddress.ip_address(self.bind_address or ANYWHERE)
         except ValueError as error:
             raise UsageError(f'--bind-address: "{self.bind_address}" is not an IP address') from error
         if (self.certificate is None) is not (self.key is None):
@@ -112,6 +115,14 @@ class ServingOptions:
                 raise UsageError(
                     f'--authorization-always-allow-paths: "{path}" is not a path such as /healthz or /healthz/*'
                 )
+
+    def near(self, server: str) -> ServingOptions:
+        """Return the options with the default address: that of a development cluster is not reachable from outside.
+
+        Args:
+            server: The URL of the API server.
+        """
+        return self if self.bind_address else replace(self, bind_address=_loopback(server) or ANYWHERE)
 
     def _check_headers(self) -> None:
         proxy = self.proxy
@@ -131,3 +142,15 @@ class ServingOptions:
     def allows(self, path: str) -> bool:
         """Return whether anybody may read a path."""
         return any(path == one or (one[-1] == "*" and path.startswith(one[:-1])) for one in self.always_allowed)
+
+
+def _loopback(url: str) -> str:
+    """Return the loopback address of the URL's family; empty if its host is another machine."""
+    host = urlsplit(url).hostname or ""
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        return ""
+    if not address.is_loopback:
+        return ""
+    return "127.0.0.1" if address.version == 4 else "::1"

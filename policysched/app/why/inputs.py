@@ -37,5 +37,5 @@ def explain(  # noqa: PLR0913 - what a decision depends on
         )  # fmt: skip
     except ObjectError as error:
         raise inputs.located(error) from error
-    failed = tuple(f"policy {key} takes no part: {reason}" for key, reason in sorted(part.failed.items()))
+    failed = tuple(f"policy {key} does not apply: {reason}" for key, reason in sorted(part.failed.items()))
     return replace(told, notes=(*told.notes, *failed))

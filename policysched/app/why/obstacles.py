@@ -216,7 +216,7 @@ class _Finder:
             said = quantity(resource, lacking)
             return (
                 Fix(RepairKind.NODE, f"{said} more {resource}", with_room(resource, lacking)),
-                Fix(RepairKind.POD, f"requesting {said} less {resource}", requesting_less(resource, lacking)),
+                Fix(RepairKind.POD, f"request {said} less {resource}", requesting_less(resource, lacking)),
             )
 
         def detail(rows: RowNumbers) -> str:

@@ -28,7 +28,7 @@ def explanation_parts(told: Explanation) -> Iterator[RenderableType]:
         if any(one.repairs for one in told.groups):
             yield _repairs(told)
     if told.preemption is not None:
-        yield Text(visible(f"preemption would place it {told.preemption.text}"))
+        yield Text(visible(f"preemption would place the pod {told.preemption.text}"))
 
 
 def _comparison(found: NodeComparison) -> Iterator[Table]:
@@ -42,8 +42,8 @@ def _comparison(found: NodeComparison) -> Iterator[Table]:
     turned = [[one.plugin, str(one.now), str(one.weight), ", ".join(one.selected[:3])] for one in found.turns]
     if turned:
         yield plain_table(
-            f"Weights with which {found.there} would be chosen",
-            ["plugin", "now", "weight", "best"],
+            f"Weights that would select {found.there}",
+            ["plugin", "now", "required", "best nodes"],
             turned,
             range(1, 3),
         )
@@ -55,7 +55,7 @@ def _difference(one: ScoreDifference) -> list[list[str]]:
 
 
 def _number(value: float | None) -> str:
-    return "nothing" if value is None else f"{value:g}"
+    return "no score" if value is None else f"{value:g}"
 
 
 def _conditions(told: Explanation) -> Table:
@@ -63,7 +63,7 @@ def _conditions(told: Explanation) -> Table:
         [one.text, one.plugin, str(one.rejects), str(one.leaves), str(one.alone)] for one in told.conditions[:LIMIT]
     ]
     title = f"Conditions ({told.nodes} nodes)"
-    table = plain_table(title, ["condition", "plugin", "keeps out", "alone leaves", "only one"], rows, range(2, 5))
+    table = plain_table(title, ["condition", "plugin", "rejects", "accepts", "only obstacle"], rows, range(2, 5))
     if len(told.conditions) > LIMIT:
         table.caption, table.caption_justify = Text(f"… and {len(told.conditions) - LIMIT} conditions"), "left"
     return table
@@ -71,9 +71,9 @@ def _conditions(told: Explanation) -> Table:
 
 def _groups(told: Explanation) -> Table:
     rows = [[str(one.nodes), "; ".join(one.lacks), _some(one.nodes, one.examples)] for one in told.groups]
-    table = plain_table("Nodes by what they lack", ["nodes", "lack", "for example"], rows, range(1))
+    table = plain_table("Nodes by missing conditions", ["nodes", "missing", "examples"], rows, range(1))
     if told.more_groups:
-        text = f"… and {told.more_nodes} nodes that lack more, in {told.more_groups} groups"
+        text = f"… and {told.more_nodes} nodes in {told.more_groups} more groups"
         table.caption, table.caption_justify = Text(text), "left"
     return table
 
@@ -84,7 +84,7 @@ def _repairs(told: Explanation) -> Table:
         for group in told.groups
         for one in group.repairs
     ]
-    return plain_table("Repairs, each tried", ["change", "what", "then fits", "for example"], rows)
+    return plain_table("Fixes, each simulated", ["change", "fix", "nodes that then fit", "example"], rows)
 
 
 def _some(count: int, names: tuple[str, ...]) -> str:

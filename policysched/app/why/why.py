@@ -49,21 +49,22 @@ def why(  # noqa: PLR0913 - what a decision depends on
     metrics: Numbers | Measure | None = None,
     plugins: PluginRegistry | None = None,
 ) -> Explanation:
-    """Say why a pod of a cluster is where it is, or nowhere.
+    """Explain why a pod of a cluster is on its node or pending.
 
     Args:
-        objects: The cluster as kubectl prints it, with the pod.
-        pod: The pod, `namespace/name` or the name of one in the namespace `default`.
-        node: A node to compare with where the pod is or would go; empty for the runner-up.
-        policies: SchedulingPolicy objects to try; one replaces an object of its name.
+        objects: The cluster with the pod, as dicts that kubectl prints.
+        pod: The pod: `namespace/name`, or a name in the namespace `default`.
+        node: The node to compare with; empty: the runner-up.
+        policies: SchedulingPolicy objects to try. A policy replaces the cluster's policy of the same name.
         config: A KubeSchedulerConfiguration, as `dry_run` takes it.
-        now: The time that rules see; absent, the present.
-        seed: What draws among equally good nodes.
+        now: The current time, as `dry_run` takes it.
+        seed: Seed of the draw among equally good nodes.
         metrics: Values of metrics, as `dry_run` takes them.
-        plugins: The plugins that a configuration may enable beside the default ones.
+        plugins: Plugins that a configuration can enable besides the default ones.
 
     Raises:
-        UsageError: there is no such pod or node, an object is malformed, or the configuration does not fit.
+        UsageError: the pod or node does not exist, an object is malformed, or the configuration has no profile for the
+            pod.
     """
     given = list(unlisted(objects))
     found = _find(given, pod if "/" in pod else f"default/{pod}")
@@ -74,8 +75,8 @@ def why(  # noqa: PLR0913 - what a decision depends on
     made = simulate(given, _taken_out(found), policies, config=config, now=now, metrics=metrics, plugins=plugins)
     asking = Asking(made, seed)
     explained = _Explaining(asking, _spec(found).get("nodeName") or "", node).explained()
-    silent = tuple(f"policy {key} takes no part: {reason}" for key, reason in sorted(made.not_applied.items()))
-    stopped = ("interrupted: not every repair and weight was tried",) if asking.interrupted else ()
+    silent = tuple(f"policy {key} does not apply: {reason}" for key, reason in sorted(made.not_applied.items()))
+    stopped = ("interrupted: not all fixes and weights were tried",) if asking.interrupted else ()
     notes = (*explained.notes, *made.problems, *silent, *stopped)
     return replace(explained, notes=notes, diagnostics=made.diagnostics, interrupted=asking.interrupted)
 
@@ -86,7 +87,7 @@ def _find(objects: Sequence[Object], key: str) -> Object:
         elsewhere = [one for one in pods if one.partition("/")[2] == key.partition("/")[2]]
         meant = f"did you mean `{elsewhere[0]}`?" if elsewhere else did_you_mean(key, pods)
         raise UsageError(
-            f"pod {key} is not in the cluster, which has {len(pods)} pods" + (f": {meant}" if meant else "")
+            f"pod {key} is not among the {len(pods)} pods of the cluster" + (f"; {meant}" if meant else "")
         )
     return pods[key]
 
@@ -101,7 +102,7 @@ def _refuse_unknown(objects: Sequence[Object], node: str) -> None:
     if node and node not in names:
         meant = did_you_mean(node, names)
         raise UsageError(
-            f"node {node} is not in the cluster, which has {len(names)} nodes" + (f": {meant}" if meant else "")
+            f"node {node} is not among the {len(names)} nodes of the cluster" + (f"; {meant}" if meant else "")
         )
 
 
@@ -130,21 +131,25 @@ def _undecided(raw: Object, config: ConfigurationInput | None, plugins: PluginRe
         return Explanation(key, name, state, f"pod {key} {text}", node=node)
 
     if phase in FINISHED:
-        return told(State.FINISHED, f"has ended ({phase}) and is scheduled no more")
+        return told(State.FINISHED, f"is finished ({phase}) and is not scheduled again")
     if pod.metadata.deletion_timestamp:
-        return told(State.TERMINATING, "is being deleted and is scheduled no more")
+        return told(State.TERMINATING, "is being deleted and is not scheduled again")
     others = find_plugins().registry if plugins is None and config is not None else plugins
     names = {DEFAULT_NAME} if config is None else {*_profile_names(config, others)}
     if name and name not in names:
         ours = ", ".join(sorted(names))
-        hint = "--config with a profile of that name says what policysched would do" if config is None else ""
+        hint = (
+            "to simulate policysched, set --config to a configuration with a profile of that name"
+            if config is None
+            else ""
+        )
         return told(
             State.OTHER_SCHEDULER,
             f"is scheduled by {name}, not by {ours}" + (f"; {hint}" if hint else ""),
         )
     gates = [one.name for one in pod.spec.scheduling_gates]
     if gates and not node:
-        return told(State.GATED, f"waits for its scheduling gates to be removed: {', '.join(gates)}")
+        return told(State.GATED, f"has scheduling gates: {', '.join(gates)}")
     return None
 
 
@@ -187,7 +192,7 @@ class _Explaining:
             nodes=decision.cluster.nodes.count,
         )
         if decision.failed:
-            text = f"pod {pod.key} cannot be decided: {decision.error()}"
+            text = f"pod {pod.key}: scheduling failed: {decision.error()}"
             return replace(begun, state=State.ERROR, summary=text)
         conditions = find_conditions(self._asking, self._made.raw, decision)
         if decision.row >= 0:
@@ -206,7 +211,7 @@ class _Explaining:
         notes = () if preemption is not None else _no_preemption(answer.record)
         if self._asked_about and found.groups:
             summary = (
-                f"pod {begun.pod} does not fit {self._asked_about}: it lacks {' and '.join(found.groups[0].lacks)}"
+                f"pod {begun.pod} does not fit {self._asked_about}; missing: {' and '.join(found.groups[0].lacks)}"
             )
         else:
             summary = _fits_none(begun, found, answer.decision)
@@ -274,18 +279,18 @@ def lacking(group: Group) -> str:
 
 
 def _refused(begun: Explanation, node: str, groups: Sequence[Group]) -> str:
-    lacks = " and ".join(groups[0].lacks) if groups else "what its filters ask for"
+    lacks = " and ".join(groups[0].lacks) if groups else "conditions of the filters"
     if node == begun.node:
-        text = f"pod {begun.pod} is on {node}, where it would not fit if it came again: it lacks {lacks}"
+        text = f"pod {begun.pod} is on {node} but would not fit if recreated; missing: {lacks}"
     else:
-        text = f"pod {begun.pod} does not fit {node}: it lacks {lacks}"
+        text = f"pod {begun.pod} does not fit {node}; missing: {lacks}"
     return f"{text}; it would go to {begun.selected}"
 
 
 def _only(begun: Explanation, decision: Decision) -> str:
     if decision.nominated:
-        return f"pod {begun.pod} would go to {begun.selected}, the node that is nominated for it"
-    return f"pod {begun.pod} would go to {begun.selected}: no other of {begun.nodes} nodes takes it"
+        return f"pod {begun.pod} would go to {begun.selected}, its nominated node"
+    return f"pod {begun.pod} would go to {begun.selected}, the only one of {begun.nodes} nodes that fits"
 
 
 def _compared(told: Explanation) -> str:
@@ -293,9 +298,9 @@ def _compared(told: Explanation) -> str:
     assert found is not None  # noqa: S101 - the caller has made it
     where = f"pod {told.pod} is on {told.node}" if told.node else f"pod {told.pod} would go to {told.selected}"
     if told.node and told.node not in told.best:
-        where += f", and would go to {told.selected} if it came again"
+        where += f" and would go to {told.selected} if recreated"
     if not found.margin:
-        return f"{where}: {found.here} and {found.there} have the same total of {found.here_total}"
+        return f"{where}: {found.here} and {found.there} have the same total score of {found.here_total}"
     rule = f" (rule {found.decisive_rule})" if found.decisive_rule else ""
     by = f", by {found.decisive}{rule}" if found.decisive else ""
     tier = f" in tier {found.tier}" if found.tier else ""

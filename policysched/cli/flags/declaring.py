@@ -30,22 +30,22 @@ class Flag:
     form: Form
     help: str
     default: str = ""
-    """What counts where it is not given, as pflag writes it."""
+    """The default, as pflag prints it; for help and logs only."""
     no_effect: str = ""
-    """Why it is accepted and has no effect here; empty where it has."""
+    """Why the flag is accepted but has no effect; empty if it has an effect."""
     name: str = ""
     section: str = ""
 
     @property
     def option(self) -> str:
-        """What is typed."""
+        """The option as the user types it."""
         return f"--{self.name}"
 
     @property
     def described(self) -> str:
-        """What `--help` says."""
-        default = f" (default {self.default})" if self.default and self.default != "[]" else ""
-        return f"Has no effect here: {self.no_effect}." if self.no_effect else f"{self.help}{default}"
+        """The text of `--help`."""
+        default = f" [default: {self.default}]" if self.default and self.default != "[]" else ""
+        return f"No effect: {self.no_effect}." if self.no_effect else f"{self.help}{default}"
 
     def read(self, given: str | list[str] | None) -> Any:
         """Read what was given.

@@ -22,24 +22,24 @@ VERSION: Final = "1.36"
 _LISTED: Final = Path(__file__).with_name("feature_gates.txt")
 _ALL: Final = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 _ONE_BY_ONE: Final = "pods are scheduled one by one"
-_NO_CLAIMS: Final = "resource claims are not allocated here"
+_ALPHA_DRA: Final = "alpha DRA features are not supported"
 FIXED: Final[Mapping[str, tuple[bool, str]]] = {
-    "CoordinatedLeaderElection": (False, "the process that gets the lease leads"),
-    "DRAListTypeAttributes": (False, _NO_CLAIMS),
-    "DRANodeAllocatableResources": (False, _NO_CLAIMS),
-    "DRAWorkloadResourceClaims": (False, _NO_CLAIMS),
+    "CoordinatedLeaderElection": (False, "the process that acquires the lease leads"),
+    "DRAListTypeAttributes": (False, _ALPHA_DRA),
+    "DRANodeAllocatableResources": (False, _ALPHA_DRA),
+    "DRAWorkloadResourceClaims": (False, _ALPHA_DRA),
     "GangScheduling": (False, _ONE_BY_ONE),
     "GenericWorkload": (False, _ONE_BY_ONE),
-    "InPlacePodLevelResourcesVerticalScaling": (True, "what a resized pod has counts, for the whole pod too"),
-    "MatchLabelKeysInPodTopologySpread": (True, "matchLabelKeys of spread constraints always count"),
+    "InPlacePodLevelResourcesVerticalScaling": (True, "pod-level resources of resized pods always apply"),
+    "MatchLabelKeysInPodTopologySpread": (True, "matchLabelKeys of spread constraints always apply"),
     "NodeDeclaredFeatures": (True, "disable the plugin NodeDeclaredFeatures in the profiles instead"),
-    "PodLevelResources": (True, "requests of whole pods always count"),
-    "SchedulerPopFromBackoffQ": (True, "pods in backoff are tried where no other is ready"),
-    "StorageCapacityScoring": (False, "VolumeBinding scores no node by its storage capacity"),
-    "TaintTolerationComparisonOperators": (False, "tolerations compare no numbers"),
+    "PodLevelResources": (True, "pod-level requests always apply"),
+    "SchedulerPopFromBackoffQ": (True, "pods in backoff are tried if no other pod is ready"),
+    "StorageCapacityScoring": (False, "VolumeBinding does not score nodes by storage capacity"),
+    "TaintTolerationComparisonOperators": (False, "tolerations do not compare numbers"),
     "TopologyAwareWorkloadScheduling": (False, _ONE_BY_ONE),
-    "VolumeLimitScaling": (False, "limits of volumes are those of CSINodes"),
-    "WorkloadAwarePreemption": (False, "victims are chosen for one pod"),
+    "VolumeLimitScaling": (False, "volume limits are those of CSINode objects"),
+    "WorkloadAwarePreemption": (False, "victims are selected for one pod at a time"),
 }
 """The gates that decide how pods are scheduled: what is done here, and a word about it."""
 
@@ -80,7 +80,7 @@ def check_gates(given: Iterable[str], emulated: Iterable[str] = (), minimum: Ite
         if value is not fixed:
             asked = name if name in stated else f"{next(one for one in _ALL if one in stated)} ({name})"
             raise UsageError(
-                f"--feature-gates: {asked}={_text(value)} cannot be had: {why}; leave it {_text(fixed)}, as it is here"
+                f"--feature-gates: {asked}={_text(value)} is not supported: {why}; leave it {_text(fixed)}"
             )
 
 
@@ -127,7 +127,7 @@ def _check_version(flag: str, text: str, lowest: int) -> None:
     if major != "1" or not minor.isdecimal() or not lowest <= int(minor) <= 36:
         allowed = VERSION if lowest == 36 else f"1.{lowest} to {VERSION}"
         raise UsageError(
-            f'{flag} "{text}" cannot be had: this scheduler acts as kube-scheduler {VERSION}, say {allowed}'
+            f'{flag} "{text}" is not supported: this scheduler emulates kube-scheduler {VERSION}; set {allowed}'
         )
 
 

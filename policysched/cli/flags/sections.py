@@ -1,7 +1,7 @@
-"""The flags of `policysched run`, each declared once: its form, what it does, its default, or why it has no effect.
+"""The flags of `policysched run`: form, help, default, and the reason why a flag has no effect.
 
-The sections are those of `kube-scheduler --help`, and one of our own. A test compares their names with what
-kube-scheduler v1.36.2 lists, and docs/run/high-availability.md with what is said here.
+The sections are those of `kube-scheduler --help` plus "Policysched flags". Tests compare the flag names with
+kube-scheduler v1.36.2, and the reasons with docs/reference/configuration.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Final
 from policysched.cli.flags.declaring import Flag, FlagCommand, flag, flags_of, read_section
 from policysched.cli.flags.values import (
     ADDRESS,
-    ANY_ADDRESS,
     CERTIFICATES,
     COUNT,
     DURATION,
@@ -38,219 +37,223 @@ from policysched.cli.flags.values import (
 from policysched.late_dataclass import dataclass
 
 _NO_HTTP2: Final = "HTTP/2 is not served"
-_AT_ONCE: Final = "each line is written at once"
+_AT_ONCE: Final = "log lines are not buffered"
 _NO_PROFILES: Final = "there is no /debug/pprof"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiscFlags:
-    """Which configuration, and which server."""
+    """The configuration file and the API server."""
 
     TITLE: ClassVar[str] = "Misc flags"
-    config: Path | None = flag(FILE, "A KubeSchedulerConfiguration; read again when it changes.")
-    master: str | None = flag(TEXT, "The address of the API server; it counts before the kubeconfig's.")
-    write_config_to: Path | None = flag(FILE, "Writes the completed configuration to this file and ends.")
+    config: Path | None = flag(FILE, "KubeSchedulerConfiguration file; reloaded when it changes.")
+    master: str | None = flag(TEXT, "Address of the API server; overrides the kubeconfig.")
+    write_config_to: Path | None = flag(FILE, "Write the configuration with all defaults to this file and exit.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnFlags:
-    """What kube-scheduler has no flags for."""
+    """Flags that kube-scheduler does not have."""
 
     TITLE: ClassVar[str] = "Policysched flags"
     scheduler_name: tuple[str, ...] = flag(
-        Form("NAME", lambda text: (text,), is_list=True), "Pods of this schedulerName are ours; may be repeated."
+        Form("NAME", lambda text: (text,), is_list=True), "Schedule pods with this spec.schedulerName; repeatable."
     )
-    context: str | None = flag(NAME, "The kubeconfig's context; absent, its current one.")
+    context: str | None = flag(NAME, "Kubeconfig context; default: the current context.")
     plugin: tuple[str, ...] = flag(
         Form("[NAME=]MODULE:FACTORY", lambda text: (text,), is_list=True),
-        "A plugin that the configuration may enable; MODULE may be a file. May be repeated.",
+        "Python plugin that the configuration can enable; MODULE is a module or a .py file. Repeatable.",
     )
-    prometheus_url: str | None = flag(Form("URL", str), "The Prometheus server that policies' metrics are asked of.")
-    prometheus_token_file: Path | None = flag(FILE, "A bearer token for it; it may rotate.")
-    prometheus_ca_file: Path | None = flag(FILE, "The authority of its certificate, in PEM form.")
-    metrics_file: Path | None = flag(FILE, "Metrics from a file instead: NAME: {NODE: NUMBER}.")
-    metrics_interval: str | None = flag(Form("DURATION", str), "How often metrics are asked for.", default="15s")
-    record: Path | None = flag(FOLDER, "Records every decision there with what it read, for `policysched replay`.")
+    prometheus_url: str | None = flag(
+        Form("URL", str), "URL of the Prometheus server that provides node metrics to policies."
+    )
+    prometheus_token_file: Path | None = flag(FILE, "Bearer token for Prometheus; the file is read for every query.")
+    prometheus_ca_file: Path | None = flag(FILE, "CA certificate of Prometheus, PEM.")
+    metrics_file: Path | None = flag(
+        FILE, "YAML file with node metrics, in place of Prometheus: `NAME: {NODE: NUMBER}`."
+    )
+    metrics_interval: str | None = flag(Form("DURATION", str), "Interval between metric queries.", default="15s")
+    record: Path | None = flag(FOLDER, "Record every decision in this folder for `policysched replay`.")
     record_limit: int | None = flag(
         Form("BYTES", whole(1024 * 1024, 1 << 62)),
-        "How long the files there may be together; the oldest go.",
+        "Maximum total size of the records, in bytes; the oldest are deleted first.",
         default="268435456",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecureServingFlags:
-    """The port, and its TLS."""
+    """The secure port and its TLS."""
 
     TITLE: ClassVar[str] = "Secure serving flags"
     bind_address: str | None = flag(
-        ADDRESS, "The address of the port; 0.0.0.0 or :: is all of them.", default=ANY_ADDRESS
+        ADDRESS,
+        "IP address to listen on; 0.0.0.0 or :: listens on all. Default: 127.0.0.1 if the API server is on loopback, "
+        "else 0.0.0.0.",
     )
-    cert_dir: Path | None = flag(FOLDER, "Keeps the self-signed certificate, which else lives in memory.")
+    cert_dir: Path | None = flag(FOLDER, "Folder for the self-signed certificate; default: kept in memory.")
     disable_http2_serving: bool | None = flag(SWITCH, no_effect=_NO_HTTP2)
     http2_max_streams_per_connection: int | None = flag(COUNT, no_effect=_NO_HTTP2)
     permit_address_sharing: bool | None = flag(SWITCH, no_effect="SO_REUSEADDR is always used")
     permit_port_sharing: bool | None = flag(
-        SWITCH, "Several processes may have the port (SO_REUSEPORT).", default="false"
+        SWITCH, "Use SO_REUSEPORT, so that several processes can share the port.", default="false"
     )
     secure_port: int | None = flag(
         PORT,
-        "Serves health checks, metrics and dry-runs over HTTPS; 0 is off. Absent, 10259 where that is free.",
+        "HTTPS port for health checks, metrics and dry-runs; 0 disables it. Default: 10259 if that port is free.",
     )
-    tls_cert_file: Path | None = flag(FILE, "The certificate with its chain, PEM; it may rotate.")
-    tls_cipher_suites: tuple[str, ...] = flag(LIST, "The cipher suites of TLS 1.2, by their IANA names.", default="[]")
+    tls_cert_file: Path | None = flag(FILE, "Server certificate with its chain, PEM; reloaded when it changes.")
+    tls_cipher_suites: tuple[str, ...] = flag(LIST, "Allowed TLS 1.2 cipher suites, by IANA name.", default="[]")
     tls_curve_preferences: tuple[int, ...] = flag(
-        NUMBERS, "The one key exchange allowed, by Go's number (CurveID); of several OpenSSL chooses.", default="[]"
+        NUMBERS, "Allowed key exchange, by Go's CurveID; with several, OpenSSL chooses.", default="[]"
     )
     tls_min_version: str | None = flag(
         choice("VERSION", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"),
-        "The lowest TLS version: VersionTLS12 or VersionTLS13; a lower one is taken as VersionTLS12.",
+        "Minimum TLS version: VersionTLS12 or VersionTLS13; lower values mean VersionTLS12.",
         default="VersionTLS12",
     )
-    tls_private_key_file: Path | None = flag(FILE, "The certificate's private key, PEM.")
+    tls_private_key_file: Path | None = flag(FILE, "Private key of the server certificate, PEM.")
     tls_sni_cert_key: tuple[tuple[Path, Path, tuple[str, ...]], ...] = flag(
         CERTIFICATES,
-        "A certificate and key for further names of the server; without NAMEs for those in it. May be repeated.",
+        "Certificate and key for further server names; default: the names in the certificate. Repeatable.",
         default="[]",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationFlags:
-    """Who asks."""
+    """Authentication of clients."""
 
     TITLE: ClassVar[str] = "Authentication flags"
     authentication_kubeconfig: Path | None = flag(
-        FILE, "The kubeconfig for TokenReviews and client authorities; absent, the scheduler's own."
+        FILE, "Kubeconfig for TokenReviews and client CAs; default: the scheduler's."
     )
-    authentication_skip_lookup: bool | None = flag(
-        SWITCH, "Reads no client authorities from the cluster.", default="false"
-    )
+    authentication_skip_lookup: bool | None = flag(SWITCH, "Do not read client CAs from the cluster.", default="false")
     authentication_token_webhook_cache_ttl: str | None = flag(
-        DURATION, "How long the answer of a TokenReview is kept.", default="10s"
+        DURATION, "How long to cache TokenReview responses.", default="10s"
     )
     authentication_tolerate_lookup_failure: bool | None = flag(
         SWITCH,
-        "Start where the cluster's authorities cannot be read; they are read later then.",
+        "Start even if the client CAs cannot be read from the cluster, and retry later.",
         default="true",
     )
-    client_ca_file: Path | None = flag(FILE, "The authorities of clients' certificates, PEM.")
+    client_ca_file: Path | None = flag(FILE, "CA certificates for client certificates, PEM.")
     requestheader_allowed_names: tuple[str, ...] = flag(
-        LIST, "The common names of front proxies' certificates; absent, any."
+        LIST, "Allowed common names of front proxy certificates; default: any."
     )
     requestheader_client_ca_file: Path | None = flag(
-        FILE, "The authorities of front proxies, PEM; absent, those that the cluster publishes, with its headers."
+        FILE, "CA certificates of front proxies, PEM; default: those that the cluster publishes, with its header names."
     )
     requestheader_extra_headers_prefix: tuple[str, ...] = flag(
-        LIST, "How headers begin in which a front proxy says more of a user.", default="[x-remote-extra-]"
+        LIST, "Prefixes of request headers with extra user information.", default="[x-remote-extra-]"
     )
     requestheader_group_headers: tuple[str, ...] = flag(
-        LIST, "The headers in which it says a user's groups.", default="[x-remote-group]"
+        LIST, "Request headers with the groups of the user.", default="[x-remote-group]"
     )
-    requestheader_uid_headers: tuple[str, ...] = flag(LIST, "The headers in which it says a user's UID.")
+    requestheader_uid_headers: tuple[str, ...] = flag(LIST, "Request headers with the UID of the user.")
     requestheader_username_headers: tuple[str, ...] = flag(
-        LIST, "The headers in which it says for whom it asks.", default="[x-remote-user]"
+        LIST, "Request headers with the user name.", default="[x-remote-user]"
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationFlags:
-    """Who may read what."""
+    """Authorization of clients."""
 
     TITLE: ClassVar[str] = "Authorization flags"
     authorization_always_allow_paths: tuple[str, ...] = flag(
         Form("PATH,...", LIST.read, is_list=True),
-        "What anybody may read; may be repeated.",
+        "Paths that need no authorization; repeatable.",
         default="[/healthz,/readyz,/livez]",
     )
-    authorization_kubeconfig: Path | None = flag(
-        FILE, "The kubeconfig for SubjectAccessReviews; absent, the scheduler's own."
-    )
+    authorization_kubeconfig: Path | None = flag(FILE, "Kubeconfig for SubjectAccessReviews; default: the scheduler's.")
     authorization_webhook_cache_authorized_ttl: str | None = flag(
-        DURATION, "How long a permission is kept.", default="10s"
+        DURATION, "How long to cache allowed requests.", default="10s"
     )
     authorization_webhook_cache_unauthorized_ttl: str | None = flag(
-        DURATION, "How long a refusal is kept.", default="10s"
+        DURATION, "How long to cache denied requests.", default="10s"
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeprecatedFlags:
-    """What a configuration file says instead: with `--config` all but the last are ignored."""
+    """Flags that `--config` replaces, except `--pod-max-in-unschedulable-pods-duration`."""
 
     TITLE: ClassVar[str] = "Deprecated flags"
     contention_profiling: bool | None = flag(SWITCH, no_effect=_NO_PROFILES, default="true")
     kube_api_burst: int | None = flag(
-        COUNT, "Requests at once with --kube-api-qps. Ignored with --config.", default="100"
+        COUNT, "Burst of requests that --kube-api-qps allows. Ignored with --config.", default="100"
     )
     kube_api_content_type: str | None = flag(
-        TEXT, no_effect="what is listed and watched is JSON", default="application/vnd.kubernetes.protobuf"
+        TEXT, no_effect="lists and watches use JSON", default="application/vnd.kubernetes.protobuf"
     )
     kube_api_qps: float | None = flag(
-        NUMBER, "Requests a second, below 0 without a limit. Ignored with --config.", default="-1"
+        NUMBER,
+        "Maximum requests per second to the API server; negative: no limit. Ignored with --config.",
+        default="-1",
     )
-    kubeconfig: Path | None = flag(FILE, "The kubeconfig; absent, the one kubectl would use. Ignored with --config.")
+    kubeconfig: Path | None = flag(FILE, "Kubeconfig file; default: the one that kubectl uses. Ignored with --config.")
     profiling: bool | None = flag(SWITCH, no_effect=_NO_PROFILES, default="true")
     pod_max_in_unschedulable_pods_duration: str | None = flag(
-        DURATION, "After how long a pod that nothing woke is tried again.", default="5m0s"
+        DURATION, "How long a pod stays unschedulable before the scheduler retries it without an event.", default="5m0s"
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderElectionFlags:
-    """How several processes agree on one that works."""
+    """Leader election between replicas."""
 
     TITLE: ClassVar[str] = "Leader election flags"
-    leader_elect: bool | None = flag(
-        SWITCH, "Gain leadership before pods are scheduled; others stand by.", default="true"
-    )
+    leader_elect: bool | None = flag(SWITCH, "Schedule pods only while this process is the leader.", default="true")
     leader_elect_lease_duration: str | None = flag(
-        DURATION, "How long others wait for a renewal before they take over.", default="15s"
+        DURATION, "How long standbys wait for a renewal before they take over.", default="15s"
     )
     leader_elect_renew_deadline: str | None = flag(
-        DURATION, "How long a leader tries to renew before it ends.", default="10s"
+        DURATION, "How long the leader tries to renew the lease before it exits.", default="10s"
     )
     leader_elect_resource_lock: str | None = flag(
-        Form("KIND", str), "What is held: leases, nothing else.", default="leases"
+        Form("KIND", str), "Kind of lock; only leases is supported.", default="leases"
     )
     leader_elect_resource_name: str | None = flag(
-        NAME, "The name of the lease; with --config kube-scheduler.", default="policysched"
+        NAME, "Name of the Lease; default with --config: kube-scheduler.", default="policysched"
     )
     leader_elect_resource_namespace: str | None = flag(
-        Form("NAMESPACE", str), "The namespace of the lease.", default="kube-system"
+        Form("NAMESPACE", str), "Namespace of the Lease.", default="kube-system"
     )
-    leader_elect_retry_period: str | None = flag(DURATION, "How long is waited between attempts.", default="2s")
+    leader_elect_retry_period: str | None = flag(
+        DURATION, "Interval between attempts to acquire or renew the lease.", default="2s"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureGateFlags:
-    """Which features are asked for."""
+    """Feature gates and versions."""
 
     TITLE: ClassVar[str] = "Feature gate flags"
     emulated_version: tuple[str, ...] = flag(
-        Form("VERSION,...", LIST.read, is_list=True), "The Kubernetes version to act as: 1.36 and no other."
+        Form("VERSION,...", LIST.read, is_list=True), "Kubernetes version to emulate; only 1.36 is supported."
     )
     feature_gates: tuple[str, ...] = flag(
         Form("GATE=BOOL,...", LIST.read, is_list=True),
-        "Gates of kube-scheduler. One that asks for what is not here is refused. May be repeated.",
+        "Feature gates of kube-scheduler; unsupported values are rejected. Repeatable.",
     )
     min_compatibility_version: tuple[str, ...] = flag(
-        Form("VERSION,...", LIST.read, is_list=True), no_effect="API servers of 1.33 and later are served alike"
+        Form("VERSION,...", LIST.read, is_list=True), no_effect="all API servers from 1.33 on are supported"
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsFlags:
-    """Which metrics are shown."""
+    """Metrics to expose."""
 
     TITLE: ClassVar[str] = "Metrics flags"
     allow_metric_labels: tuple[tuple[str, str], ...] = flag(
-        MAP, "The values that labels of metrics may have: METRIC,LABEL=VALUE,VALUE. May be repeated.", default="[]"
+        MAP, "Allowed values of metric labels: METRIC,LABEL=VALUE,VALUE. Repeatable.", default="[]"
     )
     allow_metric_labels_manifest: Path | None = flag(
-        FILE, 'The same as a file, with lines such as "METRIC,LABEL": "VALUE,VALUE".'
+        FILE, 'File with allowed label values, one per line: "METRIC,LABEL": "VALUE,VALUE".'
     )
-    disabled_metrics: tuple[str, ...] = flag(LIST, "Metrics that are not shown.")
+    disabled_metrics: tuple[str, ...] = flag(LIST, "Metrics to hide.")
     show_hidden_metrics_for_version: str | None = flag(
         choice("VERSION", "", "1.35"), no_effect="no metric of 1.36 is hidden"
     )
@@ -258,40 +261,36 @@ class MetricsFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogsFlags:
-    """What is logged, and how."""
+    """Logging."""
 
     TITLE: ClassVar[str] = "Logs flags"
     log_flush_frequency: str | None = flag(DURATION, no_effect=_AT_ONCE, default="5s")
     log_json_info_buffer_size: str | None = flag(SIZE, no_effect=_AT_ONCE)
     log_json_split_stream: bool | None = flag(
-        SWITCH, "With JSON, errors go to stderr and the rest to stdout.", default="false"
+        SWITCH, "With JSON, write errors to stderr and other lines to stdout.", default="false"
     )
     log_text_info_buffer_size: str | None = flag(SIZE, no_effect=_AT_ONCE)
     log_text_split_stream: bool | None = flag(
-        SWITCH, "With text, errors go to stderr and the rest to stdout.", default="false"
+        SWITCH, "With text, write errors to stderr and other lines to stdout.", default="false"
     )
-    logging_format: str | None = flag(
-        choice("FORMAT", "text", "json"), "How lines are written: text or json.", default="text"
-    )
-    v: int | None = flag(Form("LEVEL", whole(0, INT32)), "How much is logged.", default="0")
-    vmodule: tuple[tuple[str, int], ...] = flag(
-        LEVELS, "Levels of single modules, by patterns of their names; with text alone."
-    )
+    logging_format: str | None = flag(choice("FORMAT", "text", "json"), "Log format: text or json.", default="text")
+    v: int | None = flag(Form("LEVEL", whole(0, INT32)), "Log verbosity; 0 logs least.", default="0")
+    vmodule: tuple[tuple[str, int], ...] = flag(LEVELS, "Verbosity of modules by name pattern; text format only.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalFlags:
-    """What has nothing to do with scheduling."""
+    """Flags that do not concern scheduling."""
 
     TITLE: ClassVar[str] = "Global flags"
     version: str | None = flag(
-        choice("[true|raw]", "true", "false", "raw", bare="true"), "Prints the version and ends.", default="false"
+        choice("[true|raw]", "true", "false", "raw", bare="true"), "Print the version and exit.", default="false"
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFlags:
-    """What was given, section by section."""
+    """The values given, by section."""
 
     misc: MiscFlags = field(default_factory=MiscFlags)
     own: OwnFlags = field(default_factory=OwnFlags)
@@ -317,7 +316,7 @@ class RunCommand(FlagCommand):
 
 
 def read_run_flags(given: Mapping[str, Any]) -> RunFlags:
-    """Read what was given.
+    """Read the flags that were given.
 
     Raises:
         UsageError: a value cannot be used.
@@ -326,7 +325,7 @@ def read_run_flags(given: Mapping[str, Any]) -> RunFlags:
 
 
 def shown_flags(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Name every flag with its value as it was given, or its default, in the order of names."""
+    """Yield each flag name with its given value or its default, sorted by name."""
     for one in sorted(FLAGS, key=lambda one: one.name):
         text = given.get(one.name.replace("-", "_"))
         listed = f"[{','.join(text)}]" if isinstance(text, list) else text

@@ -1,6 +1,6 @@
 """The forms of flags' values, as Go's pflag reads them.
 
-A reader raises ValueError with what is wrong, to stand behind the flag and the value: `--v "x" is no whole number`.
+A reader raises ValueError with the second half of a message: `--v "x" is not a whole number`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def read_switch(text: str) -> bool:
         return True
     if text in _FALSE:
         return False
-    raise ValueError("is neither true nor false")
+    raise ValueError("is not true or false")
 
 
 def whole(lowest: int, highest: int) -> Callable[[str], int]:
@@ -53,7 +53,7 @@ def whole(lowest: int, highest: int) -> Callable[[str], int]:
         try:
             number = int(text)
         except ValueError:
-            raise ValueError("is no whole number") from None
+            raise ValueError("is not a whole number") from None
         if not lowest <= number <= highest:
             raise ValueError(f"is not between {lowest} and {highest}")
         return number
@@ -66,9 +66,9 @@ def read_number(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        raise ValueError("is no number") from None
+        raise ValueError("is not a number") from None
     if not abs(number) < 2.0**128:
-        raise ValueError("is no number of 32 bits")
+        raise ValueError("is not a 32-bit number")
     return number
 
 
@@ -77,7 +77,7 @@ def read_duration(text: str) -> str:
     from policysched.plugins.arguments import nanoseconds  # noqa: PLC0415 - the engine is not needed for --help
 
     if nanoseconds(text) is None:
-        raise ValueError("is no duration: write it as 15s or 1m30s")
+        raise ValueError("is not a duration; write it as 15s or 1m30s")
     return text
 
 
@@ -88,7 +88,7 @@ def read_address(text: str) -> str:
     try:
         return str(ip_address(text))
     except ValueError:
-        raise ValueError("is no IP address") from None
+        raise ValueError("is not an IP address") from None
 
 
 def read_list(text: str) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ def read_list(text: str) -> tuple[str, ...]:
     try:
         return tuple(next(csv.reader([text], strict=True), ()))
     except csv.Error as error:
-        raise ValueError(f"is no list with commas: {error}") from None
+        raise ValueError(f"is not a comma-separated list: {error}") from None
 
 
 def read_map(text: str) -> tuple[tuple[str, str], ...]:
@@ -104,7 +104,7 @@ def read_map(text: str) -> tuple[tuple[str, str], ...]:
     parts = (text.strip("\"'"),) if text.count("=") == 1 else read_list(text)
     pairs = [part.partition("=") for part in parts]
     if not all(equals for _, equals, _ in pairs):
-        raise ValueError("is no list of KEY=VALUE")
+        raise ValueError("is not a list of KEY=VALUE")
     return tuple((key, value) for key, _, value in pairs)
 
 
@@ -112,7 +112,7 @@ def read_levels(text: str) -> tuple[tuple[str, int], ...]:
     """Read `pattern=N,…`."""
     found = [_PATTERN.fullmatch(part) for part in text.split(",") if part]
     if not all(found):
-        raise ValueError("is no list of PATTERN=LEVEL")
+        raise ValueError("is not a list of PATTERN=LEVEL")
     return tuple((one[1], int(one[2])) for one in found if one is not None)
 
 
@@ -130,7 +130,7 @@ def one_of(*allowed: str) -> Callable[[str], str]:
 
     def read(text: str) -> str:
         if text not in allowed:
-            raise ValueError(f"is none of {', '.join(allowed)}")
+            raise ValueError(f"is not one of {', '.join(filter(None, allowed))}")
         return text
 
     return read
@@ -143,7 +143,7 @@ def choice(metavar: str, *allowed: str, bare: str = "") -> Form:
 
 def _read_quantity(text: str) -> str:
     if _QUANTITY.fullmatch(text) is None:
-        raise ValueError("is no size: write it as 512, 1K or 2Ki")
+        raise ValueError("is not a size; write it as 512, 1K or 2Ki")
     return text
 
 

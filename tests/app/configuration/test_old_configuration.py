@@ -36,8 +36,8 @@ def test_plugins_that_are_gone_are_left_out_with_a_warning(
     assert "NodePorts" not in names
     assert REPLACED[gone] in names
     assert caplog.messages == [
-        f"apiVersion {version} is read as {V1}, with its defaults",
-        f"plugin {gone} is no longer there and is left out: {REPLACED[gone]} does its work",
+        f"apiVersion {version} is read as {V1} with its defaults",
+        f"plugin {gone} was removed from Kubernetes and is ignored; {REPLACED[gone]} replaces it",
     ]
 
 
@@ -73,7 +73,7 @@ def test_an_old_file_has_the_defaults_of_v1() -> None:
 def test_fields_that_are_gone_are_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     stated = config(OLD_VERSIONS[2]) | {"healthzBindAddress": "0.0.0.0:10251", "metricsBindAddress": None}
     assert load_configuration(stated).completed == load_configuration(config(V1)).completed
-    assert caplog.messages[1:] == ["healthzBindAddress is no longer there and is left out"]
+    assert caplog.messages[1:] == ["healthzBindAddress was removed from Kubernetes and is ignored"]
 
 
 TEXT = """apiVersion: kubescheduler.config.k8s.io/v1beta3
@@ -98,4 +98,6 @@ def test_places_are_those_of_the_file_whatever_is_left_out() -> None:
     assert str(refusal.value).startswith("config:10:15: profiles[0].plugins.filter.enabled[3].name: expected text")
     with pytest.raises(UsageError) as refusal:
         load_configuration(TEXT.replace("name: 5", "name: NodeName"))
-    assert str(refusal.value) == ("config:13:54: profiles[0].pluginConfig[1].args.bindTimeoutSeconds: -1 is below 0")
+    assert str(refusal.value) == (
+        "config:13:54: profiles[0].pluginConfig[1].args.bindTimeoutSeconds: -1 is less than 0"
+    )

@@ -55,7 +55,8 @@ def profile(plugins: dict[str, Any], *entries: dict[str, Any]) -> Profile:
 def test_other_plugin_is_enabled_at_all_its_points_behind_the_default_ones() -> None:
     made = profile({"multiPoint": enabled("Closed")})
     assert made.filters[-1].name == made.reserves[-1].name == "Closed"
-    assert made.filters[-1] is made.reserves[-1]
+    reserves: Any = made.reserves[-1]
+    assert made.filters[-1] is reserves
     assert "Closed" not in {one.name for one in made.permits}
 
 
@@ -79,13 +80,13 @@ def test_other_plugin_is_made_of_its_arguments_and_the_handle() -> None:
 @pytest.mark.parametrize(
     ("plugins", "error"),
     [
-        ({"permit": enabled("Closed")}, "plugins.permit.enabled[0]: Closed does nothing at permit"),
-        ({"filter": enabled("Opened")}, 'plugins.filter.enabled[0]: there is no plugin "Opened"; `policysched'),
+        ({"permit": enabled("Closed")}, "plugins.permit.enabled[0]: Closed does not implement permit"),
+        ({"filter": enabled("Opened")}, 'plugins.filter.enabled[0]: unknown plugin "Opened"; run `policysched'),
         (
             {"multiPoint": enabled("Opened")},
-            'plugins.multiPoint.enabled[0]: there is no plugin "Opened"; `policysched',
+            'plugins.multiPoint.enabled[0]: unknown plugin "Opened"; run `policysched',
         ),
-        ({"filter": enabled("Closed", "Closed")}, "plugins.filter.enabled[1]: Closed is there twice"),
+        ({"filter": enabled("Closed", "Closed")}, "plugins.filter.enabled[1]: Closed is listed twice"),
     ],
 )
 def test_names_and_points_that_are_not_there_are_refused(plugins: dict[str, Any], error: str) -> None:
@@ -97,7 +98,7 @@ def test_names_and_points_that_are_not_there_are_refused(plugins: dict[str, Any]
 def test_name_of_a_default_plugin_is_taken(name: str) -> None:
     others = PluginRegistry()
     others.register(name, lambda _args, _handle: Idle())
-    with pytest.raises(UsageError, match=f"^a plugin named {name} already exists$"):
+    with pytest.raises(UsageError, match=f'^plugin "{name}" already exists$'):
         configured_profiles(None, others)
 
 

@@ -168,36 +168,36 @@ def test_a_weight_below_0_counts_as_long_as_the_sum_before_the_next_plugin_does_
         "TaintToleration": 9,
         "NodeAffinity": -9,
     }
-    with pytest.raises(UsageError, match=r"score: the weights before TaintToleration add up to less than 0"):
+    with pytest.raises(UsageError, match=r"score: sum of the weights before TaintToleration is less than 0"):
         lists(multi_point=multi, score=enabled(("NodeAffinity", -9)))
-    with pytest.raises(UsageError, match=r"placementScore: the weights before PodGroupPodsCount add up to less"):
+    with pytest.raises(UsageError, match=r"placementScore: sum of the weights before PodGroupPodsCount is less"):
         lists(placement_score=enabled(("NodeResourcesFit", -1), "PodGroupPodsCount"))
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"multi_point": disabled("*")}, "plugins.queueSort: exactly one plugin has to sort the queue, not 0"),
-        ({"queue_sort": disabled("PrioritySort")}, "plugins.queueSort: exactly one plugin"),
-        ({"bind": disabled("*")}, "plugins.bind: at least one plugin has to bind"),
+        ({"multi_point": disabled("*")}, "plugins.queueSort: exactly one queueSort plugin is required, got 0"),
+        ({"queue_sort": disabled("PrioritySort")}, "plugins.queueSort: exactly one queueSort plugin"),
+        ({"bind": disabled("*")}, "plugins.bind: at least one bind plugin is required"),
         (
             {"filter": enabled("NotThere")},
-            'plugins.filter.enabled[0]: there is no plugin "NotThere"; `policysched plugins` lists',
+            'plugins.filter.enabled[0]: unknown plugin "NotThere"; run `policysched plugins`',
         ),
-        ({"multi_point": enabled("NotThere")}, 'plugins.multiPoint.enabled[21]: there is no plugin "NotThere"'),
-        ({"multi_point": enabled("*")}, 'plugins.multiPoint.enabled[21]: there is no plugin "*"'),
-        ({"score": enabled("NodeName")}, "plugins.score.enabled[0]: NodeName does nothing at score"),
+        ({"multi_point": enabled("NotThere")}, 'plugins.multiPoint.enabled[21]: unknown plugin "NotThere"'),
+        ({"multi_point": enabled("*")}, 'plugins.multiPoint.enabled[21]: unknown plugin "*"'),
+        ({"score": enabled("NodeName")}, "plugins.score.enabled[0]: NodeName does not implement score"),
         (
             {"pre_filter": enabled("TaintToleration")},
-            "plugins.preFilter.enabled[0]: TaintToleration does nothing at pre",
+            "plugins.preFilter.enabled[0]: TaintToleration does not implement pre",
         ),
-        ({"filter": enabled("NodeName", "NodeName")}, "plugins.filter.enabled[1]: NodeName is there twice"),
-        ({"multi_point": enabled("NodeName", "NodeName")}, "plugins.multiPoint.enabled: NodeName is there twice"),
-        ({"multi_point": enabled("GangScheduling", "GangScheduling")}, "GangScheduling is there twice"),
-        ({"score": enabled(("SchedulingPolicy", 2))}, "SchedulingPolicy takes no weight: every policy has its own"),
+        ({"filter": enabled("NodeName", "NodeName")}, "plugins.filter.enabled[1]: NodeName is listed twice"),
+        ({"multi_point": enabled("NodeName", "NodeName")}, "plugins.multiPoint.enabled: NodeName is listed twice"),
+        ({"multi_point": enabled("GangScheduling", "GangScheduling")}, "GangScheduling is listed twice"),
+        ({"score": enabled(("SchedulingPolicy", 2))}, "SchedulingPolicy has no weight; set spec.weight of each policy"),
         (
             {"pre_score": enabled("SchedulingPolicy")},
-            "plugins.preScore.enabled[0]: SchedulingPolicy does nothing at pre",
+            "plugins.preScore.enabled[0]: SchedulingPolicy does not implement pre",
         ),
     ],
 )
@@ -209,7 +209,7 @@ def test_what_cannot_work_is_refused(given: dict[str, PluginSet], message: str) 
 
 def test_second_plugin_that_sorts_the_queue_is_named() -> None:
     given = completed_plugins(multi_point=enabled("Mine"))
-    with pytest.raises(UsageError, match=r"exactly one plugin has to sort the queue, not 2: PrioritySort, Mine$"):
+    with pytest.raises(UsageError, match=r"exactly one queueSort plugin is required, got 2: PrioritySort, Mine$"):
         plugin_lists(given, {**POINTS_OF, "Mine": frozenset(("queueSort",))})
 
 

@@ -187,8 +187,8 @@ def test_gates_and_what_runs_after_filters_can_be_taken_away() -> None:
 def test_arguments_reach_their_plugin() -> None:
     entry = {"name": "NodeResourcesFit", "args": {"ignoredResources": ["x.io/y"]}}
     [profile] = configured({"pluginConfig": [entry, {"name": "Other", "args": 5}]}).values()
-    fit = profile.filters[FILTERS.index("NodeResourcesFit")]
-    assert fit._ignored == {"x.io/y"}  # type: ignore[attr-defined]
+    fit: Any = profile.filters[FILTERS.index("NodeResourcesFit")]
+    assert fit._ignored == {"x.io/y"}
     assert profile.scores[2][0] is fit
 
 
@@ -206,8 +206,8 @@ STRANGE = {"scoringStrategy": {"type": "NoneAllocated"}}
             {"pluginConfig": entries(NodeResourcesFit=STRANGE)},
             'pluginConfig[0].args.scoringStrategy.type: "NoneAllocated"',
         ),
-        ({"pluginConfig": entries(NodeAffinity=[])}, "pluginConfig[0].args: the arguments have to be an object"),
-        ({"plugins": {"bind": disabled("*")}}, "plugins.bind: at least one plugin has to bind"),
+        ({"pluginConfig": entries(NodeAffinity=[])}, "pluginConfig[0].args: args must be an object"),
+        ({"plugins": {"bind": disabled("*")}}, "plugins.bind: at least one bind plugin is required"),
         (
             {
                 "plugins": {"multiPoint": disabled("NodeResourcesBalancedAllocation")},
@@ -220,7 +220,7 @@ STRANGE = {"scoringStrategy": {"type": "NoneAllocated"}}
                 "plugins": {"multiPoint": disabled("NodeResourcesFit")},
                 "pluginConfig": entries(NodeResourcesFit={"strategy": {}}),
             },
-            "pluginConfig[0].args.strategy: there is no such field",
+            "pluginConfig[0].args.strategy: unknown field",
         ),
     ],
 )

@@ -78,14 +78,14 @@ def test_plugins_and_arguments_are_read_as_they_are_written() -> None:
         ({"percentageOfNodesToScore": 101}, "profiles[0].percentageOfNodesToScore: 101 is not between 0 and 100"),
         (
             {"plugins": {"postPone": {}}},
-            "profiles[0].plugins.postPone: there is no such field",
+            "profiles[0].plugins.postPone: unknown field",
         ),
-        ({"plugins": {"filter": {"enable": []}}}, "profiles[0].plugins.filter.enable: there is no such field"),
+        ({"plugins": {"filter": {"enable": []}}}, "profiles[0].plugins.filter.enable: unknown field"),
         (
             {"plugins": {"filter": {"disabled": [{"name": "a", "x": 1}]}}},
-            "profiles[0].plugins.filter.disabled[0].x: there is no such field",
+            "profiles[0].plugins.filter.disabled[0].x: unknown field",
         ),
-        ({"Plugins": {}}, "profiles[0].Plugins: there is no such field"),
+        ({"Plugins": {}}, "profiles[0].Plugins: unknown field"),
         ({"plugins": []}, "profiles[0].plugins: expected object, got array"),
         ({"plugins": {"filter": "x"}}, "profiles[0].plugins.filter: expected object, got str"),
         ({"plugins": {"filter": {"disabled": {}}}}, "profiles[0].plugins.filter.disabled: expected array, got object"),
@@ -97,10 +97,10 @@ def test_plugins_and_arguments_are_read_as_they_are_written() -> None:
         ({"pluginConfig": [{"name": "A"}, {"name": "A"}]}, "profiles[0].pluginConfig[1]: repeated config for plugin A"),
         (
             {"pluginConfig": [{"name": "EBSLimits"}]},
-            "profiles[0].pluginConfig[0]: the plugin EBSLimits is no longer there",
+            "profiles[0].pluginConfig[0]: plugin EBSLimits was removed from Kubernetes",
         ),
         ({"schedulerName": 5}, "profiles[0].schedulerName: expected text, got int: quote it"),
-        ({"schedulerName": ""}, "profiles[0].schedulerName: a name is needed"),
+        ({"schedulerName": ""}, "profiles[0].schedulerName: name is empty"),
         ("x", "profiles[0]: expected object, got str"),
     ],
 )
@@ -111,9 +111,9 @@ def test_a_mistake_in_a_profile_is_refused_by_its_field(profile: Any, message: s
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"parallelism": 0}, "parallelism: 0 is not above 0"),
-        ({"podInitialBackoffSeconds": 11}, "podMaxBackoffSeconds: 10 is below podInitialBackoffSeconds 11"),
-        ({"leaderElect": True}, "leaderElect: there is no such field"),
+        ({"parallelism": 0}, "parallelism: 0 is not greater than 0"),
+        ({"podInitialBackoffSeconds": 11}, "podMaxBackoffSeconds: 10 is less than podInitialBackoffSeconds 11"),
+        ({"leaderElect": True}, "leaderElect: unknown field"),
         ({"profiles": {}}, "profiles: expected array, got object"),
         ({"percentageOfNodesToScore": -1}, "percentageOfNodesToScore: -1 is not between 0 and 100"),
         ({"kind": "Other"}, "kind: expected an object of kind KubeSchedulerConfiguration"),
@@ -132,7 +132,7 @@ def test_a_mistake_in_the_whole_is_refused_by_its_field(fields: dict[str, Any], 
         ("", "config: "),
         ("kind: [", "config:2:1: not valid YAML"),
         ("a: b: c", "config:1:"),
-        (f"{TEXT_HEAD}kind: Other", 'config:3:1: key "kind" is there twice'),
+        (f"{TEXT_HEAD}kind: Other", 'config:3:1: duplicate key "kind"'),
         (f"{TEXT_HEAD}---\n{TEXT_HEAD}", "config: expected one document, got 2"),
     ],
 )
@@ -146,18 +146,18 @@ def test_a_text_that_is_no_configuration_is_refused(text: str, message: str) -> 
     ("second", "message"),
     [
         ({"schedulerName": "a"}, 'profiles[1].schedulerName: duplicate profile "a"'),
-        ({}, "profiles[1].schedulerName: a name is needed"),
+        ({}, "profiles[1].schedulerName: name is empty"),
         (
             {"schedulerName": "b", "plugins": {"queueSort": {"enabled": [{"name": "PrioritySort"}]}}},
-            "profiles[1].plugins.queueSort: has to be the same in all profiles",
+            "profiles[1].plugins.queueSort: must be the same in all profiles",
         ),
         (
             {"schedulerName": "b", "plugins": {"queueSort": {"disabled": [{"name": "Other"}]}}},
-            "profiles[1].plugins.queueSort: has to be the same",
+            "profiles[1].plugins.queueSort: must be the same",
         ),
         (
             {"schedulerName": "b", "pluginConfig": [{"args": {"a": 1}}]},
-            "profiles[1].pluginConfig[0].args: the arguments of queueSort have to be the same",
+            "profiles[1].pluginConfig[0].args: arguments of the queueSort plugin must be the same",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""What decides that pods would land elsewhere, and which nodes would be asked for more than they have."""
+"""What decides that pods would get another node, and which nodes would be asked for more than they have."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ BUSY = [bound("busy", "n1", 3), bound("other", "n2", 3)]
             "score of NodeResourcesFit",
         ),
         ([node("n1"), node("n2", labels=SSD), KEEP, bound("b", "n2", 1)], {"without_policies": ["keep"]}, "stays",
-         "no longer policy keep/r"),
-        ([node("n1"), node("n2")], {"nodes": [LARGE]}, "moves", "a new node: score of NodeResourcesFit"),
-        ([node("n1"), node("n2")], {"without_nodes": ["n1"]}, "moves", "the node goes"),
+         "no longer: policy keep/r"),
+        ([node("n1"), node("n2")], {"nodes": [LARGE]}, "moves", "new node: score of NodeResourcesFit"),
+        ([node("n1"), node("n2")], {"without_nodes": ["n1"]}, "moves", "node removed"),
     ],
 )  # fmt: skip
 def test_cause_is_what_the_change_does_to_either_node(objects: list[Object], change: Any, effect: str, by: str) -> None:
@@ -47,7 +47,7 @@ def test_waiting_pod_that_gets_a_node_names_the_new_one() -> None:
     [one] = found.effects
     assert (str(one.effect), one.after, one.by, one.node, one.runs) == ("schedulable", "large", "", "", False)
     assert found.running == 0
-    assert found.summary == "of 1 pod 1 would get a node"
+    assert found.summary == "of 1 pod, 1 would get a node"
 
 
 def test_pods_without_a_controller_are_told_by_what_decides() -> None:
@@ -100,5 +100,5 @@ def selecting(made: Object, app: str) -> Object:
 def test_summary_says_what_only_new_nodes_do() -> None:
     found = policysched.plan(ours([node("n1"), node("n2"), *BUSY]), nodes=[LARGE])
     assert found.summary == (
-        "of 2 pods 2 would land elsewhere if they came again, 2 of them only because a new node scores higher"
+        "of 2 pods, 2 would get another node if recreated; 2 only because a new node scores higher"
     )

@@ -45,10 +45,15 @@ def told(objects: list[Object], **change: Any) -> set[tuple[str, str, str, str]]
 def test_plan_of_no_change_says_that_nothing_would_change(objects: list[Object]) -> None:
     same = [one for one in objects if one["kind"] == "SchedulingPolicy"]
     nodes = [one for one in objects if one["kind"] == "Node"]
-    for change in ({"policies": same}, {"nodes": nodes[:1]}, {"config": CONFIG, "current_config": CONFIG}):
-        found = policysched.plan(ours(objects), **change)  # type: ignore[arg-type]
+    changes: list[dict[str, Any]] = [
+        {"policies": same},
+        {"nodes": nodes[:1]},
+        {"config": CONFIG, "current_config": CONFIG},
+    ]
+    for change in changes:
+        found = policysched.plan(ours(objects), **change)
         assert (found.changes, found.effects, found.left_out) == (False, (), ())
-        assert found.summary.startswith("nothing would change")
+        assert found.summary.startswith("no changes for ")
 
 
 CONFIG = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
@@ -64,8 +69,7 @@ def test_plan_tells_which_pods_a_policy_moves_and_which_get_no_node() -> None:
     full = [node("n1"), node("n2"), owned(bound("a", "n1", 1)), pod("wait", 1)]
     found = policysched.plan(ours(full), policies=[KEEP])
     assert found.summary == (
-        "of 2 pods 2 would get no node if they came again: "
-        "no node for default/wait (Pod) (1), default/web (Deployment) (1)"
+        "of 2 pods, 2 would get no node if recreated; no node for default/wait (Pod) (1), default/web (Deployment) (1)"
     )
     assert found.effects[0].reason.startswith("0/2 nodes are available: 2 policy keep/r")
     assert list(found.nodes) == [NodeEffect("n1", 1, 0), NodeEffect("n2", 1, 0)]
@@ -104,7 +108,7 @@ def test_plan_places_more_replicas_and_takes_fewer_away() -> None:
     assert told(objects, replicas={"web": 3}) == {("a-plan-1", "added", "", "n1"), ("a-plan-2", "added", "", "n1")}
     assert told(objects, replicas={"default/web": 0}) == {("a", "removed", "n1", "")}
     found = policysched.plan(ours(objects), replicas={"web": 9})
-    assert "5 of those added would get no node" in found.summary
+    assert "5 of the added pods would get no node" in found.summary
 
 
 def test_plan_says_that_a_tie_decides_nothing() -> None:
@@ -148,7 +152,7 @@ def test_plan_tells_many_pods_without_a_controller_together() -> None:
         ("default/* (Pod)", 5),
         ("default/web (Deployment)", 1),
     ]
-    assert found.summary.endswith(": no node for default/* (Pod) (5), default/web (Deployment) (1)")
+    assert found.summary.endswith("; no node for default/* (Pod) (5), default/web (Deployment) (1)")
 
 
 def test_plan_names_policies_that_decide_nothing() -> None:
@@ -156,8 +160,8 @@ def test_plan_names_policies_that_decide_nothing() -> None:
     rules = [policy("all", **requiring("node.free.cpu >= 0")), policy("off", mode="Disabled", **requiring("true"))]
     found = policysched.plan(objects, policies=rules)
     assert found.idle_policies == (
-        "all: it keeps no pod off any node and prefers no node to another",
-        "off: its mode is Disabled",
+        "all: rejects no node and scores all nodes equally",
+        "off: mode is Disabled",
     )
 
 
@@ -182,10 +186,10 @@ def test_plan_does_not_decide_about_pods_of_others() -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"without_nodes": ["n9"]}, "node n9 is not in the cluster"),
-        ({"without_policies": ["p"]}, "policy p is not in the cluster"),
-        ({"replicas": {"web": 1}}, "--replicas web: the cluster has no pod of such a workload"),
-        ({"nodes": [pod()]}, "--nodes: expected nodes alone"),
+        ({"without_nodes": ["n9"]}, 'no node "n9" in the cluster'),
+        ({"without_policies": ["p"]}, 'no policy "p" in the cluster'),
+        ({"replicas": {"web": 1}}, "--replicas web: the cluster has no pod"),
+        ({"nodes": [pod()]}, "--nodes: expected only Node objects"),
         ({"policies": [policy("b", **requiring("node.nam"))]}, "policy b cannot be used: it does not compile"),
     ],
 )
@@ -206,4 +210,4 @@ def test_plan_that_is_interrupted_tells_what_is_known(monkeypatch: pytest.Monkey
     monkeypatch.setattr(Comparing, "_running", interrupted)
     found = policysched.plan(objects, policies=[policy("off", **requiring("false"))])
     assert (found.pods, found.unseen, found.counts) == (4, 5, {Effect.UNSCHEDULABLE: 4})
-    assert found.summary.endswith("interrupted, 5 pods were not looked at")
+    assert found.summary.endswith("interrupted: 5 pods not evaluated")

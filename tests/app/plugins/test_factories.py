@@ -117,7 +117,7 @@ def test_undeclared_arguments_stay_a_dict() -> None:
 
 def test_factory_may_take_nothing() -> None:
     assert isinstance(make(Bare), Bare)
-    assert refusal(Bare, {"a": 1}) == "plugin P: it takes no arguments"
+    assert refusal(Bare, {"a": 1}) == "plugin P: takes no arguments"
 
 
 @pytest.mark.parametrize(
@@ -127,15 +127,15 @@ def test_factory_may_take_nothing() -> None:
         (WithDataclass, {"node_label": 5}, "args.node_label: expected text, got int: quote it"),
         (WithDataclass, {"node_label": "a/b", "seconds": "x"}, "args.seconds: expected float, got str"),
         (WithDataclass, {"node_label": "a/b", "limits": [{}, {"cpu": "1"}]}, "args.limits[1].cpu: expected int"),
-        (WithDataclass, {"node_label": "a/b", "limits": [{"gpu": 1}]}, "args.limits[0].gpu: there is no such field"),
-        (WithDataclass, {"node_label": "a/b", "best": {"gpu": 1}}, "args.best.gpu: there is no such field"),
-        (WithDataclass, {"node_label": "a/b", "colour": 1}, "args.colour: there is no such field"),
+        (WithDataclass, {"node_label": "a/b", "limits": [{"gpu": 1}]}, "args.limits[0].gpu: unknown field"),
+        (WithDataclass, {"node_label": "a/b", "best": {"gpu": 1}}, "args.best.gpu: unknown field"),
+        (WithDataclass, {"node_label": "a/b", "colour": 1}, "args.colour: unknown field"),
         (WithDataclass, {"node_label": "ab"}, "a label is key/value"),
         (WithStruct, {"weight": 101}, "args.weight: Expected `int` <= 100"),
-        (WithStruct, [], "the arguments have to be an object"),
-        (WithDict, "text", "the arguments have to be an object"),
-        (WithDecimal, {}, "the annotation Decimal cannot be read: name 'Decimal' is not defined"),
-        (WithNumber, {}, "arguments are a dataclass, a msgspec struct or a dict, not <class 'int'>"),
+        (WithStruct, [], "args must be an object"),
+        (WithDict, "text", "args must be an object"),
+        (WithDecimal, {}, "cannot resolve the annotation Decimal: name 'Decimal' is not defined"),
+        (WithNumber, {}, "type of args must be a dataclass, a msgspec struct or a dict, not <class 'int'>"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused_with_their_field(factory: Any, args: Any, why: str) -> None:
@@ -147,11 +147,11 @@ def test_arguments_that_do_not_fit_are_refused_with_their_field(factory: Any, ar
 @pytest.mark.parametrize(
     ("factory", "why"),
     [
-        (5, "5 is no factory"),
-        (Greedy, "its factory needs more than (args, handle)"),
-        (lambda *, a: a, "its factory needs more than (args, handle)"),
-        (lambda: None, "NoneType has no method of an extension point, such as filter or score"),
-        (object, "object has no method of an extension point"),
+        (5, "5 is not a class or function of (args, handle)"),
+        (Greedy, "factory needs more parameters than (args, handle)"),
+        (lambda *, a: a, "factory needs more parameters than (args, handle)"),
+        (lambda: None, "NoneType implements no extension point, such as filter or score"),
+        (object, "object implements no extension point"),
     ],
 )
 def test_what_makes_no_plugin_is_refused(factory: Any, why: str) -> None:
@@ -175,9 +175,9 @@ class Lying:
 
 @pytest.mark.parametrize(("factory", "error"), [(Ending, "SystemExit: 3"), (Lying, "RuntimeError: not now")])
 def test_plugin_that_ends_the_process_or_cannot_be_looked_at_is_refused(factory: Any, error: str) -> None:
-    assert f"plugin P: it cannot be made: {error} (test_factories.py:" in refusal(factory)
+    assert f"plugin P: creation failed: {error} (test_factories.py:" in refusal(factory)
 
 
 def test_factory_that_raises_is_named_with_the_place() -> None:
     said = refusal(Broken, {"a": 1})
-    assert re.fullmatch(r"""plugin P: it cannot be made: KeyError: "\{'a': 1\}" \(test_factories\.py:\d+\)""", said)
+    assert re.fullmatch(r"""plugin P: creation failed: KeyError: "\{'a': 1\}" \(test_factories\.py:\d+\)""", said)

@@ -52,8 +52,8 @@ def test_plugin_that_cannot_be_enabled_says_why(site: Site) -> None:
     site.install("acme", "Gone = acme_gone:Gone", "Closed = acme_closed:Closed", acme_closed=CLOSED)
     site.install("best", "Closed = acme_closed:Closed")
     found = rows()
-    assert found["Gone"]["problem"].startswith("entry point Gone of acme 1.2 cannot be imported: ModuleNotFoundError")
-    assert found["Closed"]["problem"].startswith("a plugin named Closed already exists: ")
+    assert found["Gone"]["problem"].startswith("cannot import entry point Gone of acme 1.2: ModuleNotFoundError")
+    assert found["Closed"]["problem"].startswith('plugin "Closed" is defined several times: ')
 
 
 def test_table_shows_what_is_known(site: Site) -> None:
@@ -62,5 +62,5 @@ def test_table_shows_what_is_known(site: Site) -> None:
     assert shown[0] == "name points origin"
     assert shown[-2:] == [
         "Gone - entry point Gone of acme 1.2",
-        "some known when it is made entry point some of acme 1.2",
+        "some known after creation entry point some of acme 1.2",
     ]

@@ -52,17 +52,17 @@ def test_entry_point_names_the_class(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "points", "why"),
     [
-        ("", ["filter"], '"" cannot be a plugin\'s name: '),
-        ("../up", ["filter"], '"../up" cannot be a plugin\'s name: '),
-        ("9lives", ["filter"], '"9lives" cannot be a plugin\'s name: '),
-        ("a" * 64, ["filter"], "cannot be a plugin's name: "),
-        ("class", ["filter"], '"class" cannot be a plugin\'s name: class is '),
-        ("json", ["filter"], '"json" cannot be a plugin\'s name: json is '),
+        ("", ["filter"], 'invalid plugin name "": '),
+        ("../up", ["filter"], 'invalid plugin name "../up": '),
+        ("9lives", ["filter"], 'invalid plugin name "9lives": '),
+        ("a" * 64, ["filter"], f'invalid plugin name "{"a" * 64}": '),
+        ("class", ["filter"], 'invalid plugin name "class": class is '),
+        ("json", ["filter"], 'invalid plugin name "json": json is '),
         ("policysched", ["filter"], "policysched is "),
-        ("NodeName", ["filter"], "a plugin named NodeName already exists"),
-        ("mine", [], "a plugin has at least one point of preEnqueue, "),
-        ("mine", ["filter", "sort"], 'there is no point "sort"; there are preEnqueue, queueSort, preFilter, '),
-        ("taken", ["filter"], "taken exists: nothing was written"),
+        ("NodeName", ["filter"], 'plugin "NodeName" already exists'),
+        ("mine", [], "no extension point given; use preEnqueue, "),
+        ("mine", ["filter", "sort"], 'unknown extension point "sort"; use preEnqueue, queueSort, preFilter, '),
+        ("taken", ["filter"], "taken already exists; nothing was written"),
     ],
 )
 def test_package_that_cannot_be_made_is_refused(name: str, points: list[str], why: str, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_pod_is_decided_by_the_plugin_alone() -> None:
 
 def test_plugin_is_made_of_the_arguments_of_a_test() -> None:
     assert decide(Ssd, make_pod("web"), NODES, args={"label": "zone"})["result"] == "Unschedulable"
-    with pytest.raises(UsageError, match="has no method of an extension point"):
+    with pytest.raises(UsageError, match="implements no extension point"):
         decide(object, make_pod("web"), NODES)
 
 

@@ -77,7 +77,7 @@ def test_other_devices_are_a_difference(tmp_path: Path, devices: str, expected: 
 def test_a_claim_that_the_pod_does_not_have_is_an_error(tmp_path: Path) -> None:
     given = f"{CLUSTER}  pod: {{name: web, {OWN}}}\n  expect: {{devices: {{web-d: []}}}}\n"
     [result] = results(tmp_path, given, SPEC)
-    assert result.problem.endswith("there is no claim `web-d`; did you mean `web-c`?")
+    assert result.problem.endswith("no claim `web-d`; did you mean `web-c`?")
 
 
 def test_devices_stay_taken_until_their_pods_go(tmp_path: Path) -> None:

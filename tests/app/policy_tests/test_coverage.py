@@ -42,7 +42,7 @@ CASES = [
         "filters[0].require: node.ready never false",
     ]),
     ("filters: [{name: a, when: 'has(pod.labels[\"y\"])', require: node.ready}]", ANY, [
-        'filters[0].when: has(pod.labels["y"]) never true', 'filters[0].when: pod.labels["y"] never there',
+        'filters[0].when: has(pod.labels["y"]) never true', 'filters[0].when: pod.labels["y"] never present',
         "filters[0].require: node.ready never true", "filters[0].require: node.ready never false",
     ]),
     ("scores: [{name: s, cases: ['node.name == \"n2\" → 3', 'node.ready → 5', else → 7]}]", ANY, [
@@ -57,7 +57,7 @@ CASES = [
     ("let: [{name: many, value: 'node.pods.count(peer.labels[\"p\"] == \"q\")'}]\n"
      "filters: [{name: a, require: many < 3}]", ANY, [
         'let[0].value: peer.labels["p"] == "q" never true', 'let[0].value: peer.labels["p"] == "q" never false',
-        'let[0].value: peer.labels["p"] never there', 'let[0].value: peer.labels["p"] never missing',
+        'let[0].value: peer.labels["p"] never present', 'let[0].value: peer.labels["p"] never missing',
         "filters[0].require: many < 3 never false",
     ]),
     ("scores: [{name: s, value: node.free.cpu / node.allocatable.cpu * 100}]", NONE.replace("{a: ['*']}", "{}"), [
@@ -69,7 +69,7 @@ CASES = [
     ]),
     ("metrics: [{name: load, query: load}]\nfilters: [{name: a, require: metrics.load < 1}]", NONE, [
         "filters[0].require: metrics.load < 1 never true", "filters[0].require: metrics.load < 1 never false",
-        "filters[0].require: metrics.load never there",
+        "filters[0].require: metrics.load never present",
     ]),
 ]  # fmt: skip
 
@@ -87,7 +87,7 @@ def test_a_condition_on_victims_is_reached_by_preemption(tmp_path: Path) -> None
     test = "- {given: a, pod: {priority: 9, requests: {cpu: 1}}, expect: {nominated: {n1: [default/low]}}}"
     run = covered(tmp_path, spec, f"{cluster}\ntests:\n{test}")
     assert run.passed
-    assert [one.rpartition(" ")[2] for one, _ in run.coverage[0].missed_places()] == ["false", "there"]
+    assert [one.rpartition(" ")[2] for one, _ in run.coverage[0].missed_places()] == ["false", "present"]
 
 
 def test_marks_stand_under_the_text_of_the_policy(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ BAD = [
     ("{rules: {big: {missing: [n1]}}}", "rules.big.missing", "n1", "none"),
     (f"{{{BOTH}, scores: {{}}}}", "scores", "none", "policy/even"),
     (f"{{{BOTH}, scores: {{even: {{n2: 51}}}}}}", "scores.even", "n2 51", "n2 50"),
-    (f"{{{BOTH}, scores: {{even: {{n2: null}}}}}}", "scores.even", "n2 nothing", "n2 50"),
+    (f"{{{BOTH}, scores: {{even: {{n2: null}}}}}}", "scores.even", "n2 no score", "n2 50"),
     (f"{{{BOTH}, scores: {{even: {{n2: 50, n3: 50}}}}}}", "scores.even", "n3 50", "n3 none"),
     (f"{{{BOTH}, scores: {{even: {{}}}}}}", "scores.even", "n2 none", "n2 50"),
     (f"{{{BOTH}, plugins: {{ImageLocality: {{n2: 1}}}}}}", "plugins.ImageLocality", "n2 1", "n2 0"),
@@ -41,24 +41,24 @@ BAD = [
     (f"{{{BOTH}, nodes: {{n2: {{reason: too small}}}}}}", "nodes.n2.reason", "too small", "none"),
     (f"{{{BOTH}, reason: {{contains: available}}}}", "reason", "… available …", "none"),
     (f"{{{BOTH}, error: {{equals: boom}}}}", "error", "boom", "none"),
-    (f"{{{BOTH}, notApplied: {{policy: {{contains: ''}}}}}}", "notApplied.policy", "…  …", "it has a part"),
+    (f"{{{BOTH}, notApplied: {{policy: {{contains: ''}}}}}}", "notApplied.policy", "…  …", "it applies"),
     (f"{{{BOTH}, protected: [default/new]}}", "protected", "default/new", "none"),
     (f"{{{BOTH}, nominated: {{n2: [default/new]}}}}", "nominated", "default/new on n2", "none"),
 ]
 UNKNOWN = [
-    ("{best: [n22]}", "there is no node `n22`; did you mean `n2`?"),
-    ("{best: ['x*']}", "there is no node `x*`; there are n1, n2, n3"),
-    ("{selected: m}", "there is no node `m`; there are n1, n2, n3"),
-    ("{rejected: {bigg: []}}", "there is no rule `bigg`; did you mean `big`?"),
-    ("{rules: {even: {}}}", "there is no rule `even`"),
-    ("{scores: {evn: {}}}", "there is no rule `evn`; did you mean `even`?"),
-    ("{scores: {even: {n9: 1}}}", "there is no node `n9`"),
-    ("{plugins: {ImageLocalty: {n2: 1}}}", "there is no plugin `ImageLocalty`; did you mean `ImageLocality`?"),
-    ("{nodes: {n9: {}}}", "there is no node `n9`"),
-    ("{notApplied: {polcy: a}}", "there is no policy `polcy`; did you mean `policy`?"),
-    ("{protected: [web]}", "there is no pod `web`; there are default/new"),
-    ("{nominated: {n9: []}}", "there is no node `n9`"),
-    ("{tiers: {'2': {n2: 1}}}", "there is no tier `2`; there is none"),
+    ("{best: [n22]}", "no node `n22`; did you mean `n2`?"),
+    ("{best: ['x*']}", "no node `x*`; known: n1, n2, n3"),
+    ("{selected: m}", "no node `m`; known: n1, n2, n3"),
+    ("{rejected: {bigg: []}}", "no rule `bigg`; did you mean `big`?"),
+    ("{rules: {even: {}}}", "no rule `even`"),
+    ("{scores: {evn: {}}}", "no rule `evn`; did you mean `even`?"),
+    ("{scores: {even: {n9: 1}}}", "no node `n9`"),
+    ("{plugins: {ImageLocalty: {n2: 1}}}", "no plugin `ImageLocalty`; did you mean `ImageLocality`?"),
+    ("{nodes: {n9: {}}}", "no node `n9`"),
+    ("{notApplied: {polcy: a}}", "no policy `polcy`; did you mean `policy`?"),
+    ("{protected: [web]}", "no pod `web`; known: default/new"),
+    ("{nominated: {n9: []}}", "no node `n9`"),
+    ("{tiers: {'2': {n2: 1}}}", "no tier `2`; the test has no tier"),
 ]
 
 
@@ -93,7 +93,7 @@ def test_sums_of_tiers_are_expected_by_tier(tmp_path: Path) -> None:
     assert (one.field, one.expected, one.got) == ("tests[0].expect.tiers.3", "n2 5", "n2 50")
     assert one.reasons[0].startswith("n2 has 50 in tier 3, 397: ")
     problem = result_of(tmp_path, f"{{{BOTH}, tiers: {{'2': {{n2: 1}}}}}}", spec).problem
-    assert problem.endswith("there is no tier `2`; there are 3")
+    assert problem.endswith("no tier `2`; known: 3")
 
 
 def test_a_rule_of_two_policies_is_named_with_its_policy(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_rule_of_two_policies_is_named_with_its_policy(tmp_path: Path) -> None
     - {given: b, expect: {rejected: {policy/big: [n1]}, rules: {other/big: {kept: [n1, n2]}}}}
     """
     first, second = results(tmp_path, text)
-    assert "several policies have a rule `big`: write other/big or policy/big" in first.problem
+    assert "several policies have a rule `big`; write other/big or policy/big" in first.problem
     assert second.passed
 
 

@@ -93,14 +93,14 @@ def test_time_passes_and_metrics_change(tmp_path: Path) -> None:
 
 
 WRONG = [
-    ("{remove: {nodes: [n-9]}, pod: {}, expect: {}}", "8:23: there is no node `n-9`; did you mean `n-2`?"),
-    ("{remove: {pods: [a]}, pod: {}, expect: {}}", "8:22: there is no pod `a`"),
-    ("{edit: {policy: polic}, pod: {}, expect: {}}", "8:21: there is no policy `polic`; did you mean `policy`?"),
+    ("{remove: {nodes: [n-9]}, pod: {}, expect: {}}", "8:23: no node `n-9`; did you mean `n-2`?"),
+    ("{remove: {pods: [a]}, pod: {}, expect: {}}", "8:22: no pod `a`"),
+    ("{edit: {policy: polic}, pod: {}, expect: {}}", "8:21: no policy `polic`; did you mean `policy`?"),
     ("{wait: soon, pod: {}, expect: {}}", '8:12: expected a duration such as 30s, 5min or 2h, got "soon"'),
-    ("{again: a, expect: {}}", "8:13: no pod `a` waits"),
-    ("{pod: {file: none.yaml}, expect: {}}", "8:18: {folder}/none.yaml: there is no such file"),
-    ("{pod: {file: pod.yaml, name: b}, expect: {}}", '8:34: {folder}/pod.yaml: holds nothing called "b"'),
-    ("{pod: {file: pod.yaml, image: b}, expect: {}}", "8:35: a pod from a file is as it is written there"),
+    ("{again: a, expect: {}}", "8:13: no pending pod `a`"),
+    ("{pod: {file: none.yaml}, expect: {}}", "8:18: {folder}/none.yaml: no such file"),
+    ("{pod: {file: pod.yaml, name: b}, expect: {}}", '8:34: {folder}/pod.yaml: no object "b"'),
+    ("{pod: {file: pod.yaml, image: b}, expect: {}}", "8:35: field cannot be set together with `file`"),
 ]
 
 

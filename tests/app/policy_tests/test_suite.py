@@ -34,7 +34,7 @@ def ran(folder: Path, choices: RunChoices) -> PolicyTestRun:
 
 def test_a_broken_file_keeps_no_other_from_being_run(tmp_path: Path) -> None:
     run = ran(tmp_path, RunChoices())
-    assert run.summary() == "2 passed, 1 failed, 1 wrong, 1 broken in 2 files"
+    assert run.summary() == "2 passed, 1 failed, 1 error, 1 problem in 2 files"
     assert run.problems == [f"{tmp_path}/z-tests.yaml:1:3: expected an object, got a whole number"]
     assert [one["result"] for one in run.to_dict()["tests"]] == ["passed", "failed", "error", "passed"]
     assert run.exit_code == 2
@@ -72,7 +72,7 @@ def test_a_keyword_expression_chooses_by_parts_of_names(expression: str, chosen:
 
 @pytest.mark.parametrize("expression", ["", " ", "and", "a and", "(a", "a)", "not", "a b", "or a", "()"])
 def test_what_is_no_keyword_expression_is_refused(expression: str) -> None:
-    with pytest.raises(UsageError, match="expected parts of names"):
+    with pytest.raises(UsageError, match="is not parts of names"):
         keyword(expression)
 
 
@@ -88,7 +88,7 @@ def test_junit_has_every_test_and_why_it_failed(tmp_path: Path) -> None:
     assert cases["lost one"].find("error") is not None
     assert cases["good one"].attrib["line"] == "3"
     write_junit(run, tmp_path / "junit.xml")
-    with pytest.raises(UsageError, match="there is no such file"):
+    with pytest.raises(UsageError, match="no such file"):
         write_junit(run, tmp_path / "none" / "junit.xml")
 
 

@@ -66,10 +66,10 @@ async def test_decisions_of_extenders_are_counted_and_not_replayed(tmp_path: Pat
         assert stand.bound["far"] == "n2"
     found = replayed(tmp_path)
     assert (found.differences, found.decisions, found.extended, found.exit_code) == ([], 2, 1, 0)
-    assert found.summary == "2 of decisions 1–3 equal; 1 not replayed because extenders took part"
+    assert found.summary == "2 of decisions 1–3 equal; 1 not replayed because extenders were called"
     told = what_if([tmp_path], policies=[policy("none", **requiring("false"))], plugins=NO_PLUGINS)
     assert {one.pod for one in told.effects} == {"default/a", "default/b"}
-    assert told.notes == ("extenders took part in 1 of 3 decisions: left out",)
+    assert told.notes == ("1 of 3 decisions left out because extenders were called",)
 
 
 def registered(plugin: Any) -> PluginRegistry:
@@ -93,8 +93,8 @@ async def test_out_of_tree_plugins_are_asked_again(tmp_path: Path) -> None:
     assert found.summary == "decisions 1–1 equal"
     other = replay([tmp_path], plugins=registered(Scripted(score={"n1": 100, "n2": 0, "n3": 0})))
     assert {one.what for one in other.differences} == {"node", "feasible", "totals"}
-    assert other.summary.endswith("what out-of-tree plugins read outside of the cluster is not recorded: X")
-    with pytest.raises(UsageError, match=r"the configuration of the record cannot be used here: .*X"):
+    assert other.summary.endswith("external data of out-of-tree plugins is not recorded: X")
+    with pytest.raises(UsageError, match=r"recorded configuration cannot be used: .*X"):
         replayed(tmp_path)
 
 
@@ -114,14 +114,14 @@ async def test_changes_that_fail_are_counted_and_the_first_is_named(
     monkeypatch.setitem(_CHANGES, "drop", failing)
     found = replayed(tmp_path)
     assert (found.differences, found.exit_code, found.to_dict()["failedChanges"]) == ([], 0, 1)
-    said = "changes of the cluster that failed: 1, the first: drop: KeyError('n1')"
+    said = "failed cluster changes: 1, first: drop: KeyError('n1')"
     assert found.summary == f"decisions 1–1 equal; {said}"
     told = what_if([tmp_path], policies=[policy("all", **requiring("true"))], plugins=NO_PLUGINS)
     assert told.notes == (said,)
 
 
 async def test_volumes_that_pods_have_taken_are_recorded(tmp_path: Path) -> None:
-    stored = [storage_class("static", provisioner="kubernetes.io/no-provisioner")]
+    stored: list[Any] = [storage_class("static", provisioner="kubernetes.io/no-provisioner")]
     stored += [volume(f"v{number}", nodes={ZONE: [f"n{number}"]}, of="static") for number in (1, 2)]
     stored += [claim(f"c{number}", of="static") for number in (1, 2, 3)]
     async with recording(tmp_path, default_profile(ME), completed({"schedulerName": ME})) as stand:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,12 @@ async def test_recorded_process_replays_without_a_difference(tmp_path: Path) -> 
 
         async def placed(name: str) -> str | None:
             found: Any = await running.api.get("Pod", name)
-            return found["spec"].get("nodeName")
+            home: str | None = found["spec"].get("nodeName")
+            return home
 
         for number in range(9):
             await running.api.create(waiting(f"p{number}", "1"))
-            await running.until(lambda number=number: placed(f"p{number}"), "placed")
+            await running.until(partial(placed, f"p{number}"), "placed")
         await running.apply(policy("keep", **requiring('node.labels["disk"] == "ssd"')))
         await running.api.create(waiting("after", "1"))
         await running.until(lambda: placed("after"), "placed")

@@ -111,7 +111,7 @@ async def test_file_that_was_cut_names_what_was_equal(tmp_path: Path, monkeypatc
         assert found.differences == []
         assert (found.last < life.recorder.decisions) is (cut < len(data) - 1)
         assert found.summary.startswith(f"decisions 1–{found.last:,} equal; ")
-        assert found.summary.endswith("the file ends in the middle of a block")
+        assert found.summary.endswith("file is incomplete: it ends inside a block")
         assert found.exit_code == 0
 
 
@@ -124,17 +124,17 @@ async def test_file_that_was_altered_is_used_up_to_there(tmp_path: Path, monkeyp
         path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
         found = replayed(path)
         assert (found.differences, found.damaged, found.exit_code) == ([], True, 2)
-        assert "is not as it was written" in found.summary
+        assert "is corrupted" in found.summary
 
 
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"", "is no record"),
-        (b"kind: List\n", "is no record"),
-        (b"policysched record 2\n", "is a record of version 2, and version 1 is read here"),
-        (HEAD % 1, "the file ends before its end was written"),
-        (HEAD % 1 + b"abc", "ends in the middle of a block"),
+        (b"", "not a policysched record"),
+        (b"kind: List\n", "not a policysched record"),
+        (b"policysched record 2\n", "unsupported record version 2; expected 1"),
+        (HEAD % 1, "file is incomplete: no end marker"),
+        (HEAD % 1 + b"abc", "it ends inside a block"),
     ],
 )
 def test_file_that_is_no_record_is_refused(tmp_path: Path, data: bytes, problem: str) -> None:
@@ -160,7 +160,7 @@ def test_entry_that_is_malformed_is_an_error(tmp_path: Path, entry: list[Any]) -
     path = tmp_path / "a.record"
     with path.open("wb") as file:
         BlockWriter(file).write([encoded(entry), encoded([END, 0])])
-    with pytest.raises(UsageError, match="an entry after decision 0 is malformed"):
+    with pytest.raises(UsageError, match="invalid entry after decision 0"):
         replayed(path)
 
 
@@ -168,7 +168,7 @@ def test_entry_that_is_nested_too_deep_is_an_error(tmp_path: Path) -> None:
     path, deep = tmp_path / "a.record", b"\x91" * 200_000 + b"\xc0"
     with path.open("wb") as file:
         BlockWriter(file).write([len(deep).to_bytes(4) + deep, encoded([END, 0])])
-    with pytest.raises(UsageError, match="block 1 cannot be read"):
+    with pytest.raises(UsageError, match="cannot read block 1"):
         replayed(path)
 
 
@@ -185,7 +185,7 @@ def test_entry_that_would_take_very_much_memory_is_an_error(tmp_path: Path, item
     assert path.stat().st_size < 1_000_000
     tracemalloc.start()
     try:
-        with pytest.raises(UsageError, match="block 1 has an entry that is too large"):
+        with pytest.raises(UsageError, match="block 1: entry is too large"):
             replayed(path)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -237,12 +237,12 @@ async def test_what_was_given_up_is_said(tmp_path: Path, monkeypatch: pytest.Mon
     found = replayed(tmp_path)
     assert found.differences == []
     assert found.decisions < life.recorder.decisions
-    assert any("given up" in one for one in found.remainder)
+    assert any("dropped" in one for one in found.remainder)
 
 
 async def test_full_disk_does_not_stop_scheduling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = BlockWriter.write
-    failed = []
+    failed: list[list[bytes]] = []
 
     def full(self: BlockWriter, entries: list[bytes]) -> None:
         if not failed and any(b"decided" in one for one in entries):
@@ -269,9 +269,9 @@ async def test_other_policies_would_have_moved_pods(tmp_path: Path) -> None:
     assert {str(one.effect) for one in nowhere.effects} == {"unschedulable"}
     same = what_if([tmp_path], policies=[policy("all", **requiring("true"))], plugins=NO_PLUGINS)
     assert same.effects == ()
-    with pytest.raises(UsageError, match="the record does not keep what the policies read: the annotation secret"):
+    with pytest.raises(UsageError, match="policies read annotations that are not in the record: secret"):
         what_if([tmp_path], policies=[policy("x", **requiring('pod.annotations["secret"] == "a"'))], plugins=NO_PLUGINS)
-    with pytest.raises(UsageError, match="policy never was never in force"):
+    with pytest.raises(UsageError, match="policy never is not in the record"):
         what_if([tmp_path], without_policies=["never"], plugins=NO_PLUGINS)
 
 
@@ -288,7 +288,7 @@ def test_decision_of_no_profile_is_a_difference_and_others_are_compared(tmp_path
     decided = [one for one in entries if one[0] == "decided"]
     decided[0][1][1] = "nobody"
     found = replayed(rewritten(tmp_path, entries))
-    assert [one.replayed for one in found.differences] == ["the record has no profile nobody"]
+    assert [one.replayed for one in found.differences] == ["no profile \"nobody\" in the record"]
     assert (found.decisions, found.exit_code) == (len(decided), 1)
 
 
@@ -299,7 +299,7 @@ def test_decision_that_fails_with_a_change_is_told(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("policysched.app.replay.what_if.landing_of", failing)
     told = what_if([EXAMPLE], policies=[policy("off", **requiring("false"))], plugins=NO_PLUGINS)
     assert any(
-        one.startswith("decisions that fail with the change: 12, the first: 1 about ") and one.endswith("('ill')")
+        one.startswith("decisions that fail with the change: 12, first: 1 for pod ") and one.endswith("('ill')")
         for one in told.notes
     )
 

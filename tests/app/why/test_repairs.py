@@ -91,7 +91,7 @@ def clusters(draw: st.DrawFn) -> list[Object]:
 
 
 def is_named(one: Object, kind: str, name: str) -> bool:
-    return one["kind"] == kind and one["metadata"]["name"] == name
+    return bool(one["kind"] == kind and one["metadata"]["name"] == name)
 
 
 def repaired(objects: list[Object], made: Mapping[str, Any]) -> list[Object]:

@@ -40,7 +40,7 @@ def test_why_groups_nodes_by_what_they_lack() -> None:
         (RepairKind.NODE, "no taint gpu=yes:NoSchedule on b"),
         (RepairKind.POD, "a toleration of gpu=yes:NoSchedule"),
         (RepairKind.NODE, "500m more cpu on c"),
-        (RepairKind.POD, "requesting 500m less cpu"),
+        (RepairKind.POD, "request 500m less cpu"),
     ]
     assert {one.text: (one.rejects, one.leaves, one.alone) for one in told.conditions} == {
         "nodeSelector disk=ssd": (2, 2, 2), "a toleration of gpu=yes:NoSchedule": (1, 3, 1), "cpu": (1, 3, 1),
@@ -146,22 +146,21 @@ def test_why_says_that_a_pod_would_not_be_let_stay() -> None:
     assert told.state is State.UNSCHEDULABLE
     told = policysched.why([node("n1"), node("n2", labels=SSD), bound("web", "n1", nodeSelector=SSD)], "web")
     assert told.summary == (
-        "pod default/web is on n1, where it would not fit if it came again: it lacks nodeSelector disk=ssd; "
-        "it would go to n2"
+        "pod default/web is on n1 but would not fit if recreated; missing: nodeSelector disk=ssd; it would go to n2"
     )
 
 
 @pytest.mark.parametrize(
     ("made", "state", "summary"),
     [
-        ({"status": {"phase": "Succeeded"}}, State.FINISHED, "has ended (Succeeded) and is scheduled no more"),
+        ({"status": {"phase": "Succeeded"}}, State.FINISHED, "is finished (Succeeded) and is not scheduled again"),
         ({"spec": {"schedulingGates": [{"name": "a"}, {"name": "b"}], "containers": []}}, State.GATED,
-         "waits for its scheduling gates to be removed: a, b"),
+         "has scheduling gates: a, b"),
         ({"spec": {"schedulerName": "default-scheduler", "containers": []}}, State.OTHER_SCHEDULER,
-         "is scheduled by default-scheduler, not by policysched; --config with a profile of that name says what "
-         "policysched would do"),
+         "is scheduled by default-scheduler, not by policysched; to simulate policysched, set --config "
+         "to a configuration with a profile of that name"),
         ({"metadata": {"name": "web", "deletionTimestamp": "2026-01-01T00:00:00Z"}}, State.TERMINATING,
-         "is being deleted and is scheduled no more"),
+         "is being deleted and is not scheduled again"),
     ],
 )  # fmt: skip
 def test_why_says_in_one_sentence_that_nobody_decides_about_a_pod(made: Object, state: State, summary: str) -> None:
@@ -187,9 +186,9 @@ def test_why_refuses_a_malformed_pod(made: Object, field: str) -> None:
 
 
 def test_why_refuses_names_that_the_cluster_does_not_have() -> None:
-    with pytest.raises(UsageError, match=r"pod default/wen is not in the cluster, which has 1 pods.*default/web"):
+    with pytest.raises(UsageError, match=r"pod default/wen is not among the 1 pods of the cluster.*default/web"):
         policysched.why([node(), pod()], "wen")
-    with pytest.raises(UsageError, match=r"node n2 is not in the cluster, which has 1 nodes"):
+    with pytest.raises(UsageError, match=r"node n2 is not among the 1 nodes of the cluster"):
         policysched.why([node(), pod()], "web", "n2")
 
 
@@ -250,7 +249,7 @@ def test_why_that_is_interrupted_tells_what_is_known(monkeypatch: pytest.MonkeyP
     told = policysched.why(objects, "web")
     assert (told.interrupted, told.to_dict()["interrupted"]) == (True, True)
     assert [len(one.repairs) for one in told.groups] == [1, 0]
-    assert told.notes[-1] == "interrupted: not every repair and weight was tried"
+    assert told.notes[-1] == "interrupted: not all fixes and weights were tried"
 
 
 def test_place_of_a_pod_is_set_against_where_it_would_go() -> None:
@@ -262,4 +261,4 @@ def test_place_of_a_pod_is_set_against_where_it_would_go() -> None:
     for one in told:
         assert one.comparison is not None
         assert (one.comparison.here, one.comparison.there) == (one.selected, "n1")
-        assert f"would go to {one.selected} if it came again: {one.selected} is " in one.summary
+        assert f"would go to {one.selected} if recreated: {one.selected} is " in one.summary

@@ -23,10 +23,10 @@ BAD = {
     "syntax.yaml": ("a: [", "not valid YAML"),
     "cut.json": ('{"kind": "List", "items": [{"kind": "Node"', "not valid JSON"),
     "list.yaml": ("- 3", "expected an object, got a list"),
-    "empty.yaml": ("", "holds no object"),
+    "empty.yaml": ("", "no objects"),
     "binary.yaml": ("\0\1", "not a text file"),
-    "kindless.yaml": ("{a: 1}", "the object has no kind"),
-    "tests.yaml": ("- {given: a, expect: {}}", "this is a file of tests"),
+    "kindless.yaml": ("{a: 1}", "object has no kind"),
+    "tests.yaml": ("- {given: a, expect: {}}", "this is a test file"),
 }
 ON_CLUSTERS = {
     "plan": ("plan", "--policy", "keep.yaml", "--cluster"),
@@ -54,7 +54,7 @@ def test_cluster_that_cannot_be_read(command: Command, write: Write, ask: tuple[
     assert problem in done.problem
     assert done.problem.count("\n") == 1
     missing = command(*ask, "nope.yaml")
-    assert (missing.code, missing.problem) == (2, "error: nope.yaml: there is no such file\n")
+    assert (missing.code, missing.problem) == (2, "error: nope.yaml: no such file\n")
 
 
 @pytest.mark.parametrize("name", [*BAD, "nope.record"])
@@ -63,7 +63,7 @@ def test_what_is_no_record(command: Command, write: Write, name: str) -> None:
         write(name, BAD[name][0])
     done = command("replay", name)
     assert (done.code, done.out) == (2, "")
-    said = "is no record of policysched" if name in BAD else "nope.record: there is no such file"
+    said = "not a policysched record" if name in BAD else "nope.record: no such file"
     assert said in done.problem
     assert done.problem.count("\n") == 1
 
@@ -74,7 +74,7 @@ def test_files_of_tests_that_cannot_be_read(command: Command, write: Write, name
     done = command("test", name)
     assert done.code == 2
     assert done.problem.startswith(f"error: {name}")
-    assert done.out == "0 passed, 1 broken in 1 file\n"
+    assert done.out == "0 passed, 1 problem in 1 file\n"
 
 
 @pytest.mark.usefixtures("files")
@@ -96,7 +96,7 @@ def test_policy_in_force_that_does_not_compile_is_a_note(command: Command, write
     write("both.yaml", f"{GOOD}\n---\n{BROKEN}")
     done = command("plan", "--cluster", "both.yaml", "--policy", "keep.yaml")
     assert done.code == 1
-    assert "note: policy broken does nothing today: " in done.problem
+    assert "note: policy broken has no effect today: " in done.problem
     done = command("why", "a", "--cluster", "both.yaml")
     assert done.code == 1
     assert "broken" in done.problem
@@ -106,7 +106,7 @@ def test_policy_in_force_that_does_not_compile_is_a_note(command: Command, write
 def test_pods_and_nodes_that_are_not_there_name_the_nearest(command: Command) -> None:
     done = command("why", "team-b/a", "--cluster", "good.yaml")
     assert (done.code, done.problem) == (
-        2, "error: pod team-b/a is not in the cluster, which has 1 pods: did you mean `default/a`?\n"
+        2, "error: pod team-b/a is not among the 1 pods of the cluster; did you mean `default/a`?\n"
     )  # fmt: skip
     done = command("why", "a", "n11", "--cluster", "good.yaml")
     assert (done.code, done.out) == (2, "")
@@ -121,7 +121,7 @@ def test_half_broken_objects_are_a_named_remainder_of_a_plan(command: Command, w
     write("keep.yaml", yaml.dump(KEEP))
     done = command("plan", "--cluster", "half.yaml", "--policy", "keep.yaml")
     assert done.code == 1
-    told = done.out.partition("Left out on both sides")[2]
+    told = done.out.partition("Objects left out")[2]
     assert "n9" in told
     assert "bad" in told
     done = command("why", "a", "--cluster", "half.yaml")
@@ -135,15 +135,15 @@ def test_record_that_is_cut_or_given_twice_names_the_remainder(command: Command,
     cut.write_bytes(data[:-20])
     done = command("replay", str(cut))
     assert done.code in {0, 2}
-    assert "cut.record: the file ends in the middle of a block" in done.out + done.problem
+    assert "cut.record: file is incomplete: it ends inside a block" in done.out + done.problem
     other = tmp_path / "other.record"
     other.write_bytes(data.replace(b"policysched record 1\n", b"policysched record 99\n", 1))
     done = command("replay", str(other))
     assert (done.code, done.out) == (2, "")
-    assert "is a record of version 99, and version 1 is read here" in done.problem
+    assert "unsupported record version 99; expected 1" in done.problem
     done = command("replay", str(RECORD), str(RECORD))
     assert done.code == 0
-    assert "day.record begins with decision 1, which was replayed already" in done.out
+    assert "day.record starts with decision 1, which is already replayed" in done.out
     assert "-12" not in done.out
 
 
@@ -155,7 +155,7 @@ def test_record_of_before_an_annotation_was_read_by_default_is_replayed_with_pol
     write("reads.yaml", yaml.dump(policy("reads", **requiring('pod.annotations["x"] == "y"'))))
     done = command("replay", str(RECORD), "--policy", "reads.yaml")
     assert (done.code, done.problem) == (
-        2, "error: the record does not keep what the policies read: the annotation x\n"
+        2, "error: policies read annotations that are not in the record: x\n"
     )  # fmt: skip
 
 
@@ -166,7 +166,7 @@ def test_policy_of_another_shape_is_left_out_and_named(command: Command, write: 
     done = command("plan", "--cluster", "odd.yaml", "--policy", "keep.yaml")
     assert done.code == 1
     assert done.problem.startswith("error[E0001]: expected an object, got a whole number\n")
-    assert "shapeless" in done.out.partition("Left out on both sides")[2]
+    assert "shapeless" in done.out.partition("Objects left out")[2]
     done = command("record", "--cluster", "odd.yaml", "-o", "out.yaml")
     assert done.code == 1
     assert done.problem.startswith("left out: ")
@@ -210,7 +210,7 @@ def test_policy_with_what_is_no_json_is_refused_with_its_place(
     write("bytes.yaml", f"{head}spec:\n  filters:\n  - name: !!binary //4=\n    require: node.ready\n")
     done = command(*ask, "bytes.yaml")
     assert done.code == 2
-    assert done.problem == "error: bytes.yaml:6:11: not valid YAML: JSON has no such value: !!binary\n"
+    assert done.problem == "error: bytes.yaml:6:11: not valid YAML: value is not valid in JSON: !!binary\n"
     write("dates.yaml", f"{head}spec:\n  filters:\n  - {{name: !!timestamp 2026-01-01, require: node.ready}}\n")
     assert command("check", "dates.yaml").code == 0
 

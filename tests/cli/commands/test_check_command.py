@@ -25,17 +25,17 @@ NODE = (
     ("text", "code", "summary"),
     [
         (GOOD, 0, "1 policy: 0 errors, 0 warnings"),
-        (BAD, 1, "1 policy: 1 error, 0 warnings; `policysched explain E0101` says more"),
-        (WARNED, 0, "1 policy: 0 errors, 1 warning; `policysched explain W0701` says more"),
+        (BAD, 1, "1 policy: 1 error, 0 warnings; run `policysched explain E0101` for details"),
+        (WARNED, 0, "1 policy: 0 errors, 1 warning; run `policysched explain W0701` for details"),
         (
             f"{WARNED}---\n{BAD}",
             1,
-            "2 policies: 1 error, 1 warning; `policysched explain CODE` says more about E0101 and W0701",
+            "2 policies: 1 error, 1 warning; run `policysched explain CODE` for details on E0101 and W0701",
         ),
         (
             f"{GOOD}---\n{BAD}---\nkind: Pod\n",
             1,
-            "2 policies: 1 error, 0 warnings; `policysched explain E0101` says more",
+            "2 policies: 1 error, 0 warnings; run `policysched explain E0101` for details",
         ),
     ],
 )
@@ -57,7 +57,7 @@ def test_check_shows_the_mistake_in_its_line(command: Command, write: Write) -> 
         "   = in p spec.filters[0].require:1:11\n"
         "   = help: write `==` to compare\n"
         "\n"
-        "1 policy: 1 error, 0 warnings; `policysched explain E0101` says more\n"
+        "1 policy: 1 error, 0 warnings; run `policysched explain E0101` for details\n"
     )
 
 
@@ -105,7 +105,7 @@ def test_check_prints_workflow_commands_of_github(command: Command, write: Write
         "write `==` to compare",
         "::warning file=p.yaml,line=15,col=14,endColumn=42,title=W0701::this condition may be unknown%0Ahelp: "
         'node.labels["x"] may be missing; append `?? true` or `?? false`, as in `(...) ?? false`',
-        "2 policies: 1 error, 1 warning; `policysched explain CODE` says more about E0101 and W0701",
+        "2 policies: 1 error, 1 warning; run `policysched explain CODE` for details on E0101 and W0701",
     ]
 
 
@@ -115,7 +115,7 @@ def test_github_s_commands_are_escaped(command: Command, write: Write, tmp_path:
     line = command("check", "50%, a:b/p.yaml", "-o", "github").out.splitlines()[0]
     where, _, said = line.removeprefix("::").partition("::")
     assert where == "error file=50%25%2C a%3Ab/p.yaml,line=7,col=17,endColumn=18,title=E0101"
-    assert said == "`%25` is not an operator%0Ahelp: there is no remainder; percentages are written 80%25"
+    assert said == "`%25` is not an operator%0Ahelp: there is no remainder operator; write percentages as `80%25`"
 
 
 def test_files_that_cannot_be_read_are_commands_too(command: Command, write: Write) -> None:
@@ -124,7 +124,7 @@ def test_files_that_cannot_be_read_are_commands_too(command: Command, write: Wri
     assert done.code == 2
     assert done.out.splitlines() == [
         "::error file=a.yaml,line=2,col=4::not valid YAML: mapping values are not allowed in this context",
-        "::error::none.yaml: there is no such file",
+        "::error::none.yaml: no such file",
         "1 policy: 0 errors, 0 warnings",
     ]
 
@@ -135,8 +135,8 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_others(command: Command, w
     assert done.code == 2
     assert [one["code"] for one in json.loads(done.out)] == ["E0101"]
     assert done.problem.splitlines() == [
-        "error: none.yaml: there is no such file",
-        "error: empty: the folder has no .yaml, .yml or .json file",
+        "error: none.yaml: no such file",
+        "error: empty: no .yaml, .yml or .json file in the folder",
     ]
 
 
@@ -201,8 +201,11 @@ def test_check_with_a_cluster_that_has_everything_says_nothing(command: Command,
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "nodes.yaml: there is no such file"),
-        ("kind: Pod\n", "no Node in nodes.yaml: --cluster takes nodes, as `kubectl get nodes -o json` prints them"),
+        (None, "nodes.yaml: no such file"),
+        (
+            "kind: Pod\n",
+            "no Node in nodes.yaml; --cluster needs nodes, such as the output of `kubectl get nodes -o json`",
+        ),
         (NODE.replace("'4'", "4x"), 'nodes.yaml:6:29: node "n1": status.allocatable.cpu: '),
     ],
 )
@@ -223,4 +226,4 @@ def test_what_a_file_says_never_controls_the_terminal(command: Command, write: W
         assert "\\x1b" in done.out + done.problem
         assert not {"\x1b", "\u202e"} & {*done.out, *done.problem}
     done = command("check", write("p.yaml", '"\\e[2J": 1\n"\\e[2J": 2\n'))
-    assert done.problem == 'error: p.yaml:2:1: key "\\x1b[2J" is there twice\n'
+    assert done.problem == 'error: p.yaml:2:1: duplicate key "\\x1b[2J"\n'

@@ -53,14 +53,15 @@ def test_view_of_a_configuration_that_cannot_be_used_says_all_that_is_wrong(comm
     )
     assert (done.code, done.out) == (2, "")
     assert done.problem == (
-        "error: c.yaml:3:14: parallelism: 0 is not above 0; c.yaml:4:27: podInitialBackoffSeconds: 0 is not above 0\n"
+        "error: c.yaml:3:14: parallelism: 0 is not greater than 0; "
+        "c.yaml:4:27: podInitialBackoffSeconds: 0 is not greater than 0\n"
     )
 
 
 def test_check_names_every_fault_with_its_place(command: Command, write: Write) -> None:
     done = command("config", "check", write("c.yaml", BROKEN), write("d.yaml", HEAD))
     lines = done.out.splitlines()
-    assert (done.code, done.problem, lines[-1]) == (1, "", "2 configurations: 3 faults")
+    assert (done.code, done.problem, lines[-1]) == (1, "", "2 configurations: 3 errors")
     assert [line.split(" ")[0] for line in lines[:-1]] == [f"c.yaml:{line}:{at}:" for _, line, at in FAULTS]
     assert [line.split(": ")[1] for line in lines[:-1]] == [field for field, _, _ in FAULTS]
 
@@ -75,7 +76,7 @@ def test_check_as_json_lists_faults(command: Command, write: Write) -> None:
         "line": 3,
         "column": 14,
         "field": "parallelism",
-        "message": "0 is not above 0",
+        "message": "0 is not greater than 0",
     }
 
 
@@ -94,7 +95,7 @@ def test_check_lists_all_fields_that_are_unknown_or_of_the_wrong_type(command: C
 
 def test_check_of_what_is_valid_ends_with_0(command: Command, write: Write) -> None:
     done = command("config", "check", write("c.yaml", HEAD))
-    assert (done.code, done.out) == (0, "1 configuration: 0 faults\n")
+    assert (done.code, done.out) == (0, "1 configuration: 0 errors\n")
 
 
 @pytest.mark.parametrize(
@@ -123,9 +124,15 @@ def test_check_of_another_kind_is_a_fault(command: Command, write: Write) -> Non
 
 def test_view_wants_one_configuration(command: Command, write: Write) -> None:
     done = command("config", "view", "--config", write("c.yaml", f"{HEAD}---\n{HEAD}"))
-    assert (done.code, done.problem) == (2, "error: c.yaml:4:1: a configuration is one object\n")
+    assert (done.code, done.problem) == (
+        2,
+        "error: c.yaml:4:1: expected one KubeSchedulerConfiguration, got several objects\n",
+    )
 
 
 def test_run_with_a_configuration_takes_no_scheduler_names(command: Command, write: Write) -> None:
     done = command("run", "--config", write("c.yaml", HEAD), "--scheduler-name", "ours")
-    assert (done.code, done.problem) == (2, "error: --scheduler-name: with --config its profiles have the names\n")
+    assert (done.code, done.problem) == (
+        2,
+        "error: --scheduler-name cannot be used with --config; set schedulerName in the profiles\n",
+    )

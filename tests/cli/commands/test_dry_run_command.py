@@ -25,7 +25,12 @@ spec:
     - else → 10
 """
 BROKEN = POLICY.replace('== "ssd"', '= "ssd"')
-POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [{"name": "a"}]}}
+POD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web"},
+    "spec": {"containers": [{"name": "a"}]},
+}
 
 
 def _node(name: str, disk: str = "ssd", cpu: str = "4") -> dict[str, Any]:
@@ -75,7 +80,7 @@ def test_dry_run_prints_tables(command: Command) -> None:
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
     assert lines[0] == "pod default/web → node n1 (profile policysched)"
     assert "n3 SchedulingPolicy/ssd policy ssd/only: no SSD UnschedulableAndUnresolvable" in lines
-    assert "ssd only does not keep n3" in lines
+    assert "ssd only rejects n3" in lines
     assert "ssd by-name gives n1 90, n2 10" in lines
     (head,) = (line for line in lines if line.startswith("node TaintToleration"))
     assert head.endswith("SchedulingPolicy/ssd total")
@@ -146,7 +151,7 @@ def test_pod_of_a_workload_is_made_of_its_template(command: Command, write: Writ
     done = command("dry-run", "--cluster", "cluster.yaml", "--pod", write("job.yaml", yaml.dump(job)), "-o", "json")
     record = json.loads(done.out)
     assert (record["pod"], record["schedulerName"]) == ("batch/nightly", "mine")
-    assert done.problem == "note: the pod is made of the template of CronJob nightly\n"
+    assert done.problem == "note: pod created from the template of CronJob nightly\n"
 
 
 def _replica_set_there(template: dict[str, Any]) -> dict[str, Any]:
@@ -225,7 +230,7 @@ def test_texts_of_users_are_not_read_as_markup(command: Command, write: Write) -
 def test_policies_without_a_say_are_in_a_table_of_their_own(command: Command, write: Write) -> None:
     write("policy.yaml", POLICY.replace("spec:", "spec:\n  schedulerNames: [other]"))
     lines = [" ".join(line.split()) for line in command(*ASK).out.splitlines()]
-    assert lines[-4:-2] == ["Not applied", "policy why"]
+    assert lines[-4:-2] == ["Not applied", "policy reason"]
     assert lines[-1] == 'ssd schedulerNames (other) do not hold "policysched"'
 
 
@@ -233,11 +238,11 @@ def test_policies_without_a_say_are_in_a_table_of_their_own(command: Command, wr
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("--plugin", "closed.py:Closed"), "--plugin: only a configuration enables plugins, so --config is needed"),
+        (("--plugin", "closed.py:Closed"), "--plugin needs --config with a configuration that enables the plugin"),
         (("--plugin", "closed", "--config", "config.yaml"), "--plugin closed: expected [NAME=]MODULE:FACTORY or "),
         (
             ("--plugin", "closed.py:Closed", "--config", "config.yaml"),
-            "--plugin closed.py:Closed: cannot be imported: ",
+            "--plugin closed.py:Closed: cannot import: ",
         ),
     ],
 )

@@ -50,10 +50,10 @@ def test_fmt_writes_what_changed_and_says_so(command: Command, write: Write, tmp
     write("q.yaml", NEW)
     done = command("fmt", "p.yaml", "q.yaml")
     assert (done.code, done.problem) == (0, "")
-    assert done.out == "reformatted p.yaml (1 expression)\n1 file reformatted, 1 file left alone\n"
+    assert done.out == "reformatted p.yaml (1 expression)\n1 file reformatted, 1 file unchanged\n"
     assert (tmp_path / "p.yaml").read_text("utf-8") == NEW
     again = command("fmt", "p.yaml", "q.yaml")
-    assert (again.code, again.out, again.problem) == (0, "2 files left alone\n", "")
+    assert (again.code, again.out, again.problem) == (0, "2 files unchanged\n", "")
 
 
 def test_fmt_does_not_write_a_file_that_stays(command: Command, write: Write, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_check_lists_the_files_that_would_change_and_changes_none(
     write("q.yaml", NEW)
     done = command("fmt", "--check", ".")
     assert (done.code, done.problem) == (1, "")
-    assert done.out == "would reformat p.yaml (1 expression)\n1 file would be reformatted, 1 file would be left alone\n"
+    assert done.out == "would reformat p.yaml (1 expression)\n1 file would be reformatted, 1 file would be unchanged\n"
     assert (tmp_path / "p.yaml").read_text("utf-8") == OLD
     assert command("fmt", "--check", "q.yaml").code == 0
 
@@ -152,18 +152,18 @@ def test_mistakes_are_shown_as_check_does_and_the_rest_is_formatted(
 
 
 UNUSABLE = [
-    ("none.yaml", None, "none.yaml: there is no such file"),
-    ("", None, '"": there is no such file'),
-    ("below", None, "below: the folder has no .yaml, .yml or .json file"),
-    ("a.yaml", b"\x7fELF SchedulingPolicy \xff", "a.yaml: not a text file in UTF-8"),
+    ("none.yaml", None, "none.yaml: no such file"),
+    ("", None, '"": no such file'),
+    ("below", None, "below: no .yaml, .yml or .json file in the folder"),
+    ("a.yaml", b"\x7fELF SchedulingPolicy \xff", "a.yaml: not UTF-8 text"),
     ("a.yaml", b"SchedulingPolicy \x00", "a.yaml: not a text file"),
     ("a.yaml", f"{HEAD}\tappliesTo: a\n".encode(), "a.yaml:5:1: not valid YAML: found character that cannot start"),
-    ("a.yaml", f"{HEAD}  weight: 1\n  weight: 2\n".encode(), 'a.yaml:6:3: key "weight" is there twice'),
+    ("a.yaml", f"{HEAD}  weight: 1\n  weight: 2\n".encode(), 'a.yaml:6:3: duplicate key "weight"'),
     ("a.json", b'{"kind": "SchedulingPolicy",}', "a.json:1:29: not valid JSON: "),
     (
         "a.json",
         b'{"kind": "SchedulingPolicy", "x": "\\ud800"}',
-        "a.json: not valid JSON: \\ud800 is half of a character",
+        "a.json: not valid JSON: \\ud800 is an incomplete surrogate pair",
     ),
 ]
 
@@ -179,7 +179,7 @@ def test_a_file_that_cannot_be_used_is_named_and_others_are_formatted(
     done = command("fmt", name, "p.yaml")
     assert done.problem.startswith(f"error: {message}")
     assert done.problem.count("\n") == 1
-    assert done.out == "reformatted p.yaml (1 expression)\n1 file reformatted, 1 file not usable\n"
+    assert done.out == "reformatted p.yaml (1 expression)\n1 file reformatted, 1 file failed\n"
     assert done.code == 2
     assert content is None or (tmp_path / name).read_bytes() == content
 
@@ -200,8 +200,8 @@ def test_a_file_that_cannot_be_written_stays_whole(
     with monkeypatch.context() as patched:
         patched.setattr(owner, fails, fail)
         done = command("fmt", "p.yaml")
-    assert (done.code, done.out) == (2, "1 file not usable\n")
-    assert done.problem == "error: p.yaml: cannot be written: permission denied\n"
+    assert (done.code, done.out) == (2, "1 file failed\n")
+    assert done.problem == "error: p.yaml: cannot write: permission denied\n"
     assert (tmp_path / "p.yaml").read_text("utf-8") == OLD
     assert [one.name for one in tmp_path.iterdir()] == ["p.yaml"]
 
@@ -225,7 +225,7 @@ def test_what_is_no_regular_file_is_not_replaced(command: Command, tmp_path: Pat
     writer.stdin.close()
     done = command("fmt", "pipe.yaml")
     assert writer.wait(SECONDS) == 0
-    assert (done.code, done.problem) == (2, "error: pipe.yaml: cannot be written: not a regular file\n")
+    assert (done.code, done.problem) == (2, "error: pipe.yaml: cannot write: not a regular file\n")
     assert stat.S_ISFIFO((tmp_path / "pipe.yaml").stat().st_mode)
 
 

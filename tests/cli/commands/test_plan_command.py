@@ -25,8 +25,8 @@ def test_plan_exits_as_diff_does(command: Command) -> None:
     done = command("plan", "--cluster", "cluster.yaml", "--policy", "keep.yaml")
     assert (done.code, done.problem) == (1, "")
     assert done.out.startswith(
-        "of 1 pod 1 would get no node if it came again: no node for default/a (Pod) (1)\n"
-        "1 of these runs, and stays where it is\n"
+        "of 1 pod, 1 would get no node if recreated; no node for default/a (Pod) (1)\n"
+        "1 of these is running and would not move\n"
     )
 
 
@@ -36,17 +36,17 @@ def test_plan_prints_values_and_markdown(command: Command) -> None:
     told = json.loads(command(*ask, "json").out)
     assert (told["counts"], told["pods"]) == ({"unschedulable": 1}, 1)
     done = command(*ask, "markdown")
-    assert "| workload | effect | pods | decided by | for example, today → then |" in done.out
-    assert command(*ask, "github").out.startswith("::notice title=plan::of 1 pod 1 would get no node if it came again")
+    assert "| workload | effect | pods | decided by | examples: now → planned |" in done.out
+    assert command(*ask, "github").out.startswith("::notice title=plan::of 1 pod, 1 would get no node if recreated")
 
 
 @pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("output", ["table", "json", "yaml", "markdown", "github"])
 def test_every_format_says_that_what_runs_stays(command: Command, output: str) -> None:
     done = command("plan", "--cluster", "cluster.yaml", "--policy", "keep.yaml", "-o", output)
-    assert "if it came again" in done.out
+    assert "if recreated" in done.out
     assert {"json": '"runs": true', "yaml": "runs: true"}.get(
-        output, "1 of these runs, and stays where it is"
+        output, "1 of these is running and would not move"
     ) in done.out
 
 
@@ -67,11 +67,11 @@ def test_piped_tables_have_no_blanks_at_the_ends_of_lines(command: Command, writ
 @pytest.mark.parametrize(
     ("flag", "problem"),
     [
-        (("--scheduler-name", ""), "--scheduler-name: a name is needed"),
-        (("--scheduler-name", " "), "--scheduler-name: a name is needed"),
-        (("--replicas", "web"), "--replicas web: expected WORKLOAD=N"),
-        (("--without-node", "n9"), "node n9 is not in the cluster"),
-        (("--policy", "broken.yaml"), "error: there is nothing to plan: policy broken does not compile\n"),
+        (("--scheduler-name", ""), "--scheduler-name: name is empty"),
+        (("--scheduler-name", " "), "--scheduler-name: name is empty"),
+        (("--replicas", "web"), '--replicas "web" is not WORKLOAD=N'),
+        (("--without-node", "n9"), 'no node "n9" in the cluster'),
+        (("--policy", "broken.yaml"), "error: policy broken does not compile\n"),
     ],
 )
 def test_plan_refuses_a_change_that_cannot_be_made(

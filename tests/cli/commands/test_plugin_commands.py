@@ -24,7 +24,7 @@ def test_plugins_names_what_cannot_be_enabled(command: Command, write: Write) ->
     write("wrong.py", "from __future__ import annotations\ndef wrong(args, handle) -> Missing: ...\n")
     done = command("plugins", "--plugin", "wrong.py:wrong")
     assert done.code == 1
-    assert done.problem == "error: plugin wrong: the annotation Missing cannot be read: name 'Missing' is not defined\n"
+    assert done.problem == "error: plugin wrong: cannot resolve the annotation Missing: name 'Missing' is not defined\n"
     assert "NodeName" in done.out
 
 
@@ -45,7 +45,7 @@ def test_new_plugin_is_written_and_the_next_steps_are_said(command: Command, tmp
 def test_new_plugin_is_not_written_over_another(command: Command) -> None:
     assert command("plugin", "new", "mine", "--in", "there").code == 0
     done = command("plugin", "new", "mine", "--in", "there")
-    assert (done.code, done.problem) == (2, "error: there/mine exists: nothing was written\n")
+    assert (done.code, done.problem) == (2, "error: there/mine already exists; nothing was written\n")
 
 
 CONFIG = """\
@@ -72,7 +72,7 @@ def test_plugins_are_measured_as_a_configuration_enables_them(command: Command, 
     rows = {row["name"]: row for row in json.loads(done.out)}
     assert 4 * 500 <= rows["Slow"]["microseconds"] < 4 * 500 * 20
     assert "microseconds" not in rows["Closed"]
-    assert "µs a decision" in command("plugins", *flags, "1").out
+    assert "µs per decision" in command("plugins", *flags, "1").out
 
 
 def test_plugins_are_measured_with_a_configuration_alone(command: Command, write: Write) -> None:
@@ -80,7 +80,7 @@ def test_plugins_are_measured_with_a_configuration_alone(command: Command, write
     for flags in (("--measure", "5"), ("--config", "config.yaml")):
         done = command("plugins", *flags)
         assert (done.code, done.out) == (2, "")
-        assert done.problem.startswith("error: --config and --measure belong together: ")
+        assert done.problem.startswith("error: --measure needs --config, and --config needs --measure")
     done = command("plugins", "--config", "config.yaml", "--measure", "5")
     assert done.code == 2
-    assert 'there is no plugin "Slow"' in done.problem
+    assert 'unknown plugin "Slow"' in done.problem

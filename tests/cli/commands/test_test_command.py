@@ -40,7 +40,7 @@ def test_programs_and_reviewers_get_their_formats(command: Command, tmp_path: Pa
     assert "::error file=tests.yaml,line=4,col=3,title=bad::best nodes" in command("test", "-o", "github").out
     assert command("test", "--junit", "out.xml").code == 1
     assert "<testsuites" in (tmp_path / "out.xml").read_text("utf-8")
-    assert json.loads(command("test", "--schema").out)["title"] == "Tests of scheduling policies"
+    assert json.loads(command("test", "--schema").out)["title"] == "Policy tests"
 
 
 def test_a_broken_file_ends_with_two(command: Command, write: Write) -> None:
@@ -49,7 +49,7 @@ def test_a_broken_file_ends_with_two(command: Command, write: Write) -> None:
     assert done.code == 2
     assert done.problem == "error: tests.yaml:1:14: unknown field `expct`; did you mean `expect`?\n"
     assert "::error file=tests.yaml,line=1,col=14::unknown field" in command("test", "-o", "github").out
-    assert command("test", "none.yaml").problem == "error: none.yaml: there is no such file\n"
+    assert command("test", "none.yaml").problem == "error: none.yaml: no such file\n"
     assert command("test", "-k", "(").code == 2
 
 
@@ -69,7 +69,7 @@ def test_coverage_and_mutation_are_told_in_all_formats(command: Command, write: 
     assert "  not noticed: ready: without ready" in lines
     assert command("test", "--coverage").code == 0
     assert command("test", "--min-coverage", "100").out.splitlines()[-2] == (
-        "50 % of 1 policy covered, and 100 % are needed"
+        "50 % of 1 policy covered, required: 100 %"
     )
     assert json.loads(command("test", "--coverage", "--mutate", "-o", "json").out)["coverage"] == 50.0
     assert "never false" in command("test", "--coverage", "-o", "markdown").out
@@ -88,15 +88,15 @@ def test_what_a_test_gets_wrong_itself_is_no_failure(command: Command, write: Wr
     assert done.code == 2
     assert done.out.splitlines() == [
         "tests.yaml: 1 of 3 passed", "  FAILED tests.yaml:4:3: bad", "    best nodes:", "      expected: none",
-        "      got:      n1", done.out.splitlines()[5], "  WRONG tests.yaml:5:3: odd",
-        "    tests.yaml:5:43: there is no rule `raedy`; did you mean `ready`?", "1 passed, 1 failed, 1 wrong in 1 file",
+        "      got:      n1", done.out.splitlines()[5], "  ERROR tests.yaml:5:3: odd",
+        "    tests.yaml:5:43: no rule `raedy`; did you mean `ready`?", "1 passed, 1 failed, 1 error in 1 file",
     ]  # fmt: skip
     told = json.loads(command("test", "-o", "json").out)
     assert (told["passed"], told["failed"], told["errors"]) == (1, 1, 1)
     assert [one["result"] for one in told["tests"]] == ["passed", "failed", "error"]
     said = command("test", "-o", "github").out
-    assert "::error file=tests.yaml,line=5,col=43,title=odd::there is no rule `raedy`" in said
-    assert "| tests.yaml:5:3 | odd | the test is wrong |" in command("test", "-o", "markdown").out
+    assert "::error file=tests.yaml,line=5,col=43,title=odd::no rule `raedy`" in said
+    assert "| tests.yaml:5:3 | odd | invalid test |" in command("test", "-o", "markdown").out
 
 
 def test_policy_that_does_not_compile_is_shown_as_check_shows_it(command: Command, write: Write) -> None:
@@ -104,7 +104,7 @@ def test_policy_that_does_not_compile_is_shown_as_check_shows_it(command: Comman
     write("tests.yaml", TESTS)
     write("more-tests.yaml", TESTS)
     done = command("test")
-    assert (done.code, done.out) == (2, "0 passed, 2 broken in 2 files\n")
+    assert (done.code, done.out) == (2, "0 passed, 2 problems in 2 files\n")
     block = command("check", "policy.yaml").out.rpartition("\n1 policy")[0]
     assert "^^^^^" in block
     assert done.problem == block + "\n"
@@ -124,7 +124,7 @@ def test_commands_on_policies_say_that_a_file_has_tests(
     write("nodes.yaml", "{kind: Node, apiVersion: v1, metadata: {name: n1}}")
     done = command(*ask, "odd.yaml")
     assert (done.code, done.out) == (2, "")
-    assert "odd.yaml:1:1: this is a file of tests: `policysched test odd.yaml` runs it\n" in done.problem
+    assert "odd.yaml:1:1: this is a test file; run `policysched test odd.yaml`\n" in done.problem
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def test_commands_on_policies_say_that_a_file_has_tests(
         ("{best: n1}", "expected a list, got a text"),
         ("{rejected: [n1]}", "expected an object, got a list"),
         ("{result: Schedulable}", "got `Schedulable`; did you mean `"),
-        ("{rejected: {raedy: [n1]}}", "there is no rule `raedy`; did you mean `ready`?"),
-        ("{best: [m1]}", "there is no node `m1`; "),
+        ("{rejected: {raedy: [n1]}}", "no rule `raedy`; did you mean `ready`?"),
+        ("{best: [m1]}", "no node `m1`; "),
         ("{nodes: {n1: {feasibel: true}}}", "unknown field `feasibel`; did you mean `feasible`?"),
     ],
 )
@@ -165,5 +165,5 @@ def test_watching_runs_again_after_a_change_until_it_is_interrupted(
     done = command("test", "--watch")
     assert done.code == 0
     assert [line for line in done.out.splitlines() if " in 1 file" in line] == [
-        "1 passed, 1 failed in 1 file", "0 passed, 1 broken in 1 file", "2 passed in 1 file",
+        "1 passed, 1 failed in 1 file", "0 passed, 1 problem in 1 file", "2 passed in 1 file",
     ]  # fmt: skip

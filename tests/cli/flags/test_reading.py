@@ -83,7 +83,7 @@ def test_values_are_read_by_their_forms() -> None:
             ["--leader-elect-lease-duration=1"],
             '--leader-elect-lease-duration "1" is not a duration; write it as 15s or 1m30s',
         ),
-        (["--leader-elect-lease-duration=0s"], "--leader-elect-lease-duration: 0s is not above 0"),
+        (["--leader-elect-lease-duration=0s"], '--leader-elect-lease-duration "0s" is not greater than 0'),
         (
             ["--tls-min-version=1.3"],
             '--tls-min-version "1.3" is not one of VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13',
@@ -112,28 +112,28 @@ def test_values_are_read_by_their_forms() -> None:
         ),
         (
             ["--feature-gates=WatchList=true,StorageCapacityScoring=true"],
-            "--feature-gates: StorageCapacityScoring=true cannot be had: VolumeBinding scores no node by its storage "
-            "capacity; leave it false, as it is here",
+            "--feature-gates: StorageCapacityScoring=true is not supported: VolumeBinding does not score nodes by "
+            "storage capacity; leave it false",
         ),
         (
             ["--feature-gates=kube:NodeDeclaredFeatures=false"],
-            "--feature-gates: NodeDeclaredFeatures=false cannot be had: disable the plugin NodeDeclaredFeatures in the "
-            "profiles instead; leave it true, as it is here",
+            "--feature-gates: NodeDeclaredFeatures=false is not supported: disable the plugin NodeDeclaredFeatures in "
+            "the profiles instead; leave it true",
         ),
         (
             ["--feature-gates=AllBeta=false"],
-            "--feature-gates: AllBeta (InPlacePodLevelResourcesVerticalScaling)=false cannot be had: what a resized "
-            "pod has counts, for the whole pod too; leave it true, as it is here",
+            "--feature-gates: AllBeta (InPlacePodLevelResourcesVerticalScaling)=false is not supported: pod-level "
+            "resources of resized pods always apply; leave it true",
         ),
         (
             ["--emulated-version=1.35"],
-            '--emulated-version "1.35" cannot be had: this scheduler acts as kube-scheduler 1.36, say 1.36',
+            '--emulated-version "1.35" is not supported: this scheduler emulates kube-scheduler 1.36; set 1.36',
         ),
         (["--emulated-version=a=1.36"], "--emulated-version: component not registered: a"),
         (
             ["--min-compatibility-version=1.2"],
-            '--min-compatibility-version "1.2" cannot be had: this scheduler acts as kube-scheduler 1.36, '
-            "say 1.33 to 1.36",
+            '--min-compatibility-version "1.2" is not supported: this scheduler emulates kube-scheduler 1.36; '
+            "set 1.33 to 1.36",
         ),
         (
             ["--write-config-to=no/such/folder"],
@@ -253,8 +253,8 @@ def test_flags_that_count_for_nothing_are_told(
     assert [one.getMessage() for one in caplog.records if "lease" not in one.getMessage()] == [
         "--disable-http2-serving has no effect: HTTP/2 is not served",
         "--profiling has no effect: there is no /debug/pprof",
-        "--kubeconfig is ignored: with --config, clientConnection.kubeconfig of the file counts",
-        "--kube-api-burst is ignored: with --config, clientConnection.burst of the file counts",
-        "--kube-api-qps is ignored: with --config, clientConnection.qps of the file counts",
-        "--profiling is ignored: with --config, enableProfiling of the file counts",
+        "--kubeconfig is ignored with --config; set clientConnection.kubeconfig in the file",
+        "--kube-api-burst is ignored with --config; set clientConnection.burst in the file",
+        "--kube-api-qps is ignored with --config; set clientConnection.qps in the file",
+        "--profiling is ignored with --config; set enableProfiling in the file",
     ]

@@ -120,7 +120,7 @@ def _asked(document: Document, options: Options) -> tuple[AskedPod, tuple[str, .
     except ObjectError as error:
         raise document.refusal(error.field, error) from error
     if not (pod.metadata.name or pod.metadata.generate_name):
-        raise document.refusal("metadata", "the pod has no name")
+        raise document.refusal("metadata", "Pod has no name")
     _refuse_equal_constraints(document, pod)
     name = pod.metadata.name or pod.metadata.generate_name.rstrip("-")
     pod = replace(pod, metadata=replace(pod.metadata, name=name, uid=""))

@@ -30,9 +30,13 @@ if TYPE_CHECKING:
 def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     cluster: Annotated[
         list[str],
-        typer.Option("--cluster", metavar="FILE|DIR|live", help="The cluster's objects, or live; may be repeated."),
+        typer.Option(
+            "--cluster",
+            metavar="FILE|DIR|live",
+            help="Objects of the cluster: files, folders, or `live` for the kubeconfig's cluster. Repeatable.",
+        ),
     ],
-    pod: Annotated[str, typer.Option("--pod", metavar="FILE", help="A pod, or a workload with a pod template.")],
+    pod: Annotated[str, typer.Option("--pod", metavar="FILE", help="Pod, or workload with a pod template.")],
     policy: PoliciesToTry = None,
     config: Config = None,
     plugin: Plugin = None,
@@ -45,10 +49,12 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     context: Context = None,
     output: Output = OutputFormat.TABLE,
 ) -> int:
-    """Say where a pod would go and why; nothing is changed.
+    """Simulate the scheduling of a pod: show the selected node, scores and rejections.
 
-    Exit codes: 0 there is an answer, whatever it is; 1 a policy has errors and took no part; 2 a file or a flag cannot
-    be used.
+    Changes nothing in the cluster.
+
+    Exit codes: 0 success, whether or not a node fits; 1 a policy has errors and was ignored; 2 a file or a flag is
+    invalid.
     """
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415
     from policysched.app.dry_run.inputs import gather  # noqa: PLC0415

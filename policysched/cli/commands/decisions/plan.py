@@ -32,31 +32,40 @@ if TYPE_CHECKING:
 def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     cluster: ClusterOrLive = None,
     policy: Annotated[
-        list[str] | None, typer.Option("--policy", metavar="FILE|DIR", help="Policies to come; may be repeated.")
+        list[str] | None, typer.Option("--policy", metavar="FILE|DIR", help="Policies to add or replace; repeatable.")
     ] = None,
     without_policy: WithoutPolicy = None,
     config: Annotated[
-        str | None, typer.Option("--config", metavar="FILE", help="The KubeSchedulerConfiguration to come.")
+        str | None, typer.Option("--config", metavar="FILE", help="New KubeSchedulerConfiguration.")
     ] = None,
     current_config: Annotated[
         str | None,
-        typer.Option("--current-config", metavar="FILE", help="The one in force; absent, the default plugins."),
+        typer.Option(
+            "--current-config", metavar="FILE", help="Current KubeSchedulerConfiguration; default: the default plugins."
+        ),
     ] = None,
     nodes: Annotated[
-        list[str] | None, typer.Option("--nodes", metavar="FILE", help="Nodes to come; may be repeated.")
+        list[str] | None, typer.Option("--nodes", metavar="FILE", help="Nodes to add or replace; repeatable.")
     ] = None,
     without_node: Annotated[
-        list[str] | None, typer.Option("--without-node", metavar="NAME", help="A node to go; may be repeated.")
+        list[str] | None, typer.Option("--without-node", metavar="NAME", help="Node to remove; repeatable.")
     ] = None,
     replicas: Annotated[
         list[str] | None,
-        typer.Option("--replicas", metavar="WORKLOAD=N", help="How many pods a workload would have. Repeatable."),
+        typer.Option(
+            "--replicas",
+            metavar="WORKLOAD=N",
+            help="New number of pods of a workload, such as team-a/train=20; repeatable.",
+        ),
     ] = None,
     scheduler_name: Annotated[
-        str, typer.Option("--scheduler-name", metavar="NAME", help="Whose pods, where no configuration is given.")
+        str,
+        typer.Option(
+            "--scheduler-name", metavar="NAME", help="schedulerName of the pods to decide, without a configuration."
+        ),
     ] = "policysched",
     plugin: Plugin = None,
-    seed: Annotated[int, typer.Option("--seed", help="Draws among equally good nodes.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random choice among nodes with equal scores.")] = 0,
     metrics_file: MetricsFile = None,
     prometheus_url: PrometheusUrl = None,
     prometheus_token_file: PrometheusToken = None,
@@ -65,10 +74,12 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     context: Context = None,
     output: Output = OutputFormat.TABLE,
 ) -> int:
-    """Say what a change would do to the pods of a cluster; nothing is changed.
+    """Show how a change of policies, configuration, nodes or replicas affects the pods of a cluster.
 
-    Exit codes, as kubectl diff's: 0 nothing would change; 1 something would; 2 the change, a file or a flag cannot be
-    used; 130 it was interrupted, and what was known is printed.
+    Changes nothing in the cluster.
+
+    Exit codes: 0 no differences; 1 differences; 2 the change, a file or a flag is invalid; 130 interrupted, with
+    partial results.
     """
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415
@@ -81,7 +92,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.cli.reports import say_report  # noqa: PLC0415
 
     if not scheduler_name.strip():
-        raise UsageError("--scheduler-name: a name is needed")
+        raise UsageError("--scheduler-name: name is empty")
     known = configurable_plugins(plugin, config or current_config)
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
     wanted = _replicas(replicas or ())
@@ -116,7 +127,7 @@ def _one(file: str) -> Any:
 
     documents = load([file])
     if len(documents) != 1:
-        raise UsageError(f"{file}: a configuration is one object")
+        raise UsageError(f"{file}: expected one KubeSchedulerConfiguration, got {len(documents)} objects")
     return documents[0]
 
 
@@ -130,11 +141,15 @@ def _refuse_broken(inputs: ClusterInputs) -> None:
         print_finding(one.text(), stderr=True)
     broken = sorted({str(one.policy) for one in coming.values() if one.is_error and one.policy in tried})
     if broken:
-        raise UsageError(f"there is nothing to plan: {_do_not_compile(broken)}")
+        raise UsageError(_do_not_compile(broken))
 
 
 def _do_not_compile(policies: list[str]) -> str:
-    return f"policy {policies[0]} does not compile" if len(policies) == 1 else f"{', '.join(policies)} do not compile"
+    return (
+        f"policy {policies[0]} does not compile"
+        if len(policies) == 1
+        else f"policies {', '.join(policies)} do not compile"
+    )
 
 
 def _replicas(given: list[str] | tuple[()]) -> Mapping[str, int]:
@@ -142,7 +157,7 @@ def _replicas(given: list[str] | tuple[()]) -> Mapping[str, int]:
     for text in given:
         name, sign, number = text.rpartition("=")
         if not sign or not name or not number.isdecimal():
-            raise UsageError(f"--replicas {text}: expected WORKLOAD=N, such as team-a/train=20")
+            raise UsageError(f'--replicas "{text}" is not WORKLOAD=N, such as team-a/train=20')
         made[name] = int(number)
     return made
 
@@ -155,4 +170,4 @@ def _telling() -> Iterator[Progress]:
         yield lambda _done, _all: None
         return
     with out.status("reading the cluster") as status:
-        yield lambda done, everything: status.update(f"{done:,} of {everything:,} pods decided on both sides")
+        yield lambda done, everything: status.update(f"{done:,} of {everything:,} pods decided")

@@ -14,16 +14,23 @@ from policysched.errors import UsageError
 
 def record(
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where it goes: .json or YAML; - is the output.")
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File to write, JSON if it ends with .json, else YAML; - is standard output.",
+        ),
     ],
     cluster: ClusterOrLive = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> int:
-    """Write what scheduling reads of a cluster to a file, for --cluster of other commands; no Secret is read.
+    """Write a snapshot of a cluster to a file, for --cluster of other commands.
 
-    The file is readable by its owner alone. Exit codes: 0 it is written; 1 an object could not be read, and is left
-    out; 2 the cluster, a file or a flag cannot be used.
+    The snapshot has the fields that scheduling reads and no Secrets. Only the owner can read the file.
+
+    Exit codes: 0 success; 1 invalid objects were left out; 2 the cluster, a file or a flag is invalid.
     """
     from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415 - not needed for --help
     from policysched.app.snapshot import snapshot  # noqa: PLC0415
@@ -35,7 +42,7 @@ def record(
         _write(made, output)
     left_out = (*inputs.left_out, *broken)
     say_left_out(left_out)
-    say(f"{len(made['items']):,} objects in {'the output' if output == '-' else output}", stderr=True)
+    say(f"{len(made['items']):,} objects written to {'standard output' if output == '-' else output}", stderr=True)
     return int(bool(left_out))
 
 

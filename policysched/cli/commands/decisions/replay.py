@@ -19,21 +19,25 @@ if TYPE_CHECKING:
 
 
 def replay(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE|DIR…", help="The files of a record, or their folder.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE|DIR", help="Record files, or their folder.")],
     policy: Annotated[
-        list[str] | None, typer.Option("--policy", metavar="FILE|DIR", help="Policies to try; may be repeated.")
+        list[str] | None, typer.Option("--policy", metavar="FILE|DIR", help="Policies to add or replace; repeatable.")
     ] = None,
     without_policy: WithoutPolicy = None,
     config: Annotated[
-        str | None, typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration to try.")
+        str | None,
+        typer.Option("--config", metavar="FILE", help="KubeSchedulerConfiguration to use instead of the recorded one."),
     ] = None,
     plugin: Plugin = None,
     output: Output = OutputFormat.TABLE,
 ) -> int:
-    """Decide what `run --record` recorded again and compare, or say what would have been different.
+    """Repeat the decisions of a record and report differences.
 
-    Exit codes: 0 all decisions are equal, or nothing would have been different; 1 some differ; 2 a file, the change or
-    a flag cannot be used; 130 it was interrupted, and what was known is printed.
+    `policysched run --record` writes the record. With --policy, --without-policy or --config, reports which decisions
+    the change would have affected.
+
+    Exit codes: 0 no differences; 1 differences; 2 a file, the change or a flag is invalid; 130 interrupted, with
+    partial results.
     """
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415 - not needed for --help
     from policysched.cli.event_loop import uncollected  # noqa: PLC0415
@@ -78,14 +82,16 @@ def _what_if(  # noqa: PLR0913, PLR0917 - what the flags say
 
     configurations = load([] if config is None else [config])
     if len(configurations) > 1:
-        raise UsageError(f"{configurations[1].where}: a configuration is one object")
+        raise UsageError(f"{configurations[1].where}: expected one KubeSchedulerConfiguration, got several objects")
     documents = load(policies)
     wrong = [one for document in documents for one in findings(document.object, document) if one.is_error]
     for one in wrong:
         print_finding(one.text(), stderr=True)
     if wrong:
         names = ", ".join(sorted({str(one.policy) for one in wrong}))
-        raise UsageError(f"the policies cannot be tried: {names} {'do' if ',' in names else 'does'} not compile")
+        raise UsageError(
+            f"{'policies' if ',' in names else 'policy'} {names} {'do' if ',' in names else 'does'} not compile"
+        )
     told = what_if(
         files,
         policies=[one.object for one in documents],

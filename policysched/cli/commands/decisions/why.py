@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 
 
 def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
-    pod: Annotated[str, typer.Argument(metavar="POD", help="[NAMESPACE/]NAME of a pod of the cluster.")],
-    node: Annotated[str, typer.Argument(metavar="[NODE]", help="Compare with this node, not the runner-up.")] = "",
+    pod: Annotated[str, typer.Argument(metavar="POD", help="Pod of the cluster, as [NAMESPACE/]NAME.")],
+    node: Annotated[
+        str, typer.Argument(metavar="NODE", help="Node to compare with; default: the best other node.")
+    ] = "",
     cluster: ClusterOrLive = None,
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAME", help="The pod's namespace, where POD names none.")
+        str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of the pod, if POD has none.")
     ] = "default",
     policy: PoliciesToTry = None,
     config: Config = None,
@@ -46,10 +48,12 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
     context: Context = None,
     output: Output = OutputFormat.TABLE,
 ) -> int:
-    """Say why a pod is where it is, or nowhere, and what would change that; nothing is changed.
+    """Explain why a pod is on its node or unschedulable, and what would change that.
 
-    Exit codes: 0 there is an answer, whatever it is; 1 a policy has errors and took no part; 2 the pod, the node, a
-    file or a flag cannot be used; 130 it was interrupted, and what was known is printed.
+    Changes nothing in the cluster.
+
+    Exit codes: 0 success; 1 a policy has errors and was ignored; 2 the pod, the node, a file or a flag is invalid; 130
+    interrupted, with partial results.
     """
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415
@@ -60,7 +64,7 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
     known = configurable_plugins(plugin, config)
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
-    with uncollected(), working("reading the cluster and asking the engine"):
+    with uncollected(), working("reading and evaluating the cluster"):
         read = gather_cluster(cluster or [LIVE], policy or (), config=config, kubeconfig=kubeconfig, context=context)
         inputs = wait_for(read)
         say_left_out(inputs.left_out)

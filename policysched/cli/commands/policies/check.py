@@ -33,26 +33,27 @@ class CheckFormat(enum.StrEnum):
 
 
 def check(  # noqa: PLR0913, PLR0917 - one parameter a flag
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files, folders, or - for the standard input.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files, folders, or - for standard input.")],
     cluster: Annotated[
         list[str] | None,
-        typer.Option("--cluster", metavar="FILE|DIR|live", help="Nodes that must have what is read; may be repeated."),
+        typer.Option(
+            "--cluster", metavar="FILE|DIR|live", help="Nodes to check labels and resources against; repeatable."
+        ),
     ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     warnings_as_errors: Annotated[
-        bool, typer.Option("--warnings-as-errors", "-W", help="End with 1 for warnings too.")
+        bool, typer.Option("--warnings-as-errors", "-W", help="Exit with 1 on warnings too.")
     ] = False,
-    allow_none: Annotated[bool, typer.Option("--allow-none", help="Files without a policy are no error.")] = False,
-    output: Annotated[
-        CheckFormat, typer.Option("--output", "-o", help="How to print what is found.")
-    ] = CheckFormat.TABLE,
+    allow_none: Annotated[bool, typer.Option("--allow-none", help="Accept files without a policy.")] = False,
+    output: Annotated[CheckFormat, typer.Option("--output", "-o", help="Output format.")] = CheckFormat.TABLE,
 ) -> int:
-    """Check the policies in files: shape, names and expressions; and the CEL selectors of device classes and claims.
+    """Check policies for errors.
 
-    With --cluster it also warns of labels, resources and values that no node has.
+    Checks fields, names and expressions, and the CEL selectors of device classes and resource claims. With --cluster,
+    also warns about labels, resources and values that no node has.
 
-    Exit codes: 0 nothing but warnings, 1 errors, 2 a file or a flag cannot be used.
+    Exit codes: 0 no errors; 1 errors, or warnings with -W; 2 a file or a flag is invalid.
     """
     from policysched.app.checking.files import check_files  # noqa: PLC0415 - the compiler is not needed for --help
 
@@ -113,5 +114,5 @@ def _summary(found: CheckedPolicies) -> str:
     if not codes:
         return said
     if len(codes) == 1:
-        return f"{said}; `policysched explain {codes[0]}` says more"
-    return f"{said}; `policysched explain CODE` says more about {', '.join(codes[:-1])} and {codes[-1]}"
+        return f"{said}; run `policysched explain {codes[0]}` for details"
+    return f"{said}; run `policysched explain CODE` for details on {', '.join(codes[:-1])} and {codes[-1]}"

@@ -28,13 +28,15 @@ def _complete(incomplete: str) -> list[tuple[str, str]]:
 def explain(
     code: Annotated[
         str | None,
-        typer.Argument(metavar="CODE", help="As E0301, e301 or 301; absent, all are listed.", autocompletion=_complete),
+        typer.Argument(
+            metavar="CODE", help="Code, such as E0301, e301 or 301; default: list all codes.", autocompletion=_complete
+        ),
     ] = None,
-    output: Annotated[TableFormat, typer.Option("--output", "-o", help="How to print it.")] = TableFormat.TABLE,
+    output: Annotated[TableFormat, typer.Option("--output", "-o", help="Output format.")] = TableFormat.TABLE,
 ) -> int:
-    """Explain a code of an error or a warning: what it means, why, an example, and what to write instead.
+    """Explain an error or warning code, with an example and its correction.
 
-    Exit codes: 0 it is explained; 2 there is no such code.
+    Exit codes: 0 success; 2 unknown code.
     """
     from policysched.app.checking.explain import explain as look_up  # noqa: PLC0415 - not needed for --help
     from policysched.app.checking.explain import explain_all  # noqa: PLC0415
@@ -75,9 +77,9 @@ def _parts(one: Explained) -> Iterator[tuple[str, Text]]:
 
     yield "Example", _yaml(shortened(one.example))
     if one.nodes:
-        yield "on these nodes", _yaml(one.nodes)
+        yield "On these nodes", _yaml(one.nodes)
     for said in one.says():
-        yield f"gets this {one.severity}", _indented(finding_text(said))
+        yield f"Reports this {one.severity}", _indented(finding_text(said))
     yield "Write instead", _yaml(one.fix)
 
 

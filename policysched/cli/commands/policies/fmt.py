@@ -68,8 +68,8 @@ class _Run:
     def summary(self) -> str:
         """Say how many files there were of each sort."""
         done = "would be reformatted" if self.check or self.diff else "reformatted"
-        kept = "would be left alone" if self.check or self.diff else "left alone"
-        parts = ((self.changed, done), (self.kept, kept), (self.broken, "with errors"), (self.unusable, "not usable"))
+        kept = "would be unchanged" if self.check or self.diff else "unchanged"
+        parts = ((self.changed, done), (self.kept, kept), (self.broken, "with errors"), (self.unusable, "failed"))
         return ", ".join(f"{count(number, 'file')} {what}" for number, what in parts if number)
 
     def code(self) -> int:
@@ -80,17 +80,16 @@ class _Run:
 
 
 def fmt(
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files, folders, or - for the standard input.")],
-    check: Annotated[bool, typer.Option("--check", help="Change nothing; say which files would change.")] = False,
-    diff: Annotated[bool, typer.Option("--diff", help="Change nothing; show what would change.")] = False,
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files, folders, or - for standard input.")],
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; list the files that would change.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Change nothing; print a unified diff.")] = False,
 ) -> int:
-    """Write the expressions of policies in their canonical form; everything else of a file stays as it is.
+    """Format the expressions of policies.
 
-    With - the standard input is formatted to the standard output. An expression with a mistake in its syntax is shown
-    and left alone.
+    Only expressions change; the rest of a file stays as it is. With -, standard input is formatted to standard output.
+    An expression with a syntax error is reported and not changed.
 
-    Exit codes: 0 all is well; 1 an expression has a mistake, or with --check a file would change; 2 a file or a flag
-    cannot be used.
+    Exit codes: 0 success; 1 syntax errors, or with --check a file would change; 2 a file or a flag is invalid.
     """
     from policysched.app.formatting.policies import format_files  # noqa: PLC0415 - the parser is not needed for --help
 

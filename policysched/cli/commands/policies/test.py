@@ -37,41 +37,51 @@ if TYPE_CHECKING:
 
 def test(  # noqa: PLR0913, PLR0917 - one parameter a flag
     paths: Annotated[
-        list[str] | None, typer.Argument(metavar="[PATH]…", help="Files of tests, or folders of them; absent, here.")
+        list[str] | None, typer.Argument(metavar="PATH", help="Test files or folders; default: the current folder.")
     ] = None,
     keyword: Annotated[
-        str | None, typer.Option("--keyword", "-k", metavar="EXPR", help="Run tests whose names hold this.")
+        str | None,
+        typer.Option(
+            "--keyword",
+            "-k",
+            metavar="EXPR",
+            help="Run only tests whose names match: parts of names with and, or, not and brackets.",
+        ),
     ] = None,
-    fail_fast: Annotated[bool, typer.Option("--fail-fast", "-x", help="Stop at the first test that fails.")] = False,
-    coverage: Annotated[bool, typer.Option("--coverage", help="Say which parts of policies no test reached.")] = False,
+    fail_fast: Annotated[bool, typer.Option("--fail-fast", "-x", help="Stop at the first failed test.")] = False,
+    coverage: Annotated[
+        bool, typer.Option("--coverage", help="Report the parts of policies that no test reaches.")
+    ] = False,
     min_coverage: Annotated[
         float | None,
-        typer.Option("--min-coverage", metavar="PERCENT", min=0, max=100, help="End with 1 where less is reached."),
+        typer.Option(
+            "--min-coverage",
+            metavar="PERCENT",
+            min=0,
+            max=100,
+            help="Exit with 1 if coverage is lower; implies --coverage.",
+        ),
     ] = None,
     mutate: Annotated[
-        bool, typer.Option("--mutate", help="Say which small changes of policies no test would notice.")
+        bool, typer.Option("--mutate", help="Report small changes to policies that no test notices.")
     ] = False,
     mutate_seconds: Annotated[
-        float, typer.Option("--mutate-seconds", metavar="SECONDS", min=1, help="How long changes are tried at most.")
+        float, typer.Option("--mutate-seconds", metavar="SECONDS", min=1, help="Time limit for --mutate.")
     ] = 600,
     junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write what came of them as JUnit's XML.")
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write the results to this file as JUnit XML.")
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Run them again whenever one of their files changes, until Ctrl-C.")
+        bool, typer.Option("--watch", help="Run the tests again when a file changes, until Ctrl-C.")
     ] = False,
     plugin: Plugin = None,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON schema of files of tests, for editors, and end.")
-    ] = False,
-    output: Annotated[
-        OutputFormat, typer.Option("--output", "-o", help="How to print what came of them.")
-    ] = OutputFormat.TABLE,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of test files and exit.")] = False,
+    output: Annotated[OutputFormat, typer.Option("--output", "-o", help="Output format.")] = OutputFormat.TABLE,
 ) -> int:
-    """Run the tests of policies: which pod, and where it may go and why.
+    """Run policy tests.
 
-    Exit codes: 0 all tests passed; 1 some failed, too little was covered or a change not noticed; 2 a test, a file or
-    a flag cannot be used.
+    Exit codes: 0 all tests passed; 1 a test failed, coverage is too low, or a change was not noticed; 2 a test, a
+    file or a flag is invalid.
     """
     if schema:
         from policysched.app.policy_tests.file_format import json_schema  # noqa: PLC0415 - as below
@@ -118,7 +128,7 @@ def _watch(names: list[str], once: Callable[[], int]) -> int:
             code = 2
         if code == INTERRUPTED:
             raise KeyboardInterrupt
-        say("waiting for changes; Ctrl-C ends it")
+        say("waiting for changes; Ctrl-C stops")
 
     with suppress(KeyboardInterrupt):
         watch(names, run, lambda: time.sleep(PAUSE))
@@ -167,7 +177,7 @@ def _print_lines(run: PolicyTestRun) -> None:
         say(f"{file}: {passed} of {len(tests)} passed")
         for one in tests:
             if not one.passed:
-                say(f"  {'WRONG' if one.problem else 'FAILED'} {_where(one)}: {one.given}")
+                say(f"  {'ERROR' if one.problem else 'FAILED'} {_where(one)}: {one.given}")
                 for line in one.told():
                     say(f"    {line}")
     for line in _beside(run):
@@ -178,10 +188,10 @@ def _print_lines(run: PolicyTestRun) -> None:
 def _beside(run: PolicyTestRun) -> list[str]:
     """Say what coverage and mutation found."""
     said = [line for one in run.coverage if one.covered < one.total for line in one.lines()]
-    said += [f"explained as unreached, but it is no such part: {one}" for one in run.wrong]
+    said += [f"explained, but not an unreached part: {one}" for one in run.wrong]
     said += [line for one in run.mutation for line in one.lines()]
     if run.coverage:
-        short = f", and {run.least:g} % are needed" if run.covered < run.least else ""
+        short = f", required: {run.least:g} %" if run.covered < run.least else ""
         said.append(f"{run.covered:g} % of {count(len(run.coverage), 'policy', 'policies')} covered{short}")
     return said
 
@@ -193,10 +203,10 @@ def _print_markdown(run: PolicyTestRun) -> None:
         for one in run.failed
         for found in one.differences
     ]
-    rows += [[_where(one), one.given, "the test is wrong", "", "", one.problem] for one in run.errors]
+    rows += [[_where(one), one.given, "invalid test", "", "", one.problem] for one in run.errors]
     if rows:
         say("")
-        for line in markdown_table(["file", "test", "what", "expected", "got", "why"], rows).splitlines():
+        for line in markdown_table(["file", "test", "field", "expected", "got", "reason"], rows).splitlines():
             say(line)
     texts = dict.fromkeys(one.text() for broken in run.broken for one in broken.errors)
     told = {str(broken) for broken in run.broken}

@@ -1,4 +1,4 @@
-"""`policysched demo`: a policy at work, in one process and without a cluster."""
+"""`policysched demo`: show how a policy, or resource claims, place pods; in one process, without a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from policysched.visible import visible, visible_lines
 
 
 class _Terminal:
-    """Tells the demo on stdout, with a moving line while something is awaited where that is a terminal."""
+    """Prints the demo to stdout; a terminal also shows progress."""
 
     def __init__(self, out: Console, status: Status | None) -> None:
         self._out = out
@@ -35,10 +35,13 @@ class _Terminal:
 
 def demo(
     devices: Annotated[
-        bool, typer.Option("--devices", help="Show pods with resource claims in place of a policy: who gets which GPU.")
+        bool, typer.Option("--devices", help="Show pods with resource claims for GPUs instead.")
     ] = False,
 ) -> int:
-    """Show a policy at work: applied, edited, broken and deleted while pods arrive. Needs no cluster and no kubectl."""
+    """Show how a policy places pods; needs no cluster and no kubectl.
+
+    The demo applies, edits, breaks and deletes a policy while pods are created.
+    """
     from policysched.app.demo.demo import play  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.demo.devices import play_devices  # noqa: PLC0415
     from policysched.cli.event_loop import wait_for  # noqa: PLC0415

@@ -34,7 +34,10 @@ log = logging.getLogger(__name__)
 
 @takes(FLAGS)
 def run(**given: Any) -> int:
-    """Run the scheduler until SIGTERM or SIGINT, with a kubeconfig or a pod's own credentials."""
+    """Run the scheduler.
+
+    It connects with the kubeconfig, or with the service account of its pod. SIGTERM and SIGINT stop it.
+    """
     flags = read_run_flags(given)
     if flags.everywhere.version not in {None, "false"}:
         say_version()
@@ -42,7 +45,7 @@ def run(**given: Any) -> int:
     check_gates(flags.features.feature_gates, flags.features.emulated_version, flags.features.min_compatibility_version)
     verbosity = log_as(flags.logs, shown_flags(given))
     for one in without_effect(given):
-        log.warning("%s has no effect here: %s", one.option, one.no_effect)
+        log.warning("%s has no effect: %s", one.option, one.no_effect)
     from policysched.cli.event_loop import serve, uncollected  # noqa: PLC0415 - the engine is not needed for --help
 
     with uncollected():  # what modules make as they are imported stays
@@ -93,10 +96,10 @@ def _scheduler_names(flags: RunFlags) -> tuple[str, ...]:
     from policysched.app.configuration.profiles import DEFAULT_NAME  # noqa: PLC0415
 
     if flags.misc.config is not None and flags.own.scheduler_name:
-        raise UsageError("--scheduler-name: with --config its profiles have the names")
+        raise UsageError("--scheduler-name cannot be used with --config; set schedulerName in the profiles")
     names = tuple(dict.fromkeys(flags.own.scheduler_name or [DEFAULT_NAME]))
     if not all(name.strip() for name in names):
-        raise UsageError("--scheduler-name: a name is needed")
+        raise UsageError("--scheduler-name: name is empty")
     return names
 
 
@@ -121,13 +124,13 @@ def _metrics(flags: RunFlags) -> MetricOptions:
 
 def _serving(flags: RunFlags) -> ServingOptions:
     from policysched.app.serving.metrics.metric_limits import read_metric_limits  # noqa: PLC0415
-    from policysched.app.serving.options import ALWAYS_ALLOWED, ANYWHERE, PORT, TTL, ReviewOptions, ServingOptions  # noqa: PLC0415
+    from policysched.app.serving.options import ALWAYS_ALLOWED, PORT, TTL, ReviewOptions, ServingOptions  # noqa: PLC0415
     from policysched.app.serving.tls_limits import TLS_12, TlsLimits  # noqa: PLC0415
 
     given, who, rights = flags.serving, flags.authentication, flags.authorization
     made = ServingOptions(
         port=PORT if given.secure_port is None else given.secure_port,
-        bind_address=given.bind_address or ANYWHERE,
+        bind_address=given.bind_address or "",
         certificate_folder=given.cert_dir,
         certificate=given.tls_cert_file,
         key=given.tls_private_key_file,

@@ -12,19 +12,24 @@ from policysched.cli.output import say
 
 def sandbox(
     load: Annotated[
-        list[str] | None, typer.Option("--load", metavar="FILE", help="Objects to begin with; may be repeated.")
+        list[str] | None, typer.Option("--load", metavar="FILE", help="Objects to create at the start; repeatable.")
     ] = None,
     nodes: Annotated[
-        int | None, typer.Option("--nodes", min=0, max=50_000, help="Nodes to make; 3 unless something is loaded.")
+        int | None,
+        typer.Option("--nodes", min=0, max=50_000, help="Number of nodes to create; default: 3, with --load 0."),
     ] = None,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Where to listen; 0 takes a free one.")] = 0,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 selects a free port.")
+    ] = 0,
     kubeconfig_out: Annotated[
-        Path | None, typer.Option("--kubeconfig-out", metavar="FILE", help="Where to write the kubeconfig.")
+        Path | None,
+        typer.Option("--kubeconfig-out", metavar="FILE", help="Kubeconfig file to write; default: a temporary file."),
     ] = None,
 ) -> int:
-    """Serve a small Kubernetes API on this machine, with the policy resource installed, until Ctrl-C.
+    """Run a small in-memory Kubernetes API server on this machine.
 
-    There is no authentication and nothing is kept: it is for one user on one machine.
+    The SchedulingPolicy resource is installed. The server has no authentication and stores nothing on disk.
+    Ctrl-C stops it.
     """
     from policysched.app.demo.sandbox_setup import SandboxOptions, serve_sandbox  # noqa: PLC0415 - no server is needed for --help
     from policysched.cli.event_loop import serve  # noqa: PLC0415
@@ -35,6 +40,6 @@ def sandbox(
 
 
 def _announce(url: str, kubeconfig: Path) -> None:
-    say(f"the sandbox listens on {url}, for this machine only; Ctrl-C ends it")
+    say(f"sandbox listens on {url} (this machine only); Ctrl-C stops it")
     say(f"  kubectl --kubeconfig {kubeconfig} get nodes")
     say(f"  policysched run --kubeconfig {kubeconfig}")

@@ -50,6 +50,9 @@ class Shell(enum.StrEnum):
 _SCRIPTS: Final = {Shell.BASH: _BASH, Shell.ZSH: _ZSH, Shell.FISH: _FISH}
 
 
-def completion(shell: Annotated[Shell, typer.Argument(help="bash, zsh or fish.")]) -> None:
-    """Print the script with which a shell completes words: `source <(policysched completion bash)`."""
+def completion(shell: Annotated[Shell, typer.Argument(help="Shell.")]) -> None:
+    """Print the completion script of a shell.
+
+    To enable completion in the current shell, run `source <(policysched completion bash)`.
+    """
     say_lines(_SCRIPTS[shell], commands=True)

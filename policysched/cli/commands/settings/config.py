@@ -10,7 +10,7 @@ import typer
 from policysched.cli.options import OnceCommand, Plugin
 from policysched.cli.output import count, say, say_json, say_lines
 
-config = typer.Typer(name="config", help="Show and check scheduler configurations.", no_args_is_help=True)
+config = typer.Typer(name="config", help="Show or check scheduler configurations.", no_args_is_help=True)
 
 
 class ViewFormat(enum.StrEnum):
@@ -29,13 +29,13 @@ class FaultFormat(enum.StrEnum):
 
 @config.command("view", cls=OnceCommand)
 def view(
-    file: Annotated[str, typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration.")],
+    file: Annotated[str, typer.Option("--config", metavar="FILE", help="KubeSchedulerConfiguration file.")],
     plugin: Plugin = None,
-    output: Annotated[ViewFormat, typer.Option("--output", "-o", help="How to print it.")] = ViewFormat.YAML,
+    output: Annotated[ViewFormat, typer.Option("--output", "-o", help="Output format.")] = ViewFormat.YAML,
 ) -> int:
-    """Print a configuration with all its defaults, as the scheduler uses it.
+    """Print a configuration with all defaults, as the scheduler uses it.
 
-    Exit codes: 0 it is printed, 2 it cannot be used.
+    Exit codes: 0 success; 2 the configuration, a file or a flag is invalid.
     """
     from policysched.app.configuration.files import read_file  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.configuration.printing import to_dict, to_yaml  # noqa: PLC0415
@@ -51,13 +51,13 @@ def view(
 
 @config.command("check", cls=OnceCommand)
 def check(
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files, folders, or - for the standard input.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files, folders, or - for standard input.")],
     plugin: Plugin = None,
-    output: Annotated[FaultFormat, typer.Option("--output", "-o", help="How to print faults.")] = FaultFormat.TABLE,
+    output: Annotated[FaultFormat, typer.Option("--output", "-o", help="Output format.")] = FaultFormat.TABLE,
 ) -> int:
-    """Name all that kube-scheduler would refuse in configurations.
+    """Check configurations for everything that kube-scheduler rejects.
 
-    Exit codes: 0 nothing, 1 something is wrong with a configuration, 2 a file or a flag cannot be used.
+    Exit codes: 0 no errors; 1 errors in a configuration; 2 a file or a flag is invalid.
     """
     from policysched.app.configuration.files import check_files  # noqa: PLC0415 - as above
     from policysched.app.plugins.discovery import find_plugins  # noqa: PLC0415
@@ -68,5 +68,5 @@ def check(
     else:
         for one in found.faults:
             say(str(one))
-        say(f"{count(found.configurations, 'configuration')}: {count(len(found.faults), 'fault')}")
+        say(f"{count(found.configurations, 'configuration')}: {count(len(found.faults), 'error')}")
     return int(bool(found.faults))

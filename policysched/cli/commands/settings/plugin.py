@@ -10,25 +10,37 @@ import typer
 from policysched.cli.options import OnceCommand
 from policysched.cli.output import say
 
-new_plugin = typer.Typer(no_args_is_help=True, help="Begin a plugin.")
+new_plugin = typer.Typer(no_args_is_help=True, help="Create a plugin.")
 
 
 @new_plugin.callback()
 def plugin() -> None:
-    """Begin a plugin of your own."""
+    """Create a plugin."""
 
 
 @new_plugin.command(cls=OnceCommand)
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, as configurations will have it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the plugin in configurations.")],
     points: Annotated[
-        str, typer.Option("--points", metavar="POINT,...", help="Where it acts, by kube-scheduler's names.")
+        str,
+        typer.Option(
+            "--points", metavar="POINT,...", help="Extension points to implement, such as preFilter, filter or score."
+        ),
     ] = "filter,score",
     parent: Annotated[
-        Path, typer.Option("--in", metavar="DIR", file_okay=False, help="Where its folder is made.")
+        Path,
+        typer.Option(
+            "--in",
+            metavar="DIR",
+            file_okay=False,
+            help="Folder in which to create the package folder; default: the current folder.",
+        ),
     ] = Path(),
 ) -> int:
-    """Write the package of a plugin: a module, its test, a configuration, a README; and say what to do next."""
+    """Create the Python package of a plugin.
+
+    The package has a module, a test, a configuration and a README. The command prints the next steps.
+    """
     from policysched.app.plugins.package import new_package  # noqa: PLC0415 - plugins are not needed for --help
 
     made = new_package(name, (one.strip() for one in points.split(",") if one.strip()), parent)

@@ -21,20 +21,31 @@ def plugins(
     config: Annotated[
         Path | None,
         typer.Option(
-            "--config", metavar="FILE", exists=True, dir_okay=False, help="What enables those to be measured."
+            "--config",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="KubeSchedulerConfiguration with the plugins to measure.",
         ),
     ] = None,
     measure: Annotated[
         int | None,
-        typer.Option("--measure", metavar="NODES", min=1, max=50_000, help="Say what they take in a decision."),
+        typer.Option(
+            "--measure",
+            metavar="NODES",
+            min=1,
+            max=50_000,
+            help="Measure the CPU time per decision on this number of nodes.",
+        ),
     ] = None,
-    output: Annotated[TableFormat, typer.Option("--output", "-o", help="How to print it.")] = TableFormat.TABLE,
+    output: Annotated[TableFormat, typer.Option("--output", "-o", help="Output format.")] = TableFormat.TABLE,
 ) -> int:
-    """List the plugins that a configuration may enable: the default ones, those of installed packages, --plugin's.
+    """List the plugins that a configuration can enable.
 
-    With --config and --measure it also says what those cost that the configuration enables, on so many nodes.
+    Lists the default plugins, the plugins of installed packages, and those of --plugin. With --config and --measure,
+    also prints the CPU time of the plugins that the configuration enables.
 
-    Exit codes: 0 all of them can be enabled; 1 one cannot, and why is said; 2 a flag cannot be used.
+    Exit codes: 0 all plugins can be enabled; 1 a plugin cannot be enabled; 2 a flag is invalid.
     """
     from policysched.app.plugins.discovery import find_plugins  # noqa: PLC0415 - plugins are not needed for --help
     from policysched.app.plugins.listing import plugin_rows, plugin_table  # noqa: PLC0415
@@ -53,7 +64,7 @@ def plugins(
 
 def _prices(config: Path | None, nodes: int | None, registry: PluginRegistry) -> dict[str, float]:
     if (config is None) != (nodes is None):
-        raise UsageError("--config and --measure belong together: plugins are measured as a configuration enables them")
+        raise UsageError("--measure needs --config, and --config needs --measure")
     if config is None or nodes is None:
         return {}
     from policysched.app.plugins.measuring import measured_times  # noqa: PLC0415 - as above
