@@ -239,12 +239,12 @@ def test_one_object_in_place_of_a_list_is_refused_and_says_what_to_write(given: 
     arguments: dict[str, Any] = {"objects": [node()], given: node()}
     with pytest.raises(UsageError) as caught:
         dry_run(pod=pod(), **arguments)
-    assert str(caught.value).startswith(f"{given} are a list: write `{given}=[{given[0]}]`")
+    assert str(caught.value).startswith(f"{given} must be a list; for one object, write `{given}=[{given[0]}]`")
 
 
 @pytest.mark.parametrize("given", ["objects", "policies"])
 def test_what_is_no_list_is_told(given: str) -> None:
-    with pytest.raises(UsageError, match=f"{given} are a list of objects, got NoneType"):
+    with pytest.raises(UsageError, match=f"{given} must be a list of objects, got NoneType"):
         dry_run(**dict[str, Any]({"objects": [], "pod": {}, given: None}))
 
 

@@ -74,7 +74,9 @@ def test_the_pod_or_the_configuration_chooses_the_profile(stated: str | None, co
 @pytest.mark.parametrize("stated", ["other", None])
 def test_a_pod_has_to_name_one_of_several_profiles(stated: str | None) -> None:
     of = pod(**({"schedulerName": stated} if stated else {}))
-    message = f'no profile is named "{stated or "default-scheduler"}": the pod has to name one of a, b'
+    message = (
+        f'no profile "{stated or "default-scheduler"}" in the configuration; set spec.schedulerName to one of a, b'
+    )
     with pytest.raises(UsageError, match=message):
         record([node()], of, config=config({"schedulerName": "b"}, {"schedulerName": "a"}))
 
@@ -154,9 +156,9 @@ def test_policies_that_the_profile_disables_say_so() -> None:
 
 def test_two_policies_of_one_name_are_refused() -> None:
     twice = policy(**requiring("true"))
-    with pytest.raises(UsageError, match='there are two policies "p": only one of a name can be in force'):
+    with pytest.raises(UsageError, match='policy "p" is given twice'):
         record([node()], pod(), twice, twice)
-    with pytest.raises(UsageError, match='two policies "p"'):
+    with pytest.raises(UsageError, match='policy "p" is given twice'):
         record([node(), twice, twice], pod())
 
 

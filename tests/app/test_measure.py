@@ -115,4 +115,4 @@ async def test_a_server_that_is_down_is_told() -> None:
     async with fake_prometheus() as fake:
         measured = measuring(MetricOptions(url=fake.url))
     report = await asyncio.to_thread(dry_run, NODES, POD, [policy()], metrics=measured)
-    assert report.metric_problems[0].startswith(f"metrics.load: {fake.url} cannot be reached: ")
+    assert report.metric_problems[0].startswith(f"metrics.load: cannot connect to {fake.url}: ")

@@ -288,7 +288,7 @@ def test_decision_of_no_profile_is_a_difference_and_others_are_compared(tmp_path
     decided = [one for one in entries if one[0] == "decided"]
     decided[0][1][1] = "nobody"
     found = replayed(rewritten(tmp_path, entries))
-    assert [one.replayed for one in found.differences] == ["no profile \"nobody\" in the record"]
+    assert [one.replayed for one in found.differences] == ['no profile "nobody" in the record']
     assert (found.decisions, found.exit_code) == (len(decided), 1)
 
 

@@ -144,11 +144,11 @@ async def test_nothing_is_said_before_all_is_listed() -> None:
     ("body", "said"),
     [
         (b"", "the body is empty; send a Pod as JSON or YAML"),
-        (b"\xff\xfe", "body: not a text file in UTF-8"),
+        (b"\xff\xfe", "body: not UTF-8 text"),
         (b"{", "body:2:1: not valid YAML"),
         (b"- a", "body:1:1: expected an object, got a list"),
         (b"kind: Service\nmetadata: {name: s}\n", "body:1:7: expected a Pod, got a Service"),
-        (b"kind: Pod\nmetadata: {}\nspec: {}\n", "body:2:11: the pod has no name"),
+        (b"kind: Pod\nmetadata: {}\nspec: {}\n", "body:2:11: Pod has no name"),
         (b"kind: Pod\nmetadata: {name: p}\nspec:\n  containers: 5\n", "body:4:15: "),
         (b"kind: Pod\nmetadata: {name: p}\nspec: {priorityClassName: high}\n", 'no PriorityClass with name "high"'),
         (b'{"kind":"Pod","metadata":{"name":"p"},"spec":{"a":' + b"[" * 5000, "nested deeper than 200 levels"),
@@ -197,7 +197,7 @@ async def test_running_pod_is_taken_for_a_new_one_and_a_warning_says_so() -> Non
     async with served(await Live().told(node("n1"))) as port:
         code, text, headers = await post(port, json.dumps(running).encode())
         assert (code, json.loads(text)["selected"]) == (200, "n1")
-        said = "the pod is on node n1 already; this is about a new pod like it"
+        said = "pod is already on node n1; the decision is for a new pod with the same spec"
         assert headers["Warning"] == f'299 - "{said}"'
 
 
