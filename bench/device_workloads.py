@@ -1,6 +1,6 @@
-"""Device classes, slices and claims of the benchmarks of dynamic resource allocation.
+"""Device classes, slices and claims for the benchmarks of devices.
 
-Every node has a slice of ten devices, each with a serial number of its own.
+Every node has a slice of ten devices with individual serial numbers.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def device_class() -> DeviceClass:
 
 def claim(name: str, *requests: Request, **devices: Any) -> ResourceClaim:
     """Make a claim."""
-    asked = [{"name": f"r{place}", "exactly": {"deviceClassName": "gpu"} | one} for place, one in enumerate(requests)]
+    asked = [{"name": f"r{place}", "exactly": {"deviceClassName": "gpu", **one}} for place, one in enumerate(requests)]
     spec = {"devices": {"requests": asked} | devices}
     return decode_devices(ResourceClaim, {"metadata": {"name": name, "uid": name}, "spec": spec})
 

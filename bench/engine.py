@@ -1,8 +1,8 @@
-"""How long a decision takes, engine alone: no network, no queue.
+"""Time of a decision by number of nodes and rules, engine alone: no network, no queue.
 
-200 pod classes in random order, a placement between any two decisions, all nodes evaluated every time. Nodes come in
-three sizes and three zones, a tenth of them tainted; pods differ in requests, selectors and tolerations. Prints a
-table, or JSON with `--json`.
+Pods of 200 classes in random order, one placement between two decisions, every node evaluated. Nodes have three sizes
+and three zones, a tenth have a taint. Pods differ in requests, node selectors and tolerations. Prints a table, or
+JSON with `--json`. Unit: µs of processor time.
 """
 
 from __future__ import annotations
@@ -141,15 +141,15 @@ def show(rows: Sequence[dict[str, float]]) -> None:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, nargs="*", default=[100, 1000, 5000, 50000])
-    parser.add_argument("--rules", type=int, nargs="*", default=[1, 10, 100])
-    parser.add_argument("--decisions", type=int, default=WARM_DECISIONS)
-    parser.add_argument("--passes", type=int, default=1, help="the lowest figures of so many passes are shown")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, nargs="*", default=[100, 1000, 5000, 50000], help="number of nodes")
+    parser.add_argument("--rules", type=int, nargs="*", default=[1, 10, 100], help="number of rules")
+    parser.add_argument("--decisions", type=int, default=WARM_DECISIONS, help="number of timed decisions")
+    parser.add_argument("--passes", type=int, default=1, help="number of passes; the lowest figures are printed")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args()
     sizes = [(nodes, rules) for nodes in given.nodes for rules in given.rules]
-    rows = lowest(given.passes, sizes, lambda size: measure(*size, given.decisions))
+    rows = lowest(given.passes, sizes, lambda size: measure(size[0], size[1], given.decisions))
     print(msgspec.json.encode(rows).decode()) if given.json else show(rows)
 
 

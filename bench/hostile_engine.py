@@ -1,8 +1,8 @@
-"""What pods cost that are as large as an API server lets them be, engine alone: no network, no queue.
+"""Cost of the largest pods that an API server accepts, engine alone: no network, no queue.
 
-Each shape is a pod that states very many of one thing. Prints what the first decision for it takes, the next one, and
-the costliest of some for ordinary pods that come behind it; the same once it is placed; and with `--memory`, which is
-several times as slow, how much more memory is held then, when it is gone, and when no class is remembered any more.
+Each shape is a pod with very many entries of one kind. Printed are the time of its first and next decision, the
+slowest decision for ordinary pods behind it, and the same after it is placed. `--memory` measures memory instead:
+with the pod, after its deletion, and without any cached class.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import random
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -49,7 +50,7 @@ class Bench:
         for _ in range(10):
             self._serial += 1
             one = pod(self._serial, "default", {"app": f"a{self._serial % 5}"})
-            took.append(timed(lambda one=one: self.engine.decide(one)))
+            took.append(timed(partial(self.engine.decide, one)))
             self.cluster.assume(one, self.engine.decide(one).row)
         return max(took)
 
@@ -98,9 +99,9 @@ def measure(name: str, nodes: int, *, memory: bool) -> tuple[list[float], list[f
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--shape", choices=SHAPES, nargs="*", default=list(SHAPES))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=5000, help="number of nodes")
+    parser.add_argument("--shape", choices=SHAPES, nargs="*", default=list(SHAPES), help="shapes to measure")
     parser.add_argument("--memory", action="store_true", help="measure memory instead of time")
     given = parser.parse_args()
     table = Table(title=f"{given.nodes:,} nodes; {'MiB' if given.memory else 'ms of processor time'}")

@@ -20,6 +20,7 @@ from asyncio import events
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ class Pieces:
         def collected(phase: str, _: dict[str, int]) -> None:
             self._collecting += time.thread_time() * (1 if phase == "stop" else -1)
 
-        events.Handle._run = timed  # type: ignore[method-assign]
+        events.Handle._run = timed  # type: ignore[assignment,method-assign]
         gc.callbacks.append(collected)
         try:
             yield
@@ -129,7 +130,7 @@ class Users:
 
     async def create(self, objects: Iterable[Object]) -> None:
         """Create objects."""
-        await self.each([lambda made=made: self.api.create(made) for made in objects])
+        await self.each([partial(self.api.create, made) for made in objects])
 
     async def until(self, so: Callable[[], bool], what: str, seconds: float = 600.0) -> None:
         """Wait for something.
@@ -171,20 +172,20 @@ async def use(users: Users, given: argparse.Namespace) -> None:
     pods = [pod(number, f"pod-{number}") for number in range(given.pods)]
     await phase("pods come", users.create(pods), lambda: users.settled("pod-", True))
     edits = users.each(
-        [lambda one=one: users.api.patch(KIND, one["metadata"]["name"], {"spec": one["spec"]}) for one in edited]
+        [partial(users.api.patch, KIND, one["metadata"]["name"], {"spec": one["spec"]}) for one in edited]
     )
     await phase("policies are edited", edits, users.observed)
     await phase("pods wait", users.create(waiting), lambda: users.settled("waiting-", False))
     labels = {"metadata": {"labels": {"rack": "other", "price": "7"}}}
-    changes = users.each([lambda name=name: users.api.patch("Node", name, labels) for name in names])
+    changes = users.each([partial(users.api.patch, "Node", name, labels) for name in names])
     await phase("nodes change", changes, users.observed)
     helped = users.create([_roomy("helps", 2 * given.waiting)])
     await phase("waiting pods are helped", helped, lambda: users.settled("waiting-", True))
     gone = users.each(
-        [lambda name=name: users.api.delete("Pod", name) for name in (one["metadata"]["name"] for one in pods[::2])]
+        [partial(users.api.delete, "Pod", name) for name in (one["metadata"]["name"] for one in pods[::2])]
     )
     await phase("pods go", gone, users.observed)
-    removed = users.each([lambda one=one: users.api.delete(KIND, one["metadata"]["name"]) for one in edited])
+    removed = users.each([partial(users.api.delete, KIND, one["metadata"]["name"]) for one in edited])
     await phase("policies go", removed, lambda: not users.sandbox.objects(KIND))
 
 

@@ -56,7 +56,7 @@ def pod(
     *,
     namespace: str = "default",
     on: str = "",
-    requests: Mapping[str, str | int] = NO_TEXTS,
+    requests: Mapping[str, str | int | float] = NO_TEXTS,
     labels: Mapping[str, str] = NO_TEXTS,
     tolerations: Iterable[Toleration] = (),
     affinity: Affinity | None = None,

@@ -64,7 +64,7 @@ def test_a_json_record_has_component_bases_keys() -> None:
     log.log(V3, "Attempting", {"pod": "default/a", "nodes": 3, "names": ["x"], "more": {"a": 1}})
     log.warning("%s is gone", "it")
     try:
-        {}["\u202e"]
+        dict[str, str]()["\u202e"]
     except KeyError:
         log.exception("failed")
     first, second, third = map(json.loads, stream.getvalue().splitlines())
@@ -96,10 +96,10 @@ def test_quoted_text_reads_back(text: str) -> None:
 class Counted(str):
     """A text that counts how often it was formatted."""
 
-    __slots__ = ("count",)
+    __slots__ = ("formatted",)
 
     def __str__(self) -> str:
-        self.count = getattr(self, "count", 0) + 1
+        self.formatted = getattr(self, "formatted", 0) + 1
         return "shown"
 
 
@@ -107,9 +107,9 @@ def test_below_its_level_nothing_of_a_record_is_formatted() -> None:
     log, stream = log_with(TextFormatter(), logging.INFO - 2)
     value = Counted("x")
     log.log(V3, "m", {"a": value})
-    assert (stream.getvalue(), getattr(value, "count", 0)) == ("", 0)
+    assert (stream.getvalue(), getattr(value, "formatted", 0)) == ("", 0)
     log.log(V2, "m", {"a": value})
-    assert value.count == 1
+    assert value.formatted == 1
 
 
 @pytest.mark.usefixtures("verbosity")

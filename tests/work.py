@@ -20,7 +20,7 @@ def collector_off() -> Iterator[None]:
         gc.enable()
 
 
-def calls(action: Callable[[], object], *events: str) -> int:
+def calls(action: Callable[..., object], *events: str) -> int:
     """Count the functions called: those of Python and of C, or only those of the events of `sys.setprofile` named."""
     chosen, counted = frozenset(events or ("call", "c_call")), 0
 
@@ -38,7 +38,7 @@ def calls(action: Callable[[], object], *events: str) -> int:
     return counted
 
 
-def lines(action: Callable[[], object]) -> int:
+def lines(action: Callable[..., object]) -> int:
     """Count the lines that run."""
     counted = 0
 

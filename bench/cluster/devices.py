@@ -1,9 +1,9 @@
-"""What workloads with devices consist of: classes, slices, and claims, some of them with devices already.
+"""Device classes, slices and claims of the workloads with devices.
 
-A pod's claim is made before the pod, by name: so all schedulers find the same objects, and no controller takes part of
-the machine while they are measured.
+A pod's claim is created before the pod, by name: all schedulers find the same objects, and no controller uses the
+machine during the measurement.
 
-Source: test/integration/scheduler_perf/dra and dra.go, v1.36; the attributes of GPUs and what is matched, v1.37.
+Source: test/integration/scheduler_perf/dra and dra.go, v1.36; attributes of GPUs and matchAttribute, v1.37.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def taken_claim(number: int, node: str, device: str) -> Json:
 
 def using(claim_name: str) -> Json:
     """Say what a pod states to use a claim."""
-    container = {"name": "pause", "image": "registry.k8s.io/pause:3.10.1"}
+    container: Json = {"name": "pause", "image": "registry.k8s.io/pause:3.10.1"}
     container |= {"resources": {"claims": [{"name": RESOURCE}]}}
     return {"containers": [container], "resourceClaims": [{"name": RESOURCE, "resourceClaimName": claim_name}]}
 

@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from policysched.app.clock import SystemClock
-from policysched.app.running import run
 from policysched.app.running.run import run_scheduler
 from policysched.app.running.run_options import RunOptions
 from policysched.errors import UsageError

@@ -63,7 +63,7 @@ class Server:
     async def check(self) -> None:
         pass
 
-    async def request(self, method: str, path: str, body: bytes | None = None, **_: str) -> bytes:
+    async def request(self, method: str, path: str, body: bytes | None = None, **_given: str) -> bytes:
         plain = path.partition("?")[0]
         if method == "GET" and plain in RESOURCES:
             items, kind = b",".join(self.held[RESOURCES[plain]].values()), KIND_AT[plain].encode()

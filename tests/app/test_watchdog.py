@@ -72,7 +72,12 @@ def test_watchdog_looks_by_itself_until_it_is_stopped(
     looked = threading.Event()
     watchdog = Watchdog(lambda: {"a": watch})
     look = watchdog.look
-    monkeypatch.setattr(watchdog, "look", lambda: (look(), looked.set()))
+
+    def noted() -> None:
+        look()
+        looked.set()
+
+    monkeypatch.setattr(watchdog, "look", noted)
     watchdog.start()
     assert looked.wait(30)
     watchdog.stop()

@@ -16,7 +16,7 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.app.running.metrics.process_metrics import ProcessMetrics
 from policysched.app.running.object_handlers import ObjectHandler
 from policysched.kube.object_cache import LeftOutObjects, ObjectCache
-from policysched.model.kinds import NODES, PODS
+from policysched.model.kinds import NODES, PODS, ApiKind
 from policysched.schedule.observer import LOG_LINES
 from policysched.schedule.scheduler import Scheduler
 from tests.schedule.parts import FakeClient
@@ -45,7 +45,8 @@ def handler() -> ObjectHandler:
 
 def listing(handler: ObjectHandler, kind: str, first: int) -> Callable[[], None]:
     """Make what takes a list."""
-    taking = ObjectCache(NODES if kind == "node" else PODS, handler.left_out.malformed).replacement()
+    listed: ApiKind[Any] = NODES if kind == "node" else PODS
+    taking = ObjectCache(listed, handler.left_out.malformed).replacement()
     raws = [msgspec.Raw(msgspec.json.encode(made(kind, number))) for number in range(first, first + COUNT)]
 
     def take() -> None:

@@ -176,10 +176,15 @@ def test_pod_takes_no_more_calls_than_it_needs(wired: tuple[asyncio.Runner, Wire
 
 def test_late_requests_have_one_timer(wired: tuple[asyncio.Runner, Wired], monkeypatch: pytest.MonkeyPatch) -> None:
     runner, of = wired
-    timers = []
+    timers: list[tuple[Any, ...]] = []
     loop = runner.get_loop()
     call_at = loop.call_at
-    monkeypatch.setattr(loop, "call_at", lambda *given, **named: timers.append(given) or call_at(*given, **named))
+
+    def noted(*given: Any, **named: Any) -> asyncio.TimerHandle:
+        timers.append(given)
+        return call_at(*given, **named)
+
+    monkeypatch.setattr(loop, "call_at", noted)
     runner.run(of.place(pods(0)))
     assert sum(isinstance(getattr(given[1], "__self__", None), ShortRequests) for given in timers) <= 1
     assert len(timers) <= of.connections + 2, "a timer for each request"

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import day
+from bench import day, start
 
 SIZES = ("--nodes", "100", "--pods", "50000", "--policies", "2", "--speed", "40")
 
@@ -27,7 +27,7 @@ def test_pods_of_some_minutes_are_bound(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_watch_begins_with_what_it_missed() -> None:
     stream = day.Stream()
     stream.tell(b"ADDED", b'{"metadata":{"resourceVersion":"RV"}}')
-    assert stream.version == int(day.VERSION) + 1
+    assert stream.version == int(start.VERSION) + 1
     assert [line for _, line in stream._events] == [
         b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"1001"}}}\n'
     ]

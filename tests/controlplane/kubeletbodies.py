@@ -34,8 +34,8 @@ def running(pod: Json, node: Json, address: str, now: str) -> Json:
 def lingering(pod: Json, now: datetime) -> float:
     """Say how long a pod that is deleted still runs, because it sleeps before it stops. Units: seconds."""
     hooks = [each.get("lifecycle", {}).get("preStop", {}) for each in pod["spec"]["containers"]]
-    slept = max(hook.get("sleep", {}).get("seconds", 0) for hook in hooks)
-    grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
+    slept: int = max(hook.get("sleep", {}).get("seconds", 0) for hook in hooks)
+    grace: int = pod["metadata"].get("deletionGracePeriodSeconds") or 0
     ends = datetime.fromisoformat(pod["metadata"]["deletionTimestamp"])
     return (ends - now).total_seconds() - grace + min(slept, grace)
 

@@ -72,7 +72,7 @@ def test_what_is_known_of_claims_goes_as_soon_as_nobody_holds_it(wide: int, monk
     with work.collector_off():
         Allocator(made, [asking(f'{SERIAL} != "xx"', count=2)]).answers()
         [one] = kept(made)
-        parts = [ref(one), ref(one.groups)]
+        parts: list[ref[Any]] = [ref(one), ref(one.groups)]
         del one
         made.prepared.clear()
         assert [part() for part in parts] == [None, None]

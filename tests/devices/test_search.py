@@ -104,6 +104,7 @@ def test_search_that_ran_out_of_steps_begins_anew_where_devices_are_taken_meanwh
     assert Allocator(made, [wanting], steps=300).answers().codes[0] == AllocationAnswer.TIMEOUT
     taken = allocate(made, claim(request(2), name="other"))
     assert names(taken) == [["d0", "d1"]]
+    assert taken is not None
     made.allocated.assume("other", taken[0])
     found = None
     while found is None:

@@ -281,7 +281,7 @@ P = TypeVar("P", bound=Proxy)
 async def proxied(
     server: Server,
     folder: Path,
-    make: Callable[[Server], P] = Proxy,  # type: ignore[assignment]
+    make: Callable[[Server], P],
 ) -> AsyncIterator[tuple[P, Path]]:
     """Give a proxy before a server, and the kubeconfig that leads there."""
     proxy = make(server)

@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import aiohttp
 from aiohttp.connector import NEEDS_CLEANUP_CLOSED
@@ -53,7 +53,7 @@ class Server:
     tls: ssl.SSLContext | None = None
     session: aiohttp.ClientSession = field(init=False)
 
-    async def __aenter__(self) -> Server:
+    async def __aenter__(self) -> Self:
         # Some versions of Python hold on to closed TLS connections; these are ended with the session then.
         connector = aiohttp.TCPConnector(ssl=self.tls or True, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED)
         self.session = aiohttp.ClientSession(connector=connector, headers=self.headers)

@@ -81,7 +81,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def proxy(server: Server, tmp_path: Path) -> AsyncIterator[tuple[Proxy, Path]]:
-    async with proxied(server, tmp_path) as made:
+    async with proxied(server, tmp_path, Proxy) as made:
         yield made
 
 

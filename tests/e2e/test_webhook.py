@@ -155,7 +155,7 @@ async def test_account_of_the_webhook_changes_the_bundle_of_its_configuration_an
 
         await until(lambda: refused(own, {"webhooks": [CHANGES["rules"]]}), lambda said: "nothing else" in said)
         metadata = {"labels": {"a": "b"}, "annotations": {"a": "b"}, "finalizers": ["a/b"], "ownerReferences": [OWNED]}
-        tried = [{"webhooks": [change]} for change in CHANGES.values()]
+        tried: list[dict[str, Any]] = [{"webhooks": [change]} for change in CHANGES.values()]
         tried += [{"metadata": {name: value}} for name, value in metadata.items()]
         tried += [{"webhooks": []}, {"webhooks": [{}, {"name": "second.policysched.io", "rules": [ANYTHING]}]}]
         for change in tried:

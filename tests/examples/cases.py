@@ -48,7 +48,7 @@ class Case:
 
 def documents(folder: str, name: str) -> list[Object]:
     """Read the objects of a file of a folder."""
-    return [one.object for one in load([str(EXAMPLES / folder / name)])]
+    return [dict(one.object) for one in load([str(EXAMPLES / folder / name)])]
 
 
 def cases(folder: str) -> list[Case]:

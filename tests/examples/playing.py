@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 
 def objects(example: str, *names: str) -> list[Object]:
-    return [one.object for name in names for one in load([str(EXAMPLES / example / name)])]
+    return [dict(one.object) for name in names for one in load([str(EXAMPLES / example / name)])]
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_scores_are_100_25_25_for_three_feasible_of_four_nodes() -> None:
 
 
 async def test_pods_of_another_scheduler_name_are_left_alone() -> None:
-    pod = {
+    pod: dict[str, Any] = {
         "kind": "Pod",
         "metadata": {"name": "other"},
         "spec": {"schedulerName": "another", "containers": [{"name": "a", "image": "a"}]},

@@ -74,5 +74,5 @@ if __name__ == "__main__":
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     Observed.folder = Path(sys.argv.pop(1))
     jump_with(Observed.folder / "clock")
-    run.Process = Observed  # type: ignore[assignment,misc]
+    run.Process = Observed  # type: ignore[assignment,attr-defined]
     main()

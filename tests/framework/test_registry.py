@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -10,14 +13,18 @@ from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
 
 
+def _made(name: str, args: Any, handle: Any) -> tuple[str, Any, Any]:
+    return name, args, handle
+
+
 def registry(*names: str) -> PluginRegistry:
     made = PluginRegistry()
     for name in names:
-        made.register(name, lambda args, handle, name=name: (name, args, handle), origin=f"of {name}")
+        made.register(name, partial(_made, name), origin=f"of {name}")
     return made
 
 
-def refused(text: str) -> object:
+def refused(text: str) -> AbstractContextManager[object]:
     return pytest.raises(UsageError, match=f"^{re.escape(text)}$")
 
 
@@ -30,7 +37,7 @@ def test_registered_plugin_is_made_of_its_arguments_and_the_handle() -> None:
 
 def test_registering_a_name_twice_is_refused_and_changes_nothing() -> None:
     made = registry("a")
-    with refused("a plugin named a already exists"):
+    with refused('plugin "a" already exists'):
         made.register("a", lambda *_: "another")
     assert made.make("a", None, None) == ("a", None, None)
 
@@ -50,7 +57,7 @@ def test_merging_takes_all_of_another_registry() -> None:
 
 def test_merging_takes_nothing_where_one_name_is_taken() -> None:
     made, other = registry("c"), registry("a", "b", "c", "d")
-    with refused("a plugin named c already exists"):
+    with refused('plugin "c" already exists'):
         made.merge(other)
     assert list(made) == ["c"]
     assert list(other) == ["a", "b", "c", "d"]

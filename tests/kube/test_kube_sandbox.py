@@ -106,7 +106,7 @@ async def mirrors(world: World) -> AsyncIterator[dict[str, tuple[Mirror, Reflect
     watched: ApiKind[Any]
     for watched in (NODES, PODS, POLICIES, DEVICE_CLASSES):
         mirror = Mirror()
-        reflector = Reflector(world.transport, watched, mirror, world.pauses.pacing)
+        reflector: Reflector[Any] = Reflector(world.transport, watched, mirror, world.pauses.pacing)
         made[watched.plural] = (mirror, reflector)
         tasks.append(asyncio.create_task(reflector.run()))
     for _, reflector in made.values():

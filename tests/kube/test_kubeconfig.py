@@ -49,7 +49,24 @@ USERS: Final[dict[str, dict[str, Any]]] = {
     "exec": {"exec": EXEC},
     "provider": {"auth-provider": {"name": "oidc", "config": {"id-token": "a.b.c", "idp-issuer-url": "https://x"}}},
 }
-ODD: Final = ("text", "", 5, -1, 1.5, True, None, [], [1], ["a"], [[]], {}, {"a": 1}, {1: 2}, "\0", "~nobody-here/x")
+ODD: Final[tuple[Any, ...]] = (
+    "text",
+    "",
+    5,
+    -1,
+    1.5,
+    True,
+    None,
+    [],
+    [1],
+    ["a"],
+    [[]],
+    {},
+    {"a": 1},
+    {1: 2},
+    "\0",
+    "~nobody-here/x",
+)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -97,7 +97,7 @@ async def guarded(tmp_path: Path) -> AsyncIterator[Guarded]:
     tls.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
     tls.verify_mode = ssl.CERT_REQUIRED
     tls.load_verify_locations(made.authority.certificate)
-    runner = web.ServerRunner(web.Server(made.answer, handler_cancellation=True), shutdown_timeout=0.01)  # type: ignore[arg-type]
+    runner = web.ServerRunner(web.Server(made.answer, handler_cancellation=True), shutdown_timeout=0.01)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
     made.url = f"https://127.0.0.1:{runner.addresses[0][1]}"

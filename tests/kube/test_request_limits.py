@@ -25,7 +25,12 @@ class Loop:
     def _call_later(self, delay: float, call: Callable[[], None]) -> asyncio.TimerHandle:
         entry = (self.now + delay, call)
         self.timers.append(entry)
-        return Handle(lambda: entry in self.timers and self.timers.remove(entry))  # type: ignore[return-value]
+
+        def cancel() -> None:
+            if entry in self.timers:
+                self.timers.remove(entry)
+
+        return Handle(cancel)  # type: ignore[return-value]
 
     async def go_on(self, seconds: float) -> None:
         """Let time pass, from timer to timer."""

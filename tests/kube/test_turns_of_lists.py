@@ -65,7 +65,7 @@ async def test_the_first_list_is_taken_page_by_page_while_the_next_page_is_asked
 
 
 async def test_what_was_told_of_a_first_list_that_breaks_off_is_mended_by_the_next(kube: Kube) -> None:
-    pages = page(node("a", 1), node("b", 1), node("c", 1), next_page="t"), {}
+    pages: list[Any] = [page(node("a", 1), node("b", 1), node("c", 1), next_page="t"), {}]
     again = page(node("a", 1), node("b", 2, uid="other"), version=3)
     kube.server.on("GET", NODE_PATH, *map(answer, pages), answer(again))
     kube.server.on("WATCH", NODE_PATH, HANG)
@@ -76,7 +76,7 @@ async def test_what_was_told_of_a_first_list_that_breaks_off_is_mended_by_the_ne
 
 
 async def test_a_later_list_that_breaks_off_changes_nothing(kube: Kube) -> None:
-    pages = page(node("b", 2), version=2, next_page="t"), {}
+    pages: list[Any] = [page(node("b", 2), version=2, next_page="t"), {}]
     kube.server.on("GET", NODE_PATH, answer(page(node("a", 1))), *map(answer, pages), HANG)
     kube.server.on("WATCH", NODE_PATH, stream(gone()), HANG)
     async with watching(kube) as run:

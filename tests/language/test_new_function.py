@@ -23,9 +23,9 @@ def _squared(run: Run, node: Typed) -> object:
 
 def test_a_function_is_a_rule_a_kernel_and_a_scalar_operation(monkeypatch: pytest.MonkeyPatch) -> None:
     signature = Function(VALUES["abs"].rule, 1, 1, "x", "the square of a quantity", slice(0, 1))
-    monkeypatch.setitem(FUNCTIONS, "squared", signature)  # type: ignore[arg-type]
+    monkeypatch.setitem(FUNCTIONS, "squared", signature)
     monkeypatch.setitem(KERNELS, "squared", _squared)
-    monkeypatch.setitem(STRICT, "squared", lambda value: value * value)  # type: ignore[arg-type]
+    monkeypatch.setitem(STRICT, "squared", lambda value: value * value)
     compiled = compile_expression("squared(node.free.pods) > squared(3)", Environment("filter"), Want.CONDITION)
     assert compiled.program is not None
     assert compiled.diagnostics == ()

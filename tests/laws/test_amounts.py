@@ -193,7 +193,8 @@ class Asked:
 
     def scores(self) -> dict[tuple[str, str, str], int]:
         """Each node's score by pod and plugin."""
-        cluster, found = self._cluster, {}
+        cluster = self._cluster
+        found: dict[tuple[str, str, str], int] = {}
         for one, name, state in self._scores:
             scores = self._plugins[name].score(state, slice(0, cluster.nodes.size)).tolist()
             found |= {(one.key, name, at): scores[row] for at, row in cluster.nodes.row_of.items()}

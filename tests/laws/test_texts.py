@@ -20,7 +20,7 @@ from policysched.language import (
     load_grammar,
     render,
 )
-from policysched.language.syntax.errors import TERMINALS
+from policysched.language.syntax.terminals import TERMINALS
 from tests.language.programs import compile_cases, compile_lets
 from tests.laws.evaluating import METRICS
 from tests.laws.examples import examples

@@ -8,7 +8,7 @@ given up as late as can be. Of all nodes one of least cost is taken.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -35,7 +35,7 @@ PODS = st.tuples(
     st.sampled_from([None, "ci", "db"]),
 )
 # A condition and what it says of a pod.
-GUARDS = {
+GUARDS: dict[str, Callable[[Pod], bool]] = {
     "true": lambda _: True,
     "false": lambda _: False,
     'victim.labels["app"] != "db"': lambda pod: pod.metadata.labels.get("app") != "db",

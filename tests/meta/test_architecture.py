@@ -41,7 +41,7 @@ def found(name: str) -> Any:
     parts: list[str] = []
     while True:
         try:
-            value = importlib.import_module(module)
+            value: Any = importlib.import_module(module)
             break
         except ModuleNotFoundError:
             module, _, rest = module.rpartition(".")

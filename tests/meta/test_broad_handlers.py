@@ -26,8 +26,10 @@ def broad_handlers(module: str, text: str) -> Iterator[tuple[str, ast.ExceptHand
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.ExceptHandler) and is_broad(child.type):
                 yield name, child
-            is_scope = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-            yield from walk(child, f"{name}.{child.name}" if is_scope else name)
+            within = name
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                within = f"{name}.{child.name}"
+            yield from walk(child, within)
 
     yield from walk(ast.parse(text), module)
 

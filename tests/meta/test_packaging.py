@@ -64,6 +64,7 @@ def test_description_renders_on_a_package_index(tmp_path: Path) -> None:
         metadata = email.message_from_bytes(archive.read(name))
     assert metadata["Author"] == "The policysched authors"
     text = metadata.get_payload()
+    assert isinstance(text, str)
     assert "https://raw.githubusercontent.com/policysched/policysched/main/docs/picture.svg" in text
     assert "https://github.com/policysched/policysched/blob/main/docs/start/tutorial.md" in text
     assert re.findall(r"\]\((?!https?:|#)", text) == []

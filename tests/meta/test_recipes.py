@@ -160,7 +160,7 @@ def test_function_of_the_language_is_a_rule_a_scalar_operation_and_a_kernel(copy
 
 def scored(copy: Copy, spec: dict[str, object], of: str = "") -> dict[str, object]:
     """The raw scores of the only rule of a policy that is tried."""
-    return dict(tried(copy, spec, of)["scores"]["squares"])  # type: ignore[index, call-overload]
+    return dict(tried(copy, spec, of)["scores"]["squares"])  # type: ignore[index]
 
 
 def tried(copy: Copy, spec: dict[str, object], namespace: str = "") -> dict[str, object]:

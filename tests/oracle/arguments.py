@@ -5,6 +5,7 @@ Knows nothing of cases. Resources and labels are those that generated nodes and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import affinity as labels
@@ -49,7 +50,8 @@ def shape(rng: Random) -> list[Thing]:
     if rng.random() < 0.4:
         levels = [0, 100] if len(levels) == 2 else sorted({0, *levels, 100})
     scores = [rng.randint(0, 10) for _ in levels]
-    order = rng.choice([sorted, lambda scores: sorted(scores, reverse=True), list])
+    orders: list[Callable[[list[int]], list[int]]] = [sorted, lambda scores: sorted(scores, reverse=True), list]
+    order = rng.choice(orders)
     return [{"utilization": level, "score": score} for level, score in zip(levels, order(scores), strict=True)]
 
 

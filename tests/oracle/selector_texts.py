@@ -18,7 +18,7 @@ Grow = Callable[["Expressions", int], str]
 def device(random: Random) -> dict[str, Any]:
     """Return a device as the API has it."""
     attributes: dict[str, Any] = {}
-    kinds = {
+    kinds: dict[str, Callable[[], dict[str, Any]]] = {
         "text": lambda: {"string": random.choice(["", "abc", "A100-80GB", "é", "10Gi", "a,b", "x" * 64])},
         "number": lambda: {"int": random.choice([0, 1, 5, -7, 42, 2**63 - 1, -(2**63)])},
         "flag": lambda: {"bool": random.random() < 0.5},
@@ -35,7 +35,7 @@ def device(random: Random) -> dict[str, Any]:
         for name in ("memory", "cores")
         if random.random() < 0.8
     }
-    made = {"driver": random.choice(DRIVERS), "attributes": attributes, "capacity": capacity}
+    made: dict[str, Any] = {"driver": random.choice(DRIVERS), "attributes": attributes, "capacity": capacity}
     if random.random() < 0.3:
         made["allowMultipleAllocations"] = random.random() < 0.5
     return made
@@ -112,11 +112,11 @@ class Expressions:
         return text.replace(*self.random.choice(EXCHANGED), 1)
 
 
-BREAKING: Final = (
+BREAKING: Final[tuple[str, ...]] = (
     *"()[]{}.,?:!-+*/%&|=x\"'`$@#\\\t",
     *("==", "&&", "||", "in", "true", "null", "for", "1", "1u", "1.5"),
 )
-EXCHANGED: Final = (
+EXCHANGED: Final[tuple[tuple[str, str], ...]] = (
     ("device", "devise"),
     ("attributes", "attribute"),
     ("==", "="),

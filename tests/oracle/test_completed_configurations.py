@@ -81,7 +81,10 @@ def difference(config: dict[str, Any], theirs: dict[str, Any] | None, refusals: 
 
 def without_null(config: dict[str, Any]) -> dict[str, Any]:
     """Take a null list of terms, which means the same, for an empty one."""
-    return json.loads(json.dumps(config).replace('"nodeSelectorTerms": null', '"nodeSelectorTerms": []'))
+    made: dict[str, Any] = json.loads(
+        json.dumps(config).replace('"nodeSelectorTerms": null', '"nodeSelectorTerms": []')
+    )
+    return made
 
 
 def in_our_words(field: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ SEED = seed()
 CASES = int(os.environ.get("POLICYSCHED_CASES") or 600)
 NODES = ("n1", "n2", "n3")
 NOTHING: dict[str, Any] = {}
-ODD = (None, None, 3, "text", True, [], NOTHING, [None], 1.5)
+ODD: tuple[Any, ...] = (None, None, 3, "text", True, [], NOTHING, [None], 1.5)
 
 
 def draw_names(rng: Random) -> Any:
@@ -45,7 +46,7 @@ def draw_reasons(rng: Random) -> Any:
 
 
 def draw_filtered(rng: Random) -> Any:
-    makers = {
+    makers: dict[str, Callable[[Random], Any]] = {
         "NodeNames": draw_names,
         "Nodes": draw_nodes,
         "FailedNodes": draw_reasons,

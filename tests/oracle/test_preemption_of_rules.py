@@ -25,8 +25,9 @@ from .preempting import cases
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from policysched.framework import NodeInfo, Status
+    from policysched.framework import Status
     from policysched.framework.cycle_state import CycleState
+    from policysched.framework.out_of_tree.node_info import NodeInfo
     from policysched.framework.profile import Profile
     from policysched.model.objects import Pod
 

@@ -45,7 +45,7 @@ def test_affinity_s_index_finds_whom_its_hints_help(seed: int) -> None:
     for _ in range(CASES):
         world = World(chance)
         world.fill()
-        change = random_change(chance, lambda name, on, world=world: world.pod(name, on))
+        change = random_change(chance, world.pod)
         helped += hinted(InterPodAffinity(), world.pod("p"), change, world.cluster)
     assert helped > CASES // 20
 

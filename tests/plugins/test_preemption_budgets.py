@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,9 +91,12 @@ def test_every_budget_counts_a_pod_also_where_another_one_is_spent(
 def test_budget_is_compiled_once_as_long_as_it_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
     compiling = budgets_module._selection
-    monkeypatch.setattr(
-        budgets_module, "_selection", lambda one, around: compiled.append(one.metadata.name) or compiling(one, around)
-    )
+
+    def noted(one: PodDisruptionBudget, around: Any) -> Any:
+        compiled.append(one.metadata.name)
+        return compiling(one, around)
+
+    monkeypatch.setattr(budgets_module, "_selection", noted)
     around = world(node("a"), budgets=[budget("x", WEB), budget("y", WEB), budget("z", WEB)])
     first = Budgets(around)
     around.take(budget("y", WEB, 5))
@@ -220,7 +224,7 @@ def test_labels_that_no_pod_has_any_more_are_forgotten_and_budgets_hold_on(
 
 def naively_violating(pods: list[Pod], budgets: list[PodDisruptionBudget]) -> set[str]:
     """Count the pods of each node from the first on against every budget that selects them, one by one."""
-    found = set()
+    found: set[str] = set()
     for given in budgets:
         selector = compile_selector(given.spec.selector)
         for name in {one.spec.node_name for one in pods}:
@@ -331,7 +335,12 @@ async def test_many_budgets_of_many_kinds_of_pods_cost_a_preemption_no_more_than
 async def test_labels_that_come_are_asked_about_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     around, plugin, sizes = budgets_in_the_way(12, 40), DefaultPreemption(), list[int]()
     selected = LabelSets.selected
-    monkeypatch.setattr(LabelSets, "selected", lambda sets, one: sizes.append(len(sets.labels)) or selected(sets, one))
+
+    def noted(sets: LabelSets, one: Any) -> Any:
+        sizes.append(len(sets.labels))
+        return selected(sets, one)
+
+    monkeypatch.setattr(LabelSets, "selected", noted)
     await asked(plugin, Pausing(around, wanted()))
     assert sizes == [12] * 40
     around.set_pod(low("more", "n3", cpu=0, labels={"app": "other"}))

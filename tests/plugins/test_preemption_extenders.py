@@ -19,7 +19,8 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, run_post_filters
 from tests.build import node
-from tests.plugins.preempting import budget, label, low, wanted, world
+from tests.plugins.inter_pod_affinity.build import label
+from tests.plugins.preempting import budget, low, wanted, world
 from tests.rules.build import filtering, policy_set
 
 Named = Mapping[str, NamedVictims]

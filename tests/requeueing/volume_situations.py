@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.e2e.objects import node
+from tests.e2e.objects import Json, node
 from tests.requeueing.situations import (
     ZONE,
     Change,
@@ -46,6 +46,11 @@ def _using(name: str, by: str, *names: str, **fields: Any) -> Waiting:
 def _inline(name: str, **source: Any) -> Waiting:
     """A pod with a volume that only it describes."""
     return rejected(name, "NodeVolumeLimits", volumes=[{"name": "disk", **source}])
+
+
+def _bind_to_shed(obj: Json) -> None:
+    obj["spec"].update(volumeName="shed")
+    obj["metadata"].setdefault("annotations", {}).update({"pv.kubernetes.io/bind-completed": "yes"})
 
 
 ZONES: Final[tuple[Situation, ...]] = (
@@ -197,10 +202,7 @@ BINDING: Final[tuple[Situation, ...]] = (
             Change(
                 "PersistentVolumeClaim",
                 "tool",
-                lambda obj: (
-                    obj["spec"].update(volumeName="shed"),
-                    obj["metadata"].setdefault("annotations", {}).update({"pv.kubernetes.io/bind-completed": "yes"}),
-                ),
+                _bind_to_shed,
             )
         ],
         wakes="gardener",

@@ -64,7 +64,7 @@ class NodeView:
         self.around, self.node, self.held = around, node, held
         self.nodes: Sequence[ScalarFrame] = nodes
         self.feasible = self.nodes
-        self.now = around.now
+        self.now: float = around.now
 
     @property
     def pods(self) -> Sequence[ScalarFrame]:

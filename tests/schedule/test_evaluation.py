@@ -85,7 +85,7 @@ def test_prefilter_rejects_the_pod_on_every_node(
     decision = decided(*answers)
     assert decision.rejection == rejection
     assert (decision.row, decision.node, decision.failed) == (-1, "", False)
-    assert (decision.rejectors(), decision.fit_error()) == (rejectors, message)
+    assert (set(decision.rejectors()), decision.fit_error()) == (rejectors, message)
 
 
 def test_nothing_is_asked_after_a_rejection_that_nothing_can_resolve() -> None:

@@ -13,7 +13,7 @@ from policysched.framework import Cluster
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record
-from policysched.schedule.cycle.results.joint_results import joint_filters, joint_scores
+from policysched.schedule.cycle.results.joint_results import JointScores, joint_filters, joint_scores
 from tests.build import cluster, node, pod
 from tests.rules.build import Spec, compiled
 
@@ -90,6 +90,7 @@ def test_some_of_those_that_answer_together_can_be_kept_without_the_others() -> 
     expected = sum(one.final(np.ones(NODES, np.bool_)) for one in scores)
     [joint] = joint_scores(scores, capacity, np.dtype(np.int64))
     assert joint.update(rows).size == 0
+    assert isinstance(joint, JointScores)
     assert joint.sums[0].values[:NODES].tolist() == np.asarray(expected).tolist()
     [judging] = joint_filters(filters)
     assert judging.update(rows).size == 0

@@ -14,7 +14,7 @@ from policysched.framework import Cluster
 from policysched.model.objects import Affinity, ContainerPort, Pod, PodStatus, TopologySpreadConstraint
 from policysched.model.pod_requirements import pod_priority
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.evaluation import FEASIBLE
+from policysched.schedule.cycle.results.rejections import FEASIBLE
 from policysched.schedule.cycle.what_if import Trial
 from policysched.state.nominated import columns
 from policysched.state.placed.pods import pod_id

@@ -10,6 +10,7 @@ import random
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -70,7 +71,7 @@ def decided(made: Engine) -> int:
     return min(calls(lambda: made.decide(ordinary(11))) for _ in range(4))
 
 
-def taken(action: Callable[[], object]) -> tuple[int, int]:
+def taken(action: Callable[..., object]) -> tuple[int, int]:
     """How much memory is taken at most while something runs, and how much of it stays. Units: bytes."""
     gc.collect()
     tracemalloc.start()
@@ -150,7 +151,8 @@ def test_states_say_how_much_memory_they_take(shape: str) -> None:
     made.forget()
     _, stays = taken(lambda: made.evaluate(one))
     evaluation = made.evaluate(one)
-    states = [track.state for track in (*evaluation.filters, *evaluation.scores)]
+    tracks: list[Any] = [*evaluation.filters, *evaluation.scores]
+    states = [track.state for track in tracks]
     arrays = [track.codes for track in evaluation.filters] + [track.values for track in evaluation.scores]
     told = sum(getattr(state, "nbytes", 0) for state in states) + sum(array.nbytes for array in arrays)
     assert told > 0.5 * (stays - SMALL)

@@ -116,7 +116,7 @@ def test_prefilter_ends_with_the_first_status_that_ends_it_else_the_last(answers
     other = FakeFilter if kind is ByPod else ByPod
     decision = decided(other("A", first), kind("B", second))
     assert decision.rejection is not None
-    assert (decision.rejection.plugin, decision.rejectors()) == (expected, {expected})
+    assert (decision.rejection.plugin, decision.rejectors()) == (expected, frozenset({expected}))
 
 
 def test_one_rejection_of_either_kind_is_enough() -> None:

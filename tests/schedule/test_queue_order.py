@@ -187,7 +187,8 @@ def test_queue_without_backoff_makes_failed_pods_ready_at_once() -> None:
 
 def test_heap_gives_the_smallest_whatever_was_dropped_or_moved() -> None:
     draw = random.Random(7)
-    heap, model = PodHeap(), {}
+    heap = PodHeap()
+    model: dict[str, tuple[int, int]] = {}
     for step in range(4000):
         name = f"p{draw.randrange(300)}"
         if draw.random() < 0.55:

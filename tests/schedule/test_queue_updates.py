@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.framework import Action, Hint, Resource
-from policysched.framework.profile import ANY_CHANGE
+from policysched.framework.plugin import ANY_CHANGE
 from policysched.model.objects import Pod
 from policysched.schedule.queue.queue import Queue, Waiter
 from tests.schedule.queue_parts import (

@@ -27,7 +27,12 @@ async def test_a_pending_pod_is_bound_and_counts_at_once() -> None:
 async def test_an_idle_scheduler_works_out_what_its_last_placement_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     keep_up = Engine.keep_up
-    monkeypatch.setattr(Engine, "keep_up", lambda engine: order.append("kept up") or keep_up(engine))
+
+    def noted_keeping_up(engine: Engine) -> Any:
+        order.append("kept up")
+        return keep_up(engine)
+
+    monkeypatch.setattr(Engine, "keep_up", noted_keeping_up)
     async with running(node("n1")) as stand:
         bind = stand.client.bind
 
@@ -144,7 +149,7 @@ class _WorksAhead(FakeFilter):
     def per_pod(self, pod: Pod, _: Cluster) -> bool:
         return pod.metadata.name != "other"
 
-    def working_ahead(self, *_: object) -> Iterator[None]:
+    def working_ahead(self, *_given: object) -> Iterator[None]:
         for _ in range(3):
             assert not self.prepared, "the cycle begins after it"
             self.pieces += 1

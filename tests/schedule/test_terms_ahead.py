@@ -7,6 +7,7 @@ import random
 import weakref
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -85,7 +86,12 @@ def test_a_cycle_finds_the_terms_about_its_class_listed(asked: list[object]) -> 
 def test_a_cycle_finds_its_own_terms_resolved_and_counted(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     resolved: list[object] = []
     meant_by = own_terms.meant_by
-    monkeypatch.setattr(own_terms, "meant_by", lambda *given: (resolved.append(given[0]), meant_by(*given))[1])
+
+    def noted(*given: Any) -> Any:
+        resolved.append(given[0])
+        return meant_by(*given)
+
+    monkeypatch.setattr(own_terms, "meant_by", noted)
     monkeypatch.setattr(plugin_module, "MANY_STATED", 100)
     pod_affinity.pod_terms.forget()
     if not kept:

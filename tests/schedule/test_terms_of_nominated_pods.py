@@ -27,7 +27,8 @@ from policysched.model.objects.pods import GCEDisk
 from policysched.model.selection import pod_affinity
 from policysched.plugins.inter_pod_affinity import plugin as plugin_module
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.evaluation import FEASIBLE, Evaluation
+from policysched.schedule.cycle.evaluation import Evaluation
+from policysched.schedule.cycle.results.rejections import FEASIBLE
 from policysched.schedule.cycle.what_if import Trial
 from policysched.state.nominated import columns, nominations, ports
 from policysched.state.nominated import terms as nominated_terms
@@ -148,7 +149,9 @@ def test_a_version_that_differs_in_nothing_that_counts_moves_nothing() -> None:
     nominations_of.update(changed)
     assert nominations_of.generation == before
     assert calls(lambda: engine.decide(asked(9))) <= plain
-    assert nominations_of.get(pod_id(one)).pod is changed
+    nomination = nominations_of.get(pod_id(one))
+    assert nomination is not None
+    assert nomination.pod is changed
     assert engine.find(asked(9)).nominated[engine.cluster.nodes.row_of["n0"]] == [changed]
 
 

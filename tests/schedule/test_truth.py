@@ -37,7 +37,7 @@ def columns(cluster: Cluster) -> dict[str, Any]:
     ]
     found = {}
     for name, row in nodes.row_of.items():
-        held = {
+        held: dict[str, Any] = {
             resource: int(nodes.requested(resource)[row]) for resource in ("cpu", "memory", "ephemeral-storage", GPU)
         }
         held |= {"pods": int(nodes.pods_count.data[row]), "ports": [bool(port[row]) for port in ports]}

@@ -17,7 +17,6 @@ from policysched.framework import Cluster
 from policysched.model.objects import ClaimSource, Pod, Volume
 from policysched.model.objects.pods import EphemeralSource
 from policysched.model.objects.storage import SELECTED_NODE
-from policysched.plugins.volumes import volume_binding
 from policysched.plugins.volumes.reservation import VolumeReservation, bound_to
 from policysched.plugins.volumes.volume_binding import VolumeBinding
 from policysched.plugins.volumes.volume_restrictions import VolumeRestrictions
@@ -38,8 +37,8 @@ from tests.plugins.stored import (
 )
 from tests.schedule.parts import FakeClient
 from tests.schedule.queue_parts import StandingClock
-from tests.schedule.test_object_costs import MANY, calls, taken
-from tests.work import lines
+from tests.schedule.test_object_costs import MANY, taken
+from tests.work import calls, lines
 
 HOSTS = tuple(f"n{number}" for number in range(20))
 NODES = tuple(node(name, labels={"host": name}) for name in HOSTS)
@@ -170,7 +169,7 @@ def test_claims_that_volumes_are_made_for_take_few_operations_over_nodes(
         )
         room = (csi_driver(), csi_capacity("r", capacity="1Ti", nodeTopology={})) if capacities else ()
         around, one = with_storage(*NODES, storage_class(), *room, *claims), naming([f"c{n}" for n in range(count)])
-        with mock.patch.object(volume_binding.np, "count_nonzero", wraps=np.count_nonzero) as asked:
+        with mock.patch.object(np, "count_nonzero", wraps=np.count_nonzero) as asked:
             VolumeBinding().prepare_filter(one, around)
         return asked.call_count
 

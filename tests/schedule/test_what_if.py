@@ -6,6 +6,7 @@ import random
 import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -95,7 +96,7 @@ class Pages:
 
     def __init__(self, evaluation: Evaluation, around: Cluster) -> None:
         tracks = [*evaluation.filters, *evaluation.scores]
-        arrays = [getattr(one, "codes", getattr(one, "values", None)) for one in tracks]
+        arrays: list[Any] = [getattr(one, "codes", getattr(one, "values", None)) for one in tracks]
         self.kept = [(array, array.copy()) for array in (evaluation.first, evaluation.ranked, *arrays)]
         self.told = (
             around.journal.position,
@@ -272,7 +273,9 @@ def test_filters_that_read_no_pods_keep_their_answer() -> None:
     around = cluster(node("a", unschedulable=True), pod("there", on="a", requests={"cpu": 4}))
     waiting = pod("p", requests={"cpu": 1})
     trial = engine_over(around, small_profile()).evaluate(waiting).trial(0)
-    assert (trial.verdict() or Status).plugin == "NodeUnschedulable"
+    verdict = trial.verdict()
+    assert verdict is not None
+    assert verdict.plugin == "NodeUnschedulable"
 
 
 def test_a_filter_that_reads_pods_has_to_answer_for_changed_rows() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
@@ -166,7 +167,7 @@ def edited(day: int) -> tuple[str, dict[str, Any]]:
     return name, make(day)
 
 
-_SPECS = {
+_SPECS: dict[str, Callable[[int], dict[str, Any]]] = {
     "labels": lambda day: {
         "filters": [
             {"name": "old", "require": f'node.labels["{BUILD}"] != "{day}.x"'},

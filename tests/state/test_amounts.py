@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from policysched.model.quantity import MAX, MIN
-from policysched.state.tables.amounts import CPU, FIRST_PLACES, MEMORY, MOST_KNOWN, AmountTables, PodResources, Rows, at
-from policysched.state.tables.columns import FIRST_CAPACITY, ColumnSet
+from policysched.state.tables.amounts import CPU, FIRST_PLACES, MEMORY, MOST_KNOWN, AmountTables, PodResources, at
+from policysched.state.tables.columns import FIRST_CAPACITY, ColumnSet, Rows
 
 NAMES = ("cpu", "memory", "ephemeral-storage", *(f"x.io/{n}" for n in range(2 * FIRST_PLACES)))
 

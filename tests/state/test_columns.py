@@ -18,7 +18,7 @@ def test_growing_keeps_values_and_fills_the_rest() -> None:
     assert codes.data[FIRST_CAPACITY - 1] == 5
     assert not counts.data[FIRST_CAPACITY:].any()
     assert (codes.data[FIRST_CAPACITY:] == MISSING).all()
-    assert (counts.data.dtype, codes.data.dtype) == (np.int64, np.int32)
+    assert (counts.data.dtype, codes.data.dtype) == (np.dtype(np.int64), np.dtype(np.int32))
 
 
 def test_a_column_made_after_growing_has_the_capacity() -> None:

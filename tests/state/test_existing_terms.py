@@ -167,9 +167,10 @@ def test_a_sort_with_a_term_that_cannot_be_parsed_states_nothing() -> None:
 
 def test_labels_of_namespaces_are_known_to_be_read() -> None:
     made = cluster(pod("a", on="n1", affinity=away(term(selecting(), of=LabelSelector()))))
-    assert not made.existing_terms.read_namespaces
+    read = [made.existing_terms.read_namespaces]
     made.set_pod(pod("b", on="n1", affinity=away(term(selecting(), of=selecting(team="x")))))
-    assert made.existing_terms.read_namespaces
+    read.append(made.existing_terms.read_namespaces)
+    assert read == [False, True]
     assert len(made.existing_terms.about(pod(), {"team": "x"})) == 2
     assert len(made.existing_terms.about(pod(), {"team": "y"})) == 1
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from policysched.framework import ChangedRow, Cluster
 from policysched.model.objects import Pod, PodStatus
 from policysched.state.nominated.nominations import Nominations
-from policysched.state.placed.pods import measure
+from policysched.state.placed.pods import Measured, measure
 from tests.build import node, pod
 
 ROWS: Mapping[str, int] = MappingProxyType({"n1": 4, "n2": 7})
@@ -91,10 +91,12 @@ def test_what_if_of_nominated_pods_measures_none_of_them_again(monkeypatch: pyte
     for one in nominated:
         made.nominations.update(one)
     measured: list[str] = []
-    monkeypatch.setattr(
-        "policysched.state.nominated.nominations.measure",
-        lambda one: measured.append(one.metadata.name) or measure(one),
-    )
+
+    def noted(one: Pod) -> Measured:
+        measured.append(one.metadata.name)
+        return measure(one)
+
+    monkeypatch.setattr("policysched.state.nominated.nominations.measure", noted)
     for _ in range(2):
         changed = ChangedRow(made, made.nodes.row_of["n1"])
         for one in nominated:

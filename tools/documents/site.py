@@ -48,7 +48,7 @@ def build(target: Path, folder: Path = BUILD) -> None:
         name = page.relative_to(copy / "docs").as_posix()
         page.write_text(for_site(page.read_text("utf-8"), name, repository), "utf-8")
     shutil.copy(CONFIG, copy)
-    command = [Path(sys.executable).parent / "zensical", "build", "--clean", "--strict"]
+    command: list[str | Path] = [Path(sys.executable).parent / "zensical", "build", "--clean", "--strict"]
     done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         report = re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr)

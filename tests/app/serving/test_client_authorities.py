@@ -34,6 +34,10 @@ class Publisher:
         return msgspec.json.encode({"kind": "ConfigMap", "data": {"client-ca-file": self.published}})
 
 
+def mode_of(certificate: ServingCertificate) -> ssl.VerifyMode:
+    return certificate.context.verify_mode
+
+
 async def test_published_authorities_are_followed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -48,16 +52,16 @@ async def test_published_authorities_are_followed(
             await asyncio.sleep(0)
 
     await asked_again()
-    assert certificate.context.verify_mode is ssl.CERT_NONE
+    assert mode_of(certificate) is ssl.CERT_NONE
     publisher.published = "# Zertifikat für alle\n" + self_signed("authority", NOW)[0].decode()
     await asked_again()
-    assert certificate.context.verify_mode is ssl.CERT_OPTIONAL
+    assert mode_of(certificate) is ssl.CERT_OPTIONAL
     publisher.published = ""
     await asked_again()
-    assert certificate.context.verify_mode is ssl.CERT_OPTIONAL
+    assert mode_of(certificate) is ssl.CERT_OPTIONAL
     publisher.published = "nonsense"
     await asked_again()
-    assert certificate.context.verify_mode is ssl.CERT_OPTIONAL
+    assert mode_of(certificate) is ssl.CERT_OPTIONAL
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
     assert (

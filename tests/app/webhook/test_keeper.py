@@ -211,7 +211,7 @@ def made_here(**changes: Callable[[bytes], bytes]) -> dict[str, bytes]:
     """What is kept, with changes."""
     of = renewed(None, PLACE.names, BEGIN, trusted=False)
     values = {"ca.crt": b"".join(of.bundle), "ca.key": of.authority_key, "tls.crt": of.certificate, "tls.key": of.key}
-    return {name: changes.get(name.replace(".", "_"), lambda same: same)(value) for name, value in values.items()}
+    return {name: changes.get(name.replace(".", "_"), bytes)(value) for name, value in values.items()}
 
 
 RUBBISH = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"

@@ -240,7 +240,8 @@ def allocated(rng: random.Random, state: AllocatedState) -> None:
 
 def taken(tables: DeviceTables) -> dict[str, Any]:
     """What nodes see of what is allocated, and what is noted of each device."""
-    columns, found = tables.columns, {}
+    columns = tables.columns
+    found: dict[str, Any] = {}
     for row in tables._nodes.by_row:
         name, group = tables.node(row)
         found[name] = [(dict(one.view.consumed), one.view.used, one.view.signature is None) for one in group.pools]
@@ -250,10 +251,20 @@ def taken(tables: DeviceTables) -> dict[str, Any]:
     return found
 
 
+def noting(method: Callable[..., Any], noted: list[Any]) -> Callable[..., Any]:
+    """The method, with what it is given in a list."""
+
+    def wrapped(*given: Any) -> Any:
+        noted.append(given)
+        return method(*given)
+
+    return wrapped
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_slices_that_are_replaced_are_seen_as_if_they_came_at_first(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    replaced, seen_otherwise = [], Pool.seen_otherwise
-    monkeypatch.setattr(Pool, "seen_otherwise", lambda *given: replaced.append(given) or seen_otherwise(*given))
+    replaced: list[Any] = []
+    monkeypatch.setattr(Pool, "seen_otherwise", noting(Pool.seen_otherwise, replaced))
     monkeypatch.setattr("policysched.devices.inventory.tables._FEW_ROWS", seed % 9)
     rng, count, named = random.Random(seed), 8, [*"abcdef", *(f"n{row}" for row in range(60))]
     state = AllocatedState()

@@ -49,9 +49,12 @@ def test_pool_that_is_written_anew_makes_other_claims_ask_its_own_node_alone(mon
     asked.answers()
     rows: list[int] = []
     note = RowOutcomes.note
-    monkeypatch.setattr(
-        RowOutcomes, "note", lambda self, group, *more: (rows.extend(group.rows), note(self, group, *more))
-    )
+
+    def noted(self: RowOutcomes, group: Any, *more: Any) -> None:
+        rows.extend(group.rows)
+        note(self, group, *more)
+
+    monkeypatch.setattr(RowOutcomes, "note", noted)
     made.set_slice(_sets(generation=2))
     assert (asked.answers().codes[:40] == AllocationAnswer.YES).all()
     assert set(rows) == {0}

@@ -117,6 +117,7 @@ class RemoteLock:
         return "kube-system/lease"
 
     async def get(self) -> LeaseRecord:
+        record: LeaseRecord
         record, self.version = await self._asked(self.server.get)
         return record
 

@@ -210,6 +210,10 @@ def test_leader_stops_at_once_when_somebody_else_holds_the_lease() -> None:
     simulate(run())
 
 
+def delete_lease(server: LeaseServer) -> None:
+    server.record = None
+
+
 def test_deleted_lease_is_made_again_by_its_leader() -> None:
     async def run() -> None:
         server = LeaseServer()
@@ -217,7 +221,7 @@ def test_deleted_lease_is_made_again_by_its_leader() -> None:
         await elector.acquire()
         holding = asyncio.ensure_future(elector.hold())
         await asyncio.sleep(3)
-        server.record = None
+        delete_lease(server)
         await asyncio.sleep(3)
         assert server.record is not None
         assert not holding.done()

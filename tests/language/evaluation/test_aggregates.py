@@ -62,7 +62,7 @@ def test_an_aggregate_reduces_all_rows_or_each_domain(op: Op, inner: Typed, whol
 def test_an_aggregate_of_nothing_is_0_or_missing(op: Op, value: float | None) -> None:
     inner = READY if op is Op.COUNT_NODES else PODS
     found = aggregate_over(aggregate(op, inner), TableFrame([]))
-    assert (None if math.isnan(found) else found) == value  # type: ignore[arg-type]
+    assert (None if math.isnan(found) else found) == value
     assert numbers(aggregate_over(aggregate(op, inner, ZONE), TableFrame([]))) == []
 
 

@@ -172,7 +172,7 @@ def test_normalize_takes_the_maximum_of_the_feasible(values: list[Any], feasible
 def test_a_tally_weighs_each_pod_by_itself() -> None:
     [count] = steps(program('node.pods.count(number(peer.labels["w"]) > 1)').root)
     [total] = steps(program('node.pods.sum(number(peer.labels["w"]), peer.priority > 0)').root)
-    peers = [{'peer.labels["w"]': "3", "peer.priority": 1}, {'peer.labels["w"]': "2"}, {}]
+    peers: list[dict[str, Any]] = [{'peer.labels["w"]': "3", "peer.priority": 1}, {'peer.labels["w"]': "2"}, {}]
     frame = TableFrame([{}], peers=[{"row": 0, **peer} for peer in peers])
     pods = frame.at(0).pods
     assert [weigh(count, pod) for pod in pods] == [1.0, 1.0, 0.0]

@@ -413,8 +413,8 @@ def test_messages_are_these(code: str) -> None:
             render(item, "", "policy") for item in (check_cost(Cost(0, 300, 0)), check_cost(Cost(0, 0, 25))) if item
         ]
         size = diagnose(code, "", Span(0, 0), "size", number=65, kind="rules", limit=64)
-        given = (("room", 300, 12000), ("places", 1, 512), ("queries", 3, 256))
-        crowded = [diagnose(code, "", Span(0, 0), kind, number=number, limit=limit) for kind, number, limit in given]
+        limits = (("room", 300, 12000), ("places", 1, 512), ("queries", 3, 256))
+        crowded = [diagnose(code, "", Span(0, 0), kind, number=number, limit=limit) for kind, number, limit in limits]
         shown += [render(one, "", "policy") for one in (size, *crowded)]
     if code in ELSEWHERE:
         text, given = ELSEWHERE[code]

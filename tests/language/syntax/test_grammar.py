@@ -12,9 +12,9 @@ from policysched.language import Diagnostic, compile_expression, parse, reserved
 from policysched.language.functions import FUNCTIONS
 from policysched.language.functions.signatures import Environment
 from policysched.language.ir.tree import Case, Keyword, Literal, Path
-from policysched.language.syntax.errors import OPERATORS, TERMINALS, VALUES
 from policysched.language.syntax.grammar import STARTS, grammar_text, make_parser, make_tables
 from policysched.language.syntax.parser import _TreeBuilder
+from policysched.language.syntax.terminals import OPERATORS, TERMINALS, VALUES
 
 
 def strict() -> Lark:

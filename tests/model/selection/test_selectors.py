@@ -156,7 +156,7 @@ def _requirement(operator: str, *values: str) -> Any:
 
 
 KEYS, VALUES = st.sampled_from("abcde"), st.sampled_from(("", "1", "2", "3"))
-SAID = st.one_of(
+SAID: st.SearchStrategy[tuple[str, str, list[str]]] = st.one_of(
     st.tuples(KEYS, st.sampled_from(("In", "NotIn")), st.lists(VALUES, min_size=1, max_size=3)),
     st.tuples(KEYS, st.sampled_from(("Exists", "DoesNotExist")), st.just([])),
     st.tuples(st.sampled_from(("x", "y", "z", "u", "v", "w")), st.just("NotIn"), st.lists(VALUES, min_size=1)),

@@ -48,7 +48,8 @@ def request(name: str = "r", *, count: int = 1, of: str = "gpu", **exactly: Any)
 def using(*claims: str, name: str = "web", **status: Any) -> Thing:
     """Make a pod that uses claims by their names."""
     references = [{"name": one, "resourceClaimName": one} for one in claims]
-    return objects.pod(name, resourceClaims=references, status=status)
+    made: Thing = objects.pod(name, resourceClaims=references, status=status)
+    return made
 
 
 def given(record: Thing, node: str = "a") -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from policysched.framework import SKIP, Cluster, Code, Status, unresolvable, uns
 from policysched.model.objects import DeviceCondition, NodeSelector, NodeSelectorTerm, Pod, Requirement
 from policysched.plugins.dynamic_resources import claim_rows
 from policysched.plugins.dynamic_resources.plugin import DynamicResources
+from policysched.plugins.nodes.node_selection import SelectorTest
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle
 from tests.build import cluster, device_class, node, pod
@@ -73,7 +74,7 @@ def test_a_claim_that_is_allocated_says_where_it_can_be_used() -> None:
 
 def test_of_many_allocated_claims_each_selector_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tests: list[Any] = []
-    make = claim_rows.SelectorTest
+    make = SelectorTest
 
     def counted(*arguments: Any) -> Any:
         tests.append(arguments)
@@ -88,6 +89,7 @@ def test_of_many_allocated_claims_each_selector_is_looked_at_once(monkeypatch: p
     elsewhere = NodeSelector(node_selector_terms=terms)
     for place in range(20):
         had = allocated(claim(f"c{place}"), "n1", "d1")
+        assert had.status.allocation is not None
         got = replace(had.status.allocation, node_selector=elsewhere)
         around.take(changed(replace(had, status=replace(had.status, allocation=got)), version="2"))
     assert asked(wanting, around) == {"n1": ELSEWHERE, "n2": ELSEWHERE}

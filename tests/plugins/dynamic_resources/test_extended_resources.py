@@ -162,7 +162,7 @@ def test_a_resource_that_neither_node_nor_class_provides_fits_nowhere() -> None:
 
 def _lines_of_rows(nodes: int, others: int) -> int:
     around = world(*(node(f"n{one}") for one in range(nodes)), gpu_class(extended_resource_name=GPU))
-    amounts: dict[str, str | int | float] = {GPU: "1"} | {f"example.com/r{one}": "1" for one in range(others)}
+    amounts: dict[str, str | int | float] = {GPU: "1", **{f"example.com/r{one}": "1" for one in range(others)}}
     of = pod(containers=[Container(name="c", resources=ResourceRequirements(requests=amounts))])
     found = extended_requests(of, around)
     assert found is not None

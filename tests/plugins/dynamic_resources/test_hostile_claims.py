@@ -9,8 +9,9 @@ import pytest
 from policysched.framework import Cluster, Status
 from policysched.model.decode import decode
 from policysched.model.objects import Pod, ResourceClaim, ResourcePool, ResourceSlice
-from policysched.plugins.dynamic_resources.claim_rows import NO_DEVICES, NOT_AVAILABLE, ClaimRows
+from policysched.plugins.dynamic_resources.claim_rows import ClaimRows
 from policysched.plugins.dynamic_resources.plugin import DynamicResources
+from policysched.plugins.dynamic_resources.pod_claims import NO_DEVICES, NOT_AVAILABLE
 from tests.build import node
 from tests.plugins.dynamic_resources.objects import (
     CLASS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 
 from policysched.framework import ApiError
@@ -23,7 +24,7 @@ class SlowClaims(RecordingClaims):
         self.wrote: list[str] = []
         self.refused = 0
         self.error: ApiError | None = None
-        self.watch = lambda _: None
+        self.watch: Callable[[ResourceClaim], object] = lambda _: None
 
     async def allocate(self, claim: ResourceClaim) -> ResourceClaim:
         """Take a claim's allocation."""

@@ -20,6 +20,7 @@ from policysched.plugins.inter_pod_affinity import matching_terms, shared_counts
 from policysched.plugins.inter_pod_affinity import plugin as plugin_module
 from policysched.plugins.inter_pod_affinity import terms as own_terms
 from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
+from policysched.plugins.inter_pod_affinity.terms import FEW
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.state.placed import existing_terms
@@ -76,7 +77,7 @@ def theirs(incoming: Pod, scene: Scene, arguments: Mapping[str, Any]) -> tuple[A
     return rejected, scores
 
 
-@pytest.mark.parametrize("few", [0, shared_counts.FEW])
+@pytest.mark.parametrize("few", [0, FEW])
 @pytest.mark.parametrize("arguments", VARIANTS, ids=str)
 def test_random_states_are_judged_as_pod_by_pod(
     monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], few: int

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from policysched.framework import Cluster, Status, unresolvable, unschedulable
+from policysched.model.objects import Pod
 from policysched.model.quantity import MAX
 from policysched.plugins.node_resources import shortages as resource_shortages
 from policysched.plugins.node_resources.answer_cache import MOST_ONE_BY_ONE
@@ -92,7 +93,8 @@ def test_numbers_are_used_again_and_never_mistaken(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(resource_shortages, "FEW_NUMBERS", 8)
     draw, plugin = random.Random(3), NodeResourcesFit()
     nodes = [node(f"n{number}", allocatable=dict.fromkeys(NAMES, "3")) for number in range(6)]
-    state, incoming, placed = cluster(*nodes), pod(requests=ALL), {one.metadata.name: [] for one in nodes}
+    state, incoming = cluster(*nodes), pod(requests=ALL)
+    placed: dict[str, list[Pod]] = {one.metadata.name: [] for one in nodes}
     held, most = plugin.prepare_filter(incoming, state), 0
     for step in range(400):
         at = draw.choice(list(placed))

@@ -137,8 +137,10 @@ class Maker:
         plain = LabelsSpec(selector=chance.choice((None, {}, {"app": "x"}, {"app": "y"}, {"tier": "1"})))
         shape: Any = chance.choice((Service, ReplicationController, ReplicaSet, StatefulSet))
         if shape in (Service, ReplicationController):
-            return shape(metadata=metadata, spec=plain)
-        return shape(metadata=metadata, spec=SelectorSpec(selector=self.selector(valid=False)))
+            made: Workload = shape(metadata=metadata, spec=plain)
+        else:
+            made = shape(metadata=metadata, spec=SelectorSpec(selector=self.selector(valid=False)))
+        return made
 
     def defaults(self) -> tuple[tuple[TopologySpreadConstraint, ...], bool]:
         if self.chance.random() < 0.5:

@@ -215,7 +215,11 @@ async def test_waiting_ends_after_the_timeout() -> None:
 async def test_volumes_that_do_not_come_are_looked_for_less_and_less_often() -> None:
     around = static()
     looks: list[float] = []
-    server = Server(around, *[lambda _: looks.append(server.seconds)] * 1000)
+
+    def look(_: Cluster) -> None:
+        looks.append(server.seconds)
+
+    server = Server(around, *[look] * 1000)
     await reserved(around, POD).pre_bind(server.handle)
     between = [later - earlier for earlier, later in zip([0.0, *looks], looks, strict=False)]
     assert between[0] == POLL
@@ -248,7 +252,10 @@ async def test_a_server_that_refuses_ends_the_binding() -> None:
 
 
 def gone(kind: Any) -> Act:
-    return lambda around: around.remove_stored(kind) and None
+    def act(around: Cluster) -> None:
+        around.remove_stored(kind)
+
+    return act
 
 
 @pytest.mark.parametrize(

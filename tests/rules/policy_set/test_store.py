@@ -11,7 +11,8 @@ from policysched.language.ir import graph
 from policysched.model.policy import Policy, PolicyKey, decode_policy, decode_watched_policy
 from policysched.pausing import finished
 from policysched.rules.compile.compiler import compiling
-from policysched.rules.policy_set.store import PolicyBudget, PolicyStore
+from policysched.rules.policy_set.budget import PolicyBudget
+from policysched.rules.policy_set.store import PolicyStore
 from policysched.rules.policy_status.status import MAX_DIAGNOSTICS, differs, make_status
 from tests.rules.build import Spec, filtering, policy, scoring
 

@@ -115,7 +115,8 @@ def waits(policy: CompiledPolicy, of: Pod, around: Around) -> bool:
 
 
 def found(world: World, of: Pod, plugins: PolicySet) -> dict[Any, dict[str, Any]]:
-    cluster, answers = world.cluster, {}
+    cluster = world.cluster
+    answers: dict[Any, dict[str, Any]] = {}
     rows = slice(0, cluster.nodes.size)
     for plugin in plugins.plugins:
         state = plugin.prepare_filter(of, cluster)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -74,15 +75,18 @@ def test_decisions_are_those_of_an_engine_that_remembers_nothing(
             assert make_record(engine.decide(one))["total"] == make_record(new.decide(one))["total"]
 
 
+def noting(work_out: Callable[..., Any], worked_out: list[int]) -> Callable[..., Any]:
+    def noted(*given: Any) -> Any:
+        worked_out.append(1)
+        return work_out(*given)
+
+    return noted
+
+
 def test_rows_that_agree_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     worked_out: list[int] = []
     for matrix in (FilterMatrix, ScoreMatrix):
-        before = matrix._work_out
-        monkeypatch.setattr(
-            matrix,
-            "_work_out",
-            lambda self, rows, frame, before=before: worked_out.append(1) or before(self, rows, frame),
-        )
+        monkeypatch.setattr(matrix, "_work_out", noting(matrix._work_out, worked_out))
     live = around()
     engine = Engine(live, policy_set(**specs()).join(default_profile()), random.Random(0))
     same = [pod(f"p{index}", labels={"app": f"a{index % 2}"}) for index in range(42)]

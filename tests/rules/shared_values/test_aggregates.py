@@ -134,7 +134,8 @@ class Kept:
         )
         rows = np.flatnonzero(present)
         found = number(self.program, RuleFrame(fresh, self._pod, rows))
-        return np.broadcast_to(found, rows.shape).tolist()
+        values: list[float] = np.broadcast_to(found, rows.shape).tolist()
+        return values
 
 
 PODS = (pod("a", labels={"team": "a", "device": "disk"}, image="i1"), pod("b", labels={"team": "b"}, namespace="a"))
