@@ -257,9 +257,9 @@ def decode_last_good(policy: Policy) -> LastGood | None:
         return None
     kept = decode(LastGood, KIND, text.encode())
     if kept.uid != policy.metadata.uid:
-        raise ObjectError(KIND, policy.key, "it is of another object", LAST_GOOD)
+        raise ObjectError(KIND, policy.key, "it belongs to another object", LAST_GOOD)
     if not 0 < kept.generation <= policy.metadata.generation:
-        raise ObjectError(KIND, policy.key, f"there is no generation {kept.generation} yet", LAST_GOOD)
+        raise ObjectError(KIND, policy.key, f"generation {kept.generation} does not exist yet", LAST_GOOD)
     return kept
 
 

@@ -131,7 +131,7 @@ def test_policies_without_a_say_are_named_with_the_reason() -> None:
     assert made["notApplied"] == {
         "broken": "it does not compile: `=` is not an operator (E0101, spec.filters[0].require)",
         "off": "mode is Disabled",
-        "others": 'schedulerNames (x) do not hold "mine"',
+        "others": 'schedulerNames (x) do not contain "mine"',
     }
     assert list(made["rules"]) == ["acts"]
     assert "notApplied" not in record([node()], of, policies[0])

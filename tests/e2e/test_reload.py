@@ -91,7 +91,7 @@ async def test_last_good_generation_of_another_policy_is_refused(server: Server,
     async with running() as scheduler:
         await server.policy_says("copy", 1, Active="NotTrusted")
         await scheduler.said(
-            'policy "copy": the annotation policysched.io/last-good is ignored: it is of another object'
+            'policy "copy": the annotation policysched.io/last-good is ignored: it belongs to another object'
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -96,6 +97,20 @@ def test_lists_and_texts_are_as_long_as_the_compiler_takes() -> None:
         *(_at(SPEC, "scores", name) for name in ("when", "value", "cases")),
     ]
     assert {one["maxLength"] for one in expressions} == {MAX_CHARACTERS}
+
+
+def _undescribed(schema: Schema, path: str) -> Iterator[str]:
+    for name, field in schema.get("properties", {}).items():
+        here = f"{path}.{name}"
+        if not field.get("description", "").endswith("."):
+            yield here
+        yield from _undescribed(field, here)
+        yield from _undescribed(field.get("items", {}), f"{here}[]")
+
+
+def test_every_field_has_a_description() -> None:
+    # API servers reject a description of metadata.
+    assert [one for one in _undescribed(policy_schema(), "") if one != ".metadata"] == []
 
 
 def test_definition_is_named_as_the_model_names_it() -> None:

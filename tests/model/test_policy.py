@@ -104,9 +104,9 @@ def test_last_good_generation_is_read_as_it_was_written() -> None:
         ("5", "expected object, got int"),
         ('{"uid":"u","generation":3}', "object missing required field `spec`"),
         ('{"uid":"u","generation":3,"spec":{"filters":5}}', "expected array, got int"),
-        ('{"uid":"other","generation":3,"spec":{}}', "it is of another object"),
-        ('{"uid":"u","generation":5,"spec":{}}', "there is no generation 5 yet"),
-        ('{"uid":"u","generation":0,"spec":{}}', "there is no generation 0 yet"),
+        ('{"uid":"other","generation":3,"spec":{}}', "it belongs to another object"),
+        ('{"uid":"u","generation":5,"spec":{}}', "generation 5 does not exist yet"),
+        ('{"uid":"u","generation":0,"spec":{}}', "generation 0 does not exist yet"),
         ('{"uid":"u","generation":1e400,"spec":{}}', "not valid JSON"),
     ],
 )

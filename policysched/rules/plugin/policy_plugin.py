@@ -151,7 +151,7 @@ class Selection:
         """Say why the scheduler name or the labels of a pod are not those of the policy."""
         names, pods = self._policy.spec.scheduler_names, self._policy.pods
         if names and pod.spec.scheduler_name not in names:
-            return f'schedulerNames ({", ".join(names)}) do not hold "{pod.spec.scheduler_name}"'
+            return f'schedulerNames ({", ".join(names)}) do not contain "{pod.spec.scheduler_name}"'
         if pods is not None and not pods.matches(pod.metadata.labels):
             return "podSelector does not match the pod's labels"
         return ""

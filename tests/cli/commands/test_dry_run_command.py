@@ -231,7 +231,7 @@ def test_policies_without_a_say_are_in_a_table_of_their_own(command: Command, wr
     write("policy.yaml", POLICY.replace("spec:", "spec:\n  schedulerNames: [other]"))
     lines = [" ".join(line.split()) for line in command(*ASK).out.splitlines()]
     assert lines[-4:-2] == ["Not applied", "policy reason"]
-    assert lines[-1] == 'ssd schedulerNames (other) do not hold "policysched"'
+    assert lines[-1] == 'ssd schedulerNames (other) do not contain "policysched"'
 
 
 @pytest.mark.usefixtures("cluster")

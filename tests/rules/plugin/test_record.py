@@ -31,7 +31,7 @@ def why(of: dict[str, Any] | None = None, **spec: Any) -> str:
         ({"mode": "Shadow"}, ""),
         ({"mode": "Disabled"}, "mode is Disabled"),
         ({"filters": []}, "the policy has no filters and no scores"),
-        ({"schedulerNames": ["a", "b"]}, 'schedulerNames (a, b) do not hold "mine"'),
+        ({"schedulerNames": ["a", "b"]}, 'schedulerNames (a, b) do not contain "mine"'),
         ({"podSelector": {"matchLabels": {"app": "web"}}}, "podSelector does not match the pod's labels"),
         (
             {"scores": SCORES, "filters": [], "namespaceSelector": {"matchLabels": {"team": "a"}}},
