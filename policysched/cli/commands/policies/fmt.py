@@ -86,8 +86,9 @@ def fmt(
 ) -> int:
     """Format the expressions of policies.
 
-    Only expressions change; the rest of a file stays as it is. With -, standard input is formatted to standard output.
-    An expression with a syntax error is reported and not changed.
+    The canonical form uses `and`, `or`, `not` and `→`, one space around operators and no redundant brackets. The rest of
+    a file stays as it is, including comments and quotes. With -, standard input is formatted to standard output. An
+    expression with a syntax error is reported and not changed.
 
     Exit codes: 0 success; 1 syntax errors, or with --check a file would change; 2 a file or a flag is invalid.
     """
