@@ -109,8 +109,8 @@ async def test_the_status_follows_what_is_wrong_with_a_metric(server: Server, ha
             fake.otherwise = nodes(n1=0.1, n2=0.2)
             await load_input(server, problem=None)
             fake.otherwise = given("<html>", 502, "text/html")
-            problem = f"{fake.url} answers 502 Bad Gateway with text/html that is no answer of Prometheus"
-            await load_input(server, present=2, problem=f"{problem}: check --prometheus-url")
+            problem = f"{fake.url} answers 502 Bad Gateway with text/html, not an answer of Prometheus"
+            await load_input(server, present=2, problem=f"{problem}; check --prometheus-url")
 
 
 async def test_a_long_outage_makes_values_missing_and_its_end_wakes_the_pod(
@@ -134,7 +134,7 @@ async def test_a_process_without_a_source_says_so(server: Server, hasty: None, r
     await server.load(node("n1"), cool("(metrics.load < 80%) ?? true"))
     async with running():
         item = await load_input(server, present=0)
-        assert item["problem"].startswith("this scheduler has no source of metrics: ")
+        assert item["problem"].startswith("this scheduler has no source of metrics; ")
         await server.load(pod("web"))
         assert await server.placed("web") == {"web": "n1"}
 

@@ -33,6 +33,7 @@ async def test_scheduler_works_without_the_definition_and_takes_policies_once_it
         await server.placed("before")
         (warning,) = scheduler.saying("WARNING")
         assert f"continuing without {POLICIES}" in warning
+        assert warning.endswith("; to install the CRD: policysched crd | kubectl apply -f -")
         await server.load(DEFINITION)
         await server.load(only("pin", "n2"))
         await server.policy_says("pin", 1, Active="Enforce")
@@ -137,7 +138,7 @@ async def test_context_that_does_not_exist_ends_the_start(spawning: Spawning) ->
     async with spawning("--context=moon", wait=False) as scheduler:
         assert await scheduler.exit_code() == 2
     (line,) = scheduler.lines
-    assert 'has no context "moon": it has ' in line
+    assert 'has no context "moon"; it has ' in line
 
 
 async def test_flag_that_does_not_exist_ends_the_start(spawning: Spawning) -> None:
