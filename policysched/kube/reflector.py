@@ -377,7 +377,8 @@ class Reflector(Generic[T]):
 
     async def _do_without(self, error: Exception) -> None:
         if not self.absent:
-            log.warning("continuing without %s: %s", self.watched.plural, error)
+            remedy = f"; {self.watched.remedy}" if self.watched.remedy else ""
+            log.warning("continuing without %s: %s%s", self.watched.plural, error, remedy)
             self.absent = True
             await self._end_list(self._cache.replacement())
         self._well()

@@ -141,21 +141,21 @@ class Transport:
         authentication = await self._connection.authentication()
         return await self._once(method, path, body, {**authentication.headers, **sent}, most)
 
-    async def check(self) -> None:
-        """Make sure that the server is there and knows who we are.
+    async def check(self) -> bytes:
+        """Check that the server answers and accepts the credentials; return its version document, if it has one.
 
         Raises:
             ConnectionProblemError: it is not, or it does not.
         """
         url = self._connection.url
         try:
-            await self.request("GET", "/version")
+            return await self.request("GET", "/version")
         except ApiError as error:
             if error.status == HTTPStatus.UNAUTHORIZED:
                 raise ConnectionProblemError(f"{url} rejects the credentials: {error}") from error
             if error.status == 0:
                 raise ConnectionProblemError(str(error)) from error
-            # Any other answer is one, and what may be asked shows when it is.
+            return b""  # any other answer is one: requests that are refused are reported when they are made
 
     async def _once(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int) -> bytes:
         short = self._connection.short if method != "GET" else None

@@ -148,6 +148,8 @@ class ApiKind(Generic[T]):
     """Whether the state tells objects apart by their UIDs: then no two may have the same."""
     tolerated: frozenset[int] = frozenset()
     """Statuses of the first list that count as an empty one, because the kind need not be served."""
+    remedy: str = ""
+    """What to do where the kind is not served, for the log."""
 
     @property
     def group(self) -> str:
@@ -239,6 +241,7 @@ POLICIES: Final[ApiKind[Policy]] = ApiKind(
     namespaced=False,
     malformed_is_gone=False,
     tolerated=_NOT_SERVED,
+    remedy="to install the CRD: policysched crd | kubectl apply -f -",
 )
 """Where the kind is not installed there are no policies; where it is forbidden there may be."""
 PODS: Final[ApiKind[Pod]] = ApiKind(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import platform
+
 import pytest
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 
+import policysched
 from policysched.app.clock import SystemClock
-from policysched.app.running.metrics.process_metrics import MetricAges
+from policysched.app.running.metrics.process_metrics import MetricAges, ProcessMetrics
 from policysched.app.running.metrics.request_metrics import RequestMetrics
+from policysched.app.running.versions import KUBERNETES
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
@@ -85,3 +90,10 @@ def test_metrics_cost_the_same_after_many_connections() -> None:
 def test_metrics_have_an_age_by_policy_and_name() -> None:
     lines = shown(MetricAges(lambda: {"hot/load": 12.5}))
     assert 'policysched_metric_age_seconds{metric="load",policy="hot"} 12.5' in lines
+
+
+def test_build_is_shown_with_its_versions() -> None:
+    registry = CollectorRegistry()
+    ProcessMetrics(SystemClock(), registry)
+    labels = {"version": policysched.__version__, "kubernetes": KUBERNETES, "python": platform.python_version()}
+    assert registry.get_sample_value("policysched_build_info", labels) == 1

@@ -75,6 +75,21 @@ async def test_health_is_told_by_checks(server: Server) -> None:
         assert (code, json.loads(text)["reason"]) == (405, "MethodNotAllowed")
 
 
+@pytest.mark.parametrize(
+    ("flags", "address", "hints"),
+    [([], "127.0.0.1", 1), (["--bind-address=0.0.0.0", "--v=2"], "0.0.0.0", 0)],  # noqa: S104
+)
+async def test_port_is_on_loopback_as_the_server_and_the_log_names_the_level_of_placements(
+    server: Server, flags: list[str], address: str, hints: int
+) -> None:
+    own = [f"--secure-port={free_port()}", "--leader-elect=false", f"--kubeconfig={server.kubeconfig}"]
+    async with spawned(*own, *flags) as scheduler:
+        [line] = await scheduler.said("serving on secure port")
+        assert f"https://{address}:" in line
+    assert len(scheduler.saying("placed pods are logged at --v=2 and above")) == hints
+    assert not scheduler.saying("policysched is tested with"), "the sandbox has the version of the tests"
+
+
 async def test_scheduler_without_a_server_lives_and_is_not_ready(server: Server, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.write_text(server.kubeconfig.read_text("utf-8").replace(server.url, f"https://127.0.0.1:{free_port()}"))

@@ -36,6 +36,7 @@ from policysched.app.running.node_metrics import MetricFeed
 from policysched.app.running.object_handlers import MalformedPods, ObjectHandler, PolicyHandler
 from policysched.app.running.port_dry_runs import LiveDryRuns
 from policysched.app.running.run_options import RunOptions, completed_configuration
+from policysched.app.running.versions import log_skew
 from policysched.app.running.watchdog import Watchdog
 from policysched.app.serving.health import READYZ, Health
 from policysched.app.serving.thread import leisure
@@ -329,17 +330,18 @@ class Process:
             raise NotNowError(f"the objects that its extenders need cannot be listed: {error}") from error
 
     async def _find_server(self) -> None:
-        """Wait until the server answers and accepts the credentials, saying once what is in the way."""
+        """Wait until the server answers and accepts the credentials; log each problem, and a version skew, once."""
         retry, said = Retry(self._pacing), ""
         while True:
             try:
-                await self._transport.check()
+                answer = await self._transport.check()
             except ConnectionProblemError as error:
                 if str(error) != said:
                     log.warning("%s; check the kubeconfig and the API server; retrying until it answers", error)
                 said = str(error)
                 await retry.pause()
             else:
+                log_skew(answer)
                 return
 
 

@@ -67,6 +67,8 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
         return
     names = tuple(options.scheduler_names if configuration is None else configuration.profiles)
     log.info("starting the scheduler for schedulerName %s at %s", ", ".join(names), connection.url)
+    if not log.isEnabledFor(V2):
+        log.info("placed pods are logged at --v=2 and above")
     try:
         process = Process(options, connection, source, registry, configuration)
         process.health.add("shutdown", lambda: "process is shutting down" if stop.is_set() else "", READYZ)
@@ -74,10 +76,10 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
             around = ElectionThread(connect, LeaseClock(), Pacing(random.random), names[0])
             process.leadership = Leadership(completed.leader_election, around, registry)
             process.health.add("leaderElection", process.leadership.problem, HEALTHZ, READYZ)
-        served = _served(process, options)
+        serving, served = options.serving.near(connection.url), _served(process, options)
         presence = _presence(names, completed.leader_election, process, Transport(connection))
         with short_turns():
-            async with secure_port(options.serving, served, connect), presence.shown(PLACE_LEFT_WITHIN):
+            async with secure_port(serving, served, connect), presence.shown(PLACE_LEFT_WITHIN):
                 await _work_until(stop, process)
     finally:
         await connection.close()

@@ -21,7 +21,7 @@ from policysched.app.clock import SystemClock
 from policysched.app.daemon_threads import run_in_loop
 from policysched.app.serving.dry_run.interface import Decide
 from policysched.app.serving.health import HEALTHZ, LIVEZ, Health, Heartbeat
-from policysched.app.serving.options import ReviewOptions, ServingOptions
+from policysched.app.serving.options import ANYWHERE, ReviewOptions, ServingOptions
 from policysched.errors import UsageError
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
@@ -216,18 +216,19 @@ def listen(options: ServingOptions) -> socket.socket | None:
     """
     if not options.port:
         return None
-    family = socket.AF_INET6 if ":" in options.bind_address else socket.AF_INET
+    address = options.bind_address or ANYWHERE
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if options.shares_port:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        listener.bind((options.bind_address, options.port))
+        listener.bind((address, options.port))
         listener.listen(BACKLOG)
         listener.setblocking(False)
     except OSError as error:
         listener.close()
-        where = f"{options.bind_address}:{options.port}"
+        where = f"{address}:{options.port}"
         if not options.is_optional:
             raise UsageError(f"--secure-port: cannot listen on {where}: {error.strerror}") from error
         log.warning("cannot listen on %s, so metrics and health checks are not served: %s", where, error.strerror)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+import policysched
 from policysched.app.running.metrics.claim_metrics import ClaimMetrics
 from policysched.app.running.metrics.plugin_times import PluginTimes
 from policysched.app.running.metrics.policy_metrics import PolicyMetrics
@@ -16,6 +18,7 @@ from policysched.app.running.metrics.scheduler_metrics import SchedulerMetrics
 from policysched.app.running.metrics.shadow_victims import ShadowVictims
 from policysched.app.running.metrics.state_metrics import StateMetrics
 from policysched.app.running.metrics.timing_metrics import TimingMetrics
+from policysched.app.running.versions import KUBERNETES
 from policysched.framework import PREFIX, Clock
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.observer import Observer
@@ -42,6 +45,7 @@ class ProcessMetrics:
         for one in (self._attempts, self._claims, self.timing, self.requests):
             registry.register(one)
         ProcessCollector(registry=registry)
+        _show_build(registry)
 
     @property
     def observers(self) -> tuple[Observer, ...]:
@@ -71,6 +75,12 @@ class ProcessMetrics:
         self._policies.keep_policies(names)
         if self._shadows is not None:
             self._shadows.keep({PREFIX + name for name in names})
+
+
+def _show_build(registry: CollectorRegistry) -> None:
+    text = "Always 1. The labels are the versions of policysched, of the kube-scheduler that it follows, and of Python."
+    labels = {"version": policysched.__version__, "kubernetes": KUBERNETES, "python": platform.python_version()}
+    Gauge("policysched_build_info", text, tuple(labels), registry=registry).labels(**labels).set(1)
 
 
 class MetricAges(Collector):
