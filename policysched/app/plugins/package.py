@@ -34,24 +34,24 @@ class PointTemplate:
     """What the method needs of `policysched.plugin`."""
     test: str
     config: str = ""
-    """What its configuration says beside that the plugin is enabled at all its points."""
+    """Further configuration of the plugin."""
     fields: str = ""
-    """What the plugin begins with."""
+    """Fields that `__init__` sets."""
 
 
 TEMPLATES: Final[Mapping[str, PointTemplate]] = {
     "preEnqueue": PointTemplate(
         '''
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """Keep a pod out of the queue while the label has the value `hold`."""
+        """Keep a pod out of the queue while its label has the value `hold`."""
         if pod.metadata.labels.get(self.args.label) == "hold":
-            return unresolvable("the pod is held")
+            return unresolvable("pod is on hold")
         return None
 ''',
         "Pod Status unresolvable",
         """
 
-def test_pod_that_is_held_waits() -> None:
+def test_pod_on_hold_is_gated() -> None:
     with scheduling($klass, nodes=NODES) as scheduler:
         assert scheduler.schedule(make_pod("web", labels={GROUP: "hold"})).result == "Gated"
 """,
@@ -59,7 +59,7 @@ def test_pod_that_is_held_waits() -> None:
     "queueSort": PointTemplate(
         '''
     def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
-        """Let pods that have the label go first; of others priority and then the time of waiting decide."""
+        """Sort pods with the label first, then by priority and time in the queue."""
         return self._place(a) < self._place(b)
 
     def _place(self, queued: QueuedPodInfo) -> tuple[bool, int, float]:
@@ -83,20 +83,20 @@ def test_pod_with_the_label_goes_first() -> None:
     "preFilter": PointTemplate(
         '''
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
-        """Have this plugin's Filter left out for pods without the label."""
+        """Skip Filter for pods without the label."""
         return None if self.args.label in pod.metadata.labels else Status(Code.SKIP)
 ''',
         "Code CycleState NodeInfo Pod Status",
         """
 
-def test_pods_without_the_label_are_left_alone() -> None:
+def test_pod_without_the_label_is_not_filtered() -> None:
     assert decide($klass, make_pod("web"), NODES)["result"] == "Scheduled"
 """,
     ),
     "filter": PointTemplate(
         '''
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
-        """Let a pod that has the label go to nodes with the same value alone."""
+        """Reject nodes whose label differs from the label of the pod."""
         wanted = pod.metadata.labels.get(self.args.label)
         if wanted is None or node.labels.get(self.args.label) == wanted:
             return None
@@ -105,7 +105,7 @@ def test_pods_without_the_label_are_left_alone() -> None:
         "CycleState NodeInfo Pod Status unresolvable",
         """
 
-def test_pod_goes_to_nodes_of_its_group() -> None:
+def test_pod_fits_nodes_of_its_group() -> None:
     record = decide($klass, make_pod("web", labels={GROUP: "a"}), NODES)
     assert record["selected"] == "a-1"
     assert record["rejected"]["b-1"]["reasons"] == ["node(s) did not have example.io/group=a"]
@@ -119,24 +119,24 @@ def test_label_is_an_argument() -> None:
     "postFilter": PointTemplate(
         '''
     def post_filter(self, state: CycleState, pod: Pod, statuses: NodeStatuses) -> PostFilterResult | Status | None:
-        """Say in the pod's message how many nodes would take it if pods on them went."""
+        """Report how many nodes would fit the pod after an eviction."""
         full = len(statuses.nodes(Code.UNSCHEDULABLE))
-        return unschedulable(f"{full} node(s) would take the pod if others went")
+        return unschedulable(f"{full} node(s) would fit the pod after an eviction")
 ''',
         "Code CycleState NodeStatuses Pod PostFilterResult Status unschedulable",
         """
 
-def test_pod_that_finds_no_node_is_told_what_would_help() -> None:
+def test_unschedulable_pod_reports_what_would_help() -> None:
     full = [make_pod(f"on-{node}", node=node, requests={"cpu": "4"}) for node in ("a-1", "b-1")]
     with scheduling($klass, nodes=NODES, pods=full) as scheduler:
         scheduler.schedule(make_pod("web", requests={"cpu": "1"}))
-        assert "2 node(s) would take the pod if others went" in scheduler.events("web")[0]
+        assert "2 node(s) would fit the pod after an eviction" in scheduler.events("web")[0]
 """,
     ),
     "preScore": PointTemplate(
         '''
     def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
-        """Keep for Score what belongs to the attempt."""
+        """Store a value for Score in the cycle state."""
         state.write(NAME, max(node.pods_count for node in nodes))
         return None
 ''',
@@ -160,18 +160,18 @@ def test_node_with_fewer_pods_is_preferred() -> None:
     "reserve": PointTemplate(
         '''
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
-        """Hold something for the pod."""
+        """Reserve something for the pod."""
         self.reserved[pod.metadata.uid] = node_name
         return None
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Give it back; this may be called where nothing is held."""
+        """Release the reservation, if any."""
         self.reserved.pop(pod.metadata.uid, None)
 ''',
         "CycleState Pod Status",
         """
 
-def test_what_a_bound_pod_needs_is_held() -> None:
+def test_bound_pod_keeps_its_reservation() -> None:
     with scheduling($klass, nodes=NODES) as scheduler:
         node = scheduler.schedule(make_pod("web")).node
         assert list(scheduler.plugin.reserved.values()) == [node]
@@ -181,13 +181,13 @@ def test_what_a_bound_pod_needs_is_held() -> None:
     "permit": PointTemplate(
         '''
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status | Wait | None:
-        """Let a pod wait whose label has the value `wait`."""
+        """Delay binding for up to 10 s if the label has the value `wait`."""
         return Wait(timeout=10) if pod.metadata.labels.get(self.args.label) == "wait" else None
 ''',
         "CycleState Pod Status Wait",
         """
 
-def test_pod_that_waits_is_rejected_when_its_time_is_over() -> None:
+def test_waiting_pod_is_rejected_after_the_timeout() -> None:
     nodes = [make_node("w-1", labels={GROUP: "wait"})]
     with scheduling($klass, nodes=nodes) as scheduler:
         assert scheduler.schedule(make_pod("web", labels={GROUP: "wait"})).result == "Waiting"
@@ -198,7 +198,7 @@ def test_pod_that_waits_is_rejected_when_its_time_is_over() -> None:
     "preBind": PointTemplate(
         '''
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
-        """Do what has to be done before the pod is bound; without `async` this runs in a thread."""
+        """Prepare the binding; without `async` this method runs in a thread."""
         log.info("pod %s is about to be bound to %s", pod.key, node_name)
         return None
 ''',
@@ -208,7 +208,7 @@ def test_pod_that_waits_is_rejected_when_its_time_is_over() -> None:
     "bind": PointTemplate(
         '''
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
-        """Bind pods that have the label; leave others to the next plugin."""
+        """Bind pods with the label; skip other pods."""
         if self.args.label not in pod.metadata.labels:
             return Status(Code.SKIP)
         await self.handle.client.bind(pod, node_name)
@@ -230,15 +230,15 @@ def test_pod_with_the_label_is_bound_by_the_plugin() -> None:
     "postBind": PointTemplate(
         '''
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Take note of a bound pod."""
+        """Log the bound pod."""
         log.info("pod %s is bound to %s", pod.key, node_name)
 ''',
         "CycleState Pod",
         "",
     ),
 }
-"""The points that a new plugin can begin with."""
-_MODULE: Final = Template('''"""$name: pods with a label go to nodes with the same value of it."""
+"""The templates of a new plugin, by extension point."""
+_MODULE: Final = Template('''"""Scheduler plugin $name: match a label of pods with the same label of nodes."""
 
 from __future__ import annotations
 
@@ -254,13 +254,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ${klass}Args:
-    """What `pluginConfig` may say."""
+    """Arguments of the plugin in `pluginConfig`."""
 
     label: str = "example.io/group"
 
 
 class $klass:
-    """The plugin; its methods are the extension points where it acts."""
+    """The plugin; each method implements an extension point."""
 
     name = NAME
 
@@ -268,7 +268,7 @@ class $klass:
         self.args = args
         self.handle = handle
 ${fields}$methods''')
-_TEST: Final = Template('''"""What the plugin promises."""
+_TEST: Final = Template('''"""Tests of the plugin $name."""
 
 from __future__ import annotations
 
@@ -337,13 +337,13 @@ spec:
 """)
 _README: Final = Template("""# $name
 
-A plugin of policysched. `$module.py` is all of it; `scheduler-config.yaml` enables it.
+A scheduler plugin for policysched. The code is in `$module.py`. `scheduler-config.yaml` enables the plugin.
 
 ```sh
 $steps
 ```
 
-The profile is `$scheduler`: pods with this `schedulerName` are scheduled with the plugin.
+The plugin schedules pods with `schedulerName: $scheduler`.
 """)
 
 

@@ -142,7 +142,7 @@ class Recorder(Observer):
         try:
             self._record_decision(queued, decision)
         except Exception:  # whoever listens after it goes on, and what follows is no continuation
-            log.exception("record: a decision could not be recorded")
+            log.exception("record: cannot record a decision")
             self._writer.skip()
 
     def _record_decision(self, queued: QueuedPod, decision: Decision) -> None:
@@ -170,7 +170,7 @@ class Recorder(Observer):
         try:
             self._record_change(name, *given)
         except Exception:
-            log.exception("record: a change could not be recorded")
+            log.exception("record: cannot record a change of the cluster")
             self._writer.skip()
 
     def _record_change(self, name: str, *given: Any) -> None:

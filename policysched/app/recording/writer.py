@@ -139,8 +139,8 @@ class RecordWriter:
         try:
             data = encoded(entry())
         except Exception as error:  # one object that cannot be written is no reason to record nothing
-            log.exception("an entry of the record cannot be encoded")
-            self._give_up(f"an entry cannot be encoded: {error!r}")
+            log.exception("record: cannot encode an entry")
+            self._give_up(f"cannot encode an entry: {error!r}")
             return
         self._pending.append(data)
         self._pending_size += len(data)
@@ -158,7 +158,7 @@ class RecordWriter:
 
     def _give_up(self, why: str) -> None:
         if why != self._broken:
-            log.error("record: %s; nothing is recorded until it can be written again, scheduling goes on", why)
+            log.error("record: %s; recording is paused until the record is writable, scheduling continues", why)
         self._broken = why
         self._lost += len(self._pending)
         self._pending, self._pending_size = [], 0
@@ -172,7 +172,7 @@ class RecordWriter:
             try:
                 file.close()
             except OSError:
-                log.debug("record: a file could not be closed", exc_info=True)
+                log.debug("record: cannot close a file", exc_info=True)
 
     def _begin_file(self) -> None:
         self._end_file()
@@ -184,7 +184,7 @@ class RecordWriter:
         self._blocks = BlockWriter(self._file)
         self._make_room()
         if self._broken:
-            log.info("record: it can be written again, in %s", path)
+            log.info("record: recording continues in %s", path)
         self._broken = ""
 
     def _end_file(self) -> None:
