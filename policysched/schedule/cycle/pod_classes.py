@@ -1,8 +1,8 @@
 """Keys of pod classes: pods equal in all that scheduling reads share one cached evaluation.
 
-The key of a class holds every field of a pod, as bytes of its encoded parts, but those that `LEFT_OUT` names: in these
-siblings differ for no reason that matters. Of owners only the workload counts by which a pod is spread. What policies
-read beyond that they add themselves.
+The key of a class contains every field of a pod, as encoded bytes, except the fields in `LEFT_OUT`, in which equal
+pods may differ. The key contains the workload by which a pod is spread, and no other owner. Policies add the fields
+that they read.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ from msgspec.structs import replace
 
 from policysched.model.objects import Container, Metadata, Pod, PodResourceClaim, PodStatus, Volume, workload_owner
 
-_NO_RULE: Final = "no plugin reads it, and policies that do add it"
-_PER_POD: Final = "the filters that read it have answers of a pod's own"
+_NO_RULE: Final = "no plugin reads it; policies that read it add it"
+_PER_POD: Final = "the filters that read it evaluate each pod separately"
 LEFT_OUT: Final[Mapping[type[msgspec.Struct], Mapping[str, str]]] = {
     Metadata: {
         "name": _NO_RULE,
-        "uid": "it tells pods apart, not what they need",
+        "uid": "it identifies the pod and is not a requirement",
         "generate_name": _NO_RULE,
-        "resource_version": "it tells versions apart, not what they say",
-        "generation": "it tells versions apart, not what they say",
-        "creation_timestamp": "policies that read a pod's age add what they make of it",
+        "resource_version": "it identifies the version and is not a requirement",
+        "generation": "it identifies the version and is not a requirement",
+        "creation_timestamp": "policies that read the pod's age add the value that they use",
         "deletion_timestamp": "a pod that is being deleted is not scheduled",
         "annotations": _NO_RULE,
-        "owner_references": "the workload by which a pod is spread is there by itself; policies add the others",
+        "owner_references": "the key contains the workload by which a pod is spread; policies add other owners",
     },
     PodStatus: {
-        "phase": "a pod that waits is pending",
-        "conditions": "they say how earlier attempts ended",
-        "nominated_node_name": "it is looked at for each pod when a node is chosen",
+        "phase": "every queued pod is Pending",
+        "conditions": "they are results of earlier attempts",
+        "nominated_node_name": "it is read for each pod when a node is chosen",
         "qos_class": _NO_RULE,
         "start_time": "only placed pods have one",
         "resource_claim_statuses": _PER_POD,
         "extended_resource_claim_status": "only placed pods have one",
     },
     PodResourceClaim: {
-        "name": "it names no more than a place in the pod",
+        "name": "it is only a reference inside the pod",
         "resource_claim_name": _PER_POD,
         "resource_claim_template_name": _PER_POD,
     },
-    Container: {"name": "it leads to the container's status alone, and is there where a pod has any"},
+    Container: {"name": "it matters only for container statuses, and the key contains it if the pod has any"},
     Volume: {
-        "name": "it names no more than a place in the pod",
+        "name": "it is only a reference inside the pod",
         "persistent_volume_claim": _PER_POD,
         "ephemeral": _PER_POD,
-        "csi": "only placed pods' volumes are counted by it",
+        "csi": "only volumes of placed pods are counted by it",
         "gce_persistent_disk": _PER_POD,
         "aws_elastic_block_store": _PER_POD,
         "azure_disk": _PER_POD,
@@ -61,7 +61,7 @@ LEFT_OUT: Final[Mapping[type[msgspec.Struct], Mapping[str, str]]] = {
         "rbd": _PER_POD,
     },
 }
-"""The fields that the key does without, and why it may; a field that is not named is in it."""
+"""The fields that the key does not contain, with the reason; the key contains all other fields."""
 S = TypeVar("S", bound=msgspec.Struct)
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 _EMPTY: Final = {struct: {name: getattr(struct(), name) for name in names} for struct, names in LEFT_OUT.items()}
