@@ -38,7 +38,7 @@ def plan_parts(told: Plan) -> Iterator[RenderableType]:
             for one in nodes
         ]
         columns = ["node", "now", "planned", "difference", *(["overcommitted"] if over else [])]
-        yield _table("Pods per node, each pod decided alone", columns, rows, range(1, 4))
+        yield _table("Pods per node", columns, rows, range(1, 4))
     if told.idle_policies:
         rows = [list(one.split(": ", 1)) for one in told.idle_policies]
         yield _table("Policies without effect", ["policy", "reason"], rows)
