@@ -125,6 +125,13 @@ def test_pages_of_the_site_lead_to_the_repository() -> None:
     )
 
 
+def test_pipes_in_code_of_tables_have_no_backslash_on_the_site() -> None:
+    assert (
+        site.for_site("| `a \\|\\| b` | c \\| d |\n`e \\| f`\n", "page.md", "r")
+        == "| `a || b` | c \\| d |\n`e \\| f`\n"
+    )
+
+
 def _references() -> list[tuple[str, str]]:
     return sorted({(shown(path), found) for path in CODE for found in _REFERENCE.findall(path.read_text("utf-8"))})
 

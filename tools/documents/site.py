@@ -1,7 +1,7 @@
 """Builds the documentation site of docs/ with Zensical.
 
-Zensical reads a copy of the pages: fences there have no words behind their language, which only tests read, and links
-out of docs/ lead to the repository.
+Zensical reads a copy of the pages: fences there have no words behind their language, which only tests read; links out
+of docs/ lead to the repository; and pipes in the code of a table have no backslash, which only GitHub needs.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ BUILD: Final = ROOT / "build"
 VERSIONS: Final = "versions.json"
 """The file beside the versions of a site that its selector of versions reads."""
 _FENCE: Final = re.compile(r"^( *```\w+) +.*$", re.M)
+_ROW: Final = re.compile(r"^\|.*$", re.M)
+_CODE: Final = re.compile(r"(`+).+?\1")
 _LINK: Final = re.compile(r"(\]\()((?:\.\./)+[^)\s]*)(\))")
 
 
@@ -70,7 +72,10 @@ def for_site(text: str, name: str, repository: str) -> str:
         target = posixpath.normpath(posixpath.join("docs", posixpath.dirname(name), link[2]))
         return link[0] if target.startswith("docs/") else f"{link[1]}{repository}/blob/main/{target}{link[3]}"
 
-    return _LINK.sub(out_of_docs, _FENCE.sub(r"\1", text))
+    def unescaped(row: re.Match[str]) -> str:
+        return _CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0])
+
+    return _ROW.sub(unescaped, _LINK.sub(out_of_docs, _FENCE.sub(r"\1", text)))
 
 
 def publish(site: Path, version: str) -> None:
