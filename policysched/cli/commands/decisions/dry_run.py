@@ -49,9 +49,11 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     context: Context = None,
     output: Output = OutputFormat.TABLE,
 ) -> int:
-    """Simulate the scheduling of a pod: show the selected node, scores and rejections.
+    """Show where the scheduler would place a pod, and why.
 
-    Changes nothing in the cluster.
+    Prints the selected node, the scores and the rejected nodes. Changes nothing in the cluster.
+
+    Example: `policysched dry-run --cluster live --policy policy.yaml --pod pod.yaml`
 
     Exit codes: 0 success, whether or not a node fits; 1 a policy has errors and was ignored; 2 a file or a flag is
     invalid.

@@ -74,9 +74,11 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     context: Context = None,
     output: Output = OutputFormat.TABLE,
 ) -> int:
-    """Show how a change of policies, configuration, nodes or replicas affects the pods of a cluster.
+    """Show how a change affects the pods of a cluster.
 
-    Changes nothing in the cluster.
+    A change can combine policies, the configuration, nodes and replicas. Changes nothing in the cluster.
+
+    Example: `policysched plan --policy policy.yaml --without-node node-7`
 
     Exit codes: 0 no differences; 1 differences; 2 the change, a file or a flag is invalid; 130 interrupted, with
     partial results.

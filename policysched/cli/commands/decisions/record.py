@@ -26,9 +26,12 @@ def record(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> int:
-    """Write a snapshot of a cluster to a file, for --cluster of other commands.
+    """Write a snapshot of a cluster to a file.
 
-    The snapshot has the fields that scheduling reads and no Secrets. Only the owner can read the file.
+    Other commands read the file with --cluster. The snapshot has the fields that scheduling reads and no Secrets. Only
+    the owner can read the file.
+
+    Example: `policysched record -o cluster.json`
 
     Exit codes: 0 success; 1 invalid objects were left out; 2 the cluster, a file or a flag is invalid.
     """

@@ -36,6 +36,8 @@ def replay(
     `policysched run --record` writes the record. With --policy, --without-policy or --config, reports which decisions
     the change would have affected.
 
+    Example: `policysched replay /var/lib/policysched --policy policy.yaml`
+
     Exit codes: 0 no differences; 1 differences; 2 a file, the change or a flag is invalid; 130 interrupted, with
     partial results.
     """

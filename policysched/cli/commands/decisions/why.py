@@ -48,9 +48,11 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
     context: Context = None,
     output: Output = OutputFormat.TABLE,
 ) -> int:
-    """Explain why a pod is on its node or unschedulable, and what would change that.
+    """Explain why a pod is on its node or pending.
 
-    Changes nothing in the cluster.
+    Also lists changes of the pod, of nodes or of policies that would place a pending pod. Changes nothing in the cluster.
+
+    Example: `policysched why team-a/web`
 
     Exit codes: 0 success; 1 a policy has errors and was ignored; 2 the pod, the node, a file or a flag is invalid; 130
     interrupted, with partial results.

@@ -53,6 +53,8 @@ def check(  # noqa: PLR0913, PLR0917 - one parameter a flag
     Checks fields, names and expressions, and the CEL selectors of device classes and resource claims. With --cluster,
     also warns about labels, resources and values that no node has.
 
+    Example: `policysched check policies/ --cluster live`
+
     Exit codes: 0 no errors; 1 errors, or warnings with -W; 2 a file or a flag is invalid.
     """
     from policysched.app.checking.files import check_files  # noqa: PLC0415 - the compiler is not needed for --help

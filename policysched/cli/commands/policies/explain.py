@@ -34,7 +34,11 @@ def explain(
     ] = None,
     output: Annotated[TableFormat, typer.Option("--output", "-o", help="Output format.")] = TableFormat.TABLE,
 ) -> int:
-    """Explain an error or warning code, with an example and its correction.
+    """Explain an error or warning code.
+
+    Prints the meaning, the reason, an example and its correction.
+
+    Example: `policysched explain E0301`
 
     Exit codes: 0 success; 2 unknown code.
     """

@@ -90,6 +90,8 @@ def fmt(
     a file stays as it is, including comments and quotes. With -, standard input is formatted to standard output. An
     expression with a syntax error is reported and not changed.
 
+    Example: `policysched fmt --check policies/`
+
     Exit codes: 0 success; 1 syntax errors, or with --check a file would change; 2 a file or a flag is invalid.
     """
     from policysched.app.formatting.policies import format_files  # noqa: PLC0415 - the parser is not needed for --help

@@ -80,6 +80,8 @@ def test(  # noqa: PLR0913, PLR0917 - one parameter a flag
 ) -> int:
     """Run policy tests.
 
+    Example: `policysched test policies/ --coverage`
+
     Exit codes: 0 all tests passed; 1 a test failed, coverage is too low, or a change was not noticed; 2 a test, a
     file or a flag is invalid.
     """
