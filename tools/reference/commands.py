@@ -157,7 +157,7 @@ def _value(one: Any) -> str:
 
 
 def _default(one: Any) -> str:
-    if one.default in (None, False, "", ()):
+    if one.default is None or one.default is False or one.default in ("", ()):
         return ""
     return str(one.default.value if isinstance(one.default, enum.Enum) else one.default)
 

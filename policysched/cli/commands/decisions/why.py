@@ -50,7 +50,8 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
 ) -> int:
     """Explain why a pod is on its node or pending.
 
-    Also lists changes of the pod, of nodes or of policies that would place a pending pod. Changes nothing in the cluster.
+    Also lists changes of the pod, of nodes or of policies that would place a pending pod. Changes nothing in the
+    cluster.
 
     Example: `policysched why team-a/web`
 

@@ -86,9 +86,9 @@ def fmt(
 ) -> int:
     """Format the expressions of policies.
 
-    The canonical form uses `and`, `or`, `not` and `→`, one space around operators and no redundant brackets. The rest of
-    a file stays as it is, including comments and quotes. With -, standard input is formatted to standard output. An
-    expression with a syntax error is reported and not changed.
+    The canonical form uses `and`, `or`, `not` and `→`, one space around operators and no redundant brackets. The rest
+    of a file stays as it is, including comments and quotes. With -, standard input is formatted to standard output.
+    An expression with a syntax error is reported and not changed.
 
     Example: `policysched fmt --check policies/`
 
