@@ -1,8 +1,4 @@
-"""The HTTP library's exceptions as one line each: what happened, where, and why.
-
-It translates the HTTP library's exceptions, and those of requests that go without it, for those who talk to servers;
-nothing above them ever sees one. Of ours it imports that library alone.
-"""
+"""`describe`: turn exceptions of the HTTP library and of plain requests into a reason and a one-line message."""
 
 from __future__ import annotations
 
@@ -17,11 +13,11 @@ UNREACHABLE = "Unreachable"
 TIMEOUT = "Timeout"
 TLS = "TLS"
 LOST = (aiohttp.ClientError, ssl.SSLError, OSError, TimeoutError)
-"""What the HTTP library raises where there is no answer, or half of one."""
+"""Exceptions of the HTTP library for a missing or incomplete response."""
 
 
 class UnreachableError(OSError):
-    """No connection could be made; `os_error` says why, `host` and `port` to whom."""
+    """A connection to `host` and `port` failed with `os_error`."""
 
     def __init__(self, os_error: OSError, host: str, port: int) -> None:
         super().__init__(os_error.errno, os_error.strerror)
@@ -29,15 +25,15 @@ class UnreachableError(OSError):
 
 
 class NoAnswerError(OSError):
-    """The other side closed the connection without an answer."""
+    """The server closed the connection without a response."""
 
 
 class BrokenAnswerError(OSError):
-    """What came is half of an answer, or no HTTP."""
+    """The response is incomplete or not HTTP."""
 
 
 class TooLargeError(BrokenAnswerError):
-    """An answer is larger than it may be."""
+    """The response is larger than the limit."""
 
 
 _OUTAGES: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
@@ -64,7 +60,7 @@ _OUTAGES: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
         "{url} closed the connection without a response",
     ),
 )
-"""The first that matches speaks; the order is from the special to the general."""
+"""Exceptions, reasons and messages; the first match applies, special before general."""
 _WORDS = {
     errno.ECONNREFUSED: "connection refused by {place}",
     errno.ECONNRESET: "{place} reset the connection",
@@ -74,11 +70,11 @@ _WORDS = {
     errno.ETIMEDOUT: "no response from {place}",
 }
 _NO_TLS = frozenset(("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"))
-"""Reasons of the TLS library that mean that the other side speaks something else."""
+"""Reasons of the TLS library for a server that does not use TLS."""
 
 
 def describe(error: BaseException, url: str) -> tuple[str, str]:
-    """Return a reason (a constant of this module) and a line of text for an exception of the HTTP library."""
+    """Return a reason (a constant of this module) and a one-line message for an exception."""
     for kinds, reason, text in _OUTAGES:
         if isinstance(error, kinds):
             return reason, text.format(url=url, cause=_cause(error, url))
@@ -86,10 +82,9 @@ def describe(error: BaseException, url: str) -> tuple[str, str]:
 
 
 def without_frames(error: BaseException) -> BaseException:
-    """Return an exception that holds no frames, and neither do those behind it.
+    """Remove the tracebacks of an exception and its causes; return the exception.
 
-    The HTTP library's frames of a connection that failed hold the exception again. Such cycles would wait for a full
-    garbage collection: 16 KB for each attempt to reach a server that is away.
+    Frames of the HTTP library refer to the exception. Such a cycle stays in memory until a full garbage collection.
     """
     found: BaseException | None = error
     while found is not None:
@@ -111,7 +106,7 @@ def _cause(error: BaseException, url: str) -> str:
 
 
 def _place(error: BaseException, url: str) -> str:
-    """Return host and port of the other side: the server, or the proxy on the way to it."""
+    """Return host and port of the server or its proxy."""
     parts = urlsplit(url)
     host = getattr(error, "host", None) or parts.hostname or url
     port = getattr(error, "port", None) or parts.port or {"https": 443}.get(parts.scheme, 80)

@@ -1,14 +1,14 @@
-"""The exceptions that reach the edge, as a tree: which of them is which exit code, and what ends the process.
+"""The exceptions of policysched, as a tree with exit codes.
 
-    PolicyschedError            anything of ours that reaches the edge
-    ├── UsageError              a wrong flag, file or object given by the user: exit code 2
-    ├── ConnectionProblemError  the API server or its credentials cannot be used
-    ├── KubeconfigError         both: the kubeconfig or the context that the user gave
-    ├── LeadershipLostError     another process may lead now: this one ends, exit code 1
-    ├── OutOfMemoryError        no memory is left for what the cluster holds: the process ends, exit code 1
-    └── NotConnectedError       a plugin asked for what is not there, such as the queue in a dry-run
+    PolicyschedError            base class of all: exit code 1
+    ├── UsageError              an invalid flag, file or object of the user: exit code 2
+    ├── ConnectionProblemError  the API server is unreachable or rejects the credentials: exit code 2
+    ├── KubeconfigError         both: an invalid kubeconfig or context: exit code 2
+    ├── LeadershipLostError     the lease was lost, the process ends: exit code 1
+    ├── OutOfMemoryError        the memory does not suffice for the cluster, the process ends: exit code 1
+    └── NotConnectedError       a plugin called a handle that is not available, such as the queue in a dry-run
 
-Rejections and diagnostics are values, never exceptions. This module is a leaf: every layer may import it.
+Rejections and diagnostics are values, not exceptions. Every package can import this module.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ __all__ = [
 
 
 class PolicyschedError(Exception):
-    """An error of ours whose text is meant for the user: one line, what and what to do."""
+    """An error with a one-line message for the user."""
 
 
 class UsageError(PolicyschedError):
-    """What the user gave cannot be used: a file, a flag, an object."""
+    """A file, flag or object of the user is invalid."""
 
 
 class ConnectionProblemError(PolicyschedError):
-    """The API server cannot be reached or refuses the credentials."""
+    """The API server is unreachable or rejects the credentials."""
 
 
 class KubeconfigError(UsageError, ConnectionProblemError):
-    """The kubeconfig that the user gave, or the context in it, cannot be used."""
+    """The kubeconfig or its context is invalid."""
 
 
 class LeadershipLostError(PolicyschedError):
-    """The lease was not renewed in time or is held by another process: this one may not act any more."""
+    """The lease was not renewed in time or another process holds it; this process must stop."""
 
 
 class OutOfMemoryError(PolicyschedError):
-    """No memory was left to take an object in: without it decisions would be wrong, so the process ends."""
+    """No memory is left to store an object; the process ends, because decisions without the object are wrong."""
 
 
 class NotConnectedError(PolicyschedError):
-    """A plugin asked for what is not there: no scheduler runs, or it has not started."""
+    """A plugin used its handle without a running scheduler."""

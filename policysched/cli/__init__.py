@@ -34,17 +34,17 @@ SECTIONS: Final = {
     "policies": ("Write policies", ("check", "test", "fmt", "explain", "example")),
     "settings": ("Set up", ("config", "plugins", "plugin", "completion")),
 }
-"""The sections of `--help` in their order: the package of each, its title, and its commands.
+"""Sections of `--help` in order: package, title and commands.
 
-Each command is the function of its name in the module of its name.
+Each command is a function in a module of the same name.
 """
 GROUPS: Final = {"config": "config", "plugin": "new_plugin"}
-"""Those with commands of their own, and what they are called in the module of their name."""
+"""Commands with subcommands, with the name of their Typer object in the module."""
 COMMANDS: Final = tuple(name for _, names in SECTIONS.values() for name in names)
 
 
 def make_app(*names: str) -> typer.Typer:
-    """Make the command with the subcommands named, without a name with all of them; others are not imported."""
+    """Make the command with these subcommands, by default all; other subcommands are not imported."""
     app = typer.Typer(
         name="policysched",
         cls=CommandGroup,
@@ -68,7 +68,7 @@ def make_app(*names: str) -> typer.Typer:
 
 
 def _nothing() -> None:
-    """Do nothing before a command."""
+    """Do nothing."""
 
 
 def _found(package: str, command: str) -> Any:
@@ -78,7 +78,7 @@ def _found(package: str, command: str) -> Any:
 
 MOST_COLUMNS: Final = "999"
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
-"""What writing to a full or broken disk fails with."""
+"""Error numbers of a full or broken disk."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _bound_columns() -> None:
-    """Have no lines longer than anybody reads: Rich fills each of them up to the number that COLUMNS says."""
+    """Limit COLUMNS and LINES, because Rich pads each line to the stated width."""
     for name in ("COLUMNS", "LINES"):
         stated = os.environ.get(name, "")
         if stated.isdigit() and (len(stated) > len(MOST_COLUMNS) or not stated.isascii()):
@@ -103,14 +103,14 @@ def _bound_columns() -> None:
 
 
 def _open_streams() -> None:
-    """Have the three streams, of which a caller may have closed some: else the next file would take its number."""
+    """Open the standard streams that the caller closed, so that no file gets their descriptors."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
 
 
 def execute(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and give its exit code."""
+    """Run the command and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _call(given)
@@ -134,7 +134,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
 
 
 def _leave_stdout() -> None:
-    """Write nothing any more: what is left would fail again when the interpreter flushes."""
+    """Redirect stdout to the null device, so that the flush at exit does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,6 +1,6 @@
 """Run a coroutine in an event loop to its end, or until SIGTERM or Ctrl-C.
 
-Commands import it where they begin to work: asyncio takes longer to import than `--help` needs otherwise.
+Commands import this module late, because asyncio takes longer to import than `--help` to print.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a loop of its own and give its result.
+    """Run a coroutine in a new event loop and return its result.
 
     The result is kept out of the main task: where a loop ends, `signal.getsignal` writes an exception's text with the
     task in it, and a task shows its result, which may be a whole cluster.
@@ -33,7 +33,7 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
 
 
 def serve(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
-    """Run a coroutine to its end; the event it gets is set on SIGTERM or SIGINT."""
+    """Run a coroutine to its end; SIGTERM and SIGINT set the event that it receives."""
 
     async def run() -> None:
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -47,7 +47,7 @@ def serve(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Look for no garbage meanwhile: a cluster of many objects has none, and each look goes through all of them."""
+    """Disable garbage collection: a collection scans every object of the cluster and finds nothing."""
     before = gc.isenabled()
     gc.disable()
     try:

@@ -1,7 +1,7 @@
-"""The formats that several commands print answers in, and what each format takes: YAML, Markdown, workflow commands.
+"""Output formats of commands, with their escaping: JSON, YAML, Markdown and workflow commands of GitHub Actions.
 
-A command makes one plain value (for JSON and YAML) and rows of texts (for tables); annotations are workflow commands of
-GitHub Actions, which it shows beside the lines of a change.
+A command makes one plain value (for JSON and YAML) and rows of texts (for tables). GitHub Actions shows workflow
+commands as annotations beside the lines of a change.
 
 Source: actions/toolkit, packages/core/src/command.ts (what has to be escaped).
 """
@@ -22,13 +22,13 @@ _PROPERTY: Final = {**_DATA, ":": "%3A", ",": "%2C"}
 _PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<col>\d+): (?P<message>.*)", re.DOTALL)
 _MARKUP: Final = {**{one: f"\\{one}" for one in "\\|`*_<>[]~$"}, "&": "&amp;"}
 _LINKED: Final = re.compile(r":(?=//|(?:(?!\d+:)[\w+-]+|100|1234):)|(?<=mailto):|(?<=xmpp):|(?<=www)\.", re.IGNORECASE)
-"""What makes a link, or a picture, of texts that are none: `https://…`, `www.…`, `:smile:`."""
+"""Parts of a text that GitHub turns into links or emoji: `https://…`, `www.…`, `:smile:`."""
 _MENTIONS: Final = re.compile(r"([@#])(?=\w)")
-"""What GitHub makes a link to a person, a team or an issue, and a notice to them, even where it is escaped."""
+"""Mentions of users, teams and issues, which GitHub links and notifies even if escaped."""
 
 
 class OutputFormat(enum.StrEnum):
-    """How an answer is printed: for people, for programs, for a pull request, or as annotations of GitHub Actions."""
+    """Output format: for people, for programs, for a pull request, or annotations of GitHub Actions."""
 
     TABLE = "table"
     JSON = "json"
@@ -38,7 +38,7 @@ class OutputFormat(enum.StrEnum):
 
 
 def say_value(value: Any, output: OutputFormat) -> None:
-    """Print a plain value as JSON, or as YAML where that is wanted; what cannot be seen is escaped in both."""
+    """Print a plain value as JSON or YAML; invisible characters are escaped."""
     if output is OutputFormat.YAML:
         import yaml  # noqa: PLC0415 - only who asks for YAML waits for it
 
@@ -50,24 +50,24 @@ def say_value(value: Any, output: OutputFormat) -> None:
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Write a table in Markdown; cells are texts, whatever signs they hold."""
+    """Write a Markdown table; cells are escaped."""
     lines = [columns, ["---"] * len(columns)]
     written = [*lines, *([markdown_text(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in written)
 
 
 def markdown_text(text: str) -> str:
-    """Write anybody's text in Markdown, so that none of it is read as markup."""
+    """Escape a text for Markdown, so that no part of it is read as markup."""
     escaped = "".join(_MARKUP.get(one, one) for one in visible(text))
     return _MENTIONS.sub(r"\1<!-- -->", _LINKED.sub(r"\\\g<0>", escaped))
 
 
 def workflow_command(name: str, data: str, properties: Mapping[str, object] | None = None) -> str:
-    """Write a workflow command.
+    """Write a workflow command of GitHub Actions.
 
     Args:
         name: `error`, `warning` or `notice`.
-        data: What it says; may have several lines.
+        data: The message; may have several lines.
         properties: `file`, `line`, `col`, `endColumn` and `title`; a file is written with slashes.
     """
     given = dict(properties or {})
@@ -78,7 +78,7 @@ def workflow_command(name: str, data: str, properties: Mapping[str, object] | No
 
 
 def placed_error(problem: str, properties: Mapping[str, object] | None = None) -> str:
-    """Write the workflow command for an error whose text begins with file, line and column, or with none."""
+    """Write the workflow command of an error; a leading `FILE:LINE:COLUMN:` becomes its place."""
     match = _PLACED.fullmatch(problem)
     if match is None:
         return workflow_command("error", visible(problem), properties)

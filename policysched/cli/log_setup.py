@@ -1,4 +1,4 @@
-"""`log_as`: the log of a process as its flags ask for it: the form of its lines, how much is said, and where to."""
+"""`log_as`: set up logging by flags: format, verbosity and streams."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _FORMATTERS: Final[Mapping[str, type[logging.Formatter]]] = {"text": TextFormatt
 
 
 def log_as(flags: LogsFlags, told: Iterable[tuple[str, str]]) -> Verbosity:
-    """Log from now on as flags say, and say them all at `--v=1`.
+    """Set up logging by flags, and log all flags at `--v=1`.
 
     Args:
-        flags: The flags of logging.
-        told: Every flag with its value.
+        flags: The logging flags.
+        told: All flags with their values, to log.
 
     Returns:
-        What changes how much is logged.
+        An object that changes the verbosity.
     """
     is_json = flags.logging_format == "json"
     made = Verbosity(flags.v or 0, () if is_json else flags.vmodule)
@@ -38,13 +38,13 @@ def log_as(flags: LogsFlags, told: Iterable[tuple[str, str]]) -> Verbosity:
 
 
 def _without_credentials(value: str) -> str:
-    """Leave out who a URL says one is, with the password: everything up to the last `@`."""
+    """Remove user name and password from a URL: everything up to the last `@`."""
     scheme, mark, rest = value.partition("://")
     return f"{scheme}{mark}...@{rest.rpartition('@')[2]}" if mark and "@" in rest else value
 
 
 def _handlers(*, splits: bool) -> list[logging.Handler]:
-    """Make what writes lines: to stderr, or only errors there and the rest to stdout."""
+    """Make the handlers: stderr only, or errors to stderr and other lines to stdout."""
     to_stderr = logging.StreamHandler(sys.stderr)
     if not splits:
         return [to_stderr]

@@ -1,6 +1,6 @@
-"""Command-line options that several subcommands share, and how a command reads its own.
+"""Command-line options that several subcommands share, and the parsing of options.
 
-An option with one value may be given once: a second value is refused, not taken in silence.
+An option that takes one value is rejected if it is given twice.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from policysched.errors import UsageError
 
 
 class _AsTyped:
-    """What is typed, as it is."""
+    """Takes values as they are typed."""
 
     def coerce(self, value: Any, *, param: Any, **_: Any) -> Any:
-        """Take what was typed."""
+        """Return the typed value."""
         if not param.multiple:
             return value
         return () if value is None else list(value)
 
 
 def take_as_typed(parameter: Any) -> None:
-    """Have a parameter's texts taken as they are.
+    """Take the texts of a parameter as they are typed.
 
     Typer makes a validator for each, given or not, with a library that takes longer to import than Typer itself. Where
     a version of it does otherwise this has no effect.
@@ -37,13 +37,13 @@ def take_as_typed(parameter: Any) -> None:
 
 
 class _Late:
-    """What a parameter takes: defaults and texts as they are, all else once Typer's validator has read it."""
+    """Takes defaults and texts as they are, and converts other values with a validator that is made on first use."""
 
     def __init__(self, parameter: Any) -> None:
         self._descriptor, self._made = parameter.type_descriptor, cast("Any", None)
 
     def coerce(self, value: Any, *, param: Any, **more: Any) -> Any:
-        """Take a value that was typed, or the default."""
+        """Return the typed value or the default, converted."""
         if isinstance(value, enum.Enum) or not isinstance(value, str | list | tuple):
             return () if value is None and param.multiple else value
         if self._descriptor.annotation in (str, list[str]):
@@ -56,7 +56,7 @@ class _Late:
 
 
 def read_late(parameter: Any) -> None:
-    """Have Typer make the validator of a parameter when one is needed.
+    """Make the validator of a parameter on first use.
 
     Where a version of it has no such validators this has no effect.
     """
@@ -65,10 +65,10 @@ def read_late(parameter: Any) -> None:
 
 
 class CommandGroup(TyperGroup):
-    """Commands; the options before one of them are taken as they are typed."""
+    """A group of commands; its own options are taken as they are typed."""
 
     def get_params(self, ctx):  # type: ignore[no-untyped-def]
-        """Return the options that may stand before a command."""
+        """Return the options of the group."""
         found = super().get_params(ctx)
         for one in found:
             take_as_typed(one)
@@ -76,27 +76,27 @@ class CommandGroup(TyperGroup):
 
 
 class OnceCommand(TyperCommand):
-    """A command that counts its options before it reads them."""
+    """A command that rejects repeated options."""
 
     def get_help_option(self, ctx):  # type: ignore[no-untyped-def]
-        """Return the option that asks for help."""
+        """Return the help option."""
         found = super().get_help_option(ctx)
         if found is not None:
             take_as_typed(found)
         return found
 
     def get_params(self, ctx):  # type: ignore[no-untyped-def]
-        """Return the parameters; validators are made for what is typed and is no text."""
+        """Return the parameters; their validators are made on first use."""
         found = super().get_params(ctx)
         for one in found:
             read_late(one)
         return found
 
     def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]
-        """Refuse an option with one value that stands there twice; flags may be repeated.
+        """Parse arguments; reject an option with one value that is given twice.
 
         Raises:
-            UsageError: there is one.
+            UsageError: an option is given twice.
         """
         _, _, order = self.make_parser(ctx).parse_args(args=[*args])
         for parameter, count in Counter(order).items():
@@ -107,7 +107,7 @@ class OnceCommand(TyperCommand):
 
 
 class TableFormat(enum.StrEnum):
-    """How a decision is printed."""
+    """Output format of commands without YAML."""
 
     TABLE = "table"
     JSON = "json"

@@ -1,7 +1,7 @@
-"""Printing and logging: Rich on a terminal, the same texts without colour and at full width elsewhere.
+"""Printing: Rich on a terminal, the same texts without color and at full width elsewhere.
 
-All that commands print goes through here, so that nothing of an object, a file or a server's answer reaches a terminal
-as it is. Rich is imported by who prints with it: a scheduler only logs.
+Commands print only through this module, which escapes control characters of objects, files and responses. Functions
+import Rich on use, because a scheduler process only logs.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 WIDTH: Final = 200
-"""The width where nobody looks at a terminal, so that no table is cut."""
+"""Width of the output if stdout is no terminal. Units: columns."""
 INTERRUPTED: Final = 130
-"""The exit code after Ctrl-C, as shells have it."""
+"""Exit code after Ctrl-C, as in shells."""
 NO_READER: Final = 141
-"""The exit code where nobody reads the output any more, as of a program that SIGPIPE ends."""
+"""Exit code after a broken pipe, as of a program that SIGPIPE ends."""
 _FINDING: Final[Mapping[str, str]] = {
     r"\Aerror\[\w+\](?=:)": "bold red",
     r"\Awarning\[\w+\](?=:)": "bold yellow",
@@ -39,7 +39,7 @@ _FINDING: Final[Mapping[str, str]] = {
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Make the console of stdout or stderr; Rich itself heeds NO_COLOR, TERM and COLUMNS."""
+    """Make the console of stdout or stderr; Rich reads NO_COLOR, TERM and COLUMNS."""
     from rich.console import Console  # noqa: PLC0415 - see above
 
     stream = sys.stderr if stderr else sys.stdout
@@ -48,9 +48,9 @@ def console(*, stderr: bool = False) -> Console:
 
 @contextmanager
 def working(text: str) -> Iterator[Callable[[str], None]]:
-    """Show on stderr what is being done meanwhile, where that is a terminal; the line goes away again.
+    """Show a progress line on stderr, if that is a terminal; remove the line at the end.
 
-    Yields a function that says what is done now.
+    Yields a function that updates the line.
     """
     from rich.text import Text  # noqa: PLC0415 - see above
 
@@ -80,12 +80,12 @@ def print_parts(parts: Iterable[RenderableType]) -> None:
 
 
 def say(text: str, *, stderr: bool = False) -> None:
-    """Print a line; whatever it holds, it stays one line."""
+    """Print one line; line breaks in the text are escaped."""
     typer.echo(visible(text, None), err=stderr)
 
 
 def say_command(text: str) -> None:
-    """Print a command of a workflow's runner; whatever it holds, it stays one line."""
+    """Print a workflow command; line breaks in the text are escaped."""
     typer.echo(visible_lines(text.replace("\n", r"\n"), commands=True))
 
 
@@ -95,12 +95,17 @@ def say_version() -> None:
 
 
 def say_lines(text: str, *, commands: bool = False) -> None:
-    """Print a text of several lines, with what a workflow's runner takes for commands where it is data."""
+    """Print a text of several lines.
+
+    Args:
+        text: The text.
+        commands: Whether lines that look like workflow commands stay as they are; else they are escaped.
+    """
     typer.echo(visible_lines(text.rstrip("\n"), commands=commands))
 
 
 def say_error(problem: object) -> None:
-    """Print what is wrong as one line on stderr, cut where it is long."""
+    """Print an error as one line on stderr; long errors are cut."""
     typer.echo(f"error: {visible(str(problem))}", err=True)
 
 
@@ -110,12 +115,12 @@ def say_json(value: Any) -> None:
 
 
 def print_finding(text: str, *, stderr: bool = False) -> None:
-    """Print what a finding says, with an empty line behind it."""
+    """Print a finding and an empty line."""
     console(stderr=stderr).print(finding_text(text), "", sep="\n", soft_wrap=True)
 
 
 def say_beside(notes: Iterable[str], findings: Iterable[str]) -> None:
-    """Print what is to know of an answer on stderr, where no program reads the answer."""
+    """Print notes and findings on stderr, apart from the output that programs read."""
     for note in notes:
         say(f"note: {note}", stderr=True)
     for one in findings:
@@ -123,13 +128,13 @@ def say_beside(notes: Iterable[str], findings: Iterable[str]) -> None:
 
 
 def say_left_out(objects: Iterable[object]) -> None:
-    """Print on stderr which objects of a cluster cannot be used, each with the reason."""
+    """Print the objects that were left out on stderr, with reasons."""
     for one in objects:
         say(f"left out: {one}", stderr=True)
 
 
 def finding_text(text: str) -> Text:
-    """Colour what a finding says."""
+    """Color a finding."""
     from rich.text import Text  # noqa: PLC0415 - see above
 
     shown = Text(visible_lines(text))
@@ -139,19 +144,19 @@ def finding_text(text: str) -> Text:
 
 
 def count(number: int, one: str, many: str = "") -> str:
-    """Say how many there are of something."""
+    """Write a number with its noun, such as `2 errors`."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 class MessageFormatter(logging.Formatter):
-    """Writes what a record says, as one line that begins with how bad it is."""
+    """Formats a log record as one line that starts with `error:` or `warning:`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record."""
+        """Format a record."""
         return f"{'error' if record.levelno >= logging.ERROR else 'warning'}: {body(record)}"
 
 
 def show_every_record() -> None:
-    """Write warnings of commands that log nothing as lines of visible characters."""
+    """Print log records of commands without logging flags as lines of visible characters."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(MessageFormatter())

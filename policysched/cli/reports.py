@@ -1,4 +1,4 @@
-"""Reports: lines and tables that are made once, and printed as tables, as Markdown or as annotations."""
+"""Reports: lines and tables, printed as tables, Markdown, values or annotations."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def say_report(value: Any, parts: Iterable[RenderableType], output: OutputFormat
     """Print a report.
 
     Args:
-        value: All of it, for programs.
-        parts: Lines and tables, for people; the first line is what an annotation says.
-        output: How.
-        title: What an annotation is headed with.
+        value: The whole report, for JSON and YAML.
+        parts: The lines and tables of the report; an annotation has only the lines.
+        output: The format.
+        title: The title of an annotation.
     """
     match output:
         case OutputFormat.JSON | OutputFormat.YAML:

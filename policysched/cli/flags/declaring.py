@@ -1,7 +1,7 @@
-"""`flag`: a flag declared as a field of a dataclass; from such fields come options, `--help` and the values read.
+"""`flag`: declare a flag as a dataclass field, from which options, `--help` and values are made.
 
-A section of flags is a frozen dataclass with a `TITLE`; a field's name is the flag's, with `_` for `-`. A flag that was
-not given is None, one that may be repeated an empty tuple, so that whoever reads it can tell.
+A section of flags is a frozen dataclass with a `TITLE`. The name of a field is the name of the flag, with `_` for `-`.
+A flag that was not given is None; a repeatable flag that was not given is an empty tuple.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHORT: Final = {"-v": "--v"}
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One flag."""
+    """A flag of `policysched run`."""
 
     form: Form
     help: str
@@ -48,10 +48,10 @@ class Flag:
         return f"No effect: {self.no_effect}." if self.no_effect else f"{self.help}{default}"
 
     def read(self, given: str | list[str] | None) -> Any:
-        """Read what was given.
+        """Convert the given text or texts.
 
         Raises:
-            UsageError: it cannot be used.
+            UsageError: a value is invalid.
         """
         if isinstance(given, list):
             return tuple(value for text in given for value in self._read(text))
@@ -73,7 +73,7 @@ def flag(form: Form, help: str = "", *, default: str = "", no_effect: str = "") 
 
 
 def flags_of(section: type[Any]) -> Iterator[Flag]:
-    """List the flags of a section."""
+    """Yield the flags of a section."""
     for one in fields(section):
         made = one.metadata[_KEY]
         name = one.name.replace("_", "-")
@@ -85,23 +85,23 @@ def read_section(section: type[T], given: Mapping[str, Any]) -> T:
 
     Args:
         section: The section.
-        given: What was given, by the names of fields.
+        given: The given texts, by field name.
 
     Raises:
-        UsageError: a value cannot be used.
+        UsageError: a value is invalid.
     """
     found = {one.name.replace("-", "_"): one for one in flags_of(section)}
     return section(**{name: one.read(given.get(name)) for name, one in found.items()})
 
 
 def given_flags(section: Any) -> dict[str, Any]:
-    """Return the flags of a section that were given, by the names of fields."""
+    """Return the given flags of a section, by field name."""
     values = ((one.name, getattr(section, one.name)) for one in fields(section))
     return {name: value for name, value in values if value is not None and value != ()}
 
 
 def takes(flags: Iterable[Flag]) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Make a function a command with these flags, each a keyword argument with the texts that were given."""
+    """Return a decorator that gives a command these flags as keyword arguments with the given texts."""
     listed = inspect.Signature(list(map(_parameter, flags)))
 
     def with_flags(function: Callable[..., T]) -> Callable[..., T]:
@@ -112,7 +112,7 @@ def takes(flags: Iterable[Flag]) -> Callable[[Callable[..., T]], Callable[..., T
 
 
 def _offering(choices: Sequence[str]) -> Callable[[str], list[str]] | None:
-    """Make what offers the values that begin like what is typed; None where any value may stand."""
+    """Return a completion function for these values, None without values."""
 
     def offered(incomplete: str) -> list[str]:
         return [one for one in choices if one.startswith(incomplete)]
@@ -137,13 +137,13 @@ def _parameter(one: Flag) -> inspect.Parameter:
 
 
 class FlagCommand(OnceCommand):
-    """A command whose flags are written as Go's: `--a_b` is `--a-b`, `--leader-elect` is true, `-v=2` is `--v=2`."""
+    """A command with flags in the syntax of Go: `--a_b` is `--a-b`, `--leader-elect` is true, `-v=2` is `--v=2`."""
 
     bare: Mapping[str, str] = {}
-    """The values of flags that are named without one, by what is typed."""
+    """Values of flags that are given without a value, by option."""
 
     def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]
-        """Write what is given as Click has it."""
+        """Parse the arguments after conversion to the syntax of Click."""
         for one in self.params:
             take_as_typed(one)
         return super().parse_args(ctx, [*_as_click(args, self.bare)])  # type: ignore[no-untyped-call]

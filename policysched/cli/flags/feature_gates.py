@@ -1,7 +1,7 @@
-"""`check_gates`: what `--feature-gates` and `--emulated-version` ask for, against what this scheduler does.
+"""`check_gates`: validate `--feature-gates`, `--emulated-version` and `--min-compatibility-version`.
 
-A gate that is unknown, locked, or malformed is refused in component-base's own words. One that decides how pods are
-scheduled is accepted where it asks for what is done here anyway, and refused otherwise; all others change nothing here.
+Unknown, locked and malformed gates are rejected with the messages of component-base. A gate that affects scheduling is
+accepted only with the value that this scheduler implements. All other gates have no effect.
 
 Source: k8s.io/component-base/{featuregate,compatibility}, v1.36.
 """
@@ -41,7 +41,7 @@ FIXED: Final[Mapping[str, tuple[bool, str]]] = {
     "VolumeLimitScaling": (False, "volume limits are those of CSINode objects"),
     "WorkloadAwarePreemption": (False, "victims are selected for one pod at a time"),
 }
-"""The gates that decide how pods are scheduled: what is done here, and a word about it."""
+"""Gates that affect scheduling: the implemented value and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,15 @@ def known_gates() -> Mapping[str, Gate]:
 
 
 def check_gates(given: Iterable[str], emulated: Iterable[str] = (), minimum: Iterable[str] = ()) -> None:
-    """Make sure that all that is asked for can be had.
+    """Validate feature gates and versions.
 
     Args:
-        given: `GATE=BOOL`, each perhaps with a component before it.
-        emulated: Versions to act as, each perhaps with a component.
-        minimum: The oldest versions that other components may have.
+        given: `GATE=BOOL` or `COMPONENT:GATE=BOOL`.
+        emulated: Versions to emulate, optionally with a component.
+        minimum: Oldest supported versions of other components.
 
     Raises:
-        UsageError: something cannot.
+        UsageError: a gate or version is not supported.
     """
     for flag, versions, lowest in (("emulated", emulated, 36), ("min-compatibility", minimum, 33)):
         for text in versions:
@@ -110,7 +110,7 @@ def _stated(given: Iterable[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _with_groups(stated: Mapping[str, bool]) -> dict[str, bool]:
-    """Add the gates that AllAlpha and AllBeta set, where they are not stated themselves."""
+    """Add the gates that AllAlpha and AllBeta set, except gates that are given."""
     made = dict(stated)
     for group, stage in _ALL.items():
         if group in stated:

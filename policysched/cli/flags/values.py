@@ -1,4 +1,4 @@
-"""The forms of flags' values, as Go's pflag reads them.
+"""Parsers of flag values, compatible with Go's pflag.
 
 A reader raises ValueError with the second half of a message: `--v "x" is not a whole number`.
 """
@@ -24,21 +24,21 @@ _PAIR: Final = re.compile(r"([^,:]+),([^,:]+)(?::(.+))?")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How values of a flag are written, and what is made of them."""
+    """Syntax of a flag value."""
 
     metavar: str
     read: Callable[[str], Any]
-    """Makes a value of a text; of a list, the part that one text gives."""
+    """Converts a text to a value; for a list flag, to a part of the list."""
     is_list: bool = False
-    """Whether the flag may be repeated, and has a tuple of values."""
+    """Whether the flag is repeatable and has a tuple of values."""
     bare: str = ""
-    """The value of a flag that is named without one."""
+    """The value of the flag if it is given without a value."""
     choices: tuple[str, ...] = ()
-    """What a shell offers as values."""
+    """Values for shell completion."""
 
 
 def read_switch(text: str) -> bool:
-    """Read a truth value as Go does."""
+    """Read a boolean as Go does."""
     if text in _TRUE:
         return True
     if text in _FALSE:
@@ -47,7 +47,7 @@ def read_switch(text: str) -> bool:
 
 
 def whole(lowest: int, highest: int) -> Callable[[str], int]:
-    """Make a reader of whole numbers within bounds."""
+    """Return a parser of whole numbers within bounds."""
 
     def read(text: str) -> int:
         try:
@@ -62,7 +62,7 @@ def whole(lowest: int, highest: int) -> Callable[[str], int]:
 
 
 def read_number(text: str) -> float:
-    """Read a number, which is finite."""
+    """Read a finite number."""
     try:
         number = float(text)
     except ValueError:
@@ -73,7 +73,7 @@ def read_number(text: str) -> float:
 
 
 def read_duration(text: str) -> str:
-    """Read a duration; it stays as it is written."""
+    """Validate a duration; return the text unchanged."""
     from policysched.plugins.arguments import nanoseconds  # noqa: PLC0415 - the engine is not needed for --help
 
     if nanoseconds(text) is None:
@@ -82,7 +82,7 @@ def read_duration(text: str) -> str:
 
 
 def read_address(text: str) -> str:
-    """Read an IP address; none is any."""
+    """Read an IP address; an empty text is 0.0.0.0."""
     if not text:
         return ANY_ADDRESS
     try:
@@ -92,7 +92,7 @@ def read_address(text: str) -> str:
 
 
 def read_list(text: str) -> tuple[str, ...]:
-    """Read a list with commas; what has a comma itself stands in quotes."""
+    """Read a comma-separated list; items with commas are quoted."""
     try:
         return tuple(next(csv.reader([text], strict=True), ()))
     except csv.Error as error:
@@ -100,7 +100,7 @@ def read_list(text: str) -> tuple[str, ...]:
 
 
 def read_map(text: str) -> tuple[tuple[str, str], ...]:
-    """Read pairs of a key and a value: one pair, or a list of quoted ones."""
+    """Read one `KEY=VALUE` pair, or a list of quoted pairs."""
     parts = (text.strip("\"'"),) if text.count("=") == 1 else read_list(text)
     pairs = [part.partition("=") for part in parts]
     if not all(equals for _, equals, _ in pairs):
@@ -126,7 +126,7 @@ def read_certificates(text: str) -> tuple[tuple[Path, Path, tuple[str, ...]], ..
 
 
 def one_of(*allowed: str) -> Callable[[str], str]:
-    """Make a reader of words."""
+    """Return a parser that accepts only these words."""
 
     def read(text: str) -> str:
         if text not in allowed:
@@ -137,7 +137,7 @@ def one_of(*allowed: str) -> Callable[[str], str]:
 
 
 def choice(metavar: str, *allowed: str, bare: str = "") -> Form:
-    """Make the form of values that are words."""
+    """Return the syntax of a value that is one of these words."""
     return Form(metavar, one_of(*allowed), bare=bare, choices=allowed)
 
 

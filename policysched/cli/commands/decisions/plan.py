@@ -125,7 +125,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
 
 def _one(file: str) -> Any:
-    from policysched.app.files.objects import load  # noqa: PLC0415 - as above
+    from policysched.app.files.loading import load  # noqa: PLC0415 - as above
 
     documents = load([file])
     if len(documents) != 1:

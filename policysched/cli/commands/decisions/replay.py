@@ -77,7 +77,7 @@ def _what_if(  # noqa: PLR0913, PLR0917 - what the flags say
     output: OutputFormat,
 ) -> int:
     from policysched.app.checking.check import findings  # noqa: PLC0415 - as above
-    from policysched.app.files.objects import load  # noqa: PLC0415
+    from policysched.app.files.loading import load  # noqa: PLC0415
     from policysched.app.plan.tables import plan_parts  # noqa: PLC0415
     from policysched.app.replay.what_if import what_if  # noqa: PLC0415
     from policysched.cli.reports import say_report  # noqa: PLC0415
