@@ -18,7 +18,7 @@ from tests.deploy.build import helm
 from tests.meta.markdown import ROOT, blocks_of
 
 PAGE: Final = ROOT / "docs" / "run" / "install.md"
-PROGRAMS: Final = ("kubectl", "helm", "sed", "docker", "sudo", "make")
+PROGRAMS: Final = ("kubectl", "helm", "sed", "docker", "sudo", "make", "openssl")
 ETC: Final = "/etc/kubernetes"
 DOCKER: Final = """#!/bin/sh -e
 cd "$(dirname "$0")"

@@ -34,6 +34,12 @@ def one(objects: list[Json], kind: str, name: str = "") -> Json:
     return found
 
 
+def own_roles(objects: list[Json]) -> list[Json]:
+    """Return the roles that are bound to the scheduler, without those that aggregate to the roles of users."""
+    roles = (*of_kind(objects, "ClusterRole"), *of_kind(objects, "Role"))
+    return [role for role in roles if not any("aggregate-to" in label for label in role["metadata"]["labels"])]
+
+
 def container(objects: list[Json]) -> Json:
     """Give the scheduler's container."""
     found: Json

@@ -14,7 +14,7 @@ import yaml
 from tests.deploy.conftest import installed_objects
 from tests.deploy.installed import account_kubeconfig, running
 from tests.deploy.operator_machine import PAGE, Operator, commands
-from tests.deploy.rendering import DEPLOY, OVERLAYS, Json, kustomized, of_kind
+from tests.deploy.rendering import DEPLOY, OVERLAYS, Json, kustomized, of_kind, own_roles
 from tests.e2e.objects import node
 from tests.e2e.real import RealServer
 from tests.e2e.waiting import until
@@ -46,6 +46,18 @@ async def images(server: RealServer) -> set[str]:
     """Return the images of the Deployments in kube-system."""
     found = (await server.call("GET", "/apis/apps/v1/namespaces/kube-system/deployments"))["items"]
     return {one["image"] for obj in found for one in obj["spec"]["template"]["spec"]["containers"]}
+
+
+async def succeeds(server: RealServer, name: str) -> None:
+    """End a pod of kube-system with success once it has a node."""
+    path = f"/api/v1/namespaces/kube-system/pods/{name}"
+
+    async def found() -> Json:
+        pods = (await server.call("GET", "/api/v1/namespaces/kube-system/pods"))["items"]
+        return next((pod for pod in pods if pod["metadata"]["name"] == name), {})
+
+    await until(found, lambda pod: pod.get("status", {}).get("phase") == "Running")
+    await server.call("PATCH", f"{path}/status", {"status": {"phase": "Succeeded"}}, "application/merge-patch+json")
 
 
 async def nothing_is_left(server: RealServer, *but: str) -> None:
@@ -93,11 +105,14 @@ async def test_page_leads_to_a_policy_in_force_and_back(
     await nothing_is_left(cluster)
 
 
-async def test_page_leads_to_helm_s_release_and_back(cluster: RealServer, operator: Operator) -> None:
+async def test_page_leads_to_helm_s_release_and_back(cluster: RealServer, operator: Operator, tmp_path: Path) -> None:
     await operator.follows("Build the image")
-    package, install, change, uninstall = commands("Helm")
+    package, install, test, change, uninstall = commands("Helm")
     assert "symbolic" not in await operator.runs(package) + await operator.runs(install)
     assert await images(cluster) == {IMAGE}
+    async with running(kustomized(operator.folder), await account_kubeconfig(cluster, tmp_path), tmp_path):
+        tested, _ = await asyncio.gather(operator.runs(test), succeeds(cluster, "policysched-test"))
+    assert "Succeeded" in tested
     deployments = "/apis/apps/v1/namespaces/kube-system/deployments"
     chart = operator.folder / "deploy" / "chart" / "Chart.yaml"
     chart.write_text(chart.read_text("utf-8").replace("ersion: 0.1.0", "ersion: 0.2.0"))
@@ -106,6 +121,9 @@ async def test_page_leads_to_helm_s_release_and_back(cluster: RealServer, operat
         assert await images(cluster) == {IMAGE if command == change else NEW} or command == uninstall
         found = (await cluster.call("GET", deployments))["items"]
         assert [obj["spec"]["replicas"] for obj in found if "deletionTimestamp" not in obj["metadata"]] == replicas
+    _, *leases, _, _ = commands("Uninstall")
+    for command in leases:
+        await operator.runs(command)
     await nothing_is_left(cluster, "CustomResourceDefinition")  # which stays, and policies with it
 
 
@@ -119,6 +137,9 @@ async def test_page_s_other_commands_are_taken(operator: Operator) -> None:
     await operator.follows("Replace kube-scheduler")
     assert not operator.on_host("manifests/kube-scheduler.yaml").exists()
     await operator.follows("Scrape the metrics", OBSERVE)
+    verify = "openssl verify -CAfile tls.crt -verify_hostname policysched.kube-system.svc tls.crt"
+    assert "OK" in await operator.runs(verify)
+    await operator.runs("kubectl -n kube-system delete secret policysched-tls")
     [deployment] = of_kind(kustomized(operator.folder), "Deployment")
     assert "in-place" in (operator.folder / "kustomization.yaml").read_text("utf-8")
     await operator.runs("kubectl delete -f lease.json")
@@ -170,7 +191,7 @@ def test_page_builds_the_image_that_it_applies() -> None:
 def test_page_s_rights_are_those_of_the_roles() -> None:
     objects = kustomized(DEPLOY / "beside")
     granted: dict[str, set[str]] = {}
-    for role in (*of_kind(objects, "ClusterRole"), *of_kind(objects, "Role")):
+    for role in own_roles(objects):
         for rule in role["rules"]:
             for resource in rule["resources"]:
                 granted.setdefault(resource, set()).update(rule["verbs"])

@@ -141,7 +141,7 @@ def test_optional_parts_are_about_the_pods_and_the_service(tmp_path: Path) -> No
     objects = composed(tmp_path, "network-policy", "service-monitor", "alerts")
     labels = one(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
     service = one(objects, "Service")
-    policy = one(objects, "NetworkPolicy")["spec"]
+    policy = one(objects, "NetworkPolicy", "policysched")["spec"]
     assert policy["podSelector"]["matchLabels"].items() <= labels.items()
     [[allowed]] = [rule["ports"] for rule in policy["ingress"]]
     assert allowed["port"] == PORT
@@ -150,10 +150,65 @@ def test_optional_parts_are_about_the_pods_and_the_service(tmp_path: Path) -> No
     assert monitor["namespaceSelector"]["matchNames"] == [service["metadata"]["namespace"]]
     [endpoint] = monitor["endpoints"]
     assert [port["name"] for port in service["spec"]["ports"]] == [endpoint["port"]]
+    _check_verified(objects, endpoint)
     told = yaml.safe_dump(one(objects, "PrometheusRule")["spec"])
     assert set(re.findall(r'job="(\w+)"', told)) == {service["metadata"]["name"]}, "the job is the Service's name"
     [rule] = one(objects, "ClusterRole", "policysched-metrics-reader")["rules"]
     assert rule == {"nonResourceURLs": [endpoint["path"]], "verbs": ["get"]}
+
+
+def _check_verified(objects: list[Json], endpoint: Json) -> None:
+    """Check that Prometheus verifies the certificate that the scheduler serves, and has a token."""
+    service, tls = one(objects, "Service")["metadata"], endpoint["tlsConfig"]
+    assert "insecureSkipVerify" not in tls
+    assert tls["serverName"] == f"{service['name']}.{service['namespace']}.svc"
+    pod = one(objects, "Deployment")["spec"]["template"]["spec"]
+    [secret] = [volume["secret"]["secretName"] for volume in pod["volumes"] if volume["name"] == "tls"]
+    assert secret == tls["ca"]["secret"]["name"]
+    [place] = [mount["mountPath"] for mount in container(objects)["volumeMounts"] if mount["name"] == "tls"]
+    files = [f"--tls-cert-file={place}/tls.crt", f"--tls-private-key-file={place}/tls.key"]
+    assert container(objects)["args"][-2:] == files
+    token = one(objects, "Secret", endpoint["authorization"]["credentials"]["name"])
+    assert token["type"] == "kubernetes.io/service-account-token"
+    account = token["metadata"]["annotations"]["kubernetes.io/service-account.name"]
+    binding = one(objects, "ClusterRoleBinding", "policysched-metrics-reader")
+    assert [subject["name"] for subject in binding["subjects"]] == [account]
+
+
+def test_webhook_is_hardened_as_the_scheduler(tmp_path: Path) -> None:
+    objects = composed(tmp_path, "webhook", "network-policy")
+    names = ("policysched", "policysched-webhook")
+    scheduler, webhook = (_hardening(one(objects, "Deployment", name)) for name in names)
+    assert scheduler == webhook
+    for kind in ("ServiceAccount", "PodDisruptionBudget", "NetworkPolicy"):
+        assert {obj["metadata"]["name"] for obj in of_kind(objects, kind)} == set(names)
+    assert [obj["automountServiceAccountToken"] for obj in of_kind(objects, "ServiceAccount")] == [False, False]
+    [port] = one(objects, "Deployment", "policysched-webhook")["spec"]["template"]["spec"]["containers"][0]["ports"]
+    [rule] = one(objects, "NetworkPolicy", "policysched-webhook")["spec"]["ingress"]
+    assert [allowed["port"] for allowed in rule["ports"]] == [port["containerPort"]]
+
+
+def _hardening(deployment: Json) -> Json:
+    """Return what protects the pods of a Deployment, without names and amounts."""
+    text = yaml.safe_dump(deployment["spec"]["template"]["spec"])
+    spec = yaml.safe_load(text.replace(f": {deployment['metadata']['name']}\n", ": NAME\n"))
+    [ours] = spec.pop("containers")
+    kept = {key: value for key, value in spec.items() if key != "volumes"}
+    kept |= {key: ours[key] for key in ours if key.endswith("Probe") or key == "securityContext"}
+    kept["limits"] = sorted(ours["resources"]["limits"])
+    kept["tmp"] = [volume for volume in spec["volumes"] if volume["name"] == "tmp"]
+    return kept
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_users_roles_are_extended_by_rights_on_policies(overlay: str) -> None:
+    objects = kustomized(DEPLOY / overlay)
+    verbs = {"view": {"get", "list", "watch"}, "edit": {"create", "update", "patch", "delete", "deletecollection"}}
+    for name, wanted in verbs.items():
+        role = one(objects, "ClusterRole", f"policysched-{name}")
+        assert role["metadata"]["labels"][f"rbac.authorization.k8s.io/aggregate-to-{name}"] == "true"
+        [rule] = role["rules"]
+        assert (rule["resources"], set(rule["verbs"])) == (["schedulingpolicies"], wanted)
 
 
 def test_flags_of_the_pods_are_flags_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:

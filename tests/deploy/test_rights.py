@@ -13,7 +13,7 @@ from tests.controlplane.api import Json
 from tests.deploy.audit import Call, Right, calls, forbidden, rights, unused
 from tests.deploy.conftest import ACCOUNT, OF_STATIC_POD, Audited
 from tests.deploy.installed import Installed, account_kubeconfig, running, started, token
-from tests.deploy.rendering import DEPLOY, kustomized, of_kind, static_pod
+from tests.deploy.rendering import DEPLOY, kustomized, own_roles, static_pod
 from tests.e2e.objects import node, only, pod
 from tests.e2e.real import RealServer
 from tests.e2e.test_devices import claim as device_claim
@@ -57,7 +57,7 @@ async def installed(server: RealServer, overlay: str) -> list[Json]:
 
 def own_rights(objects: list[Json]) -> list[Right]:
     """Give what the roles of an installation grant."""
-    return rights([*of_kind(objects, "ClusterRole"), *of_kind(objects, "Role")])
+    return rights(own_roles(objects))
 
 
 async def places_and_explains(server: RealServer, audited: Audited) -> None:
