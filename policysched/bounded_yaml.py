@@ -1,8 +1,7 @@
-"""`load` and `compose`: YAML of others, its depth and what its aliases repeat bounded before anything is made of it.
+"""`load` and `compose`: read untrusted YAML with limits for depth and for values that aliases repeat.
 
-PyYAML bounds neither: libyaml's composer ends the process on some ten thousand brackets, and merges (`<<`) of some
-hundred characters take hours to construct. Whatever is wrong with a text becomes a `yaml.YAMLError`. What is made of it
-are values of JSON (`JsonConstructor`).
+PyYAML has no such limits: about 10,000 brackets crash libyaml, and merges (`<<`) of a few hundred characters take hours.
+Invalid text raises `yaml.YAMLError`. The result has only values of JSON (`JsonConstructor`).
 """
 
 from __future__ import annotations
@@ -17,45 +16,45 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 MAX_DEPTH: Final = 200
 MAX_REPEATED: Final = 500_000
-"""How many values aliases may add to those that are written: no small text takes long or fills the memory."""
+"""Maximum number of values that aliases may add to the written ones; a document with more is rejected."""
 DEPTH_OF_LIBYAML: Final = "exceeded maximum nesting depth"
-"""What libyaml says from 0.2.6 on of more than a thousand levels, which it meets in brackets before it tells of any."""
+"""Message of libyaml 0.2.6 and later for more than 1,000 levels."""
 RAISED: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What PyYAML's constructors raise of scalars that are not what their tags or shapes say, besides its own errors."""
+"""Exceptions of PyYAML's constructors for invalid scalars, besides its own errors."""
 
 
 class BoundsError(yaml.MarkedYAMLError):
-    """A document is nested too deeply, or larger than what is written."""
+    """A document is nested too deeply, or aliases make it too large."""
 
     def __init__(self, problem: str, mark: Any) -> None:
         super().__init__(problem=problem, problem_mark=mark)
 
 
 class TooDeepError(BoundsError):
-    """A document is nested too deeply, or without an end."""
+    """A document is nested too deeply, or endlessly by an alias to itself."""
 
 
 _TAGS: Final = "tag:yaml.org,2002:"
 
 
 class JsonConstructor(SafeConstructor):
-    """Makes values of JSON alone, as kubectl does; others are refused where they stand.
+    """Constructs only values of JSON, as kubectl does; rejects other values with their place.
 
-    Keys and dates stay the texts that they are written as, and so do numbers that are too large for one.
+    Keys, dates and numbers that are too large stay texts.
     """
 
     def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Make an object; its keys stay texts."""
+        """Construct an object; its keys stay texts."""
         self.flatten_mapping(node)
         return {_key(key): self.construct_object(value, deep=deep) for key, value in node.value}
 
     def construct_date(self, node: ScalarNode) -> str:
-        """Make a text of a date."""
+        """Construct a text from a date."""
         self.construct_yaml_timestamp(node)
         return str(node.value)
 
     def construct_number(self, node: ScalarNode) -> float | str:
-        """Make a number, and a text of one that is too large."""
+        """Construct a number, or a text if the number is too large."""
         number = self.construct_yaml_float(node)
         if isfinite(number):
             return number
@@ -64,7 +63,7 @@ class JsonConstructor(SafeConstructor):
         return str(node.value)
 
     def refuse(self, node: Node) -> Any:
-        """Refuse what JSON has no value for."""
+        """Reject a value that JSON does not have."""
         raise _no_json(node)
 
     yaml_constructors: ClassVar[dict[Any, Any]] = (
@@ -85,12 +84,12 @@ def _no_json(node: Node) -> ConstructorError:
 
 
 class _Loader(JsonConstructor, yaml.SafeLoader):
-    """Composes no deeper than MAX_DEPTH."""
+    """Loader that rejects documents deeper than MAX_DEPTH."""
 
     _depth = 0
 
     def compose_node(self, parent: Node | None, index: Any) -> Node | None:
-        """Make the nodes of a value, and refuse one inside of too many others."""
+        """Compose the nodes of a value; reject too deep nesting."""
         event = self.peek_event()  # type: ignore[no-untyped-call]  # the stubs do not say
         if self._depth >= MAX_DEPTH and isinstance(event, yaml.CollectionStartEvent):
             raise _too_deep(event.start_mark)
@@ -101,10 +100,10 @@ class _Loader(JsonConstructor, yaml.SafeLoader):
 
 
 def load(text: str | bytes) -> Any:
-    """Read the one document of a text.
+    """Read the only document of a text.
 
     Raises:
-        yaml.YAMLError: it cannot be read, or is not bounded.
+        yaml.YAMLError: the text is invalid or exceeds a limit.
     """
     loader = _Loader(text)
     try:
@@ -120,10 +119,10 @@ def load(text: str | bytes) -> Any:
 
 
 def compose(text: str | bytes) -> Node | None:
-    """Make the nodes of the one document of a text; None where there is none.
+    """Compose the nodes of the only document of a text, None without a document.
 
     Raises:
-        yaml.YAMLError: it cannot be read, or is not bounded.
+        yaml.YAMLError: the text is invalid or exceeds a limit.
     """
     for _ in shallow_events(text, yaml.CSafeLoader):
         pass
@@ -134,11 +133,11 @@ def compose(text: str | bytes) -> Node | None:
 
 
 def shallow_events(text: str | bytes, loader: Any) -> Iterator[yaml.Event]:
-    """Give the events of a text; its nesting is refused before anything recursive, such as composing, meets it.
+    """Yield the events of a text; reject too deep nesting before any recursive step, such as composing.
 
     Raises:
-        TooDeepError: it is nested too deeply.
-        yaml.YAMLError: it cannot be read.
+        TooDeepError: the text is nested too deeply.
+        yaml.YAMLError: the text is invalid.
     """
     depth = 0
     try:
@@ -173,7 +172,7 @@ class Sizes:
     """Counts the values of a document before it is constructed.
 
     Args:
-        children: Gives the nodes of a node that count.
+        children: Returns the child nodes to count.
     """
 
     def __init__(self, children: Callable[[Node], Iterable[Node]] = _children) -> None:
@@ -182,10 +181,10 @@ class Sizes:
         self._above: set[int] = set()
 
     def size(self, node: Node) -> int:
-        """Count the values of a node with aliases followed.
+        """Count the values of a node, aliases included.
 
         Raises:
-            BoundsError: they are too many, or without an end.
+            BoundsError: the values are too many or endless.
         """
         known = self._sizes.get(id(node))
         if known is not None:

@@ -1,7 +1,6 @@
-"""Write a running cluster as a file that all commands read in place of the cluster.
+"""`snapshot`: make a list of the objects of a cluster, for `policysched record`.
 
-Objects keep the fields that scheduling reads. Annotations may hold copies of anything, so of these only those are kept
-that the default plugins or a policy of the cluster reads.
+Objects keep only the fields that scheduling reads, and only the annotations that default plugins or a policy reads.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ Object = Mapping[str, Any]
 
 
 def snapshot(objects: Iterable[Object]) -> tuple[dict[str, Any], list[str]]:
-    """Return a List of what scheduling reads of objects, and what of them cannot be read.
+    """Return a List of objects with the fields that scheduling reads, and the problems of invalid objects.
 
     Args:
-        objects: The objects of a cluster, as its API server gives them.
+        objects: The objects of a cluster, as the API server returns them.
     """
     given = [*objects]
     items, broken, classes = [], [], priority_classes(given)
