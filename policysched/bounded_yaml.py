@@ -1,6 +1,6 @@
 """`load` and `compose`: read untrusted YAML with limits for depth and for values that aliases repeat.
 
-PyYAML has no such limits: about 10,000 brackets crash libyaml, and merges (`<<`) of a few hundred characters take hours.
+PyYAML has no such limits: 10,000 brackets crash libyaml, and merges (`<<`) of a few hundred characters take hours.
 Invalid text raises `yaml.YAMLError`. The result has only values of JSON (`JsonConstructor`).
 """
 
@@ -80,7 +80,9 @@ def _key(node: Node) -> str:
 
 
 def _no_json(node: Node) -> ConstructorError:
-    return ConstructorError(None, None, f"value is not valid in JSON: !!{node.tag.removeprefix(_TAGS)}", node.start_mark)
+    return ConstructorError(
+        None, None, f"value is not valid in JSON: !!{node.tag.removeprefix(_TAGS)}", node.start_mark
+    )
 
 
 class _Loader(JsonConstructor, yaml.SafeLoader):
