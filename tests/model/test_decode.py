@@ -237,6 +237,16 @@ def test_fields_that_nothing_reads_may_be_nested_as_deep_as_they_like(levels: in
     assert pod.metadata.labels == (json.loads(labels) or {})
 
 
+NO_UTF8 = b'"\xff"'
+
+
+def error_of_msgspec(raw: bytes) -> str:
+    """The message about a text that is not JSON, without the position; versions of msgspec word it differently."""
+    with pytest.raises((msgspec.MsgspecError, UnicodeError)) as caught:
+        msgspec.json.decode(raw)
+    return str(caught.value).partition(" in position ")[0]
+
+
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
@@ -244,7 +254,7 @@ def test_fields_that_nothing_reads_may_be_nested_as_deep_as_they_like(levels: in
         (b'"priority":99999999999', "spec.priority: expected `int` <= 2147483647"),
         (b'"priority":-99999999999999999999999', "spec.priority: expected `int` >= -2147483648"),
         (b'"priority":NaN', "not valid JSON: JSON is malformed: invalid character"),
-        (b'"nodeName":"\xff"', "not valid JSON: 'utf-8' codec can't decode byte 0xff"),
+        (b'"nodeName":"\xff"', f"not valid JSON: {error_of_msgspec(NO_UTF8)}"),
         (b'"nodeName":"\\ud8"', "not valid JSON: "),
         (b'"nodeName":"' + b"\\udc00" * 10_001 + b'"', "not valid JSON: more than 10000 halves of characters"),
         (b'"nodeSelector":' + deep(2000), "spec.nodeSelector[...]: expected text, got object"),
