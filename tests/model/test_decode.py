@@ -6,6 +6,7 @@ import re
 from typing import Any
 from unittest.mock import Mock
 
+import msgspec
 import pytest
 
 from policysched.errors import UsageError
