@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-WORDS = ("a", "b", "ab", "a-b", "", "3", "2.5", "-1", "cpu", "gpu", 'q"\\', "1.2", "v1.10", "1.2-rc.1")
+WORDS = ("a", "b", "ab", "a-b", "", "3", "2.5", "-1", "cpu", "gpu", 'q"\\', "1.2", "v1.10", "1.2-rc.1", "1.2+b_1")
 KEYS = ("x", "y")
 ZONES = ("Europe/Berlin", "Asia/Kolkata", "Australia/Lord_Howe")
 Texts = st.SearchStrategy[str]
@@ -41,6 +41,12 @@ STRING_LEAVES = (
     "node.name",
     "node.zone",
     "node.arch",
+    'node.conditions["x"]',
+    'node.conditions[pod.labels["x"]]',
+    'node.taints.value("x")',
+    "node.taints.effect(pod.name)",
+    "node.kernel_version",
+    'node.addresses["x"]',
     *(f'node.labels["{key}"]' for key in KEYS),
     'pod.labels["x"]',
     'pod.annotations["x"]',
@@ -66,6 +72,7 @@ PEER_UNITS: Mapping[str, tuple[str, ...]] = {
 }
 CONDITION_LEAVES = (
     "true", "false", "node.ready", "node.cordoned", 'node.taints.has("k")', "node.taints.has(pod.name)",
+    'node.taints.has_effect("NoExecute")', '(node.conditions["x"] != "True")',
     'clock("22:00", "06:00")', f'clock("09:00", "17:30", "{ZONES[2]}")',
 )  # fmt: skip
 PEER_CONDITIONS = (

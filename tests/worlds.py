@@ -20,12 +20,23 @@ _COUNTS = (
     "node.free.pods", "node.free.cpu", "node.requested.cpu", "node.free.memory", "node.cached_image_bytes",
     'node.free["gpu"]', "node.allocatable.cpu", 'node.allocatable["gpu"]',
 )  # fmt: skip
-_FLAGS = ("node.ready", "node.cordoned", 'node.taints.has("k")', 'node.taints.has("a")')
+_KEYS = ("x", "y", "a", "b", "ab")
+_FLAGS = (
+    'node.taints.has_effect("NoExecute")',
+    "node.ready",
+    "node.cordoned",
+    'node.taints.has("k")',
+    'node.taints.has("a")',
+)
 ROW: Mapping[str, st.SearchStrategy[Any]] = {
     "node.name": _TEXT,
     "node.zone": _MAYBE,
     "node.arch": _MAYBE,
-    **{f'node.labels["{key}"]': _MAYBE for key in ("x", "y", "a", "b", "ab")},
+    "node.kernel_version": _MAYBE,
+    **{f'node.labels["{key}"]': _MAYBE for key in _KEYS},
+    **{f'node.conditions["{key}"]': _MAYBE for key in _KEYS},
+    **{f'node.taints.{part}("{key}")': _MAYBE for key in _KEYS for part in ("value", "effect")},
+    'node.addresses["x"]': _MAYBE,
     **dict.fromkeys(_COUNTS, _COUNT),
     **dict.fromkeys(_FLAGS, st.booleans()),
     "node.age": _STEPS,

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from policysched.framework import Aspect, ChangedRow, ChangedRows, Rows
 from policysched.language.ir.graph import ANY_KEY, Input
-from policysched.language.ir.types import WELL_KNOWN_LABELS
-from policysched.model.objects import Pod
+from policysched.language.ir.types import NODE_INFO, WELL_KNOWN_LABELS
+from policysched.model.objects import Pod, Taint
 from policysched.model.objects.meta import seconds_of
 from policysched.model.pod_requirements import pod_images, pod_priority, qos_class
 from policysched.model.quantity import wrap
@@ -35,6 +35,7 @@ from policysched.rules.compile.policy import MetricInput
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.ages import age
+from policysched.state.tables.node_texts import NodeText
 from policysched.state.tables.nodes import NodeTable
 
 Scalar = str | float | bool | None
@@ -45,7 +46,9 @@ BEYOND_SIGNATURE = frozenset(("name", "image_bytes"))
 MILLIS = 1000
 RESOURCE_NAMES = {"ephemeral_storage": "ephemeral-storage"}
 _ASPECTS = {
+    "addresses": Aspect.INFO,
     "annotations": Aspect.LABELS,
+    "conditions": Aspect.CONDITIONS,
     "labels": Aspect.LABELS,
     "ready": Aspect.CONDITIONS,
     "cordoned": Aspect.TAINTS,
@@ -57,6 +60,7 @@ _ASPECTS = {
     "age": Aspect.AGE,
     "pods": Aspect.PODS,
     **dict.fromkeys(WELL_KNOWN_LABELS, Aspect.LABELS),
+    **dict.fromkeys(NODE_INFO, Aspect.INFO),
 }
 _ELSEWHERE = {
     ("cluster", "pods"): Aspect.PODS,
@@ -92,7 +96,7 @@ def node_column(cluster: Cluster, pod: Pod | None, item: Input, rows: Rows) -> N
         values = cluster.metrics.column(item.metric, item.max_age).data[rows]
         return values if item.scale == 1 else values * item.scale
     name = item.path[0]
-    column = _COLUMNS.get(name)
+    column = _COLUMNS.get(item.path)
     if column is not None:
         return column(cluster, item.key or "")[rows]
     if name == "cached_image_bytes":
@@ -165,8 +169,8 @@ def _by_key(cluster: Cluster, item: Input, rows: Rows) -> NDArray[np.float64]:
     return amounts / MILLIS if item.key == "cpu" else amounts
 
 
-def _has_taint(nodes: NodeTable, key: str) -> NDArray[np.bool_]:
-    held = [any(taint.key == key for taint in taints or ()) for taints in nodes.taint_sets]
+def _has_taint(nodes: NodeTable, wanted: Callable[[Taint], bool]) -> NDArray[np.bool_]:
+    held = [any(map(wanted, taints or ())) for taints in nodes.taint_sets]
     return np.take(np.array(held, np.bool_), nodes.taints.data)
 
 
@@ -183,15 +187,23 @@ def _label(key: str) -> Callable[[Cluster, str], NDArray[Any]]:
     return lambda cluster, _: cluster.nodes.labels(key)
 
 
-_COLUMNS: dict[str, Callable[[Cluster, str], NDArray[Any]]] = {
-    "name": lambda cluster, _: cluster.nodes.name.data,
-    "ready": lambda cluster, _: cluster.nodes.ready.data,
-    "cordoned": lambda cluster, _: cluster.nodes.unschedulable.data,
-    "age": lambda cluster, _: cluster.ages.held().data,
-    "labels": lambda cluster, key: cluster.nodes.labels(key),
-    "annotations": lambda cluster, key: cluster.nodes.annotations(key),
-    "taints": lambda cluster, key: _has_taint(cluster.nodes, key),
-    **{name: _label(key) for name, key in WELL_KNOWN_LABELS.items()},
+def _text(kind: str) -> Callable[[Cluster, str], NDArray[Any]]:
+    return lambda cluster, key: cluster.nodes.text(NodeText(kind, key))
+
+
+_COLUMNS: dict[tuple[str, ...], Callable[[Cluster, str], NDArray[Any]]] = {
+    ("name",): lambda cluster, _: cluster.nodes.name.data,
+    ("ready",): lambda cluster, _: cluster.nodes.ready.data,
+    ("cordoned",): lambda cluster, _: cluster.nodes.unschedulable.data,
+    ("age",): lambda cluster, _: cluster.ages.held().data,
+    ("labels",): lambda cluster, key: cluster.nodes.labels(key),
+    ("annotations",): lambda cluster, key: cluster.nodes.annotations(key),
+    ("taints", "has"): lambda cluster, key: _has_taint(cluster.nodes, lambda taint: taint.key == key),
+    ("taints", "has_effect"): lambda cluster, key: _has_taint(cluster.nodes, lambda taint: taint.effect == key),
+    ("taints", "value"): _text("taint value"),
+    ("taints", "effect"): _text("taint effect"),
+    **{(name,): _label(key) for name, key in WELL_KNOWN_LABELS.items()},
+    **{(name,): _text(name) for name in ("conditions", "addresses", *NODE_INFO)},
 }
 
 

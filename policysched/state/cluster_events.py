@@ -44,6 +44,8 @@ class Action(IntFlag):
     UPDATE_OTHER = 8192
     UPDATE_POD_GENERATED_RESOURCE_CLAIM = 16384
     """The pod's status names ResourceClaims generated for the pod."""
+    UPDATE_NODE_INFO = 32768
+    """A change of a node's addresses or of the versions of its software, which kube-scheduler does not distinguish."""
     UPDATE = (
         UPDATE_NODE_ALLOCATABLE
         | UPDATE_NODE_LABEL
@@ -110,6 +112,8 @@ def node_difference(old: Node, new: Node) -> Action:
         (old.metadata.annotations != new.metadata.annotations, Action.UPDATE_NODE_ANNOTATION),
         (old.status.declared_features != new.status.declared_features, Action.UPDATE_NODE_DECLARED_FEATURE),
         (old.status.images != new.status.images, Action.UPDATE_NODE_IMAGES),
+        (old.status.addresses != new.status.addresses, Action.UPDATE_NODE_INFO),
+        (old.status.node_info != new.status.node_info, Action.UPDATE_NODE_INFO),
     ):
         if changed:
             action |= part

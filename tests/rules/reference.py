@@ -8,7 +8,7 @@ from typing import Any
 
 from policysched.language.evaluation.scalar import ScalarFrame
 from policysched.language.ir.graph import Input
-from policysched.model.objects import Node, OwnerReference, Pod
+from policysched.model.objects import Node, OwnerReference, Pod, Taint
 from policysched.model.objects.meta import seconds_of
 from policysched.model.pod_requirements import pod_images, pod_priority, qos_class
 from policysched.model.policy import MetricKey, Sample
@@ -139,13 +139,42 @@ def controller(pod: Pod) -> OwnerReference:
     return next((one for one in pod.metadata.owner_references if one.controller), OwnerReference())
 
 
+def runtime(node: Node) -> list[str | None]:
+    """Name and version of a node's container runtime."""
+    return [part or None for part in [*node.status.node_info.container_runtime_version.split("://", 1), ""][:2]]
+
+
+def strongest(taints: Sequence[Taint], key: str) -> Taint | None:
+    """The taint of a key, of several the one with the strongest effect."""
+    for effect in ("NoExecute", "NoSchedule", "PreferNoSchedule"):
+        for taint in taints:
+            if (taint.key, taint.effect) == (key, effect):
+                return taint
+    return None
+
+
+TAINT_FIELDS: dict[str, Callable[[Sequence[Taint], str], Any]] = {
+    "has": lambda taints, key: any(taint.key == key for taint in taints),
+    "has_effect": lambda taints, effect: any(taint.effect == effect for taint in taints),
+    "value": lambda taints, key: getattr(strongest(taints, key), "value", None),
+    "effect": lambda taints, key: getattr(strongest(taints, key), "effect", None),
+}
 NODE_FIELDS: dict[str, Callable[[NodeView, Input], Any]] = {
     "name": lambda view, _: view.node.metadata.name,
     "labels": lambda view, item: view.node.metadata.labels.get(item.key or ""),
     "annotations": lambda view, item: view.node.metadata.annotations.get(item.key or ""),
     "ready": lambda view, _: any(one.type == "Ready" and one.status == "True" for one in view.node.status.conditions),
     "cordoned": lambda view, _: view.node.spec.unschedulable,
-    "taints": lambda view, item: any(taint.key == item.key for taint in view.node.spec.taints),
+    "taints": lambda view, item: TAINT_FIELDS[item.path[1]](view.node.spec.taints, item.key or ""),
+    "conditions": lambda view, item: {one.type: one.status for one in view.node.status.conditions}.get(item.key or ""),
+    "addresses": lambda view, item: next(
+        (one.address for one in view.node.status.addresses if one.type == item.key), None
+    ),
+    "kubelet_version": lambda view, _: view.node.status.node_info.kubelet_version or None,
+    "kernel_version": lambda view, _: view.node.status.node_info.kernel_version or None,
+    "os_image": lambda view, _: view.node.status.node_info.os_image or None,
+    "container_runtime": lambda view, _: runtime(view.node)[0],
+    "container_runtime_version": lambda view, _: runtime(view.node)[1],
     "age": lambda view, _: age(view.node.metadata.creation_timestamp, view.now),
     "cached_image_bytes": lambda view, _: view.cached(),
 }

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.framework import MetricAnswer, MetricKey, Sample
-from policysched.model.objects import Metadata, Namespace, Node, NodeCondition, Pod
+from policysched.model.objects import Metadata, Namespace, Node, NodeAddress, NodeCondition, NodeSystemInfo, Pod, Taint
 from policysched.schedule.queue.timers import LONGEST
 from policysched.schedule.scheduler import Scheduler
 from tests.build import MIB, node, pod
@@ -30,6 +30,16 @@ def in_zone(name: str, zone: str) -> Node:
 def ready(name: str, **fields: Any) -> Node:
     made = node(name, **fields)
     return replace(made, status=replace(made.status, conditions=[NodeCondition(type="Ready", status="True")]))
+
+
+def reporting(name: str, **status: Any) -> Node:
+    made = node(name)
+    return replace(made, status=replace(made.status, **status))
+
+
+def tainted(name: str, value: str, *more: str) -> Node:
+    keys = [("dedicated", value), *((key, "") for key in more)]
+    return node(name, taints=[Taint(key=key, value=text, effect="PreferNoSchedule") for key, text in keys])
 
 
 def licensed(name: str, on: str = "n1") -> Pod:
@@ -60,6 +70,35 @@ CASES: dict[str, tuple[Spec, list[Any], list[Step], Step, str]] = {
         [node("n1")],
         [lambda s: s.set_node(node("n1", labels={"k": "y"}))],
         lambda s: s.set_node(ready("n1")),
+        "n1",
+    ),
+    "the status of a condition of the node": (
+        {"filters": filtering('node.conditions["DiskPressure"] != "True"')},
+        [reporting("n1", conditions=[NodeCondition(type="DiskPressure", status="True")])],
+        [lambda s: s.set_node(reporting("n1", conditions=[NodeCondition(type="DiskPressure", status="True"),
+                                                          NodeCondition(type="Ready", status="True")]))],
+        lambda s: s.set_node(reporting("n1", conditions=[NodeCondition(type="DiskPressure", status="False")])),
+        "n1",
+    ),
+    "the value of a taint": (
+        {"filters": filtering('node.taints.value("dedicated") != "ml"')},
+        [tainted("n1", "ml")],
+        [lambda s: s.set_node(tainted("n1", "ml", "other"))],
+        lambda s: s.set_node(tainted("n1", "web")),
+        "n1",
+    ),
+    "the version of a node's software": (
+        {"filters": filtering('(version(node.kubelet_version) >= version("1.36")) ?? false')},
+        [reporting("n1", node_info=NodeSystemInfo(kubelet_version="v1.35.1"))],
+        [lambda s: s.set_node(reporting("n1", node_info=NodeSystemInfo(kubelet_version="v1.35.2")))],
+        lambda s: s.set_node(reporting("n1", node_info=NodeSystemInfo(kubelet_version="v1.36.0+k3s1"))),
+        "n1",
+    ),
+    "an address of the node": (
+        {"filters": filtering('(starts_with(node.addresses["InternalIP"], "10.1.")) ?? false')},
+        [reporting("n1")],
+        [lambda s: s.set_node(reporting("n1", addresses=[NodeAddress(type="ExternalIP", address="10.1.0.1")]))],
+        lambda s: s.set_node(reporting("n1", addresses=[NodeAddress(type="InternalIP", address="10.1.0.1")])),
         "n1",
     ),
     "what is free": (

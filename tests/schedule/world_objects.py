@@ -13,7 +13,9 @@ from policysched.model.objects import (
     LabelsSpec,
     Metadata,
     Node,
+    NodeAddress,
     NodeCondition,
+    NodeSystemInfo,
     OwnerReference,
     Pod,
     ReplicaSet,
@@ -30,6 +32,7 @@ TAINTS = (
     Taint(key="spot", effect="NoSchedule"),
     Taint(key="old", value="x", effect="PreferNoSchedule"),
     Taint(key="new", effect="NoExecute"),
+    Taint(key="spot", value="y", effect="NoExecute"),
 )
 NAMESPACES = ("default", "a", "b")
 FEATURES = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport")
@@ -49,6 +52,18 @@ def some_node(chance: Random, name: str, now: float, old: Node | None) -> Node:
         features=[feature for feature in FEATURES if chance.random() < 0.5],
     )
     conditions = [NodeCondition(type="Ready", status=chance.choice(("True", "False")))]
+    conditions += [
+        NodeCondition(type=kind, status=chance.choice(("True", "False", "Unknown")))
+        for kind in ("DiskPressure", "gpu")
+        if chance.random() < 0.7
+    ]
+    addresses = [NodeAddress(type="InternalIP", address=f"10.0.0.{chance.choice('123')}")] * chance.randint(0, 1)
+    info = NodeSystemInfo(
+        kubelet_version=chance.choice(("v1.35.0", "v1.36.2+k3s1", "")),
+        kernel_version=chance.choice(("6.8.0-45-generic", "6.8.0-rt8", "")),
+        container_runtime_version=chance.choice(("containerd://1.7.2", "cri-o://1.30.1", "containerd", "")),
+        os_image=chance.choice(("cos", "")),
+    )
     annotations = {"rack": chance.choice("rs")} if chance.random() < 0.5 else {}
     if chance.random() < 0.02:
         return Node(metadata=made.metadata)
@@ -56,7 +71,7 @@ def some_node(chance: Random, name: str, now: float, old: Node | None) -> Node:
     return replace(
         made,
         metadata=replace(made.metadata, annotations=annotations, creation_timestamp=created),
-        status=replace(made.status, conditions=conditions),
+        status=replace(made.status, conditions=conditions, addresses=addresses, node_info=info),
     )
 
 

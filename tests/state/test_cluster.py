@@ -13,7 +13,9 @@ from policysched.model.objects import (
     ContainerPort,
     ContainerStatus,
     Metadata,
+    NodeAddress,
     NodeCondition,
+    NodeSystemInfo,
     OwnerReference,
     Pod,
     PodCondition,
@@ -86,6 +88,16 @@ def changed(**parts: Any) -> NodeObject:
             replace(changed(), status=replace(changed().status, conditions=[NodeCondition(type="Ready")])),
             Action.UPDATE_NODE_CONDITION,
             Aspect.CONDITIONS,
+        ),
+        (
+            replace(changed(), status=replace(changed().status, addresses=[NodeAddress(type="InternalIP")])),
+            Action.UPDATE_NODE_INFO,
+            Aspect.INFO,
+        ),
+        (
+            replace(changed(), status=replace(changed().status, node_info=NodeSystemInfo(kernel_version="6.8.0"))),
+            Action.UPDATE_NODE_INFO,
+            Aspect.INFO,
         ),
         (
             changed(labels={"a": "b"}, unschedulable=True),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Final, cast
 
-from policysched.language.checking.doubts import warn_of_classes, warn_of_cores
+from policysched.language.checking.doubts import warn_of_choices, warn_of_cores
 from policysched.language.checking.names import check_call, check_path
 from policysched.language.evaluation.scalar import constant_value
 from policysched.language.functions import FUNCTIONS
@@ -290,7 +290,7 @@ def _comparison(checker: Checker, comparison: Comparison, _: Unit | None) -> Typ
     node = _membership(checker, comparison) if member else _compared(checker, comparison)
     if node is None or not _days_exist(checker, comparison, node):
         return None
-    warn_of_classes(checker, comparison, node)
+    warn_of_choices(checker, comparison, node)
     return node
 
 

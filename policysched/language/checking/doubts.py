@@ -12,12 +12,10 @@ from policysched.language.checking.exclusion import implied
 from policysched.language.functions.signatures import Checker
 from policysched.language.ir.graph import Input, Op, Typed, per_graph
 from policysched.language.ir.tree import Call, Chain, Comparison, Expr, Listing, Literal, LiteralKind
-from policysched.language.ir.types import Gap, Unit
+from policysched.language.ir.types import CHOICES, Gap, Unit
 from policysched.language.messages import suggestions
 from policysched.language.messages.suggestions import shown
 
-QOS_CLASSES: Final = ("Guaranteed", "Burstable", "BestEffort")
-"""All that `pod.qos`, `peer.qos` and `victim.qos` can be."""
 MANY_CORES: Final = 500
 """More cores than a node is compared with. Units: cores."""
 MANY_OF_A_POD: Final = 250
@@ -70,15 +68,25 @@ def _counts_cores(root: Typed) -> bool:
     return True
 
 
-def warn_of_classes(checker: Checker, comparison: Comparison, node: Typed) -> None:
-    """Report a text beside `pod.qos` that is no class of pods: a comparison with it has one result for all of them."""
+def warn_of_choices(checker: Checker, comparison: Comparison, node: Typed) -> None:
+    """Report a text that a field of a few values never has: a comparison with the text always has one result."""
     for one, other, expr in zip(node.args, reversed(node.args), (comparison.right, comparison.left), strict=True):
-        if not isinstance(one.data, Input) or one.data.path != ("qos",) or other.op != Op.CONSTANT:
+        if not isinstance(one.data, Input) or other.op != Op.CONSTANT:
             continue
-        for item in expr.items if isinstance(expr, Listing) else (expr,):
-            if isinstance(item, Literal) and item.text not in QOS_CLASSES:
-                hint = suggestions.one_of(item.text, QOS_CLASSES)
+        choices = CHOICES.get((one.data.root, *one.data.path), ())
+        for item in expr.items if isinstance(expr, Listing) and choices else (expr,):
+            if choices and isinstance(item, Literal) and item.text not in choices:
+                hint = suggestions.one_of(item.text, choices)
                 checker.report("W0714", item.span, input=one.data.text, value=shown(item.text), hint=hint)
+
+
+def warn_of_effect(checker: Checker, call: Call, key: Typed) -> None:
+    """Report an argument of `has_effect` that no taint has as its effect."""
+    choices = CHOICES.get(call.function.names, ())
+    if choices and key.op == Op.CONSTANT and key.data not in choices and call.function.names[-1] == "has_effect":
+        text = str(key.data)
+        hint = suggestions.one_of(text, choices)
+        checker.report("W0714", call.arguments[0].span, "effect", value=shown(text), hint=hint)
 
 
 def warn_of_percentage(checker: Checker, expr: Expr) -> None:

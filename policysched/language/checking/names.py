@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from policysched.language.checking.doubts import warn_of_effect
 from policysched.language.functions import FUNCTIONS
 from policysched.language.functions.signatures import Checker, number_of_arguments
 from policysched.language.ir.graph import AGGREGATES, ANY_KEY, Input, Op, Typed, make
@@ -232,6 +233,7 @@ def _called_path(checker: Checker, call: Call) -> Typed | None:
     key = _key(checker, call.arguments[0], call.arguments[0].span)
     if key is None or _closed(checker, call.function):
         return None
+    warn_of_effect(checker, call, key)
     return _keyed(call.function.names, FIELDS[call.function.names], key)
 
 

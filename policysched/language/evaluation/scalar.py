@@ -202,7 +202,7 @@ def _normalize(node: Typed, value: Scalar, frame: ScalarFrame, kept: _Kept) -> S
 
 
 # What each operation means for plain values.
-_ALPHANUMERIC: Final = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-")
+_ALPHANUMERIC: Final = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_")
 
 
 def _and(*values: Scalar) -> Scalar:
@@ -252,7 +252,10 @@ def _is_number(text: str) -> bool:
 
 def _version(text: str) -> Scalar:
     """Return the canonical text of a version: no `v`, no zeros in front of numbers, no `.0` behind them."""
-    release, dash, pre = text.removeprefix("v").partition("-")
+    version, _, build = text.removeprefix("v").partition("+")
+    release, dash, pre = version.partition("-")
+    if not set(build) <= _ALPHANUMERIC | {"."}:
+        return None
     numbers, words = release.split("."), pre.split(".") if dash else []
     if not all(map(_is_number, numbers)) or not all(word and set(word) <= _ALPHANUMERIC for word in words):
         return None

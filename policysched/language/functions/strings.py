@@ -1,8 +1,9 @@
 """Functions of strings: conversions, tests, patterns, joining and splitting; parsing and ordering of versions.
 
-A version is `v?N(.N)*(-pre)?`: numbers, then perhaps the parts of a pre-release. The order is that of Semantic
-Versioning, and numbers that are not written count as 0, so 1.28 and v1.28.0 are the same version. Versions travel as
-the codes of their canonical texts: equal ones have one code, and two codes are compared through a table.
+A version is `v?N(.N)*(-pre)?(+build)?`: numbers, the parts of a pre-release, and a build, which is ignored. The order
+is that of Semantic Versioning, and numbers that are not written count as 0, so 1.28 and v1.28.0 are the same version.
+Versions travel as the codes of their canonical texts: equal ones have one code, and two codes are compared through a
+table.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from policysched.language.ir.tree import Call
 from policysched.language.ir.types import BOOL, NUMBER, STRING, VERSION, Gap, Kind, Shape, Unit, list_of
 from policysched.language.messages.suggestions import shown
 
-_VERSION: Final = re.compile(r"v?([0-9]+(?:\.[0-9]+)*)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?")
+_VERSION: Final = re.compile(r"v?([0-9]+(?:\.[0-9]+)*)(?:-([\w-]+(?:\.[\w-]+)*))?(?:\+[\w.-]*)?", re.ASCII)
 _Part: TypeAlias = tuple[int, int, str]
 _Key: TypeAlias = tuple[tuple[_Part, ...], int, tuple[_Part, ...]]
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from policysched.language.ir.types import Kind, Type
+from policysched.language.ir.types import FIELDS, Kind, Type
 from policysched.late_dataclass import dataclass
 
 MAX_TEXT: Final = 4096
@@ -44,6 +44,7 @@ _FIELD_LENGTHS: Final[Mapping[str, Length]] = {
     "namespace": Length(1, _LABEL),
     **dict.fromkeys(("name", "service_account", "priority_class"), Length(1, _NAME)),
     "qos": Length(len("Burstable"), len("BestEffort")),
+    "taints": Length(0, _LABEL),
 }
 
 
@@ -123,7 +124,8 @@ class Input:
         if self.key is None:
             return dotted
         key = "*" if self.key == ANY_KEY else json.dumps(self.key, ensure_ascii=False)
-        return f"{dotted}({key})" if self.path[-1] == "has" else f"{dotted}[{key}]"
+        field = FIELDS.get((self.root, *self.path))
+        return f"{dotted}({key})" if field is not None and field.called else f"{dotted}[{key}]"
 
 
 ANY_KEY: Final = "*"

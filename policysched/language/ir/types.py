@@ -232,6 +232,23 @@ WELL_KNOWN_LABELS: Final[Mapping[str, str]] = {
     "instance_type": "node.kubernetes.io/instance-type",
 }
 """Label keys by the fields of `node` that read them."""
+NODE_INFO: Final[Mapping[str, str]] = {
+    "kubelet_version": "version of the kubelet, as in `v1.36.2`",
+    "kernel_version": "version of the kernel, as in `6.8.0-45-generic`",
+    "container_runtime": "name of the container runtime, as in `containerd`",
+    "container_runtime_version": "version of the container runtime, as in `2.1.4`",
+    "os_image": "name of the operating system, as in `Ubuntu 24.04.3 LTS`",
+}
+"""The software of a node, as `status.nodeInfo` states it."""
+EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+STATUSES: Final = ("True", "False", "Unknown")
+CHOICES: Final[Mapping[Names, tuple[str, ...]]] = {
+    ("node", "taints", "effect"): EFFECTS,
+    ("node", "taints", "has_effect"): EFFECTS,
+    ("node", "conditions"): STATUSES,
+    **dict.fromkeys((("pod", "qos"), ("peer", "qos")), ("Guaranteed", "Burstable", "BestEffort")),
+}
+"""All strings that fields of a few values can be; the keys of `has_effect`."""
 _PRIORITY: Final = "priority; 0 if the pod has none"
 _SINCE: Final = "time since creation, in steps of 10 s"
 
@@ -261,7 +278,23 @@ FIELDS: Final[Mapping[Names, InputField]] = {
     ("node", "annotations"): InputField(_node(STRING, Gap.INPUT), "annotation `k`", keyed=True),
     ("node", "ready"): InputField(_node(BOOL), "true if the node's condition `Ready` is true"),
     ("node", "cordoned"): InputField(_node(BOOL), "true if the node is cordoned (`spec.unschedulable`)"),
+    ("node", "conditions"): InputField(
+        _node(STRING, Gap.INPUT), 'status of the condition `k`: "True", "False" or "Unknown"', keyed=True
+    ),
     ("node", "taints", "has"): InputField(_node(BOOL), "true if the node has a taint with key `k`", called=True),
+    ("node", "taints", "has_effect"): InputField(
+        _node(BOOL), "true if the node has a taint with effect `k`, as in `NoSchedule`", called=True
+    ),
+    ("node", "taints", "value"): InputField(
+        _node(STRING, Gap.INPUT), "value of the taint with key `k`; of several, of the strongest effect", called=True
+    ),
+    ("node", "taints", "effect"): InputField(
+        _node(STRING, Gap.INPUT), "effect of the taint with key `k`; of several, the strongest effect", called=True
+    ),
+    **{("node", name): InputField(_node(STRING, Gap.INPUT), text) for name, text in NODE_INFO.items()},
+    ("node", "addresses"): InputField(
+        _node(STRING, Gap.INPUT), "first address of type `k`, as in `InternalIP`", keyed=True
+    ),
     **_resources("node", "allocatable", Shape.NODES),
     **_resources("node", "requested", Shape.NODES),
     **_resources("node", "free", Shape.NODES),

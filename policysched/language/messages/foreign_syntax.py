@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from policysched.language.ir.types import FIELDS, GROUPS, Names
+from policysched.language.ir.types import CHOICES, FIELDS, GROUPS, Names
 from policysched.language.messages.suggestions import did_you_mean, table
 
 NAMES_BEGIN: Final = "names begin with `node.`, `pod.`, `cluster.` or `metrics.`"
@@ -194,8 +194,8 @@ def group(names: Names, key: str = "") -> str:
     if names == ("node", "pods"):
         return "write node.pods.count(...), .any(...) or .sum(...); the number of pods is `node.requested.pods`"
     called = [(*names, one) for one in GROUPS[names]]
-    if len(called) == 1:
-        return f"write `{written(called[0], key or '...')}`"
+    if all(one in FIELDS and FIELDS[one].called for one in called):
+        return _or(written(one, key or "...") for one in called if not key or one not in CHOICES)
     return f"its fields are {', '.join(GROUPS[names])}"
 
 

@@ -44,6 +44,22 @@ class NodeCondition(Struct, frozen=True):
     status: str = ""
 
 
+class NodeAddress(Struct, frozen=True):
+    """An address of a node, by its type, as `InternalIP`."""
+
+    type: str = ""
+    address: str = ""
+
+
+class NodeSystemInfo(Struct, frozen=True):
+    """The versions of a node's software."""
+
+    kubelet_version: str = ""
+    kernel_version: str = ""
+    container_runtime_version: str = ""
+    os_image: str = ""
+
+
 class NodeStatus(Struct, frozen=True):
     """What a node has."""
 
@@ -51,6 +67,8 @@ class NodeStatus(Struct, frozen=True):
     allocatable: ResourceList = {}
     conditions: list[NodeCondition] = []
     images: list[ContainerImage] = []
+    addresses: list[NodeAddress] = []
+    node_info: NodeSystemInfo = NodeSystemInfo()
     declared_features: list[str] = []
 
 

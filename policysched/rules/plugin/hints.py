@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from policysched.framework import Action, Aspect, Change, Cluster, Hint, Mask, Resource, Rows, Status
 from policysched.language.evaluation.time_transitions import next_transition
 from policysched.language.ir.graph import Input, Typed
-from policysched.language.ir.types import WELL_KNOWN_LABELS
+from policysched.language.ir.types import NODE_INFO, WELL_KNOWN_LABELS
 from policysched.model.objects import Pod
 from policysched.model.objects.meta import seconds_of
 from policysched.rules.compile.policy import CompiledFilter
@@ -43,6 +43,8 @@ METRICS_AGAIN = 30.0
 NODE_ACTIONS = {
     "labels": Action.UPDATE_NODE_LABEL,
     "annotations": Action.UPDATE_NODE_ANNOTATION,
+    "addresses": Action.UPDATE_NODE_INFO,
+    "conditions": Action.UPDATE_NODE_CONDITION,
     "ready": Action.UPDATE_NODE_CONDITION,
     "cordoned": Action.UPDATE_NODE_TAINT,
     "taints": Action.UPDATE_NODE_TAINT,
@@ -50,6 +52,7 @@ NODE_ACTIONS = {
     "free": Action.UPDATE_NODE_ALLOCATABLE,
     "cached_image_bytes": Action.UPDATE_NODE_IMAGES,
     **dict.fromkeys(WELL_KNOWN_LABELS, Action.UPDATE_NODE_LABEL),
+    **dict.fromkeys(NODE_INFO, Action.UPDATE_NODE_INFO),
 }
 _POD_ACTIONS = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_SCALE_DOWN | Action.UPDATE_OTHER
 Decide = Callable[[Pod, Change, Cluster], bool]

@@ -35,7 +35,7 @@ from policysched.language.ir.tree import (
     Span,
     walk,
 )
-from policysched.language.ir.types import WELL_KNOWN_LABELS
+from policysched.language.ir.types import NODE_INFO, WELL_KNOWN_LABELS
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.suggestions import did_you_mean, shown
 from policysched.language.syntax.lazy_parser import parse
@@ -48,6 +48,7 @@ from policysched.rules.compile.policy import CompiledPolicy, MetricInput
 from policysched.rules.inputs import RESOURCE_NAMES
 from policysched.rules.policy_set.store import StoredPolicy
 from policysched.state.tables.columns import distinct
+from policysched.state.tables.node_texts import NodeText
 
 MOST_INPUTS = 100
 """How many inputs of a policy a status tells."""
@@ -57,7 +58,7 @@ MOST_TEXTS = 1024
 _LOOKS_LIKE = str.maketrans("OolIS", "00115")
 """Characters that are read as others: H1OO for H100."""
 _ALWAYS = frozenset(("cpu", "memory", "pods", "ephemeral-storage"))
-KEYED = frozenset(("labels", "annotations", "allocatable", "requested", "free"))
+KEYED = frozenset(("labels", "annotations", "conditions", "addresses", "allocatable", "requested", "free"))
 EQUAL = frozenset(("==", "in"))
 
 
@@ -154,7 +155,8 @@ def _input(path: Path) -> Input | None:
         return None
     if names[0] in KEYED and isinstance(path.key, Literal):
         return Input(root, (names[0],), path.key.text)
-    return Input(root, (names[0],)) if names[0] in WELL_KNOWN_LABELS or names[0] == "name" else None
+    plain = names[0] in WELL_KNOWN_LABELS or names[0] in NODE_INFO or names[0] == "name"
+    return Input(root, (names[0],)) if plain else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +282,8 @@ def _may_be_absent(item: Input) -> bool:
         return True
     if item.root != "node" or item.key == ANY_KEY:
         return False
-    return item.path[0] in WELL_KNOWN_LABELS or (item.path[0] in KEYED and item.key is not None)
+    plain = item.path[0] in WELL_KNOWN_LABELS or item.path[0] in NODE_INFO
+    return plain or (item.path[0] in KEYED and item.key is not None)
 
 
 def _present(item: Input, cluster: Cluster) -> Mask:
@@ -299,6 +302,11 @@ def _everywhere(_: Input, cluster: Cluster) -> Mask:
 def _has_label(item: Input, cluster: Cluster) -> Mask:
     key = item.key if item.key is not None else WELL_KNOWN_LABELS[item.path[0]]
     found: Mask = cluster.nodes.labels(key) >= 0
+    return found
+
+
+def _has_text(item: Input, cluster: Cluster) -> Mask:
+    found: Mask = cluster.nodes.text(NodeText(item.path[0], item.key or "")) >= 0
     return found
 
 
@@ -323,6 +331,7 @@ _CHECKS: Mapping[str, Callable[[Input, Cluster], Mask]] = {
     "labels": _has_label,
     "annotations": lambda item, cluster: cluster.nodes.annotations(item.key or "") >= 0,
     "metrics": _has_value,
+    **dict.fromkeys(("conditions", "addresses", *NODE_INFO), _has_text),
     **dict.fromkeys(("allocatable", "requested", "free"), _has_resource),
     **dict.fromkeys(WELL_KNOWN_LABELS, _has_label),
 }
@@ -331,6 +340,8 @@ _CHECKS: Mapping[str, Callable[[Input, Cluster], Mask]] = {
 _TEXTS: Mapping[str, Callable[[Node], Mapping[str, str]]] = {
     "labels": lambda node: node.metadata.labels,
     "annotations": lambda node: node.metadata.annotations,
+    "conditions": lambda node: {one.type: one.status for one in node.status.conditions},
+    "addresses": lambda node: {one.type: one.address for one in node.status.addresses},
 }
 
 
@@ -355,6 +366,8 @@ def _values(item: Input, cluster: Cluster) -> set[str] | None:
         codes = nodes.name.data
     elif name == "annotations":
         codes = nodes.annotations(item.key or "")
+    elif name in NODE_INFO:
+        codes = nodes.text(NodeText(name))
     elif name == "labels" or name in WELL_KNOWN_LABELS:
         codes = nodes.labels(item.key if item.key is not None else WELL_KNOWN_LABELS[name])
     else:

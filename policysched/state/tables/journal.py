@@ -45,6 +45,8 @@ class Aspect(IntFlag):
     """The age of the node."""
     METRICS = 2048
     """Values of metrics."""
+    INFO = 4096
+    """Addresses of the node and versions of its software."""
 
 
 ABOUT_PODS = Aspect.USAGE | Aspect.PORTS | Aspect.PODS
@@ -60,6 +62,7 @@ ASPECTS = {
     Action.UPDATE_NODE_CONDITION: Aspect.CONDITIONS,
     Action.UPDATE_NODE_DECLARED_FEATURE: Aspect.FEATURES,
     Action.UPDATE_NODE_IMAGES: Aspect.IMAGES,
+    Action.UPDATE_NODE_INFO: Aspect.INFO,
 }
 
 

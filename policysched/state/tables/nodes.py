@@ -28,6 +28,7 @@ from policysched.model.requests import Allocatable, allocatable
 from policysched.state.tables.amounts import AmountTables, PodResources
 from policysched.state.tables.columns import FIRST_CAPACITY, ColumnSet, RowNumbers, Rows
 from policysched.state.tables.interner import MISSING, Interner, Strings, TextColumns
+from policysched.state.tables.node_texts import NodeText, NodeTexts
 
 NO_TEXTS: Mapping[str, str] = {}
 SPARE_SETS = 64
@@ -64,6 +65,7 @@ class NodeTable:
         self._annotations: list[Mapping[str, str]] = []
         self._label_columns = TextColumns(columns, strings)
         self._annotation_columns = TextColumns(columns, strings)
+        self._texts = NodeTexts(columns, strings)
         self.amounts = AmountTables(columns)
         self.taint_sets: Interner[tuple[Taint, ...]] = Interner(SPARE_SETS)
         self.feature_sets: Interner[frozenset[str]] = Interner(SPARE_SETS)
@@ -104,6 +106,10 @@ class NodeTable:
     def annotations(self, key: str) -> NDArray[np.int32]:
         """Return the codes of an annotation's values, −1 where a row has none."""
         return self._annotation_columns.column(key, self._annotations).data
+
+    def text(self, text: NodeText) -> NDArray[np.int32]:
+        """Return the codes of a text other than a label or annotation, −1 where a row has none."""
+        return self._texts.column(text, self.nodes).data
 
     def allocatable(self, resource: str) -> NDArray[np.int64]:
         """Return what rows have of a resource, 0 where they do not know it."""
@@ -178,6 +184,7 @@ class NodeTable:
         self.ready.data[row] = any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
         self.taints.data[row] = taints
         self.features.data[row] = features
+        self._texts.store(row, node)
         self._store_allocatable(row, amounts)
 
     def clear(self, row: int) -> None:
@@ -186,6 +193,7 @@ class NodeTable:
         self.nodes[row] = None
         self.present.data[row] = False
         self._store_texts(row, NO_TEXTS, NO_TEXTS)
+        self._texts.store(row, None)
         self.taints.data[row] = self.features.data[row] = NOTHING
         self.amounts.store(row, {})
         self.pods_allowed.data[row] = 0

@@ -58,6 +58,8 @@ VARIANTS = [
     ("E0100", "filter", "node.free.memory > 1_000k"),
     ("E0101", "filter", "node.ready;"),
     ("W0714", "filter", 'node.ready and pod.qos in ["gold", "Guaranteed"]'),
+    ("W0714", "filter", 'not node.taints.has_effect("no_execute")'),
+    ("W0714", "filter", 'node.conditions["DiskPressure"] == "true"'),
     ("E0209", "preemption", "node.pods.any(peer.name == victim.name)"),
     ("E0101", "filter", "node.ready // yes"),
     ("E0101", "filter", "$node.ready"),

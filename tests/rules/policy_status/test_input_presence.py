@@ -50,6 +50,9 @@ def around() -> Cluster:
     [
         ('node.labels["disk"] == "ssd"', [InputCoverage('node.labels["disk"]', 2, 3)]),
         ('node.annotations["rack"] == "r1"', [InputCoverage('node.annotations["rack"]', 1, 3)]),
+        ('node.conditions["Gone"] != "True"', [InputCoverage('node.conditions["Gone"]', 0, 3)]),
+        ('node.kernel_version == "6.8"', [InputCoverage("node.kernel_version", 0, 3)]),
+        ('node.addresses["InternalIP"] != "a"', [InputCoverage('node.addresses["InternalIP"]', 0, 3)]),
         ('node.zone == "zone-a"', [InputCoverage("node.zone", 1, 3)]),
         (f'node.free["{GPU}"] > 0', [InputCoverage(f'node.free["{GPU}"]', 1, 3)]),
         ('node.labels["old"] == "x"', [InputCoverage('node.labels["old"]', 0, 3)]),

@@ -58,6 +58,16 @@ CONDITIONS = (
     "node.cached_image_bytes >= pod.image_bytes / 2",
     'node.free[concat("x.io/", pod.labels["device"])] >= 1',
     'node.labels[pod.labels["device"]] == "x" or node.annotations["rack"] == "r"',
+    'node.conditions["DiskPressure"] != "True"',
+    'node.conditions["Ready"] == "True" and node.ready',
+    'node.conditions[pod.labels["device"]] in ["True", "Unknown"]',
+    'count(node.conditions["DiskPressure"] == "False") by node.labels["zone"] > 1',
+    'node.taints.value("old") == "x"',
+    'node.taints.effect("spot") == "NoExecute" or node.taints.has_effect("NoExecute")',
+    'version(node.kubelet_version) >= version("1.36")',
+    'node.container_runtime == "containerd" and version(node.container_runtime_version) > version("1.7")',
+    'ends_with(node.addresses["InternalIP"], ".1") or node.os_image == "cos"',
+    'contains(node.kernel_version, "rt")',
 )
 METRIC_FIELDS = [
     {"name": "load", "query": "load", "maxAge": "1min"},
