@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from policysched.app.admission import IS_DEFAULT, admission_kind_of
 from policysched.app.dry_run.policies import compiled_policies, standing_policies
 from policysched.app.recording import entries
 from policysched.model.decode import ObjectError
@@ -30,8 +31,9 @@ def snapshot(objects: Iterable[Object]) -> tuple[dict[str, Any], list[str]]:
     items, broken, classes = [], [], priority_classes(given)
     policies = [one for one in given if kind_of(one) is POLICIES and _reads(one)]
     kept = entries.annotations_read(compiled_policies(standing_policies(policies)).compiled, ())
+    kept = None if kept is None else kept | frozenset(IS_DEFAULT)
     for raw in given:
-        kind = kind_of(raw)
+        kind = kind_of(raw) or admission_kind_of(raw)
         if kind is None:
             continue
         try:

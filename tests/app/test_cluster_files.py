@@ -13,16 +13,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policysched.app.admission import Admission
 from policysched.app.dry_run.dry_run import SavedPods
-from policysched.app.files.objects import load
+from policysched.app.files.loading import load
 from policysched.app.files.saved_clusters import SavedObject, load_cluster
 from policysched.app.files.yaml_nodes import read_yaml
 from policysched.app.files.yaml_values import NotPlainError, read_events
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError, decode_node, decode_pod
-from policysched.model.defaults import PriorityClasses, fill_pod
+from policysched.model.defaults import PriorityClasses
 from policysched.model.kinds import fill
-from policysched.model.objects import PriorityClass
 from policysched.state.tables.amounts import pod_resources
 from tests.laws.examples import examples
 
@@ -403,13 +403,13 @@ def test_pods_of_a_template_are_read_as_each_alone(form: str, tmp_path: Path) ->
     written = {"apiVersion": "v1", "kind": "List", "items": items}
     text = json.dumps(written)
     file.write_text(text if form == "json" else yaml.dump(json.loads(text)))
-    classes = PriorityClasses({"high": PriorityClass(value=7)})
-    known = SavedPods(classes)
+    admission = Admission([{"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 7}])
+    known = SavedPods(admission)
     found = [document.object for document in load_cluster([str(file)])]
     assert {type(one) for one in found} == {SavedObject}
     for raw in found:
         pod, resources = known.read(raw)
-        alone = decode_pod(fill_pod(raw, classes))
+        alone = decode_pod(admission.complete_pod(raw))
         assert pod == alone
         assert resources == pod_resources(alone)
     assert len(known) < len(items)

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from policysched.app.files import objects as files
-from policysched.app.files.objects import load, read
+from policysched.app.files.loading import load
+from policysched.app.files.objects import read
 from policysched.bounded_yaml import MAX_DEPTH
 from policysched.errors import UsageError
 

@@ -73,7 +73,8 @@ USAGE = [
     ),
     (
         ("dry-run", "--cluster", "node.yaml", "--pod", "pods.yaml"),
-        "error: pods.yaml: expected one pod or workload, got 2 (pods.yaml:1:1, pods.yaml:6:1)",
+        "error: pods.yaml: expected one pod or workload, got 2: Pod/web (pods.yaml:1:1), Pod/web (pods.yaml:6:1); "
+        "choose one, for example pods.yaml#Pod/web",
     ),
     (("dry-run", "--cluster", "node.yaml", "--pod", "nameless.yaml"), "error: nameless.yaml:1:1: Pod has no name"),
     (

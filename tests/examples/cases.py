@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from policysched.app.files.objects import load
+from policysched.app.files.loading import load
 from policysched.app.policy_tests.file_format import Expectation, Numbers, ShortPod
 from policysched.app.policy_tests.objects import pod_object
 from policysched.app.policy_tests.reading import read_tests

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
-from policysched.app.files.objects import load
+from policysched.app.files.loading import load
 from policysched.app.running.metric_options import NO_METRICS, MetricOptions
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -12,7 +12,7 @@ import pytest
 
 import policysched
 from policysched.app.demo.scheduled_sandbox import scheduled_sandbox
-from policysched.app.files.objects import load
+from policysched.app.files.loading import load
 from policysched.model.quantity import parse
 from tests.examples.cases import EXAMPLES
 from tools import tutorial_cluster as tool

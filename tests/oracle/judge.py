@@ -25,8 +25,13 @@ SEED = 1
 
 
 def ours(case: Case) -> Record:
-    """Give our record of a case with one pod, from a cluster read anew."""
-    record = policysched.dry_run(case["objects"], case["pod"], config=case["config"], seed=0)
+    """Give our record of a case with one pod, from a cluster read anew.
+
+    The judge does not run admission plugins, so the pod has a UID, as one that an API server has admitted.
+    """
+    metadata = case["pod"]["metadata"]
+    pod = {**case["pod"], "metadata": {"uid": f"{metadata.get('namespace', '')}/{metadata['name']}", **metadata}}
+    record = policysched.dry_run(case["objects"], pod, config=case["config"], seed=0)
     decided: Record = record.to_dict()
     return decided
 

@@ -15,6 +15,7 @@ from policysched.app.checking.check import check_documents, repeated_policies
 from policysched.app.checking.findings import Finding
 from policysched.app.checking.schema import is_meant
 from policysched.app.checking.selectors import KINDS, has_selectors, selector_findings
+from policysched.app.files.loading import IgnoredFiles
 from policysched.app.files.objects import Document, as_text, expand, read, read_bytes, shown
 from policysched.errors import UsageError
 from policysched.late_dataclass import dataclass
@@ -37,6 +38,8 @@ class CheckedPolicies:
     """Files that cannot be read, and policies of one name in a folder."""
     documents: list[Document] = field(default_factory=list)
     """The policies."""
+    ignored: IgnoredFiles = field(default_factory=IgnoredFiles)
+    """Files of folders that are no Kubernetes objects."""
 
     @property
     def errors(self) -> int:
@@ -65,19 +68,19 @@ def check_files(names: Iterable[str], cluster: Cluster | None = None, *, lenient
             made.problems.append(error)
             continue
         for file in files:
-            _check(file, cluster, made, lenient=lenient)
+            _check(file, cluster, made, lenient=lenient, is_named=file == name)
     # Policies of one name in several folders may be for several clusters.
     made.problems += repeated_policies(made.documents, lambda one: Path(one.file).parent)
     return made
 
 
-def _check(file: str, cluster: Cluster | None, made: CheckedPolicies, *, lenient: bool) -> None:
+def _check(file: str, cluster: Cluster | None, made: CheckedPolicies, *, lenient: bool, is_named: bool) -> None:
     policies: list[Document] = []
     selecting: list[Document] = []
     try:
         data = read_bytes(file)
         if not lenient or any(kind.encode() in data for kind in (KIND, *KINDS)):
-            documents = read(as_text(data, shown(file)), shown(file))
+            documents = _read(data, file) if is_named else made.ignored.read(file, lambda _: _read(data, file))
             policies = [one for one in documents if is_meant(one.object)]
             selecting = [one for one in documents if has_selectors(one.object)]
     except UsageError as error:
@@ -90,6 +93,10 @@ def _check(file: str, cluster: Cluster | None, made: CheckedPolicies, *, lenient
     made.findings += [found for one in selecting for found in selector_findings(one)]
 
 
+def _read(data: bytes, file: str) -> list[Document]:
+    return read(as_text(data, shown(file)), shown(file))
+
+
 LIVE: Final = "live"
 Object = dict[str, Any]
 
@@ -100,9 +107,10 @@ async def read_nodes(names: Sequence[str], kubeconfig: Path | None = None, conte
     Raises:
         PolicyschedError: one of them cannot be used, or there is no node in them.
     """
-    from policysched.app.files.saved_clusters import load_cluster  # noqa: PLC0415 - most checks are made without nodes
+    from policysched.app.files.saved_clusters import load_cluster, refuse_twins  # noqa: PLC0415 - most checks are made without nodes
 
     documents = [one for one in load_cluster(one for one in names if one != LIVE) if one.object["kind"] == "Node"]
+    refuse_twins(documents)
     cluster = nodes_of(await _live(kubeconfig, context) if LIVE in names else ())
     for document in documents:
         try:

@@ -16,7 +16,8 @@ from policysched.app.configuration.reading import (
     load_configuration,
 )
 from policysched.app.configuration.validation import faults
-from policysched.app.files.objects import Document, load
+from policysched.app.files.loading import load
+from policysched.app.files.objects import Document
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
 from policysched.late_dataclass import dataclass

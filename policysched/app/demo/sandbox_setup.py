@@ -19,7 +19,8 @@ import yaml
 from policysched.app.checking.schema import policy_definition
 from policysched.app.clock import SystemClock
 from policysched.app.daemon_threads import unless
-from policysched.app.files.objects import Document, load
+from policysched.app.files.loading import load
+from policysched.app.files.objects import Document
 from policysched.errors import PolicyschedError, UsageError
 from policysched.late_dataclass import dataclass
 from policysched.model.policy import API_GROUP, PLURAL

@@ -11,17 +11,21 @@ from policysched.app.checking.check import findings, repeated_policies
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.dry_run.dry_run import Measure, Report, dry_run
 from policysched.app.dry_run.policies import STAYS, compiles, in_force
-from policysched.app.files.objects import Document, Object, load
-from policysched.app.files.saved_clusters import load_cluster
-from policysched.app.files.workload_pods import PodToPlace, controlled, pod_of
+from policysched.app.files.loading import load
+from policysched.app.files.objects import Document, Object, shown
+from policysched.app.files.saved_clusters import identity, load_cluster, refuse_twins
+from policysched.app.files.workload_pods import TEMPLATES, PodToPlace, chosen, controlled, pod_of
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
 from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError
+from policysched.model.kinds import KINDS
 from policysched.model.policy import KIND, PolicyKey
 from policysched.rules.policy_set.not_applied import not_compiled
 
 LIVE: Final = "live"
+_APPLIED: Final = frozenset((*KINDS, "RuntimeClass", "LimitRange")) - {"Node", "Pod", KIND, *TEMPLATES}
+"""The kinds in the file of the pod that are added to the cluster: claims and classes, for example."""
 WHAT_A_CLUSTER_IS: Final = "objects such as the output of `kubectl get nodes,pods -A -o json`"
 
 
@@ -38,6 +42,8 @@ class ClusterInputs:
     config: Document | None
     left_out: tuple[ObjectError, ...] = ()
     """The objects of a live cluster that cannot be used."""
+    notes: tuple[str, ...] = ()
+    """What is to know of the files and of the live cluster, one line each."""
 
     def findings(self) -> list[Finding]:
         """Check the policies that take part: those of the cluster that are not replaced, then those to try."""
@@ -107,7 +113,7 @@ class Inputs:
         """What is to know of what was read, one line each."""
         holds_none = not any(one["kind"] == "Node" for one in self.cluster.objects)
         lacking = f"cluster has no nodes; --cluster needs {WHAT_A_CLUSTER_IS}" if holds_none else ""
-        return tuple(filter(None, (self.wanted.note, lacking)))
+        return tuple(filter(None, (self.wanted.note, *self.wanted.notes, *self.cluster.notes, lacking)))
 
     def findings(self) -> list[Finding]:
         """Check the policies that take part."""
@@ -162,11 +168,23 @@ async def gather(
     Raises:
         PolicyschedError: one of them cannot be used.
     """
-    wanted = pod_of(load([pod]), pod)
+    file, choice = chosen(pod)
+    notes: list[str] = []
+    documents = load([file], notes)
+    wanted = pod_of(documents, file, choice)
     found = await gather_cluster(cluster, policies, config=config, kubeconfig=kubeconfig, context=context)
     made = controlled(dict(wanted.document.object), dict(wanted.object), found.objects)
-    beside = replace(found, objects=(*made.beside, *found.objects))
-    return Inputs(beside, replace(wanted, object=made.pod))
+    # Other objects of the file are applied with the pod; what the cluster has already stays.
+    known = {identity(one) for one in found.objects} if len(documents) > 1 or made.beside else set()
+    with_pod = [one for one in documents if one.object["kind"] in _APPLIED and identity(one.object) not in known]
+    beside = [one for one in made.beside if identity(one) not in known]
+    complete = replace(
+        found,
+        objects=(*beside, *(one.object for one in with_pod), *found.objects),
+        documents=(*found.documents, *with_pod),
+        notes=(*notes, *found.notes),
+    )
+    return Inputs(complete, replace(wanted, object=made.pod))
 
 
 async def gather_cluster(
@@ -182,28 +200,47 @@ async def gather_cluster(
     Raises:
         PolicyschedError: one of them cannot be used.
     """
-    documents = load_cluster(one for one in cluster if one != LIVE)
-    tried = load(policies)
+    notes: list[str] = []
+    documents = load_cluster((one for one in cluster if one != LIVE), notes)
+    refuse_twins(documents)
+    tried = load_policies(policies, notes)
     for several in (documents, tried):
         for twin in repeated_policies(one for one in several if one.object["kind"] == KIND):
             raise twin
-    for one in tried:
-        if one.object["kind"] != KIND:
-            raise UsageError(f"{one.where}: expected a {KIND}, got a {one.object['kind']}")
     configurations = load([] if config is None else [config])
     if len(configurations) > 1:
         raise UsageError(f"{configurations[1].where}: expected one KubeSchedulerConfiguration, got several objects")
     left_out: list[ObjectError] = []
-    live = await _live(kubeconfig, context, left_out) if LIVE in cluster else []
+    live: Sequence[Object] = ()
+    if LIVE in cluster:
+        from policysched.app.dry_run.live_cluster import read_cluster  # noqa: PLC0415 - files need no Kubernetes client
+
+        live = await read_cluster(kubeconfig, context, left_out=left_out.append, missing=notes.append)
     objects = (*live, *(one.object for one in documents))
     config_to_try = next(iter(configurations), None)
-    return ClusterInputs(objects, tuple(documents), tuple(tried), config_to_try, tuple(left_out))
+    return ClusterInputs(objects, tuple(documents), tuple(tried), config_to_try, tuple(left_out), tuple(notes))
 
 
-async def _live(kubeconfig: Path | None, context: str | None, left_out: list[ObjectError]) -> Sequence[Object]:
-    from policysched.app.dry_run.live_cluster import read_cluster  # noqa: PLC0415 - files need no client of Kubernetes
+def load_policies(names: Iterable[str], notes: list[str]) -> list[Document]:
+    """Read policies from files and folders; in a folder, objects of other kinds are ignored.
 
-    return await read_cluster(kubeconfig, context, left_out=left_out.append)
+    Args:
+        names: The files and folders.
+        notes: Receives a note about what is ignored.
+
+    Raises:
+        UsageError: a file cannot be read, or a named file has an object of another kind.
+    """
+    named = [*names]
+    documents = load(named, notes)
+    others = [one for one in documents if one.object["kind"] != KIND]
+    for one in others:
+        if one.file in map(shown, named):
+            raise UsageError(f"{one.where}: expected a {KIND}, got a {one.object['kind']}")
+    if others:
+        kinds = ", ".join(sorted({one.object["kind"] for one in others}))
+        notes.append(f"ignored objects of other kinds beside the policies: {kinds}")
+    return [one for one in documents if one.object["kind"] == KIND]
 
 
 def _is(found: Object, error: ObjectError) -> bool:

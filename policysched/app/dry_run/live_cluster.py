@@ -88,14 +88,13 @@ def _refusal(url: str, error: ApiError) -> str:
 
 _ADMISSION: Final = frozenset((*(one.kind for one in ADMISSION_KINDS), "PriorityClass"))
 """The kinds that only admission reads: the pods of the cluster already have what these objects give."""
-_TOLERATED: Final = frozenset((HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND))
 
 
 async def _listed(transport: Transport, kind: ApiKind[Any], missing: Callable[[str], None]) -> list[msgspec.Raw]:
     try:
         _, raws = await read_list(transport, kind.path, kind.kind)
     except ApiError as error:
-        if kind.kind in _ADMISSION and error.status in _TOLERATED:
+        if kind.kind in _ADMISSION and error.status == HTTPStatus.FORBIDDEN:
             missing(f"cannot list {kind.plural}: their effect on pods is not simulated: {error}")
             return []
         if error.status != HTTPStatus.NOT_FOUND or not kind.group or await is_served(transport, kind.path):

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -29,11 +29,23 @@ STDIN: Final = "-"
 SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 TESTS: Final = re.compile(r"(?:.*[-_.])?tests\.ya?ml")
 """Names of files of tests (`policysched test`), which folders have beside the policies."""
+_TEMPLATE: Final = re.compile(
+    r"\{\{-?\s*(?:/\*|\$|\.[A-Z]|(?:if|else|end|with|range|include|define|template|toYaml)\b)"
+)
+"""An action of a template of Helm."""
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _FIRST: Final = 1 << 20
 LARGEST: Final = 1 << 31
 """How large a file may be. Units: bytes."""
 Object = Mapping[str, Any]
+
+
+class EmptyFileError(UsageError):
+    """A file holds nothing but comments."""
+
+
+class ForeignFileError(UsageError):
+    """A file holds values that are no Kubernetes objects."""
 
 
 @dataclass(frozen=True)
@@ -122,24 +134,23 @@ class Document:
         return positions.inside(node, self.source.lines, line, column)
 
 
-def load(names: Iterable[str]) -> list[Document]:
-    """Read files, folders and `-`, the standard input.
-
-    Raises:
-        UsageError: one cannot be read or is not made of Kubernetes objects.
-    """
-    return [document for name in names for file in expand(name) for document in read(read_text(file), shown(file))]
-
-
 def read(text: str, file: str) -> list[Document]:
     """Read the objects of a text.
 
     Raises:
         UsageError: it is not made of Kubernetes objects.
     """
-    documents = [item for value, source in _values(text, file) for item in objects_of(value, source)]
+    try:
+        documents = [item for value, source in _values(text, file) for item in objects_of(value, source)]
+    except UsageError as error:
+        template = _TEMPLATE.search(text)
+        if template is None:
+            raise
+        line = text.count("\n", 0, template.start()) + 1
+        help_text = "run `helm template` and use its output"
+        raise UsageError(f"{file}:{line}: this is a Helm template that is not rendered; {help_text}") from error
     if not documents:
-        raise UsageError(f"{file}: no objects")
+        raise EmptyFileError(f"{file}: no objects")
     return documents
 
 
@@ -365,11 +376,12 @@ def objects_of(value: Any, source: Source, path: str = "", implied: Object | Non
     if not path and is_tests(value):
         raise UsageError(f"{found.where}: this is a test file; run `policysched test {source.file}`")
     if not isinstance(value, Mapping):
-        raise UsageError(f"{found.where}: expected an object, got {_kind(value)}")
+        raise ForeignFileError(f"{found.where}: expected an object, got {_kind(value)}")
     whole = {**implied, **value} if implied else value
     kind = whole.get("kind")
     if not isinstance(kind, str) or not kind:
-        raise UsageError(f"{found.where}: object has no kind")
+        is_meant = path or "apiVersion" in whole or {"metadata", "spec"} <= whole.keys()
+        raise (UsageError if is_meant else ForeignFileError)(f"{found.where}: object has no kind")
     if not kind.endswith("List"):
         yield Document(whole, source, path)
         return

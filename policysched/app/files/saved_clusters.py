@@ -19,13 +19,15 @@ from typing import Any, Final
 import msgspec
 from yaml.nodes import Node as YamlNode
 
+from policysched.app.admission import admission_kind_of
+from policysched.app.files.loading import load_each
 from policysched.app.files.objects import (
     STDIN,
     Document,
     Object,
     Source,
     as_text,
-    expand,
+    metadata_of,
     objects_of,
     read,
     read_bytes,
@@ -36,7 +38,9 @@ from policysched.app.files.yaml_items import Items
 from policysched.app.files.yaml_nodes import compose_json, read_yaml
 from policysched.app.files.yaml_values import NotPlainError, read_blocks, read_events
 from policysched.errors import UsageError
+from policysched.model.kinds import kind_of
 from policysched.model.objects import Node, Pod
+from policysched.model.policy import KIND
 
 _TYPES: Final[dict[str, type[Any]]] = {"Node": Node, "Pod": Pod}
 _SHAPES: Final = {kind: msgspec.json.Decoder[Any](shape) for kind, shape in _TYPES.items()}
@@ -60,17 +64,60 @@ class _Head(msgspec.Struct, rename="camel", frozen=True):
     api_version: str = ""
 
 
+class _Names(msgspec.Struct, frozen=True):
+    """The name of an item."""
+
+    name: str = ""
+    namespace: str = ""
+
+
+class _Named(msgspec.Struct, frozen=True):
+    """An item, as far as it has a name."""
+
+    metadata: _Names = _Names()
+
+
+_NAMED: Final = msgspec.json.Decoder(_Named)
 _LISTS: Final = msgspec.json.Decoder(_List)
 _HEADS: Final = msgspec.json.Decoder(_Head)
 
 
-def load_cluster(names: Iterable[str]) -> list[Document]:
+def load_cluster(names: Iterable[str], notes: list[str] | None = None) -> list[Document]:
     """Read the objects of files, folders and `-`, the standard input.
+
+    Args:
+        names: The files and folders.
+        notes: Receives a note about each ignored file.
 
     Raises:
         UsageError: one cannot be read or is not made of Kubernetes objects.
     """
-    return [document for name in names for file in expand(name) for document in _read(file)]
+    return load_each(names, _read, notes)
+
+
+def refuse_twins(documents: Iterable[Document]) -> None:
+    """Refuse two objects of one name, except policies: commands that use policies compare their names.
+
+    Raises:
+        UsageError: an object is there twice.
+    """
+    first: dict[tuple[str, str, str], Document] = {}
+    for one in documents:
+        name = None if one.object["kind"] == KIND else identity(one.object)
+        before = one if name is None else first.setdefault(name, one)
+        if before is not one:
+            kind, namespace, own = name or ("", "", "")
+            key = "/".join(filter(None, (namespace, own)))
+            raise UsageError(f'{one.where}: {kind.lower()} "{key}" is also defined at {before.where}')
+
+
+def identity(one: Object) -> tuple[str, str, str] | None:
+    """Return the kind, the namespace and the name of an object that scheduling reads, None for any other."""
+    kind = kind_of(one) or admission_kind_of(one)
+    metadata = one.name() if isinstance(one, SavedObject) else metadata_of(one)
+    if kind is None or not metadata.get("name"):
+        return None
+    return kind.kind, str(metadata.get("namespace") or "default") if kind.namespaced else "", str(metadata["name"])
 
 
 def _read(name: str) -> list[Document]:
@@ -232,6 +279,13 @@ class SavedObject(Mapping[str, Any]):
             found: Node | Pod = self._shape.decode(self._item)
             return found
         return None
+
+    def name(self) -> Object:
+        """Read the name and the namespace; return nothing if they are malformed."""
+        with contextlib.suppress(msgspec.MsgspecError):
+            found: Object = msgspec.to_builtins(_NAMED.decode(self._item).metadata)
+            return found
+        return {}
 
     def whole(self) -> dict[str, Any]:
         """Read the fields."""

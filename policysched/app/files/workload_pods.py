@@ -14,10 +14,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
-from policysched.app.files.objects import Document
+from policysched.app.files.objects import Document, exists
 from policysched.errors import UsageError
+from policysched.language.messages.suggestions import did_you_mean
 from policysched.late_dataclass import dataclass
 
 Object = dict[str, Any]
@@ -41,6 +44,10 @@ _TOLERATED: Final = (
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 )
 """What pods of a DaemonSet tolerate whatever their template says."""
+_HOOK: Final = "helm.sh/hook"
+_TEST_HOOKS: Final = frozenset(("test", "test-success", "test-failure"))
+_MOST_LISTED: Final = 5
+"""How many objects of a file a message lists."""
 _NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
@@ -229,7 +236,7 @@ _MAKERS: Final[Mapping[str, Callable[[Object, Object, Iterable[Mapping[str, Any]
 }
 
 
-_TEMPLATES: Final = {
+TEMPLATES: Final = {
     "Deployment": "spec.template",
     "ReplicaSet": "spec.template",
     "StatefulSet": "spec.template",
@@ -249,6 +256,8 @@ class PodToPlace:
     document: Document
     template: str = ""
     """Where the pod's template is in its document; empty for a Pod."""
+    notes: tuple[str, ...] = ()
+    """What was left out of the file, one line each."""
 
     @property
     def note(self) -> str:
@@ -259,20 +268,64 @@ class PodToPlace:
         return f"pod created from the template of {kind} {self.object['metadata']['name']}"
 
 
-def pod_of(documents: Sequence[Document], file: str) -> PodToPlace:
-    """Find the one pod, or the one workload, that a file is about; other objects in it are left alone.
+def chosen(name: str) -> tuple[str, str]:
+    """Split `FILE#KIND/NAME` or `FILE#NAME` into the file and the choice, which is empty if there is no `#`."""
+    file, sign, choice = name.rpartition("#")
+    return (file, choice) if sign and file and not exists(Path(name)) else (name, "")
+
+
+def pod_of(documents: Sequence[Document], file: str, choice: str = "") -> PodToPlace:
+    """Find the one pod or workload that a file is about; other objects in the file are left alone.
+
+    Args:
+        documents: The objects of the file.
+        file: The name of the file, for messages.
+        choice: `KIND/NAME` or `NAME` of the pod or the workload, if the file has several.
 
     Raises:
         UsageError: there is none, there are several, or it has no name.
     """
-    found = [one for one in documents if one.object["kind"] == "Pod" or one.object["kind"] in _TEMPLATES]
+    found = [one for one in documents if one.object["kind"] == "Pod" or one.object["kind"] in TEMPLATES]
     if not found:
         kinds = ", ".join(sorted({one.object["kind"] for one in documents}))
         raise UsageError(f"{file}: expected a Pod or a workload with a pod template, got only {kinds}")
-    if len(found) > 1:
-        places = ", ".join(one.where for one in found[:5])
-        raise UsageError(f"{file}: expected one pod or workload, got {len(found)} ({places})")
-    return _made(found[0])
+    if choice:
+        return _made(_named(found, file, choice))
+    others = [one for one in found if not _is_test(one)] or found
+    if len(others) > 1:
+        listed = ", ".join(f"{_label(one)} ({one.where})" for one in others[:_MOST_LISTED])
+        more = f" and {len(others) - _MOST_LISTED} more" if len(others) > _MOST_LISTED else ""
+        help_text = f"choose one, for example {file}#{_label(others[0])}"
+        raise UsageError(f"{file}: expected one pod or workload, got {len(others)}: {listed}{more}; {help_text}")
+    tests = [_label(one) for one in found if one not in others]
+    return replace(_made(others[0]), notes=tuple(f"left out {one}: it is a test of a Helm chart" for one in tests))
+
+
+def _named(found: Sequence[Document], file: str, choice: str) -> Document:
+    kind, _, name = choice.rpartition("/")
+    matching = [one for one in found if _own_name(one) == name and kind.lower() in ("", one.object["kind"].lower())]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise UsageError(f"{file}: several objects are called {choice}: {', '.join(map(_label, matching))}")
+    meant = did_you_mean(choice, map(_label, found)) or f"the file has {', '.join(map(_label, found[:_MOST_LISTED]))}"
+    raise UsageError(f"{file}: no pod or workload {choice}; {meant}")
+
+
+def _is_test(document: Document) -> bool:
+    """Whether an object belongs to the tests of a Helm chart."""
+    annotations = _mapping(_mapping(document.object.get("metadata")).get("annotations"))
+    hooks = str(annotations.get(_HOOK) or "").split(",")
+    return any(one.strip() in _TEST_HOOKS for one in hooks)
+
+
+def _label(document: Document) -> str:
+    return f"{document.object['kind']}/{_own_name(document)}"
+
+
+def _own_name(document: Document) -> str:
+    metadata = _mapping(document.object.get("metadata"))
+    return str(metadata.get("name") or metadata.get("generateName") or "")
 
 
 def _made(document: Document) -> PodToPlace:
@@ -283,7 +336,7 @@ def _made(document: Document) -> PodToPlace:
         raise UsageError(f"{document.where}: {kind} has no name")
     if kind == "Pod":
         return PodToPlace({**document.object, "metadata": _identity(metadata, metadata, name)}, document)
-    path = _TEMPLATES[kind]
+    path = TEMPLATES[kind]
     template = document.object
     for step in path.split("."):
         template = _mapping(template.get(step))

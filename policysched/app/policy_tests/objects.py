@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from policysched.app.files.objects import exists, load, metadata_of
+from policysched.app.files.loading import load
+from policysched.app.files.objects import exists, metadata_of
 from policysched.app.files.workload_pods import pod_of
 from policysched.app.policy_tests.file_format import Amounts, PlacedShortPod, ShortCluster, ShortNode, ShortPod
 from policysched.app.policy_tests.reading import PolicyTestSource

@@ -16,7 +16,8 @@ from policysched.app.checking.check import findings
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.dry_run.dry_run import Observe, dry_run
 from policysched.app.dry_run.policies import compiles
-from policysched.app.files.objects import Document, load
+from policysched.app.files.loading import load
+from policysched.app.files.objects import Document
 from policysched.app.policy_tests.claims import claims_of, release
 from policysched.app.policy_tests.differences import Difference, KnownNames, differences
 from policysched.app.policy_tests.file_format import PolicyEdit, PolicyTest, PolicyTestStep, Removal, ShortPod

@@ -9,6 +9,8 @@ Source: k8s.io/api/core/v1/types.go, v0.36.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from policysched.model.objects.meta import Int32, Int64, LabelSelector, Metadata, Requirement, ResourceList, Struct
@@ -110,7 +112,9 @@ class ClaimSource(Struct, frozen=True):
 
 
 class EphemeralSource(Struct, frozen=True):
-    """A volume whose claim is made for this pod, under the name `<pod>-<volume>`."""
+    """A volume whose claim a controller makes for this pod, under the name `<pod>-<volume>`."""
+
+    volume_claim_template: dict[str, Any] = {}
 
 
 class ImageSource(Struct, frozen=True):
@@ -290,6 +294,7 @@ class PodSpec(Struct, frozen=True):
     volumes: list[Volume] = []
     host_network: bool = False
     host_users: bool | None = None
+    runtime_class_name: str = ""
 
 
 class PodCondition(Struct, frozen=True):

@@ -85,7 +85,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     """
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415
-    from policysched.app.files.saved_clusters import load_cluster  # noqa: PLC0415
+    from policysched.app.files.saved_clusters import load_cluster, refuse_twins  # noqa: PLC0415
     from policysched.app.plan.plan import plan as planned  # noqa: PLC0415
     from policysched.app.plan.tables import plan_parts  # noqa: PLC0415
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415
@@ -103,13 +103,16 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
         inputs = wait_for(read)
         say_left_out(inputs.left_out)
         _refuse_broken(inputs)
+        node_notes: list[str] = []
+        added = load_cluster(nodes or (), node_notes)
+        refuse_twins(added)
         told = planned(
             inputs.objects,
             policies=[one.object for one in inputs.policies],
             without_policies=without_policy or (),
             config=inputs.config,
             current_config=None if current_config is None else _one(current_config),
-            nodes=[one.object for one in load_cluster(nodes or ())],
+            nodes=[one.object for one in added],
             without_nodes=without_node or (),
             replicas=wanted,
             scheduler_name=scheduler_name,
@@ -118,7 +121,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
             plugins=known.registry,
             progress=progress,
         )
-    for note in (*known.problems, *told.notes):
+    for note in (*known.problems, *inputs.notes, *node_notes, *told.notes):
         say(f"note: {note}", stderr=True)
     say_report(told.to_dict(), plan_parts(told), output, "plan")
     return INTERRUPTED if told.interrupted else int(told.changes)

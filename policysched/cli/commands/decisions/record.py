@@ -43,6 +43,8 @@ def record(
         inputs = wait_for(gather_cluster(cluster or [LIVE], kubeconfig=kubeconfig, context=context))
         made, broken = snapshot(inputs.objects)
         _write(made, output)
+    for note in inputs.notes:
+        say(f"note: {note}", stderr=True)
     left_out = (*inputs.left_out, *broken)
     say_left_out(left_out)
     say(f"{len(made['items']):,} objects written to {'standard output' if output == '-' else output}", stderr=True)

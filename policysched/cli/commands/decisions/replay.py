@@ -77,6 +77,7 @@ def _what_if(  # noqa: PLR0913, PLR0917 - what the flags say
     output: OutputFormat,
 ) -> int:
     from policysched.app.checking.check import findings  # noqa: PLC0415 - as above
+    from policysched.app.dry_run.inputs import load_policies  # noqa: PLC0415
     from policysched.app.files.loading import load  # noqa: PLC0415
     from policysched.app.plan.tables import plan_parts  # noqa: PLC0415
     from policysched.app.replay.what_if import what_if  # noqa: PLC0415
@@ -85,7 +86,8 @@ def _what_if(  # noqa: PLR0913, PLR0917 - what the flags say
     configurations = load([] if config is None else [config])
     if len(configurations) > 1:
         raise UsageError(f"{configurations[1].where}: expected one KubeSchedulerConfiguration, got several objects")
-    documents = load(policies)
+    notes: list[str] = []
+    documents = load_policies(policies, notes)
     wrong = [one for document in documents for one in findings(document.object, document) if one.is_error]
     for one in wrong:
         print_finding(one.text(), stderr=True)
@@ -102,7 +104,7 @@ def _what_if(  # noqa: PLR0913, PLR0917 - what the flags say
         plugins=plugins,
         progress=progress,
     )
-    for note in told.notes:
+    for note in (*notes, *told.notes):
         say(f"note: {note}", stderr=True)
     say_report(told.to_dict(), plan_parts(told), output, "replay")
     return INTERRUPTED if told.interrupted else int(told.changes)

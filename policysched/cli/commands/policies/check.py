@@ -88,6 +88,8 @@ def _print(found: CheckedPolicies, output: CheckFormat) -> None:
     else:
         for one in found.findings:
             print_finding(one.text())
+    for note in found.ignored.notes():
+        say(f"note: {note}", stderr=True)
     for problem in found.problems:
         say_error(problem)
     if output is not CheckFormat.JSON and (found.policies or found.selecting or not found.problems):

@@ -1,0 +1,233 @@
+"""`Admission`: what the default-on admission plugins of kube-apiserver do to pods and claims.
+
+Only what scheduling reads. The plugins are Priority, RuntimeClass, LimitRanger, DefaultTolerationSeconds and
+DefaultStorageClass. An object with a UID comes from an API server, which has admitted it: only a claim that is not
+bound still gets the default class. If a plugin would refuse a pod, a note says so.
+
+Source: plugin/pkg/admission/{runtimeclass,limitranger,defaulttolerationseconds,storage/storageclass/setdefault},
+pkg/apis/core/v1/defaults.go (SetDefaults_LimitRangeItem), pkg/util/tolerations, v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from msgspec import to_builtins
+
+from policysched.app.files.objects import metadata_of
+from policysched.model.decode import check_quantities, decode, key_of
+from policysched.model.defaults import fill_pod, priority_classes
+from policysched.model.kinds import ApiKind, fill
+from policysched.model.objects import OwnerReference, PersistentVolumeClaim, Pod
+from policysched.model.objects.admission import LimitRange, RuntimeClass
+from policysched.model.objects.meta import ResourceList, seconds_of
+from policysched.model.objects.storage import BETA_CLASS, claim_name
+from policysched.state.cluster import Cluster
+
+Object = dict[str, Any]
+IS_DEFAULT: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+_NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_EVICTING: Final = (None, "", "NoExecute")
+_SECONDS: Final = 300
+"""How long a pod stays on a node that is not ready, by default."""
+
+
+def _decode_runtime_class(raw: Any) -> RuntimeClass:
+    made = decode(RuntimeClass, "RuntimeClass", raw)
+    check_quantities("RuntimeClass", made.metadata.name, iter([("overhead.podFixed", made.overhead.pod_fixed)]))
+    return made
+
+
+def _decode_limit_range(raw: Any) -> LimitRange:
+    made = decode(LimitRange, "LimitRange", raw)
+    for index, item in enumerate(made.spec.limits):
+        lists = {"default": item.default, "defaultRequest": item.default_request, "max": item.max, "min": item.min}
+        named = ((f"spec.limits[{index}].{name}", amounts) for name, amounts in lists.items())
+        check_quantities("LimitRange", key_of(made.metadata), named)
+    return made
+
+
+RUNTIME_CLASSES: Final[ApiKind[RuntimeClass]] = ApiKind(
+    "node.k8s.io/v1", "RuntimeClass", "runtimeclasses", _decode_runtime_class, namespaced=False
+)
+LIMIT_RANGES: Final[ApiKind[LimitRange]] = ApiKind("v1", "LimitRange", "limitranges", _decode_limit_range)
+ADMISSION_KINDS: Final = (RUNTIME_CLASSES, LIMIT_RANGES)
+"""The kinds that admission plugins read and the scheduler does not."""
+
+
+class Admission:
+    """Completes objects as an API server with the given objects would.
+
+    Args:
+        objects: The cluster, each object by itself.
+
+    Raises:
+        ObjectError: a priority class, a runtime class or a limit range is malformed.
+    """
+
+    def __init__(self, objects: Iterable[Mapping[str, Any]]) -> None:
+        given = list(objects)
+        self.classes = priority_classes(given)
+        runtime_classes = map(RUNTIME_CLASSES.decode, _of(RUNTIME_CLASSES, given))
+        self._runtime_classes = {one.metadata.name: one for one in runtime_classes}
+        limit_ranges = map(LIMIT_RANGES.decode, _of(LIMIT_RANGES, given))
+        self._defaults: dict[str, list[tuple[ResourceList, ResourceList]]] = {}
+        for one in sorted(limit_ranges, key=lambda one: one.metadata.name):
+            namespace = one.metadata.namespace or "default"
+            self._defaults.setdefault(namespace, []).append(_container_defaults(one))
+        self._storage_class = _default_storage_class(one for one in given if one.get("kind") == "StorageClass")
+        self._notes: dict[str, None] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is unknown or would be refused, one line each."""
+        return tuple(self._notes)
+
+    def complete_pod(self, raw: Mapping[str, Any]) -> Object:
+        """Return a pod with defaults, and as admission plugins change a new one.
+
+        Raises:
+            ObjectError: the pod is malformed, or names a priority class that does not exist.
+        """
+        pod = fill_pod(raw, self.classes)
+        if pod["metadata"].get("uid"):
+            return pod
+        self._apply_runtime_class(pod)
+        for limits, requests in self._defaults.get(pod["metadata"]["namespace"], ()):
+            _default_resources(pod["spec"], limits, requests)
+        _tolerate_unready_nodes(pod["spec"])
+        return pod
+
+    def complete(self, raw: Mapping[str, Any]) -> Object:
+        """Return an object of any kind but Pod with defaults; a claim that is not bound gets the default class.
+
+        Raises:
+            ObjectError: the object is malformed.
+        """
+        made = fill(raw, self.classes)
+        spec = made.get("spec")
+        if made.get("kind") == "PersistentVolumeClaim" and self._storage_class and isinstance(spec, dict):
+            annotations = metadata_of(made).get("annotations")
+            annotated = isinstance(annotations, dict) and BETA_CLASS in annotations
+            # The volume controller gives the class to older claims too, unless they are bound.
+            if not annotated and not (metadata_of(made).get("uid") and spec.get("volumeName")):
+                spec.setdefault("storageClassName", self._storage_class)
+        return made
+
+    def ephemeral_claims(self, pod: Pod) -> Iterable[PersistentVolumeClaim]:
+        """Return the claims that a controller makes of the templates in a pod's generic ephemeral volumes."""
+        owner = OwnerReference(
+            api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True
+        )
+        for volume in pod.spec.volumes:
+            if volume.ephemeral is None:
+                continue
+            template = volume.ephemeral.volume_claim_template
+            metadata = {**_mapping(template.get("metadata")), "name": claim_name(pod, volume)}
+            metadata |= {"namespace": pod.metadata.namespace, "ownerReferences": [to_builtins(owner)]}
+            raw = {"kind": "PersistentVolumeClaim", "metadata": metadata, "spec": _mapping(template.get("spec"))}
+            yield _decode_claim(self.complete(raw))
+
+    def _apply_runtime_class(self, pod: Object) -> None:
+        spec, name = pod["spec"], pod["spec"].get("runtimeClassName")
+        if not name:
+            return
+        found = self._runtime_classes.get(name)
+        if found is None:
+            self._note(
+                f'RuntimeClass "{name}" is not in the cluster: its overhead, node selector and tolerations are unknown'
+            )
+            return
+        overhead, selector = found.overhead.pod_fixed, found.scheduling.node_selector
+        if overhead:
+            spec.setdefault("overhead", dict(overhead))
+        wrong = sorted(key for key, value in spec.get("nodeSelector", {}).items() if selector.get(key, value) != value)
+        if wrong:
+            self._note(
+                f'an API server refuses the pod: its nodeSelector "{wrong[0]}" differs from RuntimeClass "{name}"'
+            )
+        if selector:
+            spec["nodeSelector"] = {**selector, **spec.get("nodeSelector", {})}
+        for one in map(to_builtins, found.scheduling.tolerations):
+            if one not in spec.setdefault("tolerations", []):
+                spec["tolerations"].append(one)
+
+    def _note(self, text: str) -> None:
+        self._notes[text] = None
+
+
+def take_ephemeral_claims(cluster: Cluster, pod: Pod, admission: Admission) -> None:
+    """Add the claims of generic ephemeral volumes to a cluster, for a pod that has no UID yet."""
+    if pod.metadata.uid:
+        return
+    for claim in admission.ephemeral_claims(pod):
+        known = cluster.storage.claims.get(claim.key)
+        if known is None or _is_of_pod(known, pod.metadata.name):
+            cluster.take(claim)
+
+
+def _is_of_pod(claim: PersistentVolumeClaim, pod: str) -> bool:
+    """Whether a claim was made for a pod of a name, which a new pod replaces."""
+    return any(one.controller and (one.kind, one.name) == ("Pod", pod) for one in claim.metadata.owner_references)
+
+
+_decode_claim: Final = partial(decode, PersistentVolumeClaim, "PersistentVolumeClaim")
+
+
+def admission_kind_of(raw: Mapping[str, Any]) -> ApiKind[Any] | None:
+    """Find the kind of an object that admission reads and the scheduler does not, None for any other object."""
+    for kind in ADMISSION_KINDS:
+        if raw.get("kind") == kind.kind and (raw.get("apiVersion") or kind.api_version) == kind.api_version:
+            return kind
+    return None
+
+
+def _of(kind: ApiKind[Any], objects: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
+    return (one for one in objects if admission_kind_of(one) is kind)
+
+
+def _container_defaults(limit_range: LimitRange) -> tuple[ResourceList, ResourceList]:
+    """Return the default limits and requests of containers."""
+    limits: ResourceList = {}
+    requests: ResourceList = {}
+    for item in limit_range.spec.limits:
+        if item.type == "Container":
+            limited = {**item.max, **item.default}
+            limits |= limited
+            requests |= {**item.min, **limited, **item.default_request}
+    return limits, requests
+
+
+def _default_resources(spec: Object, limits: ResourceList, requests: ResourceList) -> None:
+    for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
+        resources = container.setdefault("resources", {})
+        for name, defaults in (("limits", limits), ("requests", requests)):
+            if defaults:
+                resources[name] = {**defaults, **resources.get(name, {})}
+
+
+def _tolerate_unready_nodes(spec: Object) -> None:
+    tolerations = spec.setdefault("tolerations", [])
+    for key in _NOT_READY:
+        if not any(one.get("key") in (None, "", key) and one.get("effect") in _EVICTING for one in tolerations):
+            wanted = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS}
+            tolerations.append(wanted)
+
+
+def _default_storage_class(classes: Iterable[Mapping[str, Any]]) -> str:
+    """Return the name of the newest default class, empty if there is none."""
+    found = []
+    for metadata in map(metadata_of, classes):
+        annotations = _mapping(metadata.get("annotations"))
+        if any(annotations.get(name) == "true" for name in IS_DEFAULT):
+            found.append((-(seconds_of(metadata.get("creationTimestamp")) or 0.0), str(metadata.get("name"))))
+    return min(found, default=(0.0, ""))[1]
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

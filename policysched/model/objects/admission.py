@@ -1,0 +1,53 @@
+"""Runtime classes and limit ranges: objects that admission plugins of an API server read and the scheduler does not.
+
+Source: k8s.io/api/node/v1/types.go, k8s.io/api/core/v1/types.go, v0.36.
+"""
+
+from __future__ import annotations
+
+from policysched.model.objects.meta import Metadata, ResourceList, Struct
+from policysched.model.objects.pods import Toleration
+
+
+class Overhead(Struct, frozen=True):
+    """Resources that a runtime takes beside the containers."""
+
+    pod_fixed: ResourceList = {}
+
+
+class RuntimeScheduling(Struct, frozen=True):
+    """The nodes that have a runtime."""
+
+    node_selector: dict[str, str] = {}
+    tolerations: list[Toleration] = []
+
+
+class RuntimeClass(Struct, frozen=True):
+    """A container runtime that pods can choose."""
+
+    metadata: Metadata = Metadata()
+    overhead: Overhead = Overhead()
+    scheduling: RuntimeScheduling = RuntimeScheduling()
+
+
+class LimitRangeItem(Struct, frozen=True):
+    """The limits of one kind of objects."""
+
+    type: str = ""
+    default: ResourceList = {}
+    default_request: ResourceList = {}
+    max: ResourceList = {}
+    min: ResourceList = {}
+
+
+class LimitRangeSpec(Struct, frozen=True):
+    """The limits of a namespace."""
+
+    limits: list[LimitRangeItem] = []
+
+
+class LimitRange(Struct, frozen=True):
+    """The limits and defaults of a namespace."""
+
+    metadata: Metadata = Metadata()
+    spec: LimitRangeSpec = LimitRangeSpec()

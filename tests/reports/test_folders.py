@@ -1,0 +1,84 @@
+"""Folders hold more than policies and objects: files of comments, Kustomizations, values and templates of charts."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from .conftest import FOLDER, Command
+
+POD = "c15-pod.yaml"
+
+
+def test_files_of_comments_in_a_folder_are_skipped(command: Command) -> None:
+    assert command("check", "c01pol").out == "1 policy: 0 errors, 0 warnings\n"
+    assert command("plan", "--cluster", "c01dir", "--policy", "c01pol").problem.count("error") == 0
+    done = command("dry-run", "--cluster", "c01dir", "--policy", "c01pol", "--pod", POD, "-o", "json")
+    assert (done.code, done.problem, done.value["selected"]) == (0, "", "n1")
+    assert command("fmt", "--check", "c01pol").code == 0
+
+
+@pytest.mark.parametrize("folder", ["c27-policies", "c27b"])
+def test_kustomizations_in_a_folder_are_ignored_with_a_note(command: Command, folder: str) -> None:
+    note = (
+        f"note: ignored {folder}/kustomization.yaml: to use its output, run `kubectl kustomize {folder}` "
+        "and pipe it into the command as file `-`\n"
+    )
+    done = command("check", folder)
+    assert (done.code, done.out, done.problem) == (0, "1 policy: 0 errors, 0 warnings\n", note)
+    done = command("dry-run", "--cluster", "nodes3.yaml", "--policy", folder, "--pod", POD, "-o", "json")
+    assert (done.code, done.problem, done.value["selected"]) == (0, note, "n1")
+    assert note in command("plan", "--cluster", "nodes3.yaml", "--policy", folder).problem
+
+
+def test_values_and_other_kinds_in_a_folder_are_ignored_with_a_note(command: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "policies"
+    shutil.copytree(FOLDER / "c01pol", folder)
+    (folder / "values.yaml").write_text("replicas: 2\nzone: a\n")
+    (folder / "nodes.yaml").write_text((FOLDER / "nodes3.yaml").read_text())
+    done = command("dry-run", "--cluster", "nodes3.yaml", "--policy", str(folder), "--pod", POD)
+    assert done.problem == (
+        f"note: ignored {folder}/values.yaml: no Kubernetes objects\n"
+        "note: ignored objects of other kinds beside the policies: Node\n"
+    )
+    done = command("check", str(folder))
+    assert (done.code, done.problem) == (0, f"note: ignored {folder}/values.yaml: no Kubernetes objects\n")
+
+
+def test_a_file_that_is_named_keeps_its_error(command: Command) -> None:
+    for name, problem in (
+        ("c01pol/c01-comments-only.yaml", "no objects"),
+        ("c27b/kustomization.yaml", "object has no kind"),
+        ("nodes3.yaml", "expected a SchedulingPolicy, got a Node"),
+    ):
+        done = command("dry-run", "--cluster", "nodes3.yaml", "--policy", name, "--pod", POD)
+        assert (done.code, problem in done.problem) == (2, True)
+
+
+def test_an_object_without_a_kind_in_a_folder_is_an_error(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text("apiVersion: policysched.io/v1alpha1\nmetadata: {name: p}\nspec: {}\n")
+    done = command("check", str(tmp_path))
+    assert (done.code, "object has no kind" in done.problem) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{- if .Values.zone }}\nkind: SchedulingPolicy\n{{- end }}\n",
+        "kind: SchedulingPolicy\nmetadata: {{ .Values.a }}\n",
+    ],
+)
+def test_a_template_that_is_not_rendered_is_recognised(command: Command, tmp_path: Path, text: str) -> None:
+    (tmp_path / "policy.yaml").write_text(text)
+    for arguments in (("check", str(tmp_path)), ("plan", "--cluster", "nodes3.yaml", "--policy", str(tmp_path))):
+        done = command(*arguments)
+        assert done.code == 2
+        assert "this is a Helm template that is not rendered; run `helm template` and use its output" in done.problem
+
+
+def test_a_folder_without_objects_is_an_error(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").write_text("# nothing\n")
+    done = command("dry-run", "--cluster", str(tmp_path), "--pod", POD)
+    assert (done.code, done.problem) == (2, f"error: {tmp_path}: no Kubernetes objects in the folder\n")
