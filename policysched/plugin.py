@@ -1,7 +1,7 @@
 """The API for authors of Python plugins, see docs/extend/plugins.md.
 
-A plugin is a class with one method for each extension point that it uses. `policysched.framework.out_of_tree.methods`
-lists the signatures as protocols; a plugin does not have to inherit them.
+A plugin is a class with one method for each extension point that it uses. The protocols `FilterMethods`,
+`ScoreMethods` and so on have the signatures. A plugin can inherit them, so that type checkers and editors check it.
 """
 
 from policysched.framework import (
@@ -23,12 +23,30 @@ from policysched.framework import (
 from policysched.framework.cycle_state import CycleState
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.out_of_tree.methods import (
+    BindMethods,
+    EventMethods,
+    FilterMethods,
+    FilterNodesMethods,
     NodeScore,
     NodeStatuses,
+    NormalizeScoreMethods,
+    PermitMethods,
+    PostBindMethods,
+    PostFilterMethods,
+    PreBindMethods,
+    PreBindPreFlightMethods,
     PreBindPreFlightResult,
+    PreEnqueueMethods,
+    PreFilterExtensionMethods,
+    PreFilterMethods,
     PreFilterResult,
+    PreScoreMethods,
     QueuedPodInfo,
+    QueueSortMethods,
     Rejections,
+    ReserveMethods,
+    ScoreMethods,
+    ScoreNodesMethods,
 )
 from policysched.framework.out_of_tree.node_info import NodeArrays, NodeInfo
 from policysched.framework.registry import PluginFactory, PluginRegistry
@@ -39,25 +57,43 @@ __all__ = [
     "Action",
     "ApiError",
     "Aspect",
+    "BindMethods",
     "Code",
     "CustomResource",
     "CycleState",
+    "EventMethods",
+    "FilterMethods",
+    "FilterNodesMethods",
     "Hint",
     "Node",
     "NodeArrays",
     "NodeInfo",
     "NodeScore",
     "NodeStatuses",
+    "NormalizeScoreMethods",
+    "PermitMethods",
     "PluginFactory",
     "PluginHandle",
     "PluginRegistry",
     "Pod",
+    "PostBindMethods",
+    "PostFilterMethods",
     "PostFilterResult",
+    "PreBindMethods",
+    "PreBindPreFlightMethods",
     "PreBindPreFlightResult",
+    "PreEnqueueMethods",
+    "PreFilterExtensionMethods",
+    "PreFilterMethods",
     "PreFilterResult",
+    "PreScoreMethods",
+    "QueueSortMethods",
     "QueuedPodInfo",
     "Rejections",
+    "ReserveMethods",
     "Resource",
+    "ScoreMethods",
+    "ScoreNodesMethods",
     "Status",
     "Wait",
     "WaitingPod",

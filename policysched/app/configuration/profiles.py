@@ -21,6 +21,7 @@ from policysched.app.configuration.reading import ConfigurationInput, ReadConfig
 from policysched.errors import UsageError
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
+from policysched.framework.out_of_tree.signatures import check_methods
 from policysched.framework.partial_plugins import ScoreWithoutPreFilter, filter_only, score_only
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry, RegisteredPlugin
@@ -68,6 +69,20 @@ def points_of(plugin: Any) -> frozenset[str]:
     """Return the points at which a plugin acts: those whose methods it has."""
     found = ((point, _METHODS.get(name, (name,))) for name, point in POINTS.items())
     return frozenset(point for point, methods in found if any(callable(getattr(plugin, one, None)) for one in methods))
+
+
+def check_plugin(name: str, plugin: Any) -> None:
+    """Check the methods of an out-of-tree plugin or of its class.
+
+    Raises:
+        UsageError: a method is misspelt or has a wrong signature.
+    """
+    if not _is_of_columns(plugin):
+        check_methods(name, plugin)
+
+
+def _is_of_columns(plugin: Any) -> bool:
+    return any(callable(getattr(plugin, method, None)) for method in _OF_COLUMNS)
 
 
 def configured_profiles(
@@ -129,7 +144,7 @@ def _queue_sort_faults(parts: Mapping[int, _Parts]) -> Iterator[Fault]:
 
 def _adapted(entry: RegisteredPlugin, plugin: Any, handle: PluginHandle) -> Any:
     """Return a plugin as a profile takes it: one of others that is not made for columns is adapted."""
-    if entry.origin == DEFAULT_ORIGIN or any(callable(getattr(plugin, method, None)) for method in _OF_COLUMNS):
+    if entry.origin == DEFAULT_ORIGIN or _is_of_columns(plugin):
         return plugin
     return OutOfTreePlugin(entry.name, plugin, handle)
 

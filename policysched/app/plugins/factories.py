@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from policysched.app.configuration.profiles import points_of
+from policysched.app.configuration.profiles import check_plugin, points_of
 from policysched.errors import UsageError
 from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError, decode, without_nulls
@@ -49,12 +49,15 @@ class CheckedFactory:
         if args is not None and not taken:
             raise self._refusal("takes no arguments")
         given = (self._arguments(args, taken[0]) if taken else None, handle)
+        if isinstance(self.factory, type):  # before an abstract class refuses to be instantiated
+            check_plugin(self.name, self.factory)
         try:
             made = self.factory(*given[: len(taken)])
             acts = points_of(made)
         except (Exception, SystemExit) as error:
             raise self._refusal(f"creation failed: {shown_error(error)}") from error
         if not acts:
+            check_plugin(self.name, made)
             raise self._refusal(f"{type(made).__name__} implements no extension point, such as filter or score")
         return made
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from policysched.app.configuration.model import Plugins
 from policysched.app.configuration.plugin_lists import POINTS_OF
-from policysched.app.configuration.profiles import points_of, registry_with
+from policysched.app.configuration.profiles import check_plugin, points_of, registry_with
 from policysched.app.plugins.discovery import FoundPlugins
 from policysched.app.plugins.factories import CheckedFactory
 from policysched.errors import UsageError
@@ -89,8 +89,11 @@ def _points(factory: Any) -> frozenset[str] | None:
     """Return the points of what a factory makes.
 
     Raises:
-        UsageError: it does not import, is no factory, or makes no plugin.
+        UsageError: it does not import, is no factory, or makes no plugin; or a method of the plugin is wrong.
     """
     checked: CheckedFactory = factory.checked()
     made = checked.makes()
-    return None if made is None else points_of(made)
+    if made is None:
+        return None
+    check_plugin(checked.name, made)
+    return points_of(made)

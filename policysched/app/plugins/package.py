@@ -259,8 +259,8 @@ class ${klass}Args:
     label: str = "example.io/group"
 
 
-class $klass:
-    """The plugin; each method implements an extension point."""
+class $klass$bases:
+    """The plugin; each base class has the methods of an extension point."""
 
     name = NAME
 
@@ -295,6 +295,9 @@ description = "A scheduler plugin: $name"
 readme = "README.md"
 requires-python = ">=3.11"
 dependencies = ["policysched"]
+
+[project.optional-dependencies]
+test = ["policysched[testing]"]
 
 [project.entry-points."policysched.plugins"]
 "$name" = "$module:$klass"
@@ -380,8 +383,8 @@ def new_package(name: str, points: Iterable[str] = DEFAULT_POINTS, parent: Path 
 
 
 _STEPS: Final = (
+    "pip install --editable '.[test]'      # in the environment of policysched",
     "python -m pytest                      # run the tests",
-    "pip install --editable .              # in the environment of policysched",
     "policysched plugins                   # list the plugin",
     "policysched dry-run --config scheduler-config.yaml --cluster cluster.yaml --pod pod.yaml",
     "policysched run --config scheduler-config.yaml",
@@ -426,13 +429,15 @@ def _files(name: str, module: str, points: list[str]) -> dict[str, str]:
     words = _words(name)
     klass = "".join(word[:1].upper() + word[1:] for word in words)
     methods = "".join(TEMPLATES[point].method for point in points)
+    bases = [f"{point[0].upper()}{point[1:]}Methods" for point in points]
     tests = "".join(TEMPLATES[point].test for point in points)
-    imports = {one for point in points for one in TEMPLATES[point].imports.split()} | {"PluginHandle"}
+    imports = {one for point in points for one in TEMPLATES[point].imports.split()} | {"PluginHandle", *bases}
     distribution = "-".join(words).lower()
     given = {
         "name": name,
         "module": module,
         "klass": klass,
+        "bases": _bases(klass, bases),
         "distribution": distribution,
         "scheduler": f"{distribution}-scheduler",
         "sequence": "from collections.abc import Sequence\n" if "Sequence[" in methods else "",
@@ -455,9 +460,17 @@ def _files(name: str, module: str, points: list[str]) -> dict[str, str]:
     }
 
 
+def _bases(klass: str, names: list[str]) -> str:
+    """Write the base classes of a class, one per line if they are many."""
+    line = f"({', '.join(names)})"
+    if len(f"class {klass}{line}:") <= _LONGEST_LINE:
+        return line
+    return f"(\n{''.join(f'    {name},{chr(10)}' for name in names)})"
+
+
 def _import(module: str, names: set[str]) -> str:
     """Write an import as linters want it: constants, classes, functions, one a line where they are many."""
-    ordered = sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+    ordered = sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name.lower()))
     line = f"from {module} import {', '.join(ordered)}"
     if len(line) <= _LONGEST_LINE:
         return line

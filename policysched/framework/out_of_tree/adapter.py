@@ -35,6 +35,7 @@ from policysched.framework.out_of_tree.answers import (
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.out_of_tree.methods import NodeScore, QueuedPodInfo
 from policysched.framework.out_of_tree.node_info import NodeArrays, NodeInfo, NodeInfos
+from policysched.framework.out_of_tree.signatures import check_methods
 from policysched.framework.out_of_tree.worker_threads import WorkerThreads, plain
 from policysched.framework.plugin import ANY_CHANGE, SKIP, Codes, Hint, Nothing, Scores
 from policysched.framework.post_filter import FailedDecision, PostFilterResult
@@ -47,11 +48,6 @@ from policysched.state.tables.journal import ABOUT_PODS, Aspect
 from policysched.state.what_if import ChangedRow
 
 log = logging.getLogger(__name__)
-AT_ONCE: Final = (
-    "pre_enqueue", "less", "pre_filter", "add_pod", "remove_pod", "filter", "filter_nodes", "post_filter", "pre_score",
-    "score", "score_nodes", "normalize_score", "reserve", "unreserve", "permit", "pre_bind_pre_flight", "events",
-)  # fmt: skip
-"""The methods that cannot be `async def`: a cycle does not wait."""
 EXTENSIONS: Final = {"add_pod": "AddPod", "remove_pod": "RemovePod"}
 
 
@@ -105,7 +101,7 @@ class OutOfTreePlugin:
         without: The points of which it has the methods and where its profile does not enable it.
 
     Raises:
-        UsageError: One of its methods is `async def` where nobody can wait, or `reads` names no aspects.
+        UsageError: a method is misspelt or has a wrong signature, or `reads` is not an Aspect.
     """
 
     filter_reads: Final = ABOUT_PODS
@@ -116,11 +112,7 @@ class OutOfTreePlugin:
     def __init__(self, name: str, plugin: Any, handle: PluginHandle, without: frozenset[str] = frozenset()) -> None:
         self.name, self.plugin, self.handle, self.without = name, plugin, handle, without
         self._threads = WorkerThreads(name)
-        for method in AT_ONCE:
-            if inspect.iscoroutinefunction(getattr(plugin, method, None)):
-                raise UsageError(
-                    f"plugin {name}: {method} cannot be `async def`, because a scheduling cycle does not wait"
-                )
+        check_methods(name, plugin)
         self.reads: Aspect | None = getattr(plugin, "reads", None)
         if not isinstance(self.reads, Aspect | None):
             raise UsageError(f"plugin {name}: reads must be an Aspect, got {self.reads!r}")

@@ -1,7 +1,8 @@
 """The methods of out-of-tree plugins, one protocol per extension point of kube-scheduler's framework.
 
-An out-of-tree plugin is a plain object that implements the methods of its extension points. It needs no base class.
-Its name is the name under which it is registered.
+An out-of-tree plugin is a plain object that implements the methods of its extension points. Its name is the name under
+which it is registered. It needs no base class. A class that inherits the protocols of its methods is checked by type
+checkers and completed by editors.
 
 - Returning None means success at every extension point. `Code` documents what each status code does to the pod.
 - If a method raises, or returns a value of another type, the pod's scheduling attempt fails with an error that names
@@ -19,8 +20,9 @@ Source: k8s.io/kube-scheduler/framework/interface.go, v0.36.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Awaitable, Collection, Sequence
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,10 +86,14 @@ Rejections: TypeAlias = Sequence[tuple[Mask, Status]]
 Shapes: each mask (R,).
 """
 
+MAY_WAIT: Final = frozenset({"pre_bind", "bind", "post_bind"})
+"""The methods that can be `async def`; the scheduling cycle does not wait for any other method."""
+
 
 class PreEnqueueMethods(Protocol):
     """PreEnqueue: decides whether a pod may enter the active queue."""
 
+    @abstractmethod
     def pre_enqueue(self, pod: Pod) -> Status | None:
         """Return None to admit the pod, or a status that keeps it out (gated) until one of the plugin's events."""
 
@@ -95,6 +101,7 @@ class PreEnqueueMethods(Protocol):
 class QueueSortMethods(Protocol):
     """QueueSort: orders the active queue."""
 
+    @abstractmethod
     def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
         """Return whether pod `a` is scheduled before pod `b`."""
 
@@ -102,6 +109,7 @@ class QueueSortMethods(Protocol):
 class PreFilterMethods(Protocol):
     """PreFilter: runs once per scheduling attempt, before nodes are filtered."""
 
+    @abstractmethod
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> PreFilterAnswer:
         """Return a PreFilterResult, a status that rejects the pod, or a status with code SKIP to skip Filter."""
 
@@ -109,9 +117,11 @@ class PreFilterMethods(Protocol):
 class PreFilterExtensionMethods(Protocol):
     """AddPod and RemovePod: update the plugin's state when the scheduler simulates other pods on a node."""
 
+    @abstractmethod
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> Status | None:
         """Update `state` as if pod `other` were added to the node."""
 
+    @abstractmethod
     def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> Status | None:
         """Update `state` as if pod `other` were removed from the node."""
 
@@ -119,6 +129,7 @@ class PreFilterExtensionMethods(Protocol):
 class FilterMethods(Protocol):
     """Filter: rejects nodes that cannot run the pod, one node per call."""
 
+    @abstractmethod
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         """Return a status that rejects the node, or None; called for nodes that passed all earlier filters."""
 
@@ -126,6 +137,7 @@ class FilterMethods(Protocol):
 class FilterNodesMethods(Protocol):
     """Filter as arrays: one call for all nodes, instead of `filter`."""
 
+    @abstractmethod
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: NodeArrays) -> Rejections | None:
         """Return the rejected nodes with their statuses, or None to reject no node."""
 
@@ -143,6 +155,7 @@ class NodeStatuses(Protocol):
 class PostFilterMethods(Protocol):
     """PostFilter: runs if no node is feasible, to make the pod schedulable, for example by preemption."""
 
+    @abstractmethod
     def post_filter(self, state: CycleState, pod: Pod, statuses: NodeStatuses) -> PostFilterResult | Status | None:
         """Return a result or only a status: success ends PostFilter, a rejection passes on to the next plugin."""
 
@@ -150,6 +163,7 @@ class PostFilterMethods(Protocol):
 class PreScoreMethods(Protocol):
     """PreScore: runs once per scheduling attempt, before the feasible nodes are scored."""
 
+    @abstractmethod
     def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
         """Return None, a status with code ERROR, or a status with code SKIP to skip Score."""
 
@@ -157,6 +171,7 @@ class PreScoreMethods(Protocol):
 class ScoreMethods(Protocol):
     """Score: scores feasible nodes, one node per call."""
 
+    @abstractmethod
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> ScoreAnswer:
         """Return an integer score: 0 to 100, or any value if `normalize_score` maps it into 0 to 100."""
 
@@ -164,6 +179,7 @@ class ScoreMethods(Protocol):
 class ScoreNodesMethods(Protocol):
     """Score as arrays: one call for all nodes, instead of `score`."""
 
+    @abstractmethod
     def score_nodes(self, state: CycleState, pod: Pod, nodes: NodeArrays) -> NDArray[np.integer]:
         """Return integer scores, one per node.
 
@@ -174,6 +190,7 @@ class ScoreNodesMethods(Protocol):
 class NormalizeScoreMethods(Protocol):
     """NormalizeScore: maps the plugin's scores into 0 to 100."""
 
+    @abstractmethod
     def normalize_score(self, state: CycleState, pod: Pod, scores: list[NodeScore]) -> Status | None:
         """Change the scores in place."""
 
@@ -181,9 +198,11 @@ class NormalizeScoreMethods(Protocol):
 class ReserveMethods(Protocol):
     """Reserve and Unreserve: reserve resources for a pod on the chosen node, and release them on failure."""
 
+    @abstractmethod
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
         """Reserve resources; if any later step fails, `unreserve` of all Reserve plugins runs in reverse order."""
 
+    @abstractmethod
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Release the resources; must tolerate that `reserve` was not called for the pod."""
 
@@ -191,19 +210,26 @@ class ReserveMethods(Protocol):
 class PermitMethods(Protocol):
     """Permit: approves, delays or rejects the binding of a pod."""
 
+    @abstractmethod
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> PermitAnswer:
         """Return None, a rejection, or a `Wait`, which `WaitingPod.allow` and `WaitingPod.reject` end."""
+
+
+class PreBindPreFlightMethods(Protocol):
+    """PreBindPreFlight: reports before PreBind whether PreBind has work to do; optional for a PreBind plugin."""
+
+    @abstractmethod
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlightAnswer:
+        """Return a status with code SKIP if PreBind has nothing to do for the pod.
+
+        A `PreBindPreFlightResult`, alone or as first element of a tuple with a status, allows parallel PreBind.
+        """
 
 
 class PreBindMethods(Protocol):
     """PreBind: does the work that must precede the binding of a pod."""
 
-    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlightAnswer:
-        """Return a status with code SKIP if PreBind has nothing to do for the pod; this method is optional.
-
-        A `PreBindPreFlightResult`, alone or as first element of a tuple with a status, allows parallel PreBind.
-        """
-
+    @abstractmethod
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> BindingAnswer:
         """Do the work; any status but success fails the attempt, and the pod is retried after a backoff.
 
@@ -214,6 +240,7 @@ class PreBindMethods(Protocol):
 class BindMethods(Protocol):
     """Bind: binds a pod."""
 
+    @abstractmethod
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> BindingAnswer:
         """Bind the pod, or return a status with code SKIP to leave the binding to the next plugin."""
 
@@ -221,6 +248,7 @@ class BindMethods(Protocol):
 class PostBindMethods(Protocol):
     """PostBind: is notified after a pod is bound."""
 
+    @abstractmethod
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> Awaitable[None] | None:
         """Handle the notification; the result and exceptions are ignored."""
 
@@ -228,5 +256,6 @@ class PostBindMethods(Protocol):
 class EventMethods(Protocol):
     """Queueing hints: the events that can make a rejected pod schedulable; without them every event retries it."""
 
+    @abstractmethod
     def events(self) -> Sequence[Hint]:
         """Return the events; called once per plugin."""

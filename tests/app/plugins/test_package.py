@@ -37,6 +37,14 @@ def test_tests_of_new_plugins_pass(tmp_path: Path) -> None:
     said = ran(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", ".", cwd=tmp_path)
     assert " passed" in said
     ruff, plain = Path(sys.prefix, "bin", "ruff"), ("--no-cache", "--isolated", "--line-length=120")
+    ran(
+        Path(sys.prefix, "bin", "mypy"),
+        "--strict",
+        "--cache-dir",
+        tmp_path / "types",
+        *tmp_path.glob("*/*.py"),
+        cwd=tmp_path,
+    )
     for one in packages:
         ran(ruff, "check", *plain, ".", cwd=one.folder)
         ran(ruff, "format", *plain, "--check", ".", cwd=one.folder)
@@ -46,6 +54,9 @@ def test_entry_point_names_the_class(tmp_path: Path) -> None:
     made = new_package("node.group_2x", DEFAULT_POINTS, tmp_path)
     project = tomllib.loads((made.folder / "pyproject.toml").read_text("utf-8"))["project"]
     assert project["name"] == "node-group-2x"
+    assert project["optional-dependencies"] == {"test": ["policysched[testing]"]}
+    ours = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert ours["testing"] == ["pytest>=8.3"]
     assert project["entry-points"] == {"policysched.plugins": {"node.group_2x": "node_group_2x:NodeGroup2x"}}
 
 
@@ -80,7 +91,11 @@ def test_installed_plugin_is_found_configured_and_decides(tmp_path: Path) -> Non
     python = tmp_path / "venv" / "bin" / "python"
     site = Path(ran(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path).strip())
     (site / "beside.pth").write_text(f"{sysconfig.get_path('purelib')}\n", "utf-8")
-    ran(python, "-m", "pip", "install", "-q", "--no-index", "--no-build-isolation", "--no-deps", ".", cwd=made.folder)
+    [install, test] = (one.partition("#")[0].strip() for one in made.next_steps[1:3])
+    assert (install, test) == ("pip install --editable '.[test]'", "python -m pytest")
+    offline = ("-q", "--no-index", "--no-build-isolation")
+    ran(python, "-m", "pip", "install", *offline, ".[test]", cwd=made.folder)
+    assert " passed" in ran(python, "-m", "pytest", "-q", cwd=made.folder)
 
     command = (python, "-c", "from policysched.cli import main; main()")
     elsewhere = tmp_path / "elsewhere"

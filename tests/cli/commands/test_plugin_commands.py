@@ -28,6 +28,16 @@ def test_plugins_names_what_cannot_be_enabled(command: Command, write: Write) ->
     assert "NodeName" in done.out
 
 
+def test_misspelt_method_of_a_plugin_is_named_by_all_commands(command: Command, write: Write) -> None:
+    write("wrong.py", "class Slow:\n  def score(self, state, pod, node): return 1\n  def filtre(self, s, p, n): pass\n")
+    write("config.yaml", CONFIG)
+    flags = ("--plugin", "wrong.py:Slow")
+    for arguments in (("plugins",), ("plugins", "--config", "config.yaml", "--measure", "1")):
+        done = command(*arguments, *flags)
+        assert done.code in (1, 2)
+        assert 'plugin Slow: unknown method "filtre"; did you mean "filter"?' in done.problem
+
+
 def test_plugins_refuses_a_flag_that_cannot_be_used(command: Command) -> None:
     done = command("plugins", "--plugin", "nothing")
     assert (done.code, done.out) == (2, "")
