@@ -21,7 +21,6 @@ from policysched.app.configuration.reading import ConfigurationInput, ReadConfig
 from policysched.errors import UsageError
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
-from policysched.framework.out_of_tree.signatures import check_methods
 from policysched.framework.partial_plugins import ScoreWithoutPreFilter, filter_only, score_only
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry, RegisteredPlugin
@@ -77,6 +76,8 @@ def check_plugin(name: str, plugin: Any) -> None:
     Raises:
         UsageError: a method is misspelt or has a wrong signature.
     """
+    from policysched.framework.out_of_tree.signatures import check_methods  # noqa: PLC0415 - few have such plugins
+
     if not _is_of_columns(plugin):
         check_methods(name, plugin)
 
