@@ -42,10 +42,10 @@ async def token(server: RealServer, account: str, namespace: str = NAMESPACE) ->
     return str(made["status"]["token"])
 
 
-async def account_kubeconfig(server: RealServer, folder: Path) -> Path:
+async def account_kubeconfig(server: RealServer, folder: Path, namespace: str = NAMESPACE) -> Path:
     """Write a kubeconfig with the token of the scheduler's service account."""
     assert server.plane is not None
-    return server.plane.identities.with_bearer(folder / "account", await token(server, "policysched"))
+    return server.plane.identities.with_bearer(folder / "account", await token(server, "policysched", namespace))
 
 
 @asynccontextmanager
