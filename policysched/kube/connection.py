@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import os
+import shutil
 import ssl
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -442,8 +443,10 @@ def _check_user(loader: Any, configuration: Any, name: str) -> None:
     if not stated.value.get("exec"):
         return
     if TOKEN not in configuration.api_key and not configuration.cert_file:
-        command = stated["exec"].safe_get("command")
-        raise ConnectionProblemError(f'{name}: the exec plugin "{command}" of user "{user}" returned no credentials')
+        plugin = stated.value["exec"]
+        what = "returned no credentials" if shutil.which(plugin.get("command", "")) else "is not installed"
+        hint = f": {' '.join(plugin['installHint'].split())}" if plugin.get("installHint") else ""
+        raise ConnectionProblemError(f'{name}: the exec plugin "{plugin.get("command")}" of user "{user}" {what}{hint}')
 
 
 def _one_line(error: BaseException) -> str:

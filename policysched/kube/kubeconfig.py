@@ -55,6 +55,7 @@ class _Exec(_Shape, frozen=True, rename="camel"):
     api_version: str = ""
     provide_cluster_info: bool = False
     interactive_mode: str = ""
+    install_hint: str = ""
 
 
 class _AuthProvider(_Shape, frozen=True):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -43,6 +44,10 @@ _DECODERS: Final[dict[type, msgspec.json.Decoder[Any]]] = {}
 _WRONG_TYPE: Final = re.compile("Expected `[^`]*`, got `(?!null`)")
 _WHOLE: Final = msgspec.json.Decoder(msgspec.Raw)
 _NO_RESOURCES: Final = ResourceRequirements()
+_GOT: Final = re.compile("got `([^`]*)`")
+_ANY_KEY: Final = "[...]"
+_TYPES_OF: Final = {"object": ("dict",), "array": ("list",), "null": ("NoneType",)}
+"""The names of Python's types, by the decoder's names where they differ."""
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -170,7 +175,10 @@ def _refuse_wrong_type(kind: str, raw: bytes | Mapping[str, Any], error: Excepti
     if not isinstance(error, msgspec.ValidationError) or not isinstance(raw, bytes):
         return
     if _WRONG_TYPE.match(str(error)) and is_json(raw):
-        raise _wrong_type(kind, identity(raw).key, error) from error
+        made = None
+        with suppress(*UNREADABLE):
+            made = msgspec.json.decode(raw)
+        raise _wrong_type(kind, identity(raw).key, error, made) from error
 
 
 def _second_attempt(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T:
@@ -178,7 +186,7 @@ def _second_attempt(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -
     try:
         return msgspec.convert(made, shape)
     except msgspec.ValidationError as error:
-        raise _wrong_type(kind, _key(made), error) from error
+        raise _wrong_type(kind, _key(made), error, made) from error
 
 
 def is_json(raw: bytes) -> bool:
@@ -190,9 +198,38 @@ def is_json(raw: bytes) -> bool:
     return True
 
 
-def _wrong_type(kind: str, key: str, error: msgspec.ValidationError) -> ObjectError:
+def _wrong_type(kind: str, key: str, error: msgspec.ValidationError, made: Any = None) -> ObjectError:
     what, field = _problem(str(error))
-    return ObjectError(kind, key, _reason(what), field)
+    got = _GOT.search(what)
+    return ObjectError(kind, key, _reason(what), _exact(made, field, got[1]) if got else field)
+
+
+def _exact(value: Any, field: str, got: str) -> str:
+    """Put the keys of a map in the place of `[...]`, which is all that the decoder says about them."""
+    before, unnamed, after = field.partition(_ANY_KEY)
+    if not unnamed:
+        return field
+    for key in _at(value, before) or ():
+        exact = _exact(value, f"{before}.{key}{after}", got)
+        if type(_at(value, exact)).__name__ in _TYPES_OF.get(got, (got,)):
+            return exact
+    return field
+
+
+def _at(value: Any, field: str) -> Any:
+    """Return the value of a field, None where there is none; keys of maps may have dots."""
+    while field and isinstance(value, dict | list):
+        if isinstance(value, list):
+            index, _, field = field.removeprefix("[").partition("]")
+            value = value[int(index)] if index.isdecimal() and int(index) < len(value) else None
+            continue
+        rest = field.removeprefix(".")
+        known = [key for key in value if rest == key or rest.startswith((f"{key}.", f"{key}["))]
+        if not known:
+            return None
+        key = max(known, key=len)
+        value, field = value[key], rest[len(key) :]
+    return None if field else value
 
 
 def plain(kind: str, raw: bytes | Mapping[str, Any]) -> Any:

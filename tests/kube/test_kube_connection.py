@@ -58,6 +58,9 @@ async def authorization(kube: Kube, path: str | None, clock: Ticking | None = No
     return kube.server.asked[-1].headers.get("Authorization")
 
 
+MISSING_PLUGIN = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such"}
+
+
 @pytest.mark.parametrize("way", ["argument", "variable", "home"])
 async def test_kubeconfig_is_found(kube: Kube, home: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     content = kubeconfig(kube.server.url, {"token": "secret"})
@@ -112,7 +115,19 @@ async def test_context_chooses_another_user(kube: Kube, home: Path) -> None:
         (
             kubeconfig("http://x", {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/no/such"}}),
             None,
-            r'kubeconfig .*/config: the exec plugin "/no/such" of user "u" returned no credentials',
+            r'kubeconfig .*/config: the exec plugin "/no/such" of user "u" is not installed$',
+        ),
+        (
+            kubeconfig(
+                "http://x", {"exec": {**MISSING_PLUGIN, "installHint": "Install it:\n\n  brew install x\n"}}
+            ),
+            None,
+            r'the exec plugin "no-such" of user "u" is not installed: Install it: brew install x$',
+        ),
+        (
+            kubeconfig("http://x", {"exec": {**MISSING_PLUGIN, "command": "false", "installHint": "Log in first"}}),
+            None,
+            r'the exec plugin "false" of user "u" returned no credentials: Log in first$',
         ),
     ],
 )

@@ -155,12 +155,12 @@ def broken(path: str, value: Any) -> dict[str, Any]:
     [
         ("spec/priority", "high", 'pod "shop/web": spec.priority: expected int | null, got str'),
         ("spec/schedulerName", True, 'pod "shop/web": spec.schedulerName: expected text, got bool: quote it'),
-        ("metadata/labels/b", 5, 'pod "shop/web": metadata.labels[...]: expected text, got int: quote it'),
+        ("metadata/labels/b", 5, 'pod "shop/web": metadata.labels.b: expected text, got int: quote it'),
         ("spec/containers", {}, 'pod "shop/web": spec.containers: expected array, got object'),
         (
             "spec/containers/0/resources/requests/cpu",
             True,
-            'pod "shop/web": spec.containers[0].resources.requests[...]: expected int | float | str, got bool',
+            'pod "shop/web": spec.containers[0].resources.requests.cpu: expected int | float | str, got bool',
         ),
     ],
 )
@@ -258,7 +258,7 @@ def error_of_msgspec(raw: bytes) -> str:
         (b'"nodeName":"\xff"', f"not valid JSON: {error_of_msgspec(NO_UTF8)}"),
         (b'"nodeName":"\\ud8"', "not valid JSON: "),
         (b'"nodeName":"' + b"\\udc00" * 10_001 + b'"', "not valid JSON: more than 10000 halves of characters"),
-        (b'"nodeSelector":' + deep(2000), "spec.nodeSelector[...]: expected text, got object"),
+        (b'"nodeSelector":' + deep(2000), "spec.nodeSelector.f:a: expected text, got object"),
         (b'"overhead":{"cpu":1e400}', "not valid JSON: Number out of range"),
         (b'"containers":{}', "spec.containers: expected array, got object"),
     ],

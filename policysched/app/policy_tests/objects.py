@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -41,18 +41,33 @@ def cluster_objects(source: PolicyTestSource, cluster: str | ShortCluster | None
     if isinstance(cluster, str):
         return file_objects(source, cluster, path)
     _refuse_floods(source, cluster, path)
-    found: list[Object] = []
+    found: dict[tuple[str, str, str], Object] = {}
+    for place, objects in _parts(source, cluster, path):
+        for one in objects:
+            key = key_of(one)
+            if key in found:
+                name = "/".join(filter(None, key[1:]))
+                raise source.refusal(place, f'{key[0].lower()} "{name}" is there twice')
+            found[key] = one
+    return [*found.values()]
+
+
+def _parts(source: PolicyTestSource, cluster: ShortCluster, path: str) -> Iterator[tuple[str, Iterable[Object]]]:
+    """Return the objects of each part of a cluster, with the path of the part."""
     for index, name in enumerate(cluster.files):
-        found += file_objects(source, name, f"{path}.files[{index}]")
+        place = f"{path}.files[{index}]"
+        yield place, file_objects(source, name, place)
     for index, node in enumerate(cluster.nodes):
-        found += _nodes(source, node, f"{path}.nodes[{index}]")
+        place = f"{path}.nodes[{index}]"
+        yield place, _nodes(source, node, place)
     for index, pod in enumerate(cluster.pods):
-        found += _placed(source, pod, f"{path}.pods[{index}]")
+        place = f"{path}.pods[{index}]"
+        yield place, _placed(source, pod, place)
     for index, one in enumerate(cluster.objects):
+        place = f"{path}.objects[{index}]"
         if not isinstance(one.get("kind"), str) or not isinstance(one.get("metadata"), dict):
-            raise source.refusal(f"{path}.objects[{index}]", "expected an object with a kind and metadata")
-        found.append(one)
-    return found
+            raise source.refusal(place, "expected an object with a kind and metadata")
+        yield place, [one]
 
 
 def _refuse_floods(source: PolicyTestSource, cluster: ShortCluster, path: str) -> None:
