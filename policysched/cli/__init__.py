@@ -49,10 +49,9 @@ def make_app(*names: str) -> typer.Typer:
         name="policysched",
         cls=CommandGroup,
         help="Kubernetes scheduler whose filter and score rules are SchedulingPolicy objects.",
-        no_args_is_help=True,
-        add_completion=not names,  # its options stand before a command
+        add_completion=not names,
         pretty_exceptions_enable=False,
-        rich_markup_mode="markdown",
+        rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_nothing)

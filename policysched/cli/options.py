@@ -8,13 +8,16 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, cast
+from typing import Annotated, Any, Final, TypeAlias, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from policysched.cli.formats import OutputFormat
+from policysched.cli.help import help_text
 from policysched.errors import UsageError
+
+_SHELL_OPTIONS: Final = ("install_completion", "show_completion")
 
 
 class _AsTyped:
@@ -68,15 +71,30 @@ class CommandGroup(TyperGroup):
     """A group of commands; its own options are taken as they are typed."""
 
     def get_params(self, ctx):  # type: ignore[no-untyped-def]
-        """Return the options of the group."""
-        found = super().get_params(ctx)
+        """Return the options of the group, without Typer's options that edit the files of shells."""
+        found = [one for one in super().get_params(ctx) if one.name not in _SHELL_OPTIONS]
         for one in found:
             take_as_typed(one)
         return found
 
+    def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]
+        """Parse arguments; without arguments, print the help and exit with 2."""
+        if not args and not ctx.resilient_parsing:
+            typer.echo(self.get_help(ctx))
+            raise typer.Exit(2)
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx, formatter):  # type: ignore[no-untyped-def]
+        """Write the help."""
+        formatter.write(help_text(self, ctx))
+
 
 class OnceCommand(TyperCommand):
     """A command that rejects repeated options."""
+
+    def format_help(self, ctx, formatter):  # type: ignore[no-untyped-def]
+        """Write the help."""
+        formatter.write(help_text(self, ctx))
 
     def get_help_option(self, ctx):  # type: ignore[no-untyped-def]
         """Return the help option."""
@@ -129,6 +147,17 @@ ClusterOrLive: TypeAlias = Annotated[
         "--cluster",
         metavar="FILE|DIR|live",
         help="Objects of the cluster: files, folders, or `live` for the kubeconfig's cluster (default). Repeatable.",
+    ),
+]
+SchedulerName: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scheduler-name",
+        metavar="NAME",
+        help=(
+            "Evaluate only pods with this schedulerName; default: the profiles of the configuration, else the "
+            "schedulerNames of the policies, else all names of the pods. Repeatable."
+        ),
     ),
 ]
 Seed: TypeAlias = Annotated[

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import enum
-import re
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -13,6 +11,7 @@ from typer.main import get_command
 
 from policysched.cli import SECTIONS, make_app
 from policysched.cli.flags.sections import FLAGS
+from policysched.cli.help import EXIT_CODES, default_text, exit_codes, paragraphs, usage, value_name
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "commands.md"
 HEAD: Final = """---
@@ -40,9 +39,6 @@ answer are lines `note: …` on standard error. Set `NO_COLOR` to disable colors
 
 The table of a command below states what its codes mean there.
 """
-EXIT_CODES: Final = "Exit codes:"
-NO_CHOICE: Final = {bool: "", int: "NUMBER", float: "NUMBER", str: "TEXT", Path: "PATH"}
-"""The value of a flag that states no name for it, by the type of the flag."""
 RUN: Final = "run"
 
 
@@ -51,7 +47,7 @@ def page() -> str:
     commands = get_command(make_app()).commands  # type: ignore[attr-defined]
     sections = list(_sections(commands))
     rows = [
-        f"| [`policysched {name}`](#policysched-{name.replace(' ', '-')}) | {_cell(_paragraphs(one)[0])} |"
+        f"| [`policysched {name}`](#policysched-{name.replace(' ', '-')}) | {_cell(paragraphs(one)[0])} |"
         for _, listed in sections
         for name, one in listed
     ]
@@ -78,38 +74,25 @@ def _leaves(name: str, command: Any) -> list[tuple[str, Any]]:
 
 
 def _command(name: str, command: Any) -> str:
-    said = _paragraphs(command)
+    said = paragraphs(command)
     codes = [one for one in said if one.startswith(EXIT_CODES)]
     parts = [
         f"### policysched {name}\n",
-        f"```sh usage\n{_usage(name, command)}\n```\n",
+        f"```sh usage\n{usage(('policysched', name), command)}\n```\n",
         *(f"{one}\n" for one in said if one not in codes),
     ]
     arguments = [one for one in command.params if one.param_type_name == "argument"]
     if arguments:
-        rows = [f"| `{_cell(one.metavar or one.name.upper())}` | {_cell(one.help)} |" for one in arguments]
+        rows = [f"| `{_cell(value_name(one))}` | {_cell(one.help)} |" for one in arguments]
         parts.append("\n".join(["| argument | meaning |", "|---|---|", *rows, ""]))
     parts += _run_flags() if name == RUN else _flags(command)
     parts += [_codes(one) for one in codes]
     return "\n".join(parts)
 
 
-def _usage(name: str, command: Any) -> str:
-    words = ["policysched", name]
-    for one in command.params:
-        value = _value(one)
-        if one.param_type_name == "argument":
-            many = "…" if one.nargs != 1 else ""
-            words.append(f"{value}{many}" if one.required else f"[{value}{many}]")
-        elif one.required:
-            words.append(f"{one.opts[0]} {value}")
-    has_flags = any(one.param_type_name == "option" and not one.required for one in command.params)
-    return " ".join([*words, "[flags]"] if has_flags else words)
-
-
 def _flags(command: Any) -> Iterator[str]:
     rows = [
-        f"| {_names(one.opts)} | {_code(_value(one))} | {_code(_default(one))} | {_cell(_meaning(one))} |"
+        f"| {_names(one.opts)} | {_code(value_name(one))} | {_code(default_text(one))} | {_cell(_meaning(one))} |"
         for one in command.params
         if one.param_type_name == "option"
     ]
@@ -133,33 +116,14 @@ def _flag_table(rows: Any) -> str:
 
 def _codes(text: str) -> str:
     """Make a table of a paragraph such as `Exit codes: 0 success; 2 a flag is invalid.`."""
-    found = re.findall(r"(\d+) (.*?)(?:; (?=\d)|\Z)", text.removeprefix(EXIT_CODES).strip().rstrip("."))
+    found = exit_codes(text)
     return "\n".join(
         ["| exit code | meaning |", "|---|---|", *(f"| {code} | {_cell(what)} |" for code, what in found), ""]
     )
 
 
-def _paragraphs(command: Any) -> list[str]:
-    return [" ".join(one.split()) for one in command.help.split("\n\n")]
-
-
 def _names(options: list[str]) -> str:
     return ", ".join(f"`{one}`" for one in options)
-
-
-def _value(one: Any) -> str:
-    if one.metavar:
-        return str(one.metavar)
-    annotation = one.type_descriptor.annotation
-    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
-        return "|".join(str(choice.value) for choice in annotation)
-    return NO_CHOICE[annotation]
-
-
-def _default(one: Any) -> str:
-    if one.default is None or one.default is False or one.default in ("", ()):
-        return ""
-    return str(one.default.value if isinstance(one.default, enum.Enum) else one.default)
 
 
 def _meaning(one: Any) -> str:

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from policysched.cli.options import OnceCommand, Plugin
+from policysched.cli.options import CommandGroup, OnceCommand, Plugin
 from policysched.cli.output import count, say, say_json, say_lines
 
-config = typer.Typer(name="config", help="Show or check scheduler configurations.", no_args_is_help=True)
+config = typer.Typer(name="config", help="Show or check scheduler configurations.", cls=CommandGroup)
 
 
 class ViewFormat(enum.StrEnum):

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from policysched.cli.options import OnceCommand
+from policysched.cli.options import CommandGroup, OnceCommand
 from policysched.cli.output import say
 
-new_plugin = typer.Typer(no_args_is_help=True, help="Create a plugin.")
+new_plugin = typer.Typer(cls=CommandGroup, help="Create a plugin.")
 
 
 @new_plugin.callback()
