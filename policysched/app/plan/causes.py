@@ -11,6 +11,7 @@ from typing import Final
 
 from policysched.app.plan.results import NEW_NODE, NEW_NODE_SCORE
 from policysched.framework import Status
+from policysched.late_dataclass import dataclass
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT
 
@@ -18,12 +19,26 @@ POLICY: Final = "SchedulingPolicy/"
 NODE_GOES: Final = "node removed"
 SCORE: Final = "score of "
 FIT: Final = "NodeResourcesFit"
+NO_PREEMPTION: Final = "preemption no longer helps"
 
 Leads = dict[tuple[int, str], int]
 """How far each plugin puts one node ahead of another, by tier and plugin."""
 
 
-def cause(after: Decision, here: str, there: str, before: Decision | None = None) -> str:
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What preemption does for a pod on its node without a change, and what prevents it with the change."""
+
+    removes: frozenset[str] = frozenset()
+    """The rejections on that node that preemption removes; empty without preemption."""
+    protected_by: tuple[str, ...] = ()
+    """The policies that protect victims with the change."""
+
+
+NO_ROOM: Final = Room()
+
+
+def cause(after: Decision, here: str, there: str, before: Decision | None = None, room: Room = NO_ROOM) -> str:
     """Say what decides that a pod lands on one node without a change and on another one with it.
 
     Args:
@@ -31,11 +46,14 @@ def cause(after: Decision, here: str, there: str, before: Decision | None = None
         here: Its node without the change; empty where it gets none.
         there: Its node with the change; empty where it gets none.
         before: The decision without the change, where it is still of the cluster as it is.
+        room: What preemption does without the change.
 
     Missing: empty where neither node says it, because other pods took or left room.
     """
     if here and not _is_there(after, here):
         return NODE_GOES
+    if here and room.removes:
+        return _no_room(rejecting(after, after.cluster.nodes.row_of[here]) - room.removes, room)
     against = _against(after, here)
     if against or not there:
         return against
@@ -46,6 +64,21 @@ def cause(after: Decision, here: str, there: str, before: Decision | None = None
         return f"no longer: {lifted}"
     came = "" if _is_there(before, there) else NEW_NODE
     return _by_score(after, here, there, _leads(before, there, here), came) if here else came
+
+
+def rejecting(decision: Decision, row: int) -> frozenset[str]:
+    """Name all that rejects the pod on a node, not only the first filter."""
+    if decision.rejection is not None:
+        return frozenset((_named(decision.rejection),))
+    rejected = [one for one in decision.evaluation.filters if one.rejects_any and one.codes[row]]
+    statuses = [one.reason(int(one.codes[row])) for one in rejected]
+    return frozenset(name for one in statuses for name in (one.reasons if one.plugin == FIT else (_named(one),)))
+
+
+def _no_room(added: frozenset[str], room: Room) -> str:
+    """Say why preemption does not make room any more."""
+    reasons = sorted(added) or [f"{name} protects the victims" for name in room.protected_by]
+    return f"{NO_PREEMPTION}: {', '.join(reasons)}" if reasons else NO_PREEMPTION
 
 
 def _is_there(decision: Decision, node: str) -> bool:

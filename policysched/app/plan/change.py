@@ -8,9 +8,10 @@ from typing import Any
 
 from policysched.app.checking.findings import policy_key
 from policysched.app.configuration.profiles import configured_profiles, default_profile
-from policysched.app.configuration.reading import ConfigurationInput, load_configuration
+from policysched.app.configuration.reading import ReadConfiguration
 from policysched.app.dry_run.policies import compiled_policies, try_policies, usable
 from policysched.app.files.objects import of_kind
+from policysched.app.plan.daemons import daemons_of, without_daemons_of
 from policysched.app.plan.reading import ClusterObjects, read_objects, scaled
 from policysched.app.plugins.discovery import find_plugins
 from policysched.errors import UsageError
@@ -67,7 +68,7 @@ def changed_objects(
     Args:
         read: The objects without it.
         nodes: Nodes that are new, or replace those of their names.
-        without: The names of nodes that go.
+        without: The names of nodes that are deleted, with the pods of their DaemonSets.
         replicas: How many pods workloads would have.
 
     Raises:
@@ -82,10 +83,14 @@ def changed_objects(
     if not (coming.nodes or without or replicas):
         return read
     kept = {name: node for name, node in {**read.nodes, **coming.nodes}.items() if name not in without}
-    pods = read.pods
+    pods = without_daemons_of(read.pods, without)
+    deleted = read.pods.keys() - pods.keys()
     for workload, count in replicas.items():
         pods = scaled(pods, workload, count)
-    return replace_field(read, nodes=kept, pods=pods)
+    created = daemons_of(read.pods, [node for name, node in kept.items() if name not in read.nodes])
+    return replace_field(
+        read, nodes=kept, pods={**pods, **created}, created=frozenset(created), deleted=frozenset(deleted)
+    )
 
 
 def coming_policies(store: PolicyStore, policies: Iterable[Object], without: Collection[str]) -> list[CompiledPolicy]:
@@ -106,15 +111,16 @@ def coming_policies(store: PolicyStore, policies: Iterable[Object], without: Col
 
 
 def profiles_of(
-    config: ConfigurationInput | None, scheduler_name: str, plugins: PluginRegistry | None
+    config: ReadConfiguration | None, names: Collection[str], plugins: PluginRegistry | None
 ) -> dict[str, Profile]:
-    """Make the profiles of a configuration; without one the default plugins under a scheduler name.
+    """Make the profiles of a configuration for some scheduler names; without a configuration, the default plugins.
 
-    Those of one cluster are not for another: what plugins keep is kept of one.
+    A profile belongs to one cluster, because plugins keep state of the cluster.
     """
     if config is None:
-        return {scheduler_name: default_profile(scheduler_name)}
-    return configured_profiles(load_configuration(config), find_plugins().registry if plugins is None else plugins)
+        return {name: default_profile(name) for name in names}
+    profiles = configured_profiles(config, find_plugins().registry if plugins is None else plugins)
+    return {name: profile for name, profile in profiles.items() if name in names}
 
 
 def _refuse_unknown(kind: str, names: Iterable[str], known: Iterable[str]) -> None:

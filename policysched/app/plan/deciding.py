@@ -18,7 +18,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from policysched.app.plan.causes import POLICY, cause
+from policysched.app.plan.causes import NO_ROOM, POLICY, Room, cause, rejecting
 from policysched.app.plan.landing import Landing, effect_of, landing_of
 from policysched.app.plan.reading import ClusterObjects, ReadPod, workload_of
 from policysched.app.plan.results import Effect, PodEffect
@@ -61,10 +61,14 @@ class ClusterSide:
         self.engines = {name: Engine(self.cluster, policies.join(profile), rng) for name, profile in profiles.items()}
         self.victims: dict[str, str] = {}
         """The pods that made room for others, with their nodes."""
+        self.room: dict[str, frozenset[str]] = {}
+        """By pod for which victims were removed: what had rejected the pod on its node before."""
+        self.protecting: tuple[str, ...] = ()
+        """The policies that protected victims of the last pod for which no room could be made."""
         self.acting: set[str] = set()
         """The policies that keep a pod off a node or prefer some to others."""
         self._looked: set[Hashable] = set()
-        self._lost: dict[Hashable, Landing] = {}
+        self._lost: dict[Hashable, tuple[Landing, tuple[str, ...]]] = {}
 
     def engine(self, pod: Pod) -> Engine | None:
         """Return the engine of a pod's profile, None where the pod is another scheduler's."""
@@ -88,12 +92,13 @@ class ClusterSide:
         self._look(key, decision.evaluation)
         return self._landing(decision, *prefer), decision
 
-    def queued(self, one: ReadPod, told: Landing | None) -> Landing:
+    def queued(self, one: ReadPod, told: Landing | None, removes: frozenset[str] = frozenset()) -> Landing:
         """Say where a pod that waits lands, and keep it there.
 
         Args:
             one: the pod.
             told: where it lands without the change, None where that is what is asked.
+            removes: the rejections that preemption removes on that node without the change.
         """
         pod, engine = as_waiting(one.pod), self._engine(one.pod)
         self.cluster.nominations.discard(pod_id(pod))
@@ -101,16 +106,18 @@ class ClusterSide:
         key = engine.key(pod)
         position = self.cluster.journal.position, self.cluster.nominations.generation
         lost: Hashable = (key, position, pod.spec.priority, pod.spec.scheduler_name)
-        landing, decision = self._lost.get(lost), engine.decide(pod, key)
+        landing, self.protecting = self._lost.get(lost, (None, ()))
+        decision = engine.decide(pod, key)
         if landing is None:
             self._look(key, decision.evaluation)
             if decision.row < 0 and not decision.failed and self._make_room(engine, decision):
                 decision = engine.decide(pod)
             landing = self._landing(decision, "" if told is None else told.node)
         if not landing.node:
-            self._lost[lost] = landing
+            self._lost[lost] = landing, self.protecting
         if told is not None and landing.node != told.node:
-            landing = replace_field(landing, by=cause(decision, told.node, landing.node))
+            room = Room(removes, self.protecting) if removes else NO_ROOM
+            landing = replace_field(landing, by=cause(decision, told.node, landing.node, room=room))
         if landing.node:
             self.cluster.assume(pod, self.cluster.nodes.row_of[landing.node], one.resources)
         return landing
@@ -131,8 +138,11 @@ class ClusterSide:
     def _make_room(self, engine: Engine, decision: Decision) -> bool:
         """Have the victims of a preemption go; return whether there are any."""
         outcome = at_once(post_filtered(engine, decision, self._rng(decision.pod)))
+        self.protecting = () if outcome is None else tuple(sorted(outcome.rejectors))
         if outcome is None or outcome.status is not None or not outcome.nominated_node:
             return False
+        row = self.cluster.nodes.row_of[outcome.nominated_node]
+        self.room[decision.pod.key] = rejecting(decision, row)
         for victim in outcome.victims:
             self.victims[victim.key] = outcome.nominated_node
             self.cluster.remove_pod(pod_id(victim))
@@ -198,10 +208,15 @@ class Comparing:
     others: int = 0
     gated: int = 0
     unseen: int = 0
+    evaluated: list[Pod] = field(default_factory=list)
+    """The pods that are decided about, as pending pods."""
 
     def run(self) -> None:
         """Decide about all pods; an interruption leaves what was found."""
         running, waiting = self._sorted()
+        both = {**self.before.objects.pods, **self.after.objects.pods}
+        self.evaluated += [as_waiting(two.pod) for _, two in running]
+        self.evaluated += [as_waiting(both[key].pod) for key in waiting]
         everything = len(running) + len(waiting)
         try:
             for number, (one, two) in enumerate(running):
@@ -218,7 +233,8 @@ class Comparing:
         """Tell pods that run on the same node on both sides from those that a side has waiting."""
         running, waiting = [], []
         before, after = self.before.objects, self.after.objects
-        for key in {**before.pods, **after.pods}:
+        with_nodes = after.created | after.deleted
+        for key in [one for one in {**before.pods, **after.pods} if one not in with_nodes]:
             one, two = before.pods.get(key), after.pods.get(key)
             some = one or two
             if some is None or not self._is_decided(some):
@@ -273,8 +289,8 @@ class Comparing:
         if self.after.cluster is self.before.cluster:
             acting, self.after = self.after.acting, self.make_after()
             self.after.acting |= acting
-        before = dict(self._landings(self.before, keys, {}))
-        after = dict(self._landings(self.after, keys, before))
+        before = dict(self._landings(self.before, keys, {}, {}))
+        after = dict(self._landings(self.after, keys, before, self.before.room))
         for key in keys:
             some = both[1].get(key) or both[0][key]
             if key not in after:
@@ -286,14 +302,18 @@ class Comparing:
         self._victims()
 
     def _landings(
-        self, side: ClusterSide, keys: list[str], told: Mapping[str, Landing]
+        self,
+        side: ClusterSide,
+        keys: list[str],
+        told: Mapping[str, Landing],
+        room: Mapping[str, frozenset[str]],
     ) -> Iterator[tuple[str, Landing]]:
         there = {key: side.objects.pods[key] for key in keys if key in side.objects.pods}
         settled = {key: one for key, one in there.items() if one.pod.spec.node_name in side.objects.nodes}
         for key, one in settled.items():
             yield key, Landing(one.pod.spec.node_name)
         for one in side.order(one for key, one in there.items() if key not in settled):
-            yield one.pod.key, side.queued(one, told.get(one.pod.key))
+            yield one.pod.key, side.queued(one, told.get(one.pod.key), room.get(one.pod.key, frozenset()))
 
     def _victims(self) -> None:
         before, after = self.before.victims, self.after.victims

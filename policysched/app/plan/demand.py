@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from policysched.app.amounts import quantity
 from policysched.app.plan.reading import ReadPod
 from policysched.app.plan.results import Excess, PodEffect
-from policysched.app.why.changes import quantity
 from policysched.state.cluster import Cluster
 
 PODS: Final = "pods"

@@ -6,17 +6,18 @@ with the same seed. Where only policies differ, pods that none of the changed on
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from policysched.app.clock import SystemClock
-from policysched.app.configuration.profiles import DEFAULT_NAME
-from policysched.app.configuration.reading import ConfigurationInput
+from policysched.app.configuration.reading import ConfigurationInput, load_configuration
+from policysched.app.configuration.scheduler_names import SchedulerNames, choose_scheduler_names, counts_by_name
 from policysched.app.dry_run.dry_run import Measure, Numbers, measure, seconds_at
 from policysched.app.dry_run.policies import compiled_policies, standing_policies
-from policysched.app.plan.causes import POLICY
+from policysched.app.files.given import Objects, given_objects
 from policysched.app.plan.change import (
     InForce,
     PlannedChange,
@@ -24,20 +25,19 @@ from policysched.app.plan.change import (
     coming_policies,
     profiles_of,
 )
-from policysched.app.plan.deciding import ClusterSide, Comparing, Keys, Progress
+from policysched.app.plan.deciding import ClusterSide, Comparing, Progress
 from policysched.app.plan.demand import excesses
-from policysched.app.plan.reading import read_objects
-from policysched.app.plan.results import Effect, Plan
-from policysched.framework import SKIP, MetricAnswer, Wanted
+from policysched.app.plan.reach import Touching, counting_policies, idle_policies, policy_pods
+from policysched.app.plan.reading import ClusterObjects, read_objects
+from policysched.app.plan.results import DaemonPods, Effect, Plan
+from policysched.errors import UsageError
+from policysched.framework import MetricAnswer, Wanted
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.metric_sources.file import answers
 from policysched.metric_sources.table import as_table
-from policysched.model.objects import Pod
-from policysched.model.policy import PolicyKey
+from policysched.model.policy import KIND, PolicySpec
 from policysched.rules.compile.policy import CompiledPolicy
-from policysched.rules.plugin.guard import guard_of
-from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.state.cluster import Cluster
 
@@ -45,16 +45,16 @@ Object = Mapping[str, Any]
 
 
 def plan(  # noqa: PLR0913 - a change may be in any of these
-    objects: Iterable[Object],
+    objects: Objects,
     *,
-    policies: Iterable[Object] = (),
-    without_policies: Collection[str] = (),
+    policies: Objects = (),
+    without_policies: str | Collection[str] = (),
     config: ConfigurationInput | None = None,
     current_config: ConfigurationInput | None = None,
-    nodes: Iterable[Object] = (),
-    without_nodes: Collection[str] = (),
+    nodes: Objects = (),
+    without_nodes: str | Collection[str] = (),
     replicas: Mapping[str, int] | None = None,
-    scheduler_name: str = DEFAULT_NAME,
+    scheduler_name: str | Collection[str] = (),
     now: datetime | str | None = None,
     seed: int = 0,
     metrics: Numbers | Measure | None = None,
@@ -64,15 +64,16 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
     """Schedule all pods of a cluster without and with a change, and return the differences.
 
     Args:
-        objects: The cluster with its policies, as dicts that kubectl prints.
+        objects: The cluster with its policies, as `dry_run` takes it.
         policies: SchedulingPolicy objects to add or replace.
-        without_policies: Names of policies to delete.
+        without_policies: One or several names of policies to delete.
         config: The new KubeSchedulerConfiguration; default: the current one.
         current_config: The current KubeSchedulerConfiguration; default: the default plugins.
         nodes: Nodes to add or replace.
-        without_nodes: Names of nodes to delete. Their pods become pending.
+        without_nodes: One or several names of nodes to delete. Their pods become pending.
         replicas: The new number of pods of workloads, by `[namespace/]name`.
-        scheduler_name: The profile whose pods are scheduled if there is no configuration.
+        scheduler_name: One or several names: only pods with such a `schedulerName` are evaluated; default: the profiles
+            of the configurations, else the `schedulerNames` of the policies, else all names of the pods.
         now: The current time, as `dry_run` takes it.
         seed: Seed of the draw among equally good nodes.
         metrics: Values of metrics, as `dry_run` takes them; a function is called once.
@@ -80,26 +81,50 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
         progress: Called with the number of scheduled pods and the number of all pods.
 
     Raises:
-        UsageError: a policy of the change does not compile, a name is not there, or a configuration does not fit.
+        UsageError: a policy of the change does not compile, a name is not there, a configuration does not fit, or there
+            is no pod to evaluate.
     """
-    read = read_objects(objects)
+    read = read_objects(given_objects(objects, "objects"))
     store = standing_policies(read.policies)
     standing = compiled_policies(store)
-    current = partial(profiles_of, current_config, scheduler_name, plugins)
+    configurations = [None if one is None else load_configuration(one) for one in (current_config, config)]
+    after = changed_objects(read, given_objects(nodes, "nodes", "Node"), _names(without_nodes), replicas or {})
+    coming = coming_policies(store, given_objects(policies, "policies", KIND), _names(without_policies))
+    names = choose_scheduler_names(
+        scheduler_name,
+        [one for one in configurations if one is not None],
+        _policies_of_the_change(standing.compiled, coming),
+        Counter(one.spec.scheduler_name for one in read.schedulable),
+    )
+    current, planned = (partial(profiles_of, one, names.names, plugins) for one in configurations)
     change = PlannedChange(
         InForce(read, current, standing.compiled),
-        InForce(
-            changed_objects(read, nodes, without_nodes, replicas or {}),
-            current if config is None else partial(profiles_of, config, scheduler_name, plugins),
-            coming_policies(store, policies, without_policies),
-        ),
+        InForce(after, current if config is None else planned, coming),
         [
             *read.admission.notes,
             *(f"policy {key} has no effect today: {why}" for key, why in sorted(standing.failed.items())),
         ],
     )
     sides = _Sides(seconds_at(now or SystemClock().now()), seed, _asked_once(metrics))
-    return _told(change, sides, progress or (lambda _done, _all: None))
+    return _compared(change, sides, names, progress or (lambda _done, _all: None))
+
+
+def _names(given: str | Collection[str]) -> Collection[str]:
+    return [given] if isinstance(given, str) else given
+
+
+def _policies_of_the_change(standing: Iterable[CompiledPolicy], coming: Iterable[CompiledPolicy]) -> list[PolicySpec]:
+    """Return the specs of the policies that differ, or of all policies if none differs."""
+    before, after = ({one.key: one.spec for one in side} for side in (standing, coming))
+    specs = [spec for key in {**before, **after} for spec in (before.get(key), after.get(key)) if spec is not None]
+    differing = [
+        spec
+        for key in {**before, **after}
+        if before.get(key) != after.get(key)
+        for spec in (before.get(key), after.get(key))
+        if spec is not None
+    ]
+    return differing or specs
 
 
 class _Sides:
@@ -127,8 +152,12 @@ class _Sides:
         return ClusterSide(of.objects, of.profiles() if profiles is None else profiles, policies, cluster, self._seed)
 
 
-def _told(change: PlannedChange, sides: _Sides, progress: Progress) -> Plan:
-    """Decide on both sides, and tell what differs."""
+def _compared(change: PlannedChange, sides: _Sides, names: SchedulerNames, progress: Progress) -> Plan:
+    """Decide on both sides and return the differences.
+
+    Raises:
+        UsageError: there is no pod to evaluate.
+    """
     before = sides.make(change.before)
     after = sides.make(
         change.after,
@@ -136,22 +165,55 @@ def _told(change: PlannedChange, sides: _Sides, progress: Progress) -> Plan:
         profiles=before.profiles if change.is_of_policies_alone else None,
     )
     differing = change.differing()
-    touching = _Touching(before, after, differing if change.is_of_policies_alone else None)
+    touching = Touching(before, after, differing if change.is_of_policies_alone else None)
     found = Comparing(before, after, touching, partial(sides.make, change.after), progress)
     found.run()
+    if not found.evaluated:
+        raise UsageError(_nothing_to_evaluate(change.before.objects, names))
     order = list(Effect)
+    reach = () if found.unseen else policy_pods(before, found.after, differing, found.evaluated)
+    coming = [one for one in change.after.policies if one.key in differing]
     return Plan(
         found.pods,
         tuple(sorted(found.effects, key=lambda one: (order.index(one.effect), one.pod))),
-        () if found.unseen else tuple(_idle(found.after, differing, change.after.policies)),
+        () if found.unseen else tuple(idle_policies(found.after, coming, reach, found.evaluated)),
         found.others,
         found.gated,
         tuple(dict.fromkeys((*change.before.objects.left_out, *change.after.objects.left_out))),
-        (*change.notes, *sides.problems, *_unasked(before.profiles, after.profiles)),
+        (*change.notes, *sides.problems, *_notes(change, names, before, after)),
         interrupted=found.unseen > 0,
         unseen=found.unseen,
         over=excesses(found.effects, found.after.cluster, found.after.objects.pods),
+        policies=reach,
+        daemons=DaemonPods(len(change.after.objects.created), len(change.after.objects.deleted)),
     )
+
+
+def _nothing_to_evaluate(objects: ClusterObjects, names: SchedulerNames) -> str:
+    """Say why no pod of a cluster is evaluated, with the number of pods by scheduler name."""
+    others = Counter(one.spec.scheduler_name for one in objects.schedulable)
+    gated = sum(others.pop(name, 0) for name in names.names)
+    rest = len(objects.pods) - sum(others.values()) - gated
+    parts = [f"{counts_by_name(others)}, but only {names} is evaluated; set --scheduler-name"] if others else []
+    parts += [f"{gated:,} with scheduling gates"] if gated else []
+    parts += [f"{rest:,} static, finished or being deleted"] if rest else []
+    return f"no pods to evaluate: {'; '.join(parts) or 'the cluster has no pods'}"
+
+
+def _notes(change: PlannedChange, names: SchedulerNames, before: ClusterSide, after: ClusterSide) -> Iterator[str]:
+    if names.source == "the pods" and len(names.names) > 1:
+        counts = Counter(one.spec.scheduler_name for one in change.before.objects.schedulable)
+        yield f"pods of several schedulers are evaluated: {counts_by_name(counts)}; choose with --scheduler-name"
+    changed = change.differing()
+    counting = counting_policies(one for one in change.after.policies if one.key in changed)
+    if counting:
+        one = len(counting) == 1
+        yield (
+            f"{'policy' if one else 'policies'} {', '.join(counting)} {'reads' if one else 'read'} the pods on nodes: "
+            "for a running pod, all other pods stay where they are"
+        )
+    if any(one.extenders for side in (before.profiles, after.profiles) for one in side.values()):
+        yield "extenders are not called"
 
 
 def _asked_once(metrics: Numbers | Measure | None) -> Measure | None:
@@ -168,62 +230,3 @@ def _asked_once(metrics: Numbers | Measure | None) -> Measure | None:
         return [known[key] for key in wanted if key in known]
 
     return once
-
-
-class _Touching:
-    """Says whether a policy that differs speaks for pods; pods of a class are asked about once.
-
-    Args:
-        before: The side without the change.
-        after: The one with it.
-        differing: The policies that differ; None where more does, which is about every pod.
-    """
-
-    def __init__(self, before: ClusterSide, after: ClusterSide, differing: Collection[PolicyKey] | None) -> None:
-        self._before, self._after = before, after
-        self._plugins = [
-            (side, [one for one in side.policies.plugins if differing is not None and one.policy.key in differing])
-            for side in (before, after)
-        ]
-        self._is_all, self._is_none = differing is None, differing is not None and not differing
-        self._known: dict[Hashable, bool] = {}
-
-    def __call__(self, pod: Pod) -> Keys | None:
-        """Return the keys of the pod's class where one does, None elsewhere."""
-        if self._is_none:
-            return None
-        keys = self._before.key(pod), self._after.key(pod)
-        return keys if self._is_all or self._is_touched(pod, keys) else None
-
-    def _is_touched(self, pod: Pod, keys: Keys) -> bool:
-        key = (pod.spec.scheduler_name, pod.spec.priority, *keys)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = any(
-                _speaks(plugin, pod, side.cluster) for side, plugins in self._plugins for plugin in plugins
-            )
-        return found
-
-
-def _speaks(plugin: PolicyPlugin, pod: Pod, cluster: Cluster) -> bool:
-    """Return whether a policy has a say about a pod, as a filter, a score or a guard of victims."""
-    if plugin.prepare_filter(pod, cluster) is not SKIP or plugin.prepare_score(pod, cluster) is not SKIP:
-        return True
-    guard = guard_of(plugin)
-    return guard is not None and guard.speaks_for(pod, plugin.context(cluster))
-
-
-def _idle(after: ClusterSide, differing: Collection[PolicyKey], coming: Iterable[CompiledPolicy]) -> Iterable[str]:
-    """Name the policies of the change that make no difference to any pod."""
-    for one in coming:
-        if one.key not in differing or f"{POLICY}{one.key}" in after.acting or one.preemption is not None:
-            continue
-        if one.spec.mode != "Enforce":
-            yield f"{one.key}: mode is {one.spec.mode}"
-        else:
-            yield f"{one.key}: rejects no node and scores all nodes equally"
-
-
-def _unasked(*sides: Mapping[str, Profile]) -> Iterable[str]:
-    if any(one.extenders for side in sides for one in side.values()):
-        yield "extenders are not called"

@@ -15,6 +15,7 @@ from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import FINISHED, NODES, PODS, POLICIES, kind_of
 from policysched.model.objects import Metadata, Namespace, Pod
+from policysched.model.objects.meta import OwnerReference
 from policysched.model.policy import decode_policy
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources
@@ -22,6 +23,8 @@ from policysched.state.tables.amounts import PodResources
 Object = Mapping[str, Any]
 MIRROR: Final = "kubernetes.io/config.mirror"
 HASH: Final = "pod-template-hash"
+PER_NODE: Final = {"DaemonSet": "a DaemonSet has one pod per node", "Node": "static pods belong to their node"}
+"""Kinds of controllers that have no number of replicas, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,15 @@ class ClusterObjects:
     policies: list[Object] = field(default_factory=list)
     """As they were given."""
     left_out: list[str] = field(default_factory=list)
+    created: frozenset[str] = frozenset()
+    """The pods that DaemonSets create on new nodes, by namespace and name."""
+    deleted: frozenset[str] = frozenset()
+    """The pods of DaemonSets that are deleted with their nodes."""
+
+    @property
+    def schedulable(self) -> list[Pod]:
+        """The pods that a scheduler places: all but finished pods, pods in deletion and static pods."""
+        return [one.pod for one in self.pods.values() if not (one.is_its_nodes or one.is_over)]
 
     def cluster(self, seconds: float) -> Cluster:
         """Make the cluster, with all pods that have a node there.
@@ -115,9 +127,14 @@ def read_objects(objects: Iterable[Object]) -> ClusterObjects:
     return made
 
 
+def controller_of(pod: Pod) -> OwnerReference | None:
+    """Return the reference to the controller of a pod."""
+    return next((one for one in pod.metadata.owner_references if one.controller), None)
+
+
 def workload_of(pod: Pod) -> str:
     """Name the workload of a pod: `namespace/name (Kind)`; a Deployment's pods are the Deployment's."""
-    owner = next((one for one in pod.metadata.owner_references if one.controller), None)
+    owner = controller_of(pod)
     namespace = pod.metadata.namespace
     if owner is None:
         return f"{namespace}/{pod.metadata.name} (Pod)"
@@ -138,7 +155,8 @@ def scaled(pods: Mapping[str, ReadPod], workload: str, replicas: int) -> dict[st
         replicas: How many there are to be.
 
     Raises:
-        UsageError: there is no pod of such a workload, or there are several such workloads.
+        UsageError: there is no pod of such a workload, there are several such workloads, or each node has one pod of
+            the workload.
     """
     wanted = workload if "/" in workload else f"default/{workload}"
     found: dict[str, list[str]] = {}
@@ -149,7 +167,10 @@ def scaled(pods: Mapping[str, ReadPod], workload: str, replicas: int) -> dict[st
     if len(found) != 1:
         said = "several workloads of this name: " + ", ".join(sorted(found)) if found else "no pod of this workload"
         raise UsageError(f"--replicas {workload}: the cluster has {said}")
-    [(_, keys)] = found.items()
+    [(name, keys)] = found.items()
+    kind = name.rpartition(" (")[2].removesuffix(")")
+    if kind in PER_NODE:
+        raise UsageError(f"--replicas {workload}: {PER_NODE[kind]}; use --nodes and --without-node")
     keys.sort(key=lambda key: _age(pods[key].pod))
     made = {key: one for key, one in pods.items() if key not in set(keys[replicas:])}
     for number in range(replicas - len(keys)):

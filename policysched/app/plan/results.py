@@ -8,7 +8,9 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Any, Final
 
+from policysched.app.amounts import rounded
 from policysched.late_dataclass import dataclass
+from policysched.model.quantity import parse
 
 EXAMPLES: Final = 3
 NEW_NODE: Final = "new node"
@@ -38,8 +40,12 @@ class Effect(StrEnum):
 
     @property
     def said(self) -> str:
-        """What it is to a pod, in words."""
-        return _SAID[self]
+        """The effect on one pod, in words."""
+        return self.of(1)
+
+    def of(self, pods: int) -> str:
+        """The effect on a number of pods, in words."""
+        return _SAID[self] if pods == 1 or self is not Effect.STAYS else "would keep their nodes"
 
 
 _SAID: Final = {
@@ -52,6 +58,15 @@ _SAID: Final = {
     Effect.ADDED: "would be added",
     Effect.REMOVED: "would be removed",
 }
+
+
+_GET: Final = "would get "
+
+
+def _kind_first(workload: str) -> str:
+    """Write `namespace/name (Kind)` as `Kind namespace/name`."""
+    name, _, kind = workload.removesuffix(")").rpartition(" (")
+    return f"{kind} {name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +131,14 @@ class Excess:
     asked: str
     allocatable: str
 
+    @property
+    def text(self) -> str:
+        """The excess for people: rounded, unless the two amounts are the same then."""
+        scale = -3 if self.resource == "cpu" else 0
+        both = [rounded(self.resource, parse(one).scaled(scale)) for one in (self.asked, self.allocatable)]
+        asked, allocatable = both if both[0] != both[1] else (self.asked, self.allocatable)
+        return f"{asked} of {allocatable} {self.resource}"
+
 
 @dataclass(frozen=True, slots=True)
 class NodeEffect:
@@ -126,6 +149,22 @@ class NodeEffect:
     gains: int
     over: tuple[Excess, ...] = ()
     """What it would be asked for and does not have if all of them landed there: they cannot all."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyPods:
+    """The number of evaluated pods to which a changed policy applies."""
+
+    policy: str
+    pods: int
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonPods:
+    """The pods of DaemonSets that new nodes get, and that are deleted with their nodes."""
+
+    created: int = 0
+    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +187,9 @@ class Plan:
     """How many pods were not looked at because it was interrupted, where that is known."""
     over: Mapping[str, tuple[Excess, ...]] = field(default_factory=dict)
     """What nodes would be asked for and do not have if all pods landed where each lands by itself."""
+    policies: tuple[PolicyPods, ...] = ()
+    """The enforced policies that the change adds, replaces or deletes."""
+    daemons: DaemonPods = DaemonPods()
 
     @property
     def changes(self) -> bool:
@@ -165,33 +207,39 @@ class Plan:
         return sum(one.runs for one in self.effects)
 
     @property
-    def _again(self) -> str:
-        if not self.running:
-            return ""
-        return " if recreated"
-
-    @property
     def summary(self) -> str:
-        """All of it in one sentence."""
+        """The whole plan in one sentence."""
         total = f"{self.pods:,} {'pod' if self.pods == 1 else 'pods'}"
-        if not self.effects:
-            text = f"no changes for {total}"
-        else:
-            parts = [f"{self.counts[effect]:,} {effect.said}" for effect in Effect if self.counts[effect]]
-            lost = sum(one.effect is Effect.ADDED and not one.after for one in self.effects)
-            parts += [f"{lost:,} of the added pods would get no node"] if lost else []
-            text = f"of {total}, {', '.join(parts)}" + self._again
-            newer = sum(one.by.startswith(NEW_NODE_SCORE) for one in self.effects)
-            text += f"; {newer:,} only because a new node scores higher" if newer else ""
-            hurt: Counter[str] = Counter()
-            for one in self.workloads:
-                hurt.update({one.workload: one.pods} if one.effect is Effect.UNSCHEDULABLE else {})
-            if hurt:
-                text += f"; no node for {', '.join(f'{name} ({pods:,})' for name, pods in hurt.most_common(EXAMPLES))}"
-                text += " …" if len(hurt) > EXAMPLES else ""
+        text = self._effects_in(total) if self.effects else f"no changes for {total}"
         if self.interrupted:
             text += "; interrupted" + (f": {self.unseen:,} pods not evaluated" if self.unseen else "")
         return text
+
+    def _effects_in(self, total: str) -> str:
+        counts = self.counts
+        parts: list[str] = []
+        before = ""
+        for effect in [one for one in Effect if counts[one]]:
+            words = effect.of(counts[effect])
+            said = words.removeprefix(_GET) if before.startswith(_GET) else words
+            first = f" of {total}" if not parts else ""
+            parts.append(f"{counts[effect]:,}{first} {said}{self._hurt() if effect is Effect.UNSCHEDULABLE else ''}")
+            before = words
+        text = ", ".join(parts) + (" if recreated" if self.running else "")
+        lost = sum(one.effect is Effect.ADDED and not one.after for one in self.effects)
+        text += f"; {lost:,} of the added pods would get no node" if lost else ""
+        newer = sum(one.by.startswith(NEW_NODE_SCORE) for one in self.effects)
+        return text + (f"; {newer:,} only because a new node scores higher" if newer else "")
+
+    def _hurt(self) -> str:
+        """Name the workloads whose pods would get no node, in parentheses."""
+        pods: Counter[str] = Counter()
+        for one in self.workloads:
+            pods.update({one.workload: one.pods} if one.effect is Effect.UNSCHEDULABLE else {})
+        largest = pods.most_common(EXAMPLES)
+        counted = len(pods) > 1
+        names = [f"{one:,} of " * (counted and one > 1) + _kind_first(name) for name, one in largest]
+        return f" ({', '.join(names)}{' …' if len(pods) > EXAMPLES else ''})"
 
     @property
     def workloads(self) -> Sequence[WorkloadEffect]:
@@ -231,6 +279,8 @@ class Plan:
             ],
             "nodes": [_node_dict(one) for one in self.nodes],
             "effects": [one.to_dict() for one in self.effects],
+            "policies": [{"policy": one.policy, "pods": one.pods} for one in self.policies],
+            "daemonPods": {"created": self.daemons.created, "deleted": self.daemons.deleted},
             "idlePolicies": list(self.idle_policies),
             "otherPods": self.others,
             "gatedPods": self.gated,

@@ -14,6 +14,7 @@ from policysched.app.plan.results import NodeEffect, Plan, PodEffect
 from policysched.visible import visible
 
 LIMIT: Final = 20
+_OTHERS: Final = "not evaluated (static, finished, or of another scheduler)"
 
 
 def plan_parts(told: Plan) -> Iterator[RenderableType]:
@@ -22,32 +23,57 @@ def plan_parts(told: Plan) -> Iterator[RenderableType]:
     if told.running:
         one = told.running == 1
         yield Text(f"{told.running:,} of these {'is' if one else 'are'} running and would not move")
-    workloads = told.workloads
-    if workloads:
-        rows = [
-            [one.workload, one.effect.said, str(one.pods), one.by, "; ".join(map(_example, one.examples))]
-            for one in workloads
-        ]
-        columns = ["workload", "effect", "pods", "decided by", "examples: now → planned"]
-        yield _table("Workloads", columns, rows, range(2, 3))
-    nodes = told.nodes
-    if nodes:
-        over = any(one.over for one in nodes)
-        rows = [
-            [one.node, str(one.loses), str(one.gains), f"{one.gains - one.loses:+d}", *([_over(one)] if over else [])]
-            for one in nodes
-        ]
-        columns = ["node", "now", "planned", "difference", *(["overcommitted"] if over else [])]
-        yield _table("Pods per node", columns, rows, range(1, 4))
+    for policy in told.policies:
+        yield Text(visible(f"policy {policy.policy} applies to {policy.pods:,} of {_count(told.pods)}"))
+    yield from _effects(told)
+    yield from _nodes(told)
     if told.idle_policies:
         rows = [list(one.split(": ", 1)) for one in told.idle_policies]
         yield _table("Policies without effect", ["policy", "reason"], rows)
     if told.left_out:
         yield _table("Objects left out", ["reason"], [[one] for one in told.left_out])
-    for count, what in ((told.others, "not evaluated (static, finished, or of another scheduler)"),
-                        (told.gated, "with scheduling gates")):  # fmt: skip
+    for count, one, many in (
+        (told.daemons.created, "DaemonSet pod added with its new node", "DaemonSet pods added with new nodes"),
+        (told.daemons.deleted, "DaemonSet pod deleted with its node", "DaemonSet pods deleted with their nodes"),
+        (told.others, f"pod {_OTHERS}", f"pods {_OTHERS}"),
+        (told.gated, "pod with scheduling gates", "pods with scheduling gates"),
+    ):
         if count:
-            yield Text(f"{count:,} {'pod' if count == 1 else 'pods'} {what}")
+            yield Text(f"{count:,} {one if count == 1 else many}")
+
+
+def _effects(told: Plan) -> Iterator[RenderableType]:
+    workloads = told.workloads
+    if not workloads:
+        return
+    rows = [
+        [one.workload, one.effect.of(one.pods), str(one.pods), one.by, "; ".join(map(_example, one.examples))]
+        for one in workloads
+    ]
+    columns = ["workload", "effect", "pods", "decided by", "examples: without → with change"]
+    yield _table("Workloads", columns, rows, range(2, 3))
+    reasons: dict[str, list[str]] = {}
+    for group in workloads[:LIMIT]:
+        for example in group.examples[:1]:
+            reasons.setdefault(example.reason, []).append(group.workload)
+    for reason, names in reasons.items():
+        if reason:
+            yield Text(visible(f"no node for {', '.join(dict.fromkeys(names))}: {reason}"))
+
+
+def _nodes(told: Plan) -> Iterator[RenderableType]:
+    nodes = told.nodes
+    if not nodes:
+        return
+    over = any(one.over for one in nodes)
+    rows = [
+        [one.node, str(one.loses), str(one.gains), f"{one.gains - one.loses:+d}", *([_over(one)] if over else [])]
+        for one in nodes
+    ]
+    columns = ["node", "without change", "with change", "difference", *(["would exceed"] if over else [])]
+    yield _table("Affected pods per node", columns, rows, range(1, 4))
+    if told.running:
+        yield Text("each running pod is evaluated alone; this is not a final placement")
 
 
 def _table(title: str, columns: list[str], rows: list[list[str]], numbers: range = range(0)) -> Table:
@@ -57,13 +83,16 @@ def _table(title: str, columns: list[str], rows: list[list[str]], numbers: range
     return table
 
 
+def _count(pods: int) -> str:
+    return f"{pods:,} {'pod' if pods == 1 else 'pods'}"
+
+
 def _over(one: NodeEffect) -> str:
-    return ", ".join(f"{excess.asked} of {excess.allocatable} {excess.resource}" for excess in one.over)
+    return ", ".join(excess.text for excess in one.over)
 
 
 def _example(one: PodEffect) -> str:
     name = one.pod.partition("/")[2]
     name += f" (on {one.node})" if one.runs and one.node != one.before else ""
     ways = f"{one.before or 'none'} → {one.after or 'none'}"
-    ties = f", one of {one.ties} equal nodes" if one.ties > 1 else ""
-    return f"{name}: {ways}{ties}" + (f" ({one.reason})" if one.reason else "")
+    return f"{name}: {ways}" + (f", one of {one.ties} equal nodes" if one.ties > 1 else "")

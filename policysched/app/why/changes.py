@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from typing import Any, Final
+from typing import Any
 
+from policysched.app.amounts import MAY_OVERCOMMIT, quantity
 from policysched.model.quantity import parse
 
 Object = Mapping[str, Any]
 Edit = Callable[[Object], dict[str, Any]]
-MAY_OVERCOMMIT: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
-"""The resources whose limits may be above what is requested."""
-_UNITS: Final = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
 
 
 def edited(path: str, change: Callable[[Any], Any]) -> Edit:
@@ -102,16 +100,6 @@ def with_room(resource: str, by: int) -> Edit:
         return {**(had or {}), resource: quantity(resource, before + by)}
 
     return edited("status.allocatable", change)
-
-
-def quantity(resource: str, amount: int) -> str:
-    """Write an amount as a Kubernetes quantity, exactly."""
-    if resource == "cpu":
-        return str(amount // 1000) if not amount % 1000 else f"{amount}m"
-    if resource in MAY_OVERCOMMIT or resource.startswith("hugepages-"):
-        unit = next((one for one in _UNITS if amount and not amount % one[0]), None)
-        return f"{amount // unit[0]}{unit[1]}" if unit else str(amount)
-    return str(amount)
 
 
 def containers(spec: Object) -> Iterator[Mapping[str, Any]]:

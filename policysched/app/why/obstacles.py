@@ -15,8 +15,9 @@ from typing import Final
 
 import numpy as np
 
+from policysched.app.amounts import quantity
 from policysched.app.why.asking import Asking
-from policysched.app.why.changes import Edit, Object, edited, more, quantity, requesting_less, with_room
+from policysched.app.why.changes import Edit, Object, edited, more, requesting_less, with_room
 from policysched.app.why.pod_parts import PodPart, parts
 from policysched.app.why.results import RepairKind
 from policysched.app.why.rule_parts import RulePart, rule_parts

@@ -47,7 +47,7 @@ def test_waiting_pod_that_gets_a_node_names_the_new_one() -> None:
     [one] = found.effects
     assert (str(one.effect), one.after, one.by, one.node, one.runs) == ("schedulable", "large", "", "", False)
     assert found.running == 0
-    assert found.summary == "of 1 pod, 1 would get a node"
+    assert found.summary == "1 of 1 pod would get a node"
 
 
 def test_pods_without_a_controller_are_told_by_what_decides() -> None:
@@ -99,6 +99,4 @@ def selecting(made: Object, app: str) -> Object:
 
 def test_summary_says_what_only_new_nodes_do() -> None:
     found = policysched.plan(ours([node("n1"), node("n2"), *BUSY]), nodes=[LARGE])
-    assert found.summary == (
-        "of 2 pods, 2 would get another node if recreated; 2 only because a new node scores higher"
-    )
+    assert found.summary == ("2 of 2 pods would get another node if recreated; 2 only because a new node scores higher")

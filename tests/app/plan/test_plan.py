@@ -68,9 +68,7 @@ def test_plan_tells_which_pods_a_policy_moves_and_which_get_no_node() -> None:
     assert told(objects, policies=[KEEP]) == {("big", "moves", "n1", "n2")}
     full = [node("n1"), node("n2"), owned(bound("a", "n1", 1)), pod("wait", 1)]
     found = policysched.plan(ours(full), policies=[KEEP])
-    assert found.summary == (
-        "of 2 pods, 2 would get no node if recreated; no node for default/wait (Pod) (1), default/web (Deployment) (1)"
-    )
+    assert found.summary == ("2 of 2 pods would get no node (Pod default/wait, Deployment default/web) if recreated")
     assert found.effects[0].reason.startswith("0/2 nodes are available: 2 policy keep/r")
     assert list(found.nodes) == [NodeEffect("n1", 1, 0), NodeEffect("n2", 1, 0)]
 
@@ -152,7 +150,7 @@ def test_plan_tells_many_pods_without_a_controller_together() -> None:
         ("default/* (Pod)", 5),
         ("default/web (Deployment)", 1),
     ]
-    assert found.summary.endswith("; no node for default/* (Pod) (5), default/web (Deployment) (1)")
+    assert found.summary == "6 of 6 pods would get no node (5 of Pod default/*, Deployment default/web) if recreated"
 
 
 def test_plan_names_policies_that_decide_nothing() -> None:
@@ -160,7 +158,7 @@ def test_plan_names_policies_that_decide_nothing() -> None:
     rules = [policy("all", **requiring("node.free.cpu >= 0")), policy("off", mode="Disabled", **requiring("true"))]
     found = policysched.plan(objects, policies=rules)
     assert found.idle_policies == (
-        "all: rejects no node and scores all nodes equally",
+        "all: applies to 1 of 1 pod but rejects no node and scores all nodes equally",
         "off: mode is Disabled",
     )
 
@@ -179,8 +177,10 @@ def test_plan_does_not_decide_about_pods_of_others() -> None:
     other["spec"]["schedulerName"] = "default-scheduler"
     ended = {**bound("ended", "n1"), "status": {"phase": "Succeeded"}}
     gated = pod("gated", schedulingGates=[{"name": "g"}])
-    found = policysched.plan(ours([node("n1"), other, ended, gated]), policies=[KEEP])
-    assert (found.pods, found.others, found.gated, found.changes) == (0, 2, 1, False)
+    found = policysched.plan(
+        ours([node("n1"), other, ended, gated, bound("a", "n1")]), policies=[KEEP], scheduler_name="policysched"
+    )
+    assert (found.pods, found.others, found.gated, found.changes) == (1, 2, 1, True)
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,7 @@ def test_plan_exits_as_diff_does(command: Command) -> None:
     done = command("plan", "--cluster", "cluster.yaml", "--policy", "keep.yaml")
     assert (done.code, done.problem) == (1, "")
     assert done.out.startswith(
-        "of 1 pod, 1 would get no node if recreated; no node for default/a (Pod) (1)\n"
-        "1 of these is running and would not move\n"
+        "1 of 1 pod would get no node (Pod default/a) if recreated\n1 of these is running and would not move\n"
     )
 
 
@@ -36,8 +35,10 @@ def test_plan_prints_values_and_markdown(command: Command) -> None:
     told = json.loads(command(*ask, "json").out)
     assert (told["counts"], told["pods"]) == ({"unschedulable": 1}, 1)
     done = command(*ask, "markdown")
-    assert "| workload | effect | pods | decided by | examples: now → planned |" in done.out
-    assert command(*ask, "github").out.startswith("::notice title=plan::of 1 pod, 1 would get no node if recreated")
+    assert "| workload | effect | pods | decided by | examples: without → with change |" in done.out
+    assert command(*ask, "github").out.startswith(
+        "::notice title=plan::1 of 1 pod would get no node (Pod default/a) if recreated"
+    )
 
 
 @pytest.mark.usefixtures("cluster")

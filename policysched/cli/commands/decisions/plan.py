@@ -19,6 +19,7 @@ from policysched.cli.options import (
     PrometheusCa,
     PrometheusToken,
     PrometheusUrl,
+    SchedulerName,
     WithoutPolicy,
 )
 from policysched.cli.output import INTERRUPTED, console, print_finding, say, say_left_out
@@ -58,12 +59,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
             help="New number of pods of a workload, such as team-a/train=20; repeatable.",
         ),
     ] = None,
-    scheduler_name: Annotated[
-        str,
-        typer.Option(
-            "--scheduler-name", metavar="NAME", help="schedulerName of the pods to decide, without a configuration."
-        ),
-    ] = "policysched",
+    scheduler_name: SchedulerName = None,
     plugin: Plugin = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random choice among nodes with equal scores.")] = 0,
     metrics_file: MetricsFile = None,
@@ -93,8 +89,6 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.cli.event_loop import uncollected, wait_for  # noqa: PLC0415
     from policysched.cli.reports import say_report  # noqa: PLC0415
 
-    if not scheduler_name.strip():
-        raise UsageError("--scheduler-name: name is empty")
     known = configurable_plugins(plugin, config or current_config)
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
     wanted = _replicas(replicas or ())
@@ -115,7 +109,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
             nodes=[one.object for one in added],
             without_nodes=without_node or (),
             replicas=wanted,
-            scheduler_name=scheduler_name,
+            scheduler_name=scheduler_name or (),
             seed=seed,
             metrics=measured,
             plugins=known.registry,

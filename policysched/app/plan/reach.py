@@ -1,0 +1,142 @@
+"""Which pods the policies of a change apply to, and why a policy of the change has no effect."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+
+from policysched.app.plan.causes import POLICY
+from policysched.app.plan.deciding import ClusterSide, Keys
+from policysched.app.plan.results import PolicyPods
+from policysched.framework import SKIP
+from policysched.language.ir.graph import PLACED
+from policysched.model.objects import Pod
+from policysched.model.policy import PolicyKey
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.plugin.guard import guard_of
+from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.rules.plugin.record import why_not_applied
+from policysched.state.cluster import Cluster
+
+
+class Touching:
+    """Checks whether a changed policy applies to a pod; pods of a class are checked once.
+
+    Args:
+        before: The side without the change.
+        after: The side with the change.
+        differing: The policies that differ; None if other objects change, too, which concerns all pods.
+    """
+
+    def __init__(self, before: ClusterSide, after: ClusterSide, differing: Collection[PolicyKey] | None) -> None:
+        self._before, self._after = before, after
+        self._plugins = [
+            (side, [one for one in side.policies.plugins if differing is not None and one.policy.key in differing])
+            for side in (before, after)
+        ]
+        self._is_all, self._is_none = differing is None, differing is not None and not differing
+        self._known: dict[Hashable, bool] = {}
+
+    def __call__(self, pod: Pod) -> Keys | None:
+        """Return the keys of the pod's class if a changed policy applies to the pod, else None."""
+        if self._is_none:
+            return None
+        keys = self._before.key(pod), self._after.key(pod)
+        return keys if self._is_all or self._is_touched(pod, keys) else None
+
+    def _is_touched(self, pod: Pod, keys: Keys) -> bool:
+        key = (pod.spec.scheduler_name, pod.spec.priority, *keys)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = any(
+                applies(plugin, pod, side.cluster) for side, plugins in self._plugins for plugin in plugins
+            )
+        return found
+
+
+def applies(plugin: PolicyPlugin, pod: Pod, cluster: Cluster) -> bool:
+    """Return whether a policy applies to a pod, as a filter, a score or a guard of victims."""
+    if plugin.prepare_filter(pod, cluster) is not SKIP or plugin.prepare_score(pod, cluster) is not SKIP:
+        return True
+    guard = guard_of(plugin)
+    return guard is not None and guard.speaks_for(pod, plugin.context(cluster))
+
+
+def policy_pods(
+    before: ClusterSide, after: ClusterSide, changed: Collection[PolicyKey], pods: Sequence[Pod]
+) -> tuple[PolicyPods, ...]:
+    """Count the pods to which each changed policy applies: with the change, or without the change if it is deleted.
+
+    Args:
+        before: The side without the change.
+        after: The side with the change.
+        changed: The policies that differ.
+        pods: The evaluated pods, as pending pods.
+    """
+    found = {one.policy.key: (side, one) for side in (before, after) for one in side.policies.plugins}
+    acting = [found[key] for key in sorted(changed) if key in found and _is_enforced(found[key][1].policy)]
+    if not acting:
+        return ()
+    counts: Counter[PolicyKey] = Counter()
+    known: dict[Hashable, list[PolicyKey]] = {}
+    for pod in pods:
+        key = (pod.spec.scheduler_name, pod.spec.priority, after.key(pod), before.key(pod))
+        if key not in known:
+            known[key] = [plugin.policy.key for side, plugin in acting if applies(plugin, pod, side.cluster)]
+        counts.update(known[key])
+    return tuple(PolicyPods(str(plugin.policy.key), counts[plugin.policy.key]) for _, plugin in acting)
+
+
+def idle_policies(
+    after: ClusterSide, coming: Iterable[CompiledPolicy], reach: Iterable[PolicyPods], pods: Sequence[Pod]
+) -> Iterator[str]:
+    """Name the policies of a change that have no effect on any pod, each with the reason.
+
+    Args:
+        after: The side with the change, after it was evaluated.
+        coming: The policies of the change.
+        reach: The number of pods to which each policy applies.
+        pods: The evaluated pods, as pending pods.
+    """
+    counts = {one.policy: one.pods for one in reach}
+    profiles = after.profiles.values()
+    for one in coming:
+        count = counts.get(str(one.key), 0)
+        if f"{POLICY}{one.key}" in after.acting or (one.preemption is not None and count):
+            continue
+        if not _is_enforced(one):
+            yield f"{one.key}: mode is {one.spec.mode}"
+        elif not any(profile.policies_filter or profile.policies_score for profile in profiles):
+            yield f"{one.key}: the profile disables SchedulingPolicy"
+        elif count:
+            yield f"{one.key}: applies to {_of(count, len(pods))} but rejects no node and scores all nodes equally"
+        else:
+            yield f"{one.key}: applies to none of {_pods(len(pods))}: {_why_none(one, after.cluster, pods)}"
+
+
+def counting_policies(policies: Iterable[CompiledPolicy]) -> list[str]:
+    """Return the enforced policies whose rules read the pods that nodes have."""
+    return sorted(
+        str(one.key)
+        for one in policies
+        if _is_enforced(one) and any(item.root == "peer" or item == PLACED for item in one.inputs)
+    )
+
+
+def _why_none(policy: CompiledPolicy, cluster: Cluster, pods: Sequence[Pod]) -> str:
+    """Return the reason that most pods have in common."""
+    reasons = Counter(why_not_applied(policy, pod, cluster) for pod in pods)
+    [(reason, count)] = reasons.most_common(1)
+    return reason if count == len(pods) else f"{reason} ({_pods(count)})"
+
+
+def _is_enforced(policy: CompiledPolicy) -> bool:
+    return policy.spec.mode == "Enforce"
+
+
+def _of(count: int, total: int) -> str:
+    return f"{count:,} of {_pods(total)}"
+
+
+def _pods(count: int) -> str:
+    return f"{count:,} {'pod' if count == 1 else 'pods'}"
