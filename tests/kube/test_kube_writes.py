@@ -299,7 +299,7 @@ async def test_writes_about_volumes_are_tried_once(kube: Kube, given: Answer, st
     assert (error.value.status, len(kube.server.asked)) == (status, 1)
 
 
-DEEP = b'{"f":' * 2000 + b"{}" + b"}" * 2000
+DEEP = b'{"f":' * 20_000 + b"{}" + b"}" * 20_000
 
 
 async def test_node_of_a_pod_is_read_whatever_else_its_answer_holds(kube: Kube) -> None:

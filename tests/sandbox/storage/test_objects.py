@@ -273,7 +273,7 @@ DOUBLED = "a0: &a0 [x, x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n
     [
         ("application/json", NESTED.encode(), "error decoding the request's body"),
         ("application/json", b'{"kind": "Pod\xff"}', "error decoding the request's body"),
-        ("application/json", b'{"metadata": ' * 5000 + b"1" + b"}" * 5000, "exceeded max depth"),
+        ("application/json", b'{"metadata": ' * 20_000 + b"1" + b"}" * 20_000, "exceeded max depth"),
         ("application/yaml", b"[" * 5000, "exceeded max depth"),
         ("application/yaml", b"&a [*a]", "exceeded max depth"),
         ("application/yaml", DOUBLED.encode(), "excessive aliasing"),
