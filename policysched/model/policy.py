@@ -11,6 +11,8 @@ Source: docs/reference/language.md#the-object.
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, NamedTuple, NewType
 
@@ -28,6 +30,13 @@ KIND: Final = "SchedulingPolicy"
 PLURAL: Final = "schedulingpolicies"
 LAST_GOOD: Final = "policysched.io/last-good"
 """The annotation that keeps the last generation that compiled."""
+COMPRESSED: Final = "zlib:"
+"""How a compressed value of the annotation begins; base64 follows. Other values are JSON."""
+LARGEST_LAST_GOOD: Final = 3 << 20
+"""Maximum size of the JSON in the annotation, which is the API server's limit for a request. Larger values are
+rejected. Units: bytes."""
+MAX_ANNOTATIONS: Final = 256 << 10
+"""Maximum size of all annotations of an object, names included; the API server rejects more. Units: bytes."""
 
 PolicyKey = NewType("PolicyKey", str)
 """By what a policy is known wherever it is kept, told about or counted: its name, as policies have no namespace."""
@@ -242,25 +251,60 @@ def _without_long_status(raw: bytes) -> bytes:
 
 
 def last_good_text(policy: Policy, generation: int, spec: PolicySpec) -> str:
-    """Write a generation of a policy as its annotation keeps it."""
-    return msgspec.json.encode(LastGood(uid=policy.metadata.uid, generation=generation, spec=spec)).decode()
+    """Return the value of the annotation for a generation of a policy: JSON, compressed, in base64."""
+    plain = msgspec.json.encode(LastGood(uid=policy.metadata.uid, generation=generation, spec=spec))
+    return COMPRESSED + base64.b64encode(zlib.compress(plain, 9)).decode()
 
 
 def decode_last_good(policy: Policy) -> LastGood | None:
-    """Decode the last good generation that a policy's annotation keeps, None where there is none.
+    """Decode the last good generation in a policy's annotation, compressed or JSON; None without the annotation.
 
     Raises:
-        ObjectError: it is malformed, of another object, or of a generation that there never was.
+        ObjectError: it is malformed or too large, belongs to another object, or its generation does not exist yet.
     """
     text = policy.metadata.annotations.get(LAST_GOOD)
     if text is None:
         return None
-    kept = decode(LastGood, KIND, text.encode())
+    kept = decode(LastGood, KIND, _decompressed(policy, text))
     if kept.uid != policy.metadata.uid:
         raise ObjectError(KIND, policy.key, "it belongs to another object", LAST_GOOD)
     if not 0 < kept.generation <= policy.metadata.generation:
         raise ObjectError(KIND, policy.key, f"generation {kept.generation} does not exist yet", LAST_GOOD)
     return kept
+
+
+def keeps(policy: Policy, generation: int, spec: PolicySpec) -> bool:
+    """Return whether the annotation of a policy contains this generation, however it is compressed."""
+    try:
+        return decode_last_good(policy) == LastGood(uid=policy.metadata.uid, generation=generation, spec=spec)
+    except ObjectError:
+        return False
+
+
+def annotations_size(annotations: Mapping[str, str]) -> int:
+    """Return the size of annotations as the API server counts it against MAX_ANNOTATIONS. Units: bytes."""
+    return sum(len(name.encode()) + len(text.encode()) for name, text in annotations.items())
+
+
+def _decompressed(policy: Policy, text: str) -> bytes:
+    """Return the JSON of an annotation.
+
+    Raises:
+        ObjectError: it cannot be decompressed, or is larger than LARGEST_LAST_GOOD.
+    """
+    if not text.startswith(COMPRESSED):
+        return text.encode()
+    unpacking = zlib.decompressobj()
+    try:
+        packed = base64.b64decode(text.removeprefix(COMPRESSED), validate=True)
+        plain = unpacking.decompress(packed, LARGEST_LAST_GOOD + 1)
+    except (ValueError, zlib.error) as error:
+        raise ObjectError(KIND, policy.key, f"it cannot be decompressed: {error}", LAST_GOOD) from error
+    if len(plain) > LARGEST_LAST_GOOD:
+        raise ObjectError(KIND, policy.key, f"it is larger than {LARGEST_LAST_GOOD >> 20} MiB", LAST_GOOD)
+    if not unpacking.eof:
+        raise ObjectError(KIND, policy.key, "it cannot be decompressed: it is incomplete", LAST_GOOD)
+    return plain
 
 
 class MetricKey(NamedTuple):

@@ -14,13 +14,14 @@ from typing import TypeVar
 
 from policysched.framework import ApiError, Client, Clock, plugin_name
 from policysched.framework.profile import Profile
-from policysched.model.policy import LAST_GOOD, Policy, PolicyKey, last_good_text
+from policysched.model.policy import Policy, PolicyKey
 from policysched.pausing import Pausing
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
 from policysched.rules.policy_status.input_presence import CoverageReports
 from policysched.rules.policy_status.status import active_generation, differs, make_status
+from policysched.schedule.last_good import LastGoodWriter
 from policysched.schedule.policy_events import PolicyEvents
 from policysched.schedule.scheduler import Scheduler
 
@@ -35,7 +36,6 @@ LONGEST_PAUSE = 60.0
 _MAX_DOUBLINGS = 10
 COUNT_EVERY = 60.0
 """How often is looked whether nodes have what policies read. Units: seconds."""
-SERVER_ERROR = 500
 NEWS_GATHER = 3.0
 """How long news is gathered that is told before its time. Units: seconds."""
 
@@ -54,8 +54,7 @@ class Reloader:
         """Policies whose status is to be written, with how often that failed."""
         self._superseded: dict[PolicyKey, str] = {}
         """Versions of policies whose statuses are written already, by key: annotating them made these."""
-        self._unkept: dict[PolicyKey, tuple[int, str]] = {}
-        """Policies whose last good generation could not be kept, with why that was."""
+        self._last_good = LastGoodWriter(client)
         self._repeats = _Repeats(clock)
         self._events = PolicyEvents(client, clock)
         self._due = asyncio.Event()
@@ -215,7 +214,7 @@ class Reloader:
                     await asyncio.sleep(NEWS_GATHER)
             self._early.clear()
             for key in sorted(self.store.listed()):
-                if await self._look(key) or key in self._unkept:
+                if await self._look(key) or self._last_good.unkept(key):
                     self._write_soon(key)
                 await asyncio.sleep(0)
 
@@ -253,7 +252,7 @@ class Reloader:
         self._superseded.pop(key, None)
         self._repeats.forget(key)
         self._events.forget(key)
-        self._unkept.pop(key, None)
+        self._last_good.forget(key)
         self._news.discard(key)
         self._coverage.forget(key)
         changed = await self._work_through(self.store.removing(key))
@@ -328,10 +327,11 @@ class Reloader:
         policy = entry.policy
         if policy.metadata.resource_version == self._superseded.get(policy.key):
             return True
-        kept, version = await self._keep(entry)
+        kept, version = await self._last_good.keep(entry)
         if version != policy.metadata.resource_version:
             self._repeats.wrote(entry)
-        status = make_status(entry, self._instance, self._clock.now(), self._coverage.of(policy.key))
+        found, unkept = self._coverage.of(policy.key), self._last_good.unkept(policy.key)
+        status = make_status(entry, self._instance, self._clock.now(), found, unkept)
         if not differs(policy, status, about_nodes=policy.key in self._news):
             self._news.discard(policy.key)
             return kept
@@ -344,38 +344,6 @@ class Reloader:
         if written and version != policy.metadata.resource_version:
             self._superseded[policy.key] = version
         return kept and written
-
-    async def _keep(self, entry: StoredPolicy) -> tuple[bool, str]:
-        """Keep the generation in force over a restart, in the policy's annotation.
-
-        Returns:
-            Whether that is done with, and the version of the object now, empty where it moved on: then the newer
-            object brings its own turn.
-        """
-        policy, active = entry.policy, entry.active
-        version = policy.metadata.resource_version
-        text = last_good_text(policy, active.generation, active.spec) if active is not None else None
-        if text is None or policy.metadata.annotations.get(LAST_GOOD) == text:
-            self._unkept.pop(policy.key, None)
-            return True, version
-        try:
-            version = await self._client.annotate_policy(policy, {LAST_GOOD: text})
-        except ApiError as error:
-            if error.status in {404, 409}:
-                return True, ""
-            self._say_unkept(policy.key, error)
-            return 0 < error.status < SERVER_ERROR, version
-        self._unkept.pop(policy.key, None)
-        return True, version
-
-    def _say_unkept(self, key: PolicyKey, error: ApiError) -> None:
-        reason = (error.status, error.reason)
-        if reason not in self._unkept.values():
-            text = (
-                'policy "%s": cannot store the generation in force; a restart may lose it (logged once per reason): %s'
-            )
-            log.warning(text, key, error.message)
-        self._unkept[key] = reason
 
     async def _write(self, policy: Policy, version: str, status: dict[str, object]) -> bool:
         """Write a status; return whether that is settled: on a conflict the newer object brings its own turn."""

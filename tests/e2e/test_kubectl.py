@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from policysched.model.policy import MAX_ANNOTATIONS, decode_policy, keeps
 from tests.e2e.conftest import Kubectl, Spawning
-from tests.e2e.objects import node, only, pod, policy, unfit
+from tests.e2e.objects import Json, node, only, pod, policy, unfit
 from tests.e2e.server import Server
 from tests.e2e.waiting import until
 
@@ -62,6 +65,47 @@ async def test_kubectl_user_applies_edits_breaks_and_deletes_a_policy(
         await kubectl.run("delete", "spol", "pin")
         await server.placed("fourth")
         assert not scheduler.saying("ERROR")
+
+
+def large(size: int) -> Json:
+    """Give a policy whose JSON has about so many bytes."""
+    values = [f"team-{number:06}-of-the-other-department" for number in range(size // 40)]
+    teams = {"key": "team", "operator": "NotIn", "values": values}
+    return only("large", "n1", podSelector={"matchExpressions": [teams]})
+
+
+async def test_kubectl_user_applies_a_policy_that_grows_to_147_kb(
+    server: Server, kubectl: Kubectl, spawning: Spawning
+) -> None:
+    small, grown = large(122_000), large(147_000)
+    assert 2 * len(json.dumps(grown)) > MAX_ANNOTATIONS
+    await server.load(node("n1"))
+    async with spawning():
+        await kubectl.apply(small)
+        await server.policy_says("large", 1, Active="Enforce")
+        assert "configured" in await kubectl.apply(grown)
+        status = await server.policy_says("large", 2, Active="Enforce")
+    assert "may lose it" not in str(status["conditions"])
+    found = decode_policy(await server.get("SchedulingPolicy", "large"))
+    assert keeps(found, 2, found.spec)
+
+
+async def test_kubectl_user_waits_for_policies(server: Server, kubectl: Kubectl, spawning: Spawning) -> None:
+    await server.load(node("n1"))
+    wait = ("wait", "spol", "--all", "--timeout=20s", "--for=condition=Ready")
+    await kubectl.apply(only("pin", "n1"))
+    assert (await server.get("SchedulingPolicy", "pin"))["status"] == {"observedGeneration": -1}
+    async with spawning():
+        assert "condition met" in await kubectl.run(*wait)
+        await kubectl.apply(policy("pin", filters=[{"name": "here", "require": 'node.labels["cores"] > 10'}]))
+        assert "condition met" in await kubectl.run(*wait[:-1], "--for=condition=Stalled")
+        assert "condition met" in await kubectl.run(*wait[:-1], "--for=condition=Ready=false")
+        error = "E0301 spec.filters[0].require: cannot compare string with number"
+        [head, row] = (await kubectl.run("get", "spol", "-o", "wide")).splitlines()
+        assert (head.split()[-1], row[head.index("ERROR") :].strip()) == ("ERROR", error)
+        await kubectl.apply(only("pin", "n1", mode="Disabled"))
+        assert "condition met" in await kubectl.run(*wait)
+        assert "E0301" not in await kubectl.run("get", "spol", "-o", "wide")
 
 
 async def test_kubectl_user_switches_a_policy_off_and_on(server: Server, kubectl: Kubectl, spawning: Spawning) -> None:

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import base64
 import json
 import re
+import tracemalloc
+import zlib
 from typing import Any
 
 import pytest
 
 from policysched.model.decode import ObjectError
 from policysched.model.policy import (
+    COMPRESSED,
+    LARGEST_LAST_GOOD,
     LAST_GOOD,
     MOST_STATUS,
     LastGood,
@@ -16,6 +21,7 @@ from policysched.model.policy import (
     PolicyStatus,
     decode_last_good,
     decode_policy,
+    keeps,
     last_good_text,
 )
 
@@ -89,11 +95,48 @@ def kept(text: str, generation: int = 4) -> Policy:
     return decode_policy({"metadata": metadata})
 
 
+def packed(plain: bytes, level: int = 9) -> str:
+    return COMPRESSED + base64.b64encode(zlib.compress(plain, level)).decode()
+
+
 def test_last_good_generation_is_read_as_it_was_written() -> None:
     policy = decode_policy(FULL | {"metadata": {"name": "p", "uid": "u", "generation": 4}})
     found = decode_last_good(kept(last_good_text(policy, 3, policy.spec)))
     assert found == LastGood(uid="u", generation=3, spec=policy.spec)
     assert decode_last_good(policy) is None
+
+
+def test_last_good_generation_of_a_policy_of_147_kb_takes_a_tenth_of_that() -> None:
+    teams = [f"team-{number:06}-of-the-other-department" for number in range(3800)]
+    raw = {"podSelector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": teams}]}}
+    spec = decode_policy({"spec": raw}).spec
+    plain = json.dumps({"uid": "u", "generation": 1, "spec": raw})
+    assert len(plain) > 147_000
+    text = last_good_text(kept(""), 1, spec)
+    assert len(text) < len(plain) / 10
+    assert decode_last_good(kept(text)) == decode_last_good(kept(plain)) == LastGood(uid="u", generation=1, spec=spec)
+
+
+@pytest.mark.parametrize("level", [0, 1, 9])
+def test_last_good_generation_is_kept_whatever_wrote_it(level: int) -> None:
+    spec = decode_policy(FULL).spec
+    text = packed(b'{"uid":"u","generation":3,"spec":%b}' % json.dumps(FULL["spec"]).encode(), level)
+    assert keeps(kept(text), 3, spec)
+    assert not keeps(kept(text), 4, spec)
+    assert not keeps(kept(text), 3, PolicySpec())
+    assert not keeps(kept("{"), 3, spec)
+
+
+def test_last_good_generation_that_is_huge_is_refused_with_little_memory() -> None:
+    bomb = packed(b'{"uid":"u",' + b" " * (200 << 20), 9)
+    assert len(bomb) < 300_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(ObjectError, match="it is larger than 3 MiB"):
+            decode_last_good(kept(bomb))
+        assert tracemalloc.get_traced_memory()[1] < 4 * LARGEST_LAST_GOOD
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
@@ -108,6 +151,14 @@ def test_last_good_generation_is_read_as_it_was_written() -> None:
         ('{"uid":"u","generation":5,"spec":{}}', "generation 5 does not exist yet"),
         ('{"uid":"u","generation":0,"spec":{}}', "generation 0 does not exist yet"),
         ('{"uid":"u","generation":1e400,"spec":{}}', "not valid JSON"),
+        (COMPRESSED, "it cannot be decompressed: it is incomplete"),
+        (f"{COMPRESSED}AAAA", "it cannot be decompressed: Error -3"),
+        (f"{COMPRESSED}?", "it cannot be decompressed: "),
+        (
+            COMPRESSED + base64.b64encode(zlib.compress(b"{}")[:-4]).decode(),
+            "it cannot be decompressed: it is incomplete",
+        ),
+        (COMPRESSED + base64.b64encode(zlib.compress(b"[]")).decode(), "expected object, got array"),
     ],
 )
 def test_last_good_generation_that_cannot_be_is_refused(text: str, reason: str) -> None:

@@ -21,14 +21,18 @@ def policy(
     uid: str = "",
     status: Spec | None = None,
     last_good: Spec | None = None,
+    stored: dict[str, str] | None = None,
     since: str | None = None,
     **spec: Any,
 ) -> Policy:
-    """The object; `spec` in the API's spelling, `last_good` what its annotation keeps."""
+    """The object; `spec` in the API's spelling, `last_good` what its annotation keeps as JSON,
+    `stored` its annotations as they are."""
     metadata: Spec = {"name": name, "generation": generation, "uid": uid or f"uid-{name}", "resourceVersion": "1"}
     metadata |= {} if since is None else {"creationTimestamp": since}
     if last_good is not None:
         metadata["annotations"] = {LAST_GOOD: json.dumps({"uid": f"uid-{name}"} | last_good, separators=(",", ":"))}
+    if stored is not None:
+        metadata["annotations"] = stored
     return decode_policy({"metadata": metadata, "spec": spec, "status": status or {}})
 
 

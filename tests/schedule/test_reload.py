@@ -319,7 +319,7 @@ async def test_what_waits_for_room_takes_force_and_says_so_when_another_policy_g
         await stand.settled("a")
         assert (stand.rejected, stand.in_force) == (True, {"b": 3})
         assert stand.written[-1] == ("b", 3, 3)
-        assert [one["status"] for one in stand.client.statuses[-1][2]["conditions"]] == ["True", "True"]
+        assert [one["status"] for one in stand.client.statuses[-1][2]["conditions"]] == ["True", "True", "True"]
 
 
 async def test_failure_to_take_a_policy_out_of_force_keeps_no_other_waiting(

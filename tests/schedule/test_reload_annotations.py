@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ async def test_what_is_in_force_is_kept_in_the_annotation_before_the_status_tell
     async with running(policy(**GOOD)) as stand:
         ((name, version, annotations),) = stand.client.annotated
         assert (name, version, list(annotations)) == ("p", "1", [LAST_GOOD])
-        kept = policy(generation=2, last_good=json.loads(annotations[LAST_GOOD]), **BAD)
+        kept = policy(generation=2, stored=annotations, **BAD)
         await stand.settled(kept)
         assert stand.in_force == {"p": 1}
         assert len(stand.client.annotated) == 1
@@ -43,7 +43,7 @@ async def test_status_is_written_against_the_version_that_the_annotation_made() 
         stand.client.annotation_makes = "7"
         await stand.settled(policy(**GOOD))
         assert [version for _, version, _ in stand.client.statuses] == ["7"]
-        ours = policy(last_good=json.loads(stand.client.annotated[0][2][LAST_GOOD]), **GOOD)
+        ours = policy(stored=stand.client.annotated[0][2], **GOOD)
         await stand.settled(replace(ours, metadata=replace(ours.metadata, resource_version="7")))
         assert len(stand.client.statuses) == 1, "the version in between is nothing to write about"
 
@@ -62,12 +62,51 @@ async def test_annotation_that_cannot_be_written_is_said_once_and_holds_up_nothi
     assert caplog.text.count("cannot store the generation in force; a restart may lose it") == 1
 
 
+def active_message(status: dict[str, Any]) -> str:
+    [message] = [one["message"] for one in status["conditions"] if one["type"] == "Active"]
+    return str(message)
+
+
+TAKEN = {"kubectl.kubernetes.io/last-applied-configuration": "x" * 262_000}
+
+
+async def test_generation_for_which_the_annotations_have_no_room_is_named_in_the_log_and_the_status(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with running(policy("a", stored=TAKEN, **GOOD), policy("b", stored=TAKEN, **GOOD)) as stand:
+        assert stand.client.annotated == []
+        reason = "a restart may lose it: the annotations of the policy would exceed 262,144 bytes"
+        for _, _, status in stand.client.statuses:
+            assert active_message(status) == f"generation 1 is in force; {reason}"
+        for name in ("a", "b"):
+            assert caplog.text.count(f'policy "{name}": cannot store the generation in force; {reason}') == 1
+        await stand.settled(policy("a", **GOOD))
+        assert [name for name, _, _ in stand.client.annotated] == ["a"]
+        assert active_message(stand.client.statuses[-1][2]) == "generation 1 is in force"
+
+
+async def test_refused_annotation_is_named_in_the_status() -> None:
+    async with running() as stand:
+        stand.client.errors["annotation"] = [refused(403)]
+        await stand.settled(policy(**GOOD))
+        [(_, _, status)] = stand.client.statuses
+        assert active_message(status) == (
+            "generation 1 is in force; "
+            "a restart may lose it: cannot write the annotation policysched.io/last-good (Reason)"
+        )
+
+
+async def test_annotation_that_another_compressor_wrote_is_left_alone() -> None:
+    async with running(policy(last_good={"generation": 1, "spec": GOOD}, **GOOD)) as stand:
+        assert stand.client.annotated == []
+
+
 async def test_annotation_beside_what_others_wrote_leaves_the_status_to_the_newer_object() -> None:
     async with running() as stand:
         stand.client.annotation_makes = ""
         await stand.settled(policy(**GOOD))
         assert (len(stand.client.annotated), stand.client.statuses) == (1, [])
-        newer = policy(last_good=json.loads(stand.client.annotated[0][2][LAST_GOOD]), **GOOD)
+        newer = policy(stored=stand.client.annotated[0][2], **GOOD)
         await stand.settled(replace(newer, metadata=replace(newer.metadata, resource_version="7")))
         assert [version for _, version, _ in stand.client.statuses] == ["7"]
 

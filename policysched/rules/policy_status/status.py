@@ -32,6 +32,8 @@ _REASONS = {
     "E04": "ScopeError",
     "E05": "RuleError",
 }
+Outcome = tuple[bool, str, str]
+"""A condition's status, reason and message."""
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 ABOUT_NODES = "W0705"
@@ -40,7 +42,9 @@ ABOUT_NODES = "W0705"
 Status = dict[str, Any]
 
 
-def make_status(entry: StoredPolicy, instance: str, now: datetime, found: Coverage = NO_COVERAGE) -> Status:
+def make_status(
+    entry: StoredPolicy, instance: str, now: datetime, found: Coverage = NO_COVERAGE, unkept: str = ""
+) -> Status:
     """Make the whole status of a policy.
 
     Args:
@@ -48,6 +52,7 @@ def make_status(entry: StoredPolicy, instance: str, now: datetime, found: Covera
         instance: The installation that says so.
         now: The time for conditions that change.
         found: What the cluster has of what the policy reads.
+        unkept: Why the generation in force is not stored for restarts.
     """
     policy, active, result = entry.policy, entry.active, entry.result
     generation = policy.metadata.generation
@@ -56,8 +61,14 @@ def make_status(entry: StoredPolicy, instance: str, now: datetime, found: Covera
         "observedGeneration": generation,
         "rules": 0 if active is None else active.rules_count,
         "conditions": [
-            _condition(policy, "Compiled", *_compiled(entry, len(warnings)), now=now),
-            _condition(policy, "Active", *_active(entry), now=now),
+            _condition(policy, kind, *outcome, now=now)
+            for kind, outcome in (
+                ("Compiled", _compiled(entry, len(warnings))),
+                ("Active", _with_loss(_active(entry), unkept)),
+                ("Ready", _ready(entry)),
+                ("Stalled", _stalled(entry)),
+            )
+            if outcome is not None
         ],
         "diagnostics": [_diagnostic(one) for one in (*result.diagnostics, *warnings)[:MAX_DIAGNOSTICS]],
         "cost": {"scalar": result.cost.scalar, "nodes": result.cost.nodes, "pods": result.cost.pods},
@@ -104,17 +115,21 @@ def _without_empty(value: Any, depth: int = DEEPEST) -> Any:
     return [_without_empty(item, depth - 1) for item in value] if isinstance(value, list) else value
 
 
-def _compiled(entry: StoredPolicy, about_nodes: int) -> tuple[bool, str, str]:
+def _compiled(entry: StoredPolicy, about_nodes: int) -> Outcome:
     errors = entry.result.errors
     warnings = len(entry.result.diagnostics) - errors + about_nodes
     message = f"{_count(errors, 'error')}, {_count(warnings, 'warning')}"
-    if not errors:
+    first = _first_error(entry)
+    if first is None:
         return True, "Compiled", message
-    first = next(one for one in entry.result.diagnostics if one.severity == "error")
     return False, _REASONS.get(first.code[:3], "CostError"), message
 
 
-def _active(entry: StoredPolicy) -> tuple[bool, str, str]:
+def _first_error(entry: StoredPolicy) -> Diagnostic | None:
+    return next((one for one in entry.result.diagnostics if one.severity == "error"), None)
+
+
+def _active(entry: StoredPolicy) -> Outcome:
     active = entry.active
     if active is None and entry.waiting is not None:
         return False, "TooCostly", "the cost limit for all policies is reached"
@@ -127,6 +142,30 @@ def _active(entry: StoredPolicy) -> tuple[bool, str, str]:
     if entry.result.policy is None:
         return True, "LastGoodGeneration", f"{active_generation(active)} stays in force"
     return True, active.spec.mode, f"generation {active.generation} is in force"
+
+
+def _with_loss(outcome: Outcome, unkept: str) -> Outcome:
+    """Add to the message of the condition Active that a restart may lose the generation in force."""
+    holds, reason, message = outcome
+    return holds, reason, f"{message}; a restart may lose it: {unkept}" if unkept else message
+
+
+def _ready(entry: StoredPolicy) -> Outcome:
+    """Return the condition Ready: whether the scheduler uses the newest generation, also in mode Disabled."""
+    stalled = _stalled(entry)
+    if stalled is not None:
+        return False, *stalled[1:]
+    _, reason, message = _active(entry)
+    return True, reason, message
+
+
+def _stalled(entry: StoredPolicy) -> Outcome | None:
+    """Return the condition Stalled, None unless the newest generation cannot take force; the message is the error."""
+    first = _first_error(entry)
+    if first is None:
+        return None
+    more = f" (and {_count(entry.result.errors - 1, 'more error')})" if entry.result.errors > 1 else ""
+    return True, _compiled(entry, 0)[1], f"{first.code} {first.field}: {first.message}{more}"
 
 
 def active_generation(active: CompiledPolicy) -> str:

@@ -52,7 +52,8 @@ def in_force(store: PolicyStore) -> dict[str, int]:
 def conditions(store: PolicyStore, name: str) -> list[tuple[str, str]]:
     entry = store.get(PolicyKey(name))
     assert entry is not None
-    return [(one["status"], one["reason"]) for one in make_status(entry, "me", NOW)["conditions"]]
+    made = make_status(entry, "me", NOW)["conditions"]
+    return [(one["status"], one["reason"]) for one in made if one["type"] in {"Compiled", "Active"}]
 
 
 def applied(*given: Policy) -> PolicyStore:

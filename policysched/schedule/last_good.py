@@ -1,0 +1,71 @@
+"""`LastGoodWriter`: store the generation of a policy that is in force in the policy's annotation, for restarts."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from policysched.framework import ApiError, Client
+from policysched.model.policy import (
+    LAST_GOOD,
+    MAX_ANNOTATIONS,
+    PolicyKey,
+    annotations_size,
+    keeps,
+    last_good_text,
+)
+from policysched.rules.policy_set.store import StoredPolicy
+
+log = logging.getLogger(__name__)
+SERVER_ERROR: Final = 500
+TOO_LARGE: Final = f"the annotations of the policy would exceed {MAX_ANNOTATIONS:,} bytes"
+
+
+class LastGoodWriter:
+    """Writes the annotation, and remembers why it could not be written."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._unkept: dict[PolicyKey, str] = {}
+        """Reasons by policy."""
+
+    def unkept(self, key: PolicyKey) -> str:
+        """Return why the generation in force of a policy is not stored; empty if it is stored."""
+        return self._unkept.get(key, "")
+
+    def forget(self, key: PolicyKey) -> None:
+        """Forget a deleted policy."""
+        self._unkept.pop(key, None)
+
+    async def keep(self, entry: StoredPolicy) -> tuple[bool, str]:
+        """Write the annotation if it does not contain the generation in force.
+
+        Returns:
+            Whether no retry is needed, and the version of the object now. The version is empty if others have changed
+            the object: its watch event causes the next write.
+        """
+        policy, active = entry.policy, entry.active
+        version = policy.metadata.resource_version
+        if active is None or keeps(policy, active.generation, active.spec):
+            self._unkept.pop(policy.key, None)
+            return True, version
+        changed = {LAST_GOOD: last_good_text(policy, active.generation, active.spec)}
+        if annotations_size({**policy.metadata.annotations, **changed}) > MAX_ANNOTATIONS:
+            self._failed(policy.key, TOO_LARGE, TOO_LARGE)
+            return True, version
+        try:
+            version = await self._client.annotate_policy(policy, changed)
+        except ApiError as error:
+            if error.status in {404, 409}:
+                return True, ""
+            self._failed(policy.key, f"cannot write the annotation {LAST_GOOD} ({error.reason})", error.message)
+            return 0 < error.status < SERVER_ERROR, version
+        self._unkept.pop(policy.key, None)
+        return True, version
+
+    def _failed(self, key: PolicyKey, reason: str, details: str) -> None:
+        """Remember a failure and log it: once per policy if its annotations are too large, otherwise once."""
+        known = {self.unkept(key)} if reason == TOO_LARGE else set(self._unkept.values())
+        if reason not in known:
+            log.warning('policy "%s": cannot store the generation in force; a restart may lose it: %s', key, details)
+        self._unkept[key] = reason
