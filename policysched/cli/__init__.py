@@ -13,14 +13,14 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from policysched.cli.flags.sections import RunCommand
 from policysched.cli.options import CommandGroup, OnceCommand
 from policysched.cli.output import INTERRUPTED, NO_READER, say_error, say_version, show_every_record
-from policysched.errors import ConnectionProblemError, PolicyschedError, UsageError
+from policysched.errors import ConnectionProblemError, PolicyschedError, SeveralProblemsError, UsageError
 
 
 def version() -> None:
@@ -28,11 +28,27 @@ def version() -> None:
     say_version()
 
 
+def _complete_commands(incomplete: str) -> list[str]:
+    return [name for name in COMMANDS if name.startswith(incomplete)]
+
+
+def show_help(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="COMMAND", help="Command, such as plan or config view.", autocompletion=_complete_commands
+        ),
+    ] = None,
+) -> int:
+    """Print the help of a command, like --help."""
+    return _call([*(command or ()), "--help"])
+
+
 SECTIONS: Final = {
     "processes": ("Run", ("run", "webhook", "sandbox", "demo")),
     "decisions": ("Inspect decisions", ("dry-run", "why", "plan", "record", "replay")),
     "policies": ("Write policies", ("check", "test", "fmt", "explain", "example")),
-    "settings": ("Set up", ("config", "plugins", "plugin", "completion")),
+    "settings": ("Set up", ("crd", "config", "plugins", "plugin", "completion")),
 }
 """Sections of `--help` in order: package, title and commands.
 
@@ -40,7 +56,11 @@ Each command is a function in a module of the same name.
 """
 GROUPS: Final = {"config": "config", "plugin": "new_plugin"}
 """Commands with subcommands, with the name of their Typer object in the module."""
+OWN: Final = {"version": version, "help": show_help}
+"""Commands of this module."""
 COMMANDS: Final = tuple(name for _, names in SECTIONS.values() for name in names)
+_LIGHT: Final = {**dict(zip(OWN, OWN, strict=True)), "--version": "version"}
+"""Words that need no other command's module, with the command that is made for them."""
 
 
 def make_app(*names: str) -> typer.Typer:
@@ -54,7 +74,7 @@ def make_app(*names: str) -> typer.Typer:
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_nothing)
+    app.callback()(_root)
     for package, (title, commands) in SECTIONS.items():
         for name in (one for one in commands if not names or one in names):
             found = _found(package, name)
@@ -62,12 +82,23 @@ def make_app(*names: str) -> typer.Typer:
                 app.add_typer(found, name=name, rich_help_panel=title)
             else:
                 app.command(name, cls=RunCommand if name == "run" else OnceCommand, rich_help_panel=title)(found)
-    app.command("version", cls=OnceCommand, rich_help_panel=SECTIONS["settings"][0])(version)
+    for name, function in OWN.items():
+        app.command(name, cls=OnceCommand, rich_help_panel=SECTIONS["settings"][0])(function)
     return app
 
 
-def _nothing() -> None:
-    """Do nothing."""
+def _print_version(given: bool) -> None:
+    if given:
+        say_version()
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Take the options of the command itself."""
 
 
 def _found(package: str, command: str) -> Any:
@@ -116,7 +147,8 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.flush()
     except (UsageError, ConnectionProblemError) as error:
-        return _fail(str(error), 2)
+        problems = error.problems if isinstance(error, SeveralProblemsError) else (str(error),)
+        return max(_fail(one, 2) for one in problems)
     except PolicyschedError as error:
         return _fail(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
@@ -139,7 +171,7 @@ def _leave_stdout() -> None:
 
 def _call(arguments: list[str]) -> int:
     completed = any(name.endswith("_COMPLETE") for name in os.environ)
-    named = () if completed else [one for one in arguments[:1] if one in (*COMMANDS, *GROUPS, "version")]
+    named = () if completed else [_LIGHT.get(one, one) for one in arguments[:1] if one in (*COMMANDS, *_LIGHT)]
     try:
         code = make_app(*named)(arguments, prog_name="policysched", standalone_mode=False)
     except typer.Exit as end:

@@ -71,14 +71,12 @@ def value_name(one: Any) -> str:
     """Return how help names the value of a flag or an argument: its name, its choices, or its type."""
     if one.metavar:
         return str(one.metavar)
-    if one.param_type_name == "argument" and one.name:
-        return str(one.name).upper()
     if getattr(one, "is_flag", False):
         return ""
     annotation = one.type_descriptor.annotation
     if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
         return "|".join(str(choice.value) for choice in annotation)
-    return NO_CHOICE[annotation]
+    return str(one.name).upper() if one.param_type_name == "argument" else NO_CHOICE[annotation]
 
 
 def default_text(one: Any) -> str:

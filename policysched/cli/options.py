@@ -14,7 +14,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from policysched.cli.formats import OutputFormat
-from policysched.cli.help import help_text
 from policysched.errors import UsageError
 
 _SHELL_OPTIONS: Final = ("install_completion", "show_completion")
@@ -86,6 +85,8 @@ class CommandGroup(TyperGroup):
 
     def format_help(self, ctx, formatter):  # type: ignore[no-untyped-def]
         """Write the help."""
+        from policysched.cli.help import help_text  # noqa: PLC0415 - only --help needs it
+
         formatter.write(help_text(self, ctx))
 
 
@@ -94,6 +95,8 @@ class OnceCommand(TyperCommand):
 
     def format_help(self, ctx, formatter):  # type: ignore[no-untyped-def]
         """Write the help."""
+        from policysched.cli.help import help_text  # noqa: PLC0415 - only --help needs it
+
         formatter.write(help_text(self, ctx))
 
     def get_help_option(self, ctx):  # type: ignore[no-untyped-def]
@@ -128,6 +131,13 @@ class TableFormat(enum.StrEnum):
     """Output format of commands without YAML."""
 
     TABLE = "table"
+    JSON = "json"
+
+
+class TextFormat(enum.StrEnum):
+    """Output format of commands that print an object."""
+
+    YAML = "yaml"
     JSON = "json"
 
 

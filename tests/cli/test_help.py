@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 from typer.main import get_command
 
 from policysched.cli import make_app
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Done
 from tests.cli.processes import on_a_terminal
+from tests.meta.markdown import ROOT
 
 
 def _leaves(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -59,3 +62,33 @@ def test_group_without_a_command_prints_its_help_and_ends_with_2(command: Comman
     done = command(*words)
     assert (done.code, done.problem) == (2, "")
     assert done.out == command(*words, "--help").out
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda one: " ".join(one) or "policysched")
+def test_help_command_prints_the_same_text(command: Command, words: tuple[str, ...]) -> None:
+    assert command("help", *words) == command(*words, "--help")
+
+
+def test_help_of_an_unknown_command_is_an_error(command: Command) -> None:
+    done = command("help", "plam")
+    assert (done.code, done.out) == (2, "")
+    assert done.problem.startswith("error: no such command 'plam'. Did you mean 'plan'")
+
+
+def test_version_flag_prints_what_the_command_prints(command: Command) -> None:
+    assert command("--version") == command("version")
+
+
+def test_no_flag_edits_the_files_of_a_shell(command: Command) -> None:
+    assert "completion" not in command("--help").out.partition("Flags:")[2]
+    for flag in ("--install-completion", "--show-completion"):
+        done = command(flag)
+        assert (done.code, done.out) == (2, "")
+        assert done.problem.startswith(f"error: no such option: {flag}")
+
+
+def test_crd_prints_the_definition_of_this_version(command: Command) -> None:
+    text = (ROOT / "crds" / "schedulingpolicies.yaml").read_text("utf-8")
+    assert command("crd") == Done(0, text, "")
+    printed = command("crd", "-o", "json")
+    assert json.loads(printed.out) == yaml.safe_load(text)

@@ -13,19 +13,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 from policysched.app.checking.label_texts import as_selector
+from policysched.app.definition import DEFINITION_FILE, definition_text
 from policysched.app.files.yaml_nodes import read_yaml
-from policysched.errors import PolicyschedError
 from policysched.language import Diagnostic
 from policysched.model.policy import API_VERSION, KIND
 from policysched.model.selection.name_validation import is_label_name
 from policysched.sandbox.objects.errors import Cause
 from policysched.sandbox.objects.schema import prune, validate
-
-_DEFINITION: Final = "schedulingpolicies.yaml"
 
 
 @cache
@@ -35,13 +32,8 @@ def policy_definition() -> dict[str, Any]:
     Raises:
         PolicyschedError: the installation lacks it.
     """
-    package = resources.files("policysched")
-    # A wheel carries the file as data; an editable installation has it beside the package.
-    for place in (package / "data" / _DEFINITION, Path(str(package)).parent / "crds" / _DEFINITION):
-        if place.is_file():
-            found: dict[str, Any] = read_yaml(place.read_text(encoding="utf-8"), str(place))[0][0]
-            return found
-    raise PolicyschedError(f"this installation lacks {_DEFINITION}: install policysched again")
+    found: dict[str, Any] = read_yaml(definition_text(), DEFINITION_FILE)[0][0]
+    return found
 
 
 @cache

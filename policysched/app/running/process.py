@@ -36,7 +36,6 @@ from policysched.app.running.node_metrics import MetricFeed
 from policysched.app.running.object_handlers import MalformedPods, ObjectHandler, PolicyHandler
 from policysched.app.running.port_dry_runs import LiveDryRuns
 from policysched.app.running.run_options import RunOptions, completed_configuration
-from policysched.app.running.versions import log_skew
 from policysched.app.running.watchdog import Watchdog
 from policysched.app.serving.health import READYZ, Health
 from policysched.app.serving.thread import leisure
@@ -341,6 +340,8 @@ class Process:
                 said = str(error)
                 await retry.pause()
             else:
+                from policysched.app.running.versions import log_skew  # noqa: PLC0415 - used once, after the connection
+
                 log_skew(answer)
                 return
 

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Annotated
 
 import typer
 
-from policysched.cli.options import CommandGroup, OnceCommand, Plugin
+from policysched.cli.options import CommandGroup, OnceCommand, Plugin, TableFormat, TextFormat
 from policysched.cli.output import count, say, say_json, say_lines
 
 config = typer.Typer(name="config", help="Show or check scheduler configurations.", cls=CommandGroup)
-
-
-class ViewFormat(enum.StrEnum):
-    """How a configuration is printed."""
-
-    YAML = "yaml"
-    JSON = "json"
-
-
-class FaultFormat(enum.StrEnum):
-    """How faults are printed."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 @config.command("view", cls=OnceCommand)
 def view(
     file: Annotated[str, typer.Option("--config", metavar="FILE", help="KubeSchedulerConfiguration file.")],
     plugin: Plugin = None,
-    output: Annotated[ViewFormat, typer.Option("--output", "-o", help="Output format.")] = ViewFormat.YAML,
+    output: Annotated[TextFormat, typer.Option("--output", "-o", help="Output format.")] = TextFormat.YAML,
 ) -> int:
     """Print a configuration with all defaults, as the scheduler uses it.
 
@@ -42,7 +27,7 @@ def view(
     from policysched.app.plugins.discovery import find_plugins  # noqa: PLC0415
 
     completed = read_file(file, find_plugins(plugin or ()).registry).completed
-    if output is ViewFormat.JSON:
+    if output is TextFormat.JSON:
         say_json(to_dict(completed))
     else:
         say_lines(to_yaml(completed), commands=True)
@@ -53,7 +38,7 @@ def view(
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files, folders, or - for standard input.")],
     plugin: Plugin = None,
-    output: Annotated[FaultFormat, typer.Option("--output", "-o", help="Output format.")] = FaultFormat.TABLE,
+    output: Annotated[TableFormat, typer.Option("--output", "-o", help="Output format.")] = TableFormat.TABLE,
 ) -> int:
     """Check configurations for everything that kube-scheduler rejects.
 
@@ -63,7 +48,7 @@ def check(
     from policysched.app.plugins.discovery import find_plugins  # noqa: PLC0415
 
     found = check_files(files, find_plugins(plugin or ()).registry)
-    if output is FaultFormat.JSON:
+    if output is TableFormat.JSON:
         say_json([one.to_dict() for one in found.faults])
     else:
         for one in found.faults:

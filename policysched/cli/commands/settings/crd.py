@@ -1,0 +1,31 @@
+"""`policysched crd`: the CustomResourceDefinition of policies."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from policysched.cli.options import TextFormat
+from policysched.cli.output import say_json, say_lines
+
+
+def crd(
+    output: Annotated[TextFormat, typer.Option("--output", "-o", help="Output format.")] = TextFormat.YAML,
+) -> int:
+    """Print the CustomResourceDefinition of SchedulingPolicy for this version.
+
+    Example: `policysched crd | kubectl apply -f -`
+
+    Exit codes: 0 success.
+    """
+    from policysched.app.definition import definition_text  # noqa: PLC0415 - not needed for --help
+
+    text = definition_text()
+    if output is TextFormat.JSON:
+        import yaml  # noqa: PLC0415 - only JSON needs it
+
+        say_json(yaml.safe_load(text))
+    else:
+        say_lines(text)
+    return 0
