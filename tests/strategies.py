@@ -50,6 +50,7 @@ STRING_LEAVES = (
     *(f'node.labels["{key}"]' for key in KEYS),
     'pod.labels["x"]',
     'pod.annotations["x"]',
+    'pod.tolerations.value("x")',
     "pod.name",
     "weekday()",
     f'weekday("{ZONES[0]}")',
@@ -59,8 +60,9 @@ SCALAR_STRINGS = ('"x"', '"a"', 'pod.labels["x"]', 'pod.annotations["x"]', 'conc
 UNIT_LEAVES: Mapping[str, tuple[str, ...]] = {
     "number": ("0", "1", "2.5", "80%", "node.free.pods", "cluster.nodes", "pod.priority", 'node.free["gpu"]',
                'node.allocatable[pod.labels["x"]]', 'number(node.labels["x"])', 'number(pod.annotations["x"])',
+               "pod.containers", 'pod.limits["gpu"]', 'pod.limits[pod.labels["x"]]',
                "metrics.load", "hour()", f'hour("{ZONES[1]}")'),
-    "cpu": ("node.free.cpu", "node.requested.cpu", "pod.requests.cpu", "metrics.cores"),
+    "cpu": ("node.free.cpu", "node.requested.cpu", "pod.requests.cpu", "pod.limits.cpu", "metrics.cores"),
     "bytes": ("1Ki", "node.free.memory", "node.cached_image_bytes", "pod.image_bytes"),
     "duration": ("5min", "90s", "1.5h", "node.age", "pod.age"),
 }  # fmt: skip
@@ -73,8 +75,14 @@ PEER_UNITS: Mapping[str, tuple[str, ...]] = {
 CONDITION_LEAVES = (
     "true", "false", "node.ready", "node.cordoned", 'node.taints.has("k")', "node.taints.has(pod.name)",
     'node.taints.has_effect("NoExecute")', '(node.conditions["x"] != "True")',
+    'pod.tolerations.has("x")', "pod.tolerations.has(pod.name)",
     'clock("22:00", "06:00")', f'clock("09:00", "17:30", "{ZONES[2]}")',
 )  # fmt: skip
+LISTS = st.sampled_from(("pod.images", 'split(pod.labels["x"], "-")', '["a", "3"]', "pod.claims"))
+ITEM_CONDITIONS = st.sampled_from((
+    '(item == "a")', '(item != pod.labels["x"])', "(number(item) > 1)", "has(number(item))", '(item in ["a", "3"])',
+    'starts_with(item, "a")', "(version(item) < version(\"1.2\"))", '(concat(item, "b") == "ab")', "true",
+))  # fmt: skip
 PEER_CONDITIONS = (
     '(peer.labels["x"] == "a")', "(peer.priority > 1)", "(peer.name == pod.name)", "(peer.namespace != node.zone)",
     "has(peer.owner_kind)", '(peer.labels["y"] in ["a", "b", "3"])', "(peer.requests.cpu >= pod.requests.cpu)",
@@ -176,6 +184,8 @@ def _numbers(depth: int, where: Where) -> list[Texts]:
         others.map(lambda three: f"scale({', '.join(three)})"),
         _call("round", quantities("number", depth - 1, plain)),
         _call("number", strings(depth - 1, where)),
+        _call("max", LISTS, st.just("number(item)")),
+        _call("min", LISTS, st.just("(number(item) + pod.priority)")),
         st.tuples(counted, st.sampled_from(DOMAINS)).map(lambda two: f"count({two[0]}){two[1]}"),
     ]
     if where.normalize:
@@ -223,7 +233,8 @@ def _memberships(depth: int, where: Where) -> Texts:
     split = st.sampled_from(SCALAR_STRINGS).map(lambda text: f'split({text}, "-")')
     numbers = _several(st.sampled_from(("0", "1", "-2.5", "500m", "2k")), 1, 5).map(lambda i: f"[{', '.join(i)}]")
     operators = st.sampled_from((" in ", " not in "))
-    texts = st.tuples(strings(depth - 1, where), operators, st.one_of(words, split))
+    fields = st.sampled_from(("pod.images", "pod.claims"))
+    texts = st.tuples(strings(depth - 1, where), operators, st.one_of(words, split, fields))
     values = st.tuples(quantities("number", depth - 1, replace(where, normalize=False)), operators, numbers)
     return st.one_of(texts, values).map(lambda three: f"({''.join(three)})")
 
@@ -250,6 +261,8 @@ def conditions(depth: int, where: Where = ROWS) -> Texts:
         _call("glob", text, _pattern()),
         _call("if", inner, inner, inner),
         _call("only", inner, inner),
+        _call("any", LISTS, ITEM_CONDITIONS),
+        _call("all", LISTS, ITEM_CONDITIONS),
     ]
     if where.counters:
         made.append(_call("node.pods.any", _peers(depth)))

@@ -21,6 +21,7 @@ _COUNTS = (
     'node.free["gpu"]', "node.allocatable.cpu", 'node.allocatable["gpu"]',
 )  # fmt: skip
 _KEYS = ("x", "y", "a", "b", "ab")
+_LIMITS = ("pod.limits.cpu", "pod.limits.memory", 'pod.limits["gpu"]', 'pod.limits["a"]', 'pod.limits["3"]')
 _FLAGS = (
     'node.taints.has_effect("NoExecute")',
     "node.ready",
@@ -49,6 +50,11 @@ POD: Mapping[str, st.SearchStrategy[Any]] = {
     'pod.annotations["x"]': _MAYBE,
     **dict.fromkeys(("pod.requests.cpu", "pod.image_bytes", "pod.priority", "cluster.nodes"), _COUNT),
     "pod.age": _STEPS,
+    "pod.containers": _COUNT,
+    **{name: st.one_of(st.none(), _COUNT) for name in _LIMITS},
+    **{f'pod.tolerations.has("{key}")': st.booleans() for key in (*_KEYS, *WORDS)},
+    'pod.tolerations.value("x")': _MAYBE,
+    **{name: st.lists(_TEXT, max_size=3) for name in ("pod.images", "pod.claims")},
 }
 PEER: Mapping[str, st.SearchStrategy[Any]] = {
     "peer.name": _TEXT,

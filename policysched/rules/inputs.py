@@ -27,9 +27,10 @@ from policysched.language.ir.graph import ANY_KEY, Input
 from policysched.language.ir.types import NODE_INFO, WELL_KNOWN_LABELS
 from policysched.model.objects import Pod, Taint
 from policysched.model.objects.meta import seconds_of
+from policysched.model.objects.storage import claim_name
 from policysched.model.pod_requirements import pod_images, pod_priority, qos_class
 from policysched.model.quantity import wrap
-from policysched.model.requests import incoming_requests
+from policysched.model.requests import incoming_requests, pod_limits
 from policysched.rules.compile.graphs import VOLATILE
 from policysched.rules.compile.policy import MetricInput
 from policysched.state.cluster import Cluster
@@ -38,8 +39,8 @@ from policysched.state.tables.ages import age
 from policysched.state.tables.node_texts import NodeText
 from policysched.state.tables.nodes import NodeTable
 
-Scalar = str | float | bool | None
-BEYOND_CLASS = frozenset(("name", "annotations", "owner_kind", "owner_name", "qos"))
+Scalar = str | float | bool | tuple[str, ...] | None
+BEYOND_CLASS = frozenset(("name", "annotations", "owner_kind", "owner_name", "qos", "claims", "storage_classes"))
 """The fields of `pod.` that a pod class does not hold by itself."""
 BEYOND_SIGNATURE = frozenset(("name", "image_bytes"))
 """The fields of `peer.` and `victim.` that placed pods of one signature may differ in."""
@@ -253,8 +254,8 @@ class PodInputs:
             return pod_images(self.pod)
         if item.key != ANY_KEY:
             return self.value(item)
-        if item.path[0] == "requests":
-            return tuple(sorted(requested(self.pod).items()))
+        if item.path[0] in _WHOLE:
+            return _WHOLE[item.path[0]](self.pod)
         return tuple(sorted(_MAPS[item.path[0]](self.pod, self._cluster).items()))
 
     def _find(self, item: Input) -> Scalar:
@@ -284,6 +285,10 @@ def _value(pod: Pod, item: Input, cluster: Cluster) -> Scalar:
     name = item.path[0]
     if name in _MAPS:
         return _MAPS[name](pod, cluster).get(item.key or "")
+    if name in _CALLED:
+        return _CALLED[name](pod, item)
+    if name == "storage_classes":
+        return _storage_classes(pod, cluster)
     if name == "age":
         created = seconds_of(pod.metadata.creation_timestamp)
         return math.nan if created is None else age(created, cluster.time.seconds)
@@ -298,8 +303,10 @@ def beyond_class(inputs: Iterable[Input]) -> tuple[tuple[str, str | None], ...]:
     return tuple(sorted(beyond, key=str))
 
 
-def value_beyond_class(pod: Pod, name: str, key: str | None) -> Hashable:
+def value_beyond_class(pod: Pod, name: str, key: str | None, cluster: Cluster) -> Hashable:
     """Return the value of one of these fields."""
+    if name == "storage_classes":
+        return _storage_classes(pod, cluster)
     if name != "annotations":
         return _FIELDS[name](pod)
     if key == ANY_KEY:
@@ -332,6 +339,44 @@ def _controller(pod: Pod) -> tuple[str | None, str | None]:
     return next(((owner.kind, owner.name) for owner in pod.metadata.owner_references if owner.controller), (None, None))
 
 
+def _limit(pod: Pod, item: Input) -> float | None:
+    """Return a pod's limit of a resource: cpu in millicores, in cores where the key was computed."""
+    resource = item.key or RESOURCE_NAMES.get(item.path[-1], item.path[-1])
+    found = pod_limits(pod).get(resource)
+    if found is None:
+        return None
+    amount = float(found.scaled(-3 if resource == "cpu" else 0))
+    return amount / MILLIS if item.key == "cpu" else amount
+
+
+def _toleration(pod: Pod, item: Input) -> Scalar:
+    """Return what an input reads of the first toleration with its key."""
+    found = next((one for one in pod.spec.tolerations if one.key == item.key), None)
+    if item.path[1] == "has":
+        return found is not None
+    return None if found is None else found.value if item.path[1] == "value" else found.effect
+
+
+def _claims(pod: Pod) -> tuple[str, ...]:
+    names = (claim_name(pod, volume) for volume in pod.spec.volumes)
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _storage_classes(pod: Pod, cluster: Cluster) -> tuple[str, ...]:
+    """Return the classes of a pod's claims; claims that are not known or have no class are left out."""
+    claims = (cluster.storage.claims.get(f"{pod.metadata.namespace}/{name}") for name in _claims(pod))
+    names = (claim.spec.storage_class_name for claim in claims if claim is not None)
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+_CALLED: dict[str, Callable[[Pod, Input], Scalar]] = {"limits": _limit, "tolerations": _toleration}
+"""What reads fields that have a part or a key."""
+_WHOLE: dict[str, Callable[[Pod], Hashable]] = {
+    "requests": lambda pod: tuple(sorted(requested(pod).items())),
+    "limits": lambda pod: tuple(sorted((name, amount.scaled(-3)) for name, amount in pod_limits(pod).items())),
+    "tolerations": lambda pod: tuple(pod.spec.tolerations),
+}
+"""All of a field that is read with a computed key."""
 _MAPS: dict[str, Callable[[Pod, Cluster], dict[str, str]]] = {
     "labels": lambda pod, _: pod.metadata.labels,
     "annotations": lambda pod, _: pod.metadata.annotations,
@@ -344,6 +389,9 @@ _FIELDS: dict[str, Callable[[Pod], Scalar]] = {
     "service_account": lambda pod: pod.spec.service_account_name or "default",
     "priority": lambda pod: float(pod_priority(pod)),
     "priority_class": lambda pod: pod.spec.priority_class_name or None,
+    "containers": lambda pod: float(len(pod.spec.containers)),
+    "images": lambda pod: tuple(dict.fromkeys(pod_images(pod))),
+    "claims": _claims,
     "owner_kind": lambda pod: _controller(pod)[0],
     "owner_name": lambda pod: _controller(pod)[1],
 }

@@ -14,7 +14,7 @@ from policysched.language.evaluation.columns import aggregate_over, missing_inpu
 from policysched.language.evaluation.frames import FrameStrings
 
 METRIC = Type(Kind.QUANTITY, Unit.NUMBER, Shape.NODES, Gap.INPUT)
-DEFAULTS = {Kind.STRING: "", Kind.QUANTITY: 0.0, Kind.BOOL: False}
+DEFAULTS = {Kind.STRING: "", Kind.QUANTITY: 0.0, Kind.BOOL: False, Kind.LIST: ()}
 
 
 class Interner:
@@ -56,6 +56,8 @@ def value_of(values: Mapping[str, Any], item: Input) -> Any:
     value = values.get(item.text)
     if value is None:
         return None if declared.optional else DEFAULTS[declared.kind]
+    if declared.kind is Kind.LIST:
+        return tuple(value)
     return float(value) if declared.kind is Kind.QUANTITY else value
 
 

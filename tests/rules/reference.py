@@ -12,7 +12,7 @@ from policysched.model.objects import Node, OwnerReference, Pod, Taint
 from policysched.model.objects.meta import seconds_of
 from policysched.model.pod_requirements import pod_images, pod_priority, qos_class
 from policysched.model.policy import MetricKey, Sample
-from policysched.model.requests import allocatable, incoming_requests, placed_requests
+from policysched.model.requests import allocatable, incoming_requests, placed_requests, pod_limits
 from policysched.rules.compile.policy import MetricInput
 
 LABELS = {
@@ -37,6 +37,8 @@ class Around:
     now: float = 0.0
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     samples: Mapping[MetricKey, Mapping[str, Sample]] = field(default_factory=dict)
+    classes: Mapping[str, str] = field(default_factory=dict)
+    """Storage classes by claim."""
     count: int = 0
     """How many pods there are."""
 
@@ -178,6 +180,31 @@ NODE_FIELDS: dict[str, Callable[[NodeView, Input], Any]] = {
     "age": lambda view, _: age(view.node.metadata.creation_timestamp, view.now),
     "cached_image_bytes": lambda view, _: view.cached(),
 }
+
+
+def claims_of(pod: Pod) -> list[str]:
+    """Names of the claims of a pod, each once."""
+    found = []
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            found.append(volume.persistent_volume_claim.claim_name)
+        elif volume.ephemeral is not None:
+            found.append(f"{pod.metadata.name}-{volume.name}")
+    return list(dict.fromkeys(found))
+
+
+def limit(pod: Pod, resource: str) -> float | None:
+    found = pod_limits(pod).get(resource)
+    return None if found is None else float(found.scaled(-3 if resource == "cpu" else 0))
+
+
+def toleration(pod: Pod, item: Input) -> Any:
+    for one in pod.spec.tolerations:
+        if one.key == item.key:
+            return {"has": True, "value": one.value, "effect": one.effect}[item.path[1]]
+    return False if item.path[1] == "has" else None
+
+
 POD_FIELDS: dict[str, Callable[[Pod, Input, Around], Any]] = {
     "name": lambda pod, *_: pod.metadata.name,
     "namespace": lambda pod, *_: pod.metadata.namespace,
@@ -190,6 +217,14 @@ POD_FIELDS: dict[str, Callable[[Pod, Input, Around], Any]] = {
     "priority_class": lambda pod, *_: pod.spec.priority_class_name or None,
     "owner_kind": lambda pod, *_: controller(pod).kind or None,
     "owner_name": lambda pod, *_: controller(pod).name or None,
+    "containers": lambda pod, *_: float(len(pod.spec.containers)),
+    "images": lambda pod, *_: tuple(dict.fromkeys(pod_images(pod))),
+    "claims": lambda pod, *_: tuple(claims_of(pod)),
+    "storage_classes": lambda pod, _, around: tuple(
+        dict.fromkeys(name for one in claims_of(pod) if (name := around.classes.get(f"{pod.metadata.namespace}/{one}")))
+    ),
+    "limits": lambda pod, item, _: limit(pod, item.key or item.path[1].replace("_", "-")),
+    "tolerations": lambda pod, item, _: toleration(pod, item),
     "age": lambda pod, _, around: age(pod.metadata.creation_timestamp, around.now),
     "image_bytes": lambda pod, _, around: float(sum(around.sizes.get(image, 0) for image in pod_images(pod))),
 }

@@ -7,11 +7,25 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import Aspect
-from policysched.model.objects import Metadata, Namespace, OwnerReference, Pod
+from policysched.framework import Aspect, Resource
+from policysched.model.objects import (
+    ClaimSource,
+    Container,
+    Metadata,
+    Namespace,
+    OwnerReference,
+    PersistentVolumeClaim,
+    Pod,
+    ResourceRequirements,
+    Toleration,
+    Volume,
+)
+from policysched.model.objects.pods import EphemeralSource
+from policysched.model.objects.storage import PersistentVolumeClaimSpec
+from policysched.rules.policy_set.policy_set import _extra_key
 from tests.build import MIB, cluster, node, pod
 from tests.plugins.ask import rejected, scored
-from tests.rules.build import Spec, filtering, plugin, scoring
+from tests.rules.build import Spec, filtering, plugin, policy_set, scoring
 
 X, Y = node("x", labels={"k": "x"}), node("y", labels={"k": "y"})
 IS_X = 'node.labels["k"] == "x"'
@@ -147,6 +161,53 @@ def owned(kind: str) -> Pod:
     return replace(pod("mine"), metadata=replace(pod("mine").metadata, owner_references=owners))
 
 
+def claim(name: str, storage_class: str) -> PersistentVolumeClaim:
+    spec = PersistentVolumeClaimSpec(storage_class_name=storage_class)
+    return PersistentVolumeClaim(metadata=Metadata(name=name, namespace="default"), spec=spec)
+
+
+TOLERANT = pod(
+    tolerations=[
+        Toleration(key="spot", operator="Exists"),
+        Toleration(key="dedicated", value="ml", effect="NoSchedule"),
+        Toleration(key="dedicated", value="web"),
+    ]
+)
+_LIMITS = ResourceRequirements(limits={"cpu": "1500m", "x.io/y": 2})
+LIMITED = pod(labels={"r": "cpu"}, containers=[Container(name="c", resources=_LIMITS), Container(name="d")])
+CLAIMING = pod(
+    "mine",
+    volumes=[
+        Volume(name="data", persistent_volume_claim=ClaimSource(claim_name="data")),
+        Volume(name="scratch", ephemeral=EphemeralSource()),
+        Volume(name="other"),
+    ],
+)
+
+
+def test_pods_of_one_class_may_have_other_claims() -> None:
+    """Two pods that differ in their claims alone are different to a policy that reads the claims' classes."""
+    plugins = [*policy_set(p={"filters": filtering('"fast" in pod.storage_classes')}).plugins]
+    around = cluster(node())
+    around.take(claim("data", "fast"))
+    other = pod("mine", volumes=[Volume(persistent_volume_claim=ClaimSource(claim_name="other"))])
+    key = _extra_key(plugins)
+    assert key is not None
+    assert (key(CLAIMING, around), key(other, around)) == ((("fast",),), ((),))
+    around.take(claim("other", "fast"))
+    assert key(other, around) == (("fast",),)
+
+
+def test_a_claim_with_another_class_wakes_a_rejected_pod() -> None:
+    made, around = plugin(filters=filtering('"fast" in pod.storage_classes')), cluster(node())
+    around.take(claim("data", "slow"))
+    made.on_rejected(CLAIMING, around)
+    [helps] = [hint.helps for hint in made.events() if hint.resource is Resource.CLAIM]
+    assert helps is not None
+    assert not helps(CLAIMING, around.take(claim("other", "fast")), around)
+    assert helps(CLAIMING, around.take(claim("data", "fast")), around)
+
+
 @pytest.mark.parametrize(
     ("text", "of", "holds"),
     [
@@ -166,8 +227,20 @@ def owned(kind: str) -> Pod:
         ('pod.requests["ephemeral-storage"] == 1Ki', pod(requests={"ephemeral-storage": "1Ki"}), True),
         ('pod.namespace == "default" and pod.name == "p"', pod(), True),
         ("pod.image_bytes == 3Mi", pod(image="i"), True),
+        ('"i:latest" in pod.images and pod.containers == 1', pod(image="i"), True),
+        ('all(pod.images, starts_with(item, "registry/"))', pod(image="i"), False),
+        ('pod.tolerations.has("spot") and pod.tolerations.effect("spot") == ""', TOLERANT, True),
+        ('pod.tolerations.value("dedicated") == "ml"', TOLERANT, True),
+        ('pod.tolerations.has("other") or has(pod.tolerations.value("other"))', TOLERANT, False),
+        ('pod.tolerations.has(concat("sp", "ot"))', TOLERANT, True),
+        ('pod.limits.cpu == 1500m and pod.limits["x.io/y"] == 2 and not has(pod.limits.memory)', LIMITED, True),
+        ('pod.limits[pod.labels["r"]] == 1.5', LIMITED, True),
+        ('"data" in pod.claims and "mine-scratch" in pod.claims', CLAIMING, True),
+        ('any(pod.storage_classes, item == "fast")', CLAIMING, True),
+        ('"slow" in pod.storage_classes', CLAIMING, False),
     ],
 )
 def test_a_pods_values_are_read(text: str, of: Pod, holds: bool) -> None:
     around = cluster(node("n1", images={"i:latest": 3 * MIB}))
+    around.take(claim("data", "fast"))
     assert (rejected(plugin(filters=filtering(text)), of, around) == set()) is holds

@@ -9,7 +9,16 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.framework import MetricAnswer, MetricKey, Sample
-from policysched.model.objects import Metadata, Namespace, Node, NodeAddress, NodeCondition, NodeSystemInfo, Pod, Taint
+from policysched.model.objects import (
+    Metadata,
+    Namespace,
+    Node,
+    NodeAddress,
+    NodeCondition,
+    NodeSystemInfo,
+    Pod,
+    Taint,
+)
 from policysched.schedule.queue.timers import LONGEST
 from policysched.schedule.scheduler import Scheduler
 from tests.build import MIB, node, pod
@@ -178,7 +187,7 @@ CASES: dict[str, tuple[Spec, list[Any], list[Step], Step, str]] = {
 
 async def begin(stand: Stand, spec: Spec, objects: list[Any]) -> None:
     for one in objects:
-        stand.scheduler.set_pod(one) if isinstance(one, Pod) else stand.scheduler.set_node(one)
+        stand.scheduler.take(one)
     stand.scheduler.use_policies(policy_set(p=spec), frozenset())
     await stand.settle()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from policysched.language import FIELDS, Gap
+from policysched.language.functions.lists import LISTS
 from policysched.language.functions.signatures import Function
 from policysched.language.functions.strings import STRINGS
 from policysched.language.functions.times import TIMES
@@ -77,6 +78,14 @@ patterns of `glob` must be the same for every node. [Versions](language.md#versi
 Versioning.
 """,
         STRINGS,
+    ),
+    (
+        """### Lists
+
+A list is written `[...]`, or is `split(...)` or a field of type list. `c` and `x` are evaluated for each item, which is
+named `item` there; they cannot read nodes or placed pods.
+""",
+        LISTS,
     ),
     (
         """### Time

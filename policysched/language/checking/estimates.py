@@ -317,7 +317,7 @@ _RANGES: Final[Mapping[str, Callable[[Typed, Sequence[Range]], Range]]] = {
     Op.LEAST: lambda _, parts: (min(low for low, _ in parts), min(high for _, high in parts)),
     Op.GREATEST: lambda _, parts: (max(low for low, _ in parts), max(high for _, high in parts)),
     Op.HOUR: lambda _node, _parts: (0.0, 23.0),
-    **dict.fromkeys((Op.COUNT_PODS, Op.COUNT_NODES), _count),
+    **dict.fromkeys((Op.COUNT_PODS, Op.COUNT_NODES, Op.COUNT_ITEMS), _count),
     **dict.fromkeys((Op.SUM_PODS, Op.SUM_NODES), _total),
-    **dict.fromkeys((Op.AVG_NODES, Op.MIN_NODES, Op.MAX_NODES), lambda _, parts: parts[-1]),
+    **dict.fromkeys((Op.AVG_NODES, Op.MIN_NODES, Op.MAX_NODES, Op.MIN_ITEMS, Op.MAX_ITEMS), lambda _, parts: parts[-1]),
 }

@@ -11,8 +11,8 @@ from typing import Final
 
 from policysched.language.checking.doubts import warn_of_effect
 from policysched.language.functions import FUNCTIONS
-from policysched.language.functions.signatures import Checker, number_of_arguments
-from policysched.language.ir.graph import AGGREGATES, ANY_KEY, Input, Op, Typed, make
+from policysched.language.functions.signatures import Checker, least_or_greatest, number_of_arguments
+from policysched.language.ir.graph import AGGREGATES, ANY_KEY, ITEM, Input, Op, Typed, make
 from policysched.language.ir.tree import Call, Expr, Literal, LiteralKind, Path, Span
 from policysched.language.ir.types import (
     FIELDS,
@@ -37,6 +37,13 @@ _NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
 def check_path(checker: Checker, path: Path) -> Typed | None:
     """Return the graph of a path that is not called."""
+    if path.names[0] == "item" and checker.item is not None:
+        return _item(checker, path, checker.item)
+    return _named(checker, path)
+
+
+def _named(checker: Checker, path: Path) -> Typed | None:
+    """Return the graph of a `let` name, a metric or a field."""
     root = path.names[0]
     environment = checker.environment
     if root in environment.lets:
@@ -52,6 +59,13 @@ def check_path(checker: Checker, path: Path) -> Typed | None:
     if found is not None and found.called:
         return checker.report("E0202", path.span, "call", path=path.dotted)
     return _read(checker, path, found) if found is not None else None
+
+
+def _item(checker: Checker, path: Path, of: Type) -> Typed | None:
+    """Return the graph of the item of a list."""
+    if len(path.names) > 1 or path.key is not None:
+        return checker.report("E0201", path.span, "none", name="item")
+    return make(Op.INPUT, (), of, ITEM)
 
 
 def _is_known_pod(checker: Checker, path: Path) -> bool:
@@ -219,10 +233,19 @@ def _meant(checker: Checker, call: Call) -> str:
     """Return what was meant by a call with too many arguments, nothing where that is not sure."""
     name, arguments = call.function.dotted, call.arguments
     if name in {"min", "max"}:
-        return f"{'least' if name == 'min' else 'greatest'}({checker.listed(arguments)})"
+        return least_or_greatest(checker, call)
+    if name in {"any", "all"} and len(arguments) == 1:
+        return _over_all(name, checker.listed(arguments))
     if name == "has" and len(arguments) == 2 and isinstance(arguments[0], Path) and (key := _text(arguments[1])):
         return foreign_syntax.presence(arguments[0].names, shown(key))
     return ""
+
+
+def _over_all(name: str, condition: str) -> str:
+    """Return what `any` or `all` of a condition alone means: of placed pods if it reads one, else of nodes."""
+    if "peer." in condition:
+        return f"node.pods.{name}({condition})"
+    return f"count({condition}) " + ("> 0" if name == "any" else "== cluster.nodes")
 
 
 def _called_path(checker: Checker, call: Call) -> Typed | None:

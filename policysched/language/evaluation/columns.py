@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policysched.language.evaluation.frames import Codes, Floats, Frame, Mask
+from policysched.language.evaluation.items import item_kernels
 from policysched.language.evaluation.kernels import ARITHMETIC, VALUES, Kernel, Run, bounded
 from policysched.language.evaluation.string_kernels import TEXTUAL
 from policysched.language.ir.graph import AGGREGATES, POD_AGGREGATES, Input, Op, Program, Typed, per_graph, steps
@@ -42,6 +43,9 @@ def evaluate_columns(root: Typed, frame: Frame) -> Any:
         return value
     fill, before = _plan(root)
     return fill(frame, (*before, (root, KERNELS[root.op])))
+
+
+KERNELS.update(item_kernels(evaluate_columns))
 
 
 @per_graph

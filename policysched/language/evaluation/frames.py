@@ -149,7 +149,7 @@ class Frame(Protocol):
         Missing: code -1, NaN.
         """
 
-    def scalar(self, item: Input) -> str | float | bool | Floats | None:
+    def scalar(self, item: Input) -> str | float | bool | tuple[str, ...] | Floats | None:
         """Return an input of the pod or of the cluster; None where it is missing.
 
         Shapes: one value, or (R,) for a number in a frame of what-ifs in which each row is another case.

@@ -132,7 +132,7 @@ def _read(run: Run, node: Typed, item: Input) -> Any:
         return missing(node.type.kind)
     if node.type.kind is Kind.BOOL:
         return bool(value), False
-    return value if isinstance(value, str | np.ndarray) else float(value)
+    return value if isinstance(value, str | tuple | np.ndarray) else float(value)
 
 
 def _keyed(run: Run, node: Typed) -> Any:

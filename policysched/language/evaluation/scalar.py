@@ -18,6 +18,8 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 
 from policysched.language.ir.graph import (
     AGGREGATES,
+    ITEM,
+    ITEM_AGGREGATES,
     MAX_PARTS,
     MAX_TEXT,
     POD_AGGREGATES,
@@ -52,7 +54,7 @@ class ScalarFrame(Protocol):
     def pods(self) -> Sequence[ScalarFrame]:
         """The pods placed on this node. They answer `peer.` and, like their node's frame, everything else."""
 
-    def value(self, item: Input) -> str | float | bool | None:
+    def value(self, item: Input) -> str | float | bool | tuple[str, ...] | None:
         """Return an input; None where it is missing."""
 
 
@@ -139,7 +141,7 @@ def _strictly(node: Typed, args: list[Any]) -> Scalar:
     return _bounded(STRICT[node.op](*args))
 
 
-_OVER_ROWS: Final = AGGREGATES | POD_AGGREGATES | {Op.NORMALIZE}
+_OVER_ROWS: Final = AGGREGATES | POD_AGGREGATES | ITEM_AGGREGATES | {Op.NORMALIZE}
 _ORDERINGS: Final = frozenset({Op.LT, Op.LE, Op.GT, Op.GE})
 _LARGEST: Final = float(2**1000)
 _LARGEST_METRIC: Final = float(2**64)
@@ -165,10 +167,32 @@ def _read(node: Typed, args: list[Scalar], frame: ScalarFrame) -> Scalar:
     value = frame.value(item)
     if node.type.kind is not Kind.QUANTITY or value is None:
         return value
-    amount = float(value)
+    amount = float(cast("float", value))
     if math.isnan(amount) or (item.root == "metrics" and abs(amount) >= _LARGEST_METRIC):
         return None
     return amount / divisor
+
+
+class _ItemFrame:
+    """An item of a list, with the pod and the time of the frame around it."""
+
+    def __init__(self, item: Any, around: ScalarFrame) -> None:
+        self._item = item
+        self._around = around
+
+    @property
+    def now(self) -> float:
+        return self._around.now
+
+    def value(self, item: Input) -> Any:
+        return self._item if item == ITEM else self._around.value(item)
+
+
+def _over_items(node: Typed, items: Scalar, frame: ScalarFrame, kept: _Kept) -> Scalar:
+    if items is None:
+        return None
+    each = [cast("ScalarFrame", _ItemFrame(item, frame)) for item in cast("Sequence[Any]", items)]
+    return _reduced(node, each, kept)
 
 
 def _over_rows(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: _Kept) -> Scalar:
@@ -176,6 +200,8 @@ def _over_rows(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: _Kept)
         return _normalize(node, args[0], frame, kept)
     if node.op in POD_AGGREGATES:
         return _reduced(node, frame.pods, kept)
+    if node.op in ITEM_AGGREGATES:
+        return _over_items(node, args[0], frame, kept)
     if None in args:
         return None
     place = (node, args[0] if args else None)
@@ -336,11 +362,11 @@ TIMED: Final[Mapping[str, Callable[..., Scalar]]] = {
 
 
 REDUCED: Final[Mapping[str, Callable[[Sequence[float]], Scalar]]] = {
-    **dict.fromkeys((Op.COUNT_NODES, Op.COUNT_PODS), lambda values: float(len(values))),
+    **dict.fromkeys((Op.COUNT_NODES, Op.COUNT_PODS, Op.COUNT_ITEMS), lambda values: float(len(values))),
     **dict.fromkeys((Op.SUM_NODES, Op.SUM_PODS), math.fsum),
     Op.AVG_NODES: lambda values: math.fsum(values) / len(values) if values else None,
-    Op.MIN_NODES: lambda values: min(values, default=None),
-    Op.MAX_NODES: lambda values: max(values, default=None),
+    **dict.fromkeys((Op.MIN_NODES, Op.MIN_ITEMS), lambda values: min(values, default=None)),
+    **dict.fromkeys((Op.MAX_NODES, Op.MAX_ITEMS), lambda values: max(values, default=None)),
 }
 # Which strings functions take; a longer one leaves the result missing where the type of that allows for it.
 TAKEN: Final[Mapping[str, Callable[..., bool]]] = {

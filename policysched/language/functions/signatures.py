@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 
 from policysched.language.ir.graph import Op, Typed
 from policysched.language.ir.tree import Call, Expr, Span
-from policysched.language.ir.types import Kind, Shape, Unit
+from policysched.language.ir.types import Kind, Shape, Type, Unit
 from policysched.language.messages import suggestions
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.late_dataclass import dataclass
@@ -59,6 +59,7 @@ class Checker(abc.ABC):
     Attributes:
         peers: Whether the part being checked is evaluated for placed pods.
         reducing: Whether it is evaluated on other rows than those that are asked about.
+        item: The type of the items of the list for which it is evaluated; None outside of lists.
     """
 
     def __init__(self, text: str, environment: Environment) -> None:
@@ -68,6 +69,7 @@ class Checker(abc.ABC):
         self._parts: list[Span] = []
         self.peers = False
         self.reducing = False
+        self.item: Type | None = None
 
     @abc.abstractmethod
     def check(self, expr: Expr, unit: Unit | None = None) -> Typed | None:
@@ -105,6 +107,15 @@ class Checker(abc.ABC):
         self.peers, self.reducing = self.peers or pods, True
         yield
         self.peers, self.reducing = before
+
+    @contextlib.contextmanager
+    def over_items(self, of: Type) -> Iterator[None]:
+        """Check parts that are evaluated for each item of a list of a type."""
+        before = self.item, self.reducing
+        kind = Kind.STRING if of.unit is None else Kind.QUANTITY
+        self.item, self.reducing = Type(kind, of.unit, Shape.NODES), True
+        yield
+        self.item, self.reducing = before
 
     def condition(self, expr: Expr, *, inverted: bool = False, meant: str = "") -> Typed | None:
         """Return the graph of an expression that has to be a condition.
@@ -174,6 +185,11 @@ class Function:
 def number_of_arguments(number: int) -> str:
     """Return a number of arguments in words."""
     return "one argument" if number == 1 else f"{number} arguments"
+
+
+def least_or_greatest(checker: Checker, call: Call) -> str:
+    """Return what a call of `min` or `max` with several values was meant as."""
+    return f"{'least' if call.function.dotted == 'min' else 'greatest'}({checker.listed(call.arguments)})"
 
 
 def all_of(nodes: Sequence[Typed | None]) -> list[Typed] | None:

@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from policysched.language.functions.signatures import Checker, Function, all_of, one_type, quantities
+from policysched.language.functions.lists import extreme
+from policysched.language.functions.signatures import (
+    Checker,
+    Function,
+    all_of,
+    least_or_greatest,
+    number_of_arguments,
+    one_type,
+    quantities,
+)
 from policysched.language.ir.graph import Op, Typed, constant, make
 from policysched.language.ir.tree import Call, Expr, Path
 from policysched.language.ir.types import BOOL, NUMBER, Gap, Kind, Shape, Type, Unit
@@ -190,6 +199,20 @@ def _aggregate(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
     return make(op, (key,) if key else (), _result(op, node.type, key), inner=(node,))
 
 
+def _extreme(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
+    """Check `min` or `max`: of a list with two arguments, else over all nodes."""
+    if len(call.arguments) == 1:
+        return _aggregate(checker, call, unit)
+    items = checker.check(call.arguments[0])
+    if items is None:
+        return None
+    if items.type.kind is Kind.LIST and call.by is None:
+        return extreme(checker, call, items, unit)
+    form = least_or_greatest(checker, call)
+    name, expected = call.function.dotted, number_of_arguments(1)
+    return checker.report("E0206", call.span, name=name, expected=expected, number=2, form=form)
+
+
 def _aggregated(checker: Checker, call: Call, op: Op, unit: Unit | None) -> Typed | None:
     argument = call.arguments[0]
     with checker.over():
@@ -287,14 +310,20 @@ OVER_NODES: Final[Mapping[str, Function]] = {
         "node.free.cpu > avg(node.free.cpu)",
     ),
     "min": Function(
-        _aggregate, 1, 1, "x", "smallest `x`; missing if no node has a value", _ARGUMENT, "node.age == min(node.age)"
+        _extreme,
+        1,
+        2,
+        "[list, ]x",
+        "smallest `x`; missing if no node has a value. With a list, the smallest `x` of its items",
+        _ARGUMENT,
+        "node.age == min(node.age)",
     ),
     "max": Function(
-        _aggregate,
+        _extreme,
         1,
-        1,
-        "x",
-        "largest `x`; missing if no node has a value",
+        2,
+        "[list, ]x",
+        "largest `x`; missing if no node has a value. With a list, the largest `x` of its items",
         _ARGUMENT,
         'max(node.free["nvidia.com/gpu"]) > 4',
     ),

@@ -44,7 +44,7 @@ _FIELD_LENGTHS: Final[Mapping[str, Length]] = {
     "namespace": Length(1, _LABEL),
     **dict.fromkeys(("name", "service_account", "priority_class"), Length(1, _NAME)),
     "qos": Length(len("Burstable"), len("BestEffort")),
-    "taints": Length(0, _LABEL),
+    **dict.fromkeys(("taints", "tolerations"), Length(0, _LABEL)),
 }
 
 
@@ -93,6 +93,9 @@ class Op(enum.StrEnum):
     CLOCK = "clock"
     HOUR = "hour"
     WEEKDAY = "weekday"
+    COUNT_ITEMS = "count of items"
+    MIN_ITEMS = "min of items"
+    MAX_ITEMS = "max of items"
     COUNT_PODS = "node.pods.count"
     SUM_PODS = "node.pods.sum"
     COUNT_NODES = "count"
@@ -102,6 +105,7 @@ class Op(enum.StrEnum):
     MAX_NODES = "max"
 
 
+ITEM_AGGREGATES: Final = frozenset({Op.COUNT_ITEMS, Op.MIN_ITEMS, Op.MAX_ITEMS})
 POD_AGGREGATES: Final = frozenset({Op.COUNT_PODS, Op.SUM_PODS})
 AGGREGATES: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES, Op.AVG_NODES, Op.MIN_NODES, Op.MAX_NODES})
 
@@ -120,6 +124,8 @@ class Input:
     @property
     def text(self) -> str:
         """The input as the language writes it."""
+        if self == ITEM:
+            return "item"
         dotted = ".".join((self.root, *self.path))
         if self.key is None:
             return dotted
@@ -131,6 +137,8 @@ class Input:
 ANY_KEY: Final = "*"
 # What clock, hour and weekday read. No frame is asked for it by this name: it is `now`.
 TIME: Final = Input("clock", ("now",))
+# The item of a list, in what `any`, `all`, `min` and `max` evaluate for each item.
+ITEM: Final = Input("item", ("item",))
 # What every aggregate over pods reads, whatever it asks of them: that they are there. No frame is asked for it either.
 PLACED: Final = Input("node", ("pods",))
 Constant: TypeAlias = str | float | bool | tuple[str, ...] | tuple[float, ...] | None
@@ -143,7 +151,7 @@ class Typed:
         op: What it does.
         args: What it does it to. The one argument of an aggregate, if it has one, is the column of its domains.
         inner: What is evaluated on other rows than the node itself: on all nodes for an aggregate, on the placed pods
-            for one over pods (`node.pods.*`). Evaluations of the node do not go there.
+            for one over pods (`node.pods.*`), on the items of a list. Evaluations of the node do not go there.
         data: The constant or the input of a leaf; what `clock`, `hour` and `weekday` were given.
         type: What comes out.
         inputs: What it reads, in the order of the text, without repeats; those of `inner` too.
@@ -168,7 +176,10 @@ class Typed:
         self.inner = inner
         self.data = data
         self.type = result
-        self.inputs = _inputs(op, (*inner, *args), data)
+        over_items = op in ITEM_AGGREGATES
+        self.inputs = _inputs(op, (*args, *inner) if over_items else (*inner, *args), data)
+        if over_items:
+            self.inputs = tuple(item for item in self.inputs if item != ITEM)
         parts = (*args, *inner)
         self.normalizes: bool = op == Op.NORMALIZE or any(part.normalizes for part in parts)
         self.over_pods: bool = op in POD_AGGREGATES or any(part.over_pods for part in parts)

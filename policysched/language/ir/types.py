@@ -173,6 +173,7 @@ def _node(base: Type, gap: Gap = Gap.NONE) -> Type:
     return _shaped(base, Shape.NODES, gap)
 
 
+_STRINGS: Final = Type(Kind.LIST)
 _RESOURCES: Final[Mapping[str, Type]] = {
     "cpu": CPU,
     "memory": BYTES,
@@ -192,18 +193,21 @@ _AMOUNTS: Final[Mapping[str, str]] = {
     "requested": "{} that the pods on the node request",
     "free": "allocatable {} minus requested {}; may be negative",
     "requests": "{} that the pod requests",
+    "limits": "{} that the pod may use at most; missing if no container has such a limit",
 }
 
 
 def _resources(root: str, group: str, shape: Shape) -> dict[Names, InputField]:
     amount = _AMOUNTS[group]
     other = amount.replace("{}", "amount of resource `k`", 1).replace(" {}", " amount")
-    fields: dict[Names, InputField] = {(root, group): InputField(_shaped(NUMBER, shape), other, keyed=True)}
+    gap = Gap.INPUT if group == "limits" else Gap.NONE
+    fields: dict[Names, InputField] = {(root, group): InputField(_shaped(NUMBER, shape, gap), other, keyed=True)}
     for name, base in _RESOURCES.items():
         text = amount.replace("{}", name.replace("_", " "))
         if name == "pods":
-            text = "always 1" if group == "requests" else _PODS[group]
-        fields[root, group, name] = InputField(_shaped(base, shape), text)
+            text = _PODS[group]
+        if text:
+            fields[root, group, name] = InputField(_shaped(base, shape, gap), text)
     return fields
 
 
@@ -211,6 +215,8 @@ _PODS: Final[Mapping[str, str]] = {
     "allocatable": "number of pods that the node can run",
     "requested": "number of pods on the node",
     "free": "number of pods that the node can still run; may be negative",
+    "requests": "always 1",
+    "limits": "",
 }
 _OF_PODS: Final[Mapping[str, str]] = {
     "name": "name",
@@ -246,6 +252,7 @@ CHOICES: Final[Mapping[Names, tuple[str, ...]]] = {
     ("node", "taints", "effect"): EFFECTS,
     ("node", "taints", "has_effect"): EFFECTS,
     ("node", "conditions"): STATUSES,
+    ("pod", "tolerations", "effect"): ("", *EFFECTS),
     **dict.fromkeys((("pod", "qos"), ("peer", "qos")), ("Guaranteed", "Burstable", "BestEffort")),
 }
 """All strings that fields of a few values can be; the keys of `has_effect`."""
@@ -302,6 +309,20 @@ FIELDS: Final[Mapping[Names, InputField]] = {
     ("node", "age"): InputField(_node(DURATION), _SINCE),
     **_pods("pod", Shape.SCALAR, ("labels", "annotations", "namespace_labels")),
     ("pod", "age"): InputField(DURATION, _SINCE),
+    **_resources("pod", "limits", Shape.SCALAR),
+    ("pod", "containers"): InputField(NUMBER, "number of containers, without init containers"),
+    ("pod", "images"): InputField(
+        _STRINGS, "images of all containers and image volumes; an image without tag and digest has the tag `latest`"
+    ),
+    ("pod", "claims"): InputField(_STRINGS, "names of the PersistentVolumeClaims, also of ephemeral volumes"),
+    ("pod", "storage_classes"): InputField(_STRINGS, "StorageClasses of these claims"),
+    ("pod", "tolerations", "has"): InputField(BOOL, "true if the pod has a toleration with key `k`", called=True),
+    ("pod", "tolerations", "value"): InputField(
+        STRING.filled(Gap.INPUT), "value of the first toleration with key `k`", called=True
+    ),
+    ("pod", "tolerations", "effect"): InputField(
+        STRING.filled(Gap.INPUT), 'effect of the first toleration with key `k`; "" for all effects', called=True
+    ),
     ("cluster", "nodes"): InputField(NUMBER, "number of nodes"),
     ("cluster", "pods"): InputField(NUMBER, "number of placed pods"),
     **_pods("peer", Shape.PODS, ("labels", "namespace_labels")),

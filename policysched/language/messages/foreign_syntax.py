@@ -140,7 +140,7 @@ def field(path: Names, size: int, tail: str = "") -> str:
     """
     parent, name, behind = path[: size - 1], path[size - 1], path[size:]
     if parent == ("peer",) and ("pod", table("renamed").get(name, name)) in (*FIELDS, *GROUPS):
-        return "age and annotations of placed pods are not available"
+        return f"`{name}` is not available for placed pods, only as `pod.{name}` for the pod that is scheduled"
     if parent == ("node", "pods"):
         return table("of_pods").get(name) or group(parent)
     found = FIELDS.get(parent)
@@ -251,6 +251,8 @@ def _of_containers(path: Names) -> str:
         return "single containers are not available; `pod.requests.cpu` is the sum over all containers"
     if path[0] == "node":
         return "image names are not available; `node.cached_image_bytes` is the size of the pod's images on the node"
+    if path[0] == "pod":
+        return "the images of all containers are the list `pod.images`; write `any(pod.images, item == ...)`"
     return f"image names are not available; use a label, `{path[0]}.labels[...]`, or the size, `{path[0]}.image_bytes`"
 
 
@@ -275,7 +277,7 @@ def _renamed(parent: Names, name: str, behind: Names) -> str:
     if names not in FIELDS:
         return ""
     said = _write(names)
-    return f"limits are not available; {said}" if name == "limits" else said
+    return f"limits of placed pods are not available; {said}" if name == "limits" else said
 
 
 def _deeper(parent: Names, name: str) -> list[Names]:

@@ -79,7 +79,9 @@ def wrong_field(path: Names) -> str:
         return said
     for size in range(2, len(path) + 1):
         if path[:1] in GROUPS and not any(path[:size] in known for known in (FIELDS, GROUPS, POD_FUNCTIONS)):
-            return foreign_syntax.field(path, size) if path[: size - 1] not in FIELDS else ""
+            parent = path[: size - 1]
+            inside = parent in FIELDS and parent != ("pod", "containers")
+            return "" if inside else foreign_syntax.field(path, size)
     return ""
 
 

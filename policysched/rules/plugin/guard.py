@@ -147,8 +147,8 @@ def _parts(root: Typed) -> Iterator[Typed]:
 def _shown(item: Input, value: Scalar) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "missing"
-    if isinstance(value, str):
-        return f'"{visible(shortened(value))}"'
+    if isinstance(value, str | tuple):
+        return ", ".join(f'"{visible(shortened(text))}"' for text in ((value,) if isinstance(value, str) else value))
     return _duration(int(value)) if item.path[0] == "age" else f"{value:.0f}"
 
 

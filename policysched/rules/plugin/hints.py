@@ -181,23 +181,29 @@ def changes_read(
     roots = [rule.require.root for rule in filters]
     read = [item for root in roots for item in root.inputs]
     aspects = aspects_read(read)
-    actions = Action.ADD
-    for item in read:
-        if item.root == "node":
-            actions |= NODE_ACTIONS.get(item.path[0], Action.NONE)
-    if any(not root.local for root in roots) or any(item.root == "cluster" for item in read):
-        actions |= Action.DELETE
-    found = [(Resource.NODE, actions)]
+    reaches = any(not root.local for root in roots) or any(item.root == "cluster" for item in read)
+    found = [(Resource.NODE, _of_nodes(read) | (Action.DELETE if reaches else Action.NONE))]
     if aspects & (Aspect.PODS | Aspect.USAGE):
         found.append((Resource.ASSIGNED_POD, _POD_ACTIONS))
     if aspects & Aspect.METRICS:
         found.append((Resource.METRICS, Action.UPDATE_OTHER))
     if timed:
         found.append((Resource.TIME, Action.UPDATE_OTHER))
+    if any(item.path[0] == "storage_classes" for item in inputs):
+        found.append((Resource.CLAIM, Action.ALL))
     found.append((Resource.PENDING_POD, Action.UPDATE))
     if any(item.path[0] == "image_bytes" for item in inputs):
         found.append((Resource.NODE, Action.DELETE | Action.UPDATE_NODE_IMAGES))
     return tuple(found)
+
+
+def _of_nodes(read: Iterable[Input]) -> Action:
+    """Name the changes of a node that inputs read."""
+    actions = Action.ADD
+    for item in read:
+        if item.root == "node":
+            actions |= NODE_ACTIONS.get(item.path[0], Action.NONE)
+    return actions
 
 
 def hints(changes: Iterable[tuple[Resource, Action]], decide: Decide) -> list[Hint]:

@@ -211,6 +211,7 @@ class PolicyPlugin:
         self._reads_other_namespaces = "peer" in reading
         roots = [program.root for program in policy.filter_programs]
         self._timed = [root for root in roots if reads_time(root)]
+        self._reads_classes = any(item.path[0] == "storage_classes" for item in policy.inputs)
         self._time_keys = time_keys(roots)
         self.beyond_class = beyond_class(item for program in policy.programs for item in program.inputs)
         """The fields of a pod that it reads and the pod's class does not hold."""
@@ -377,7 +378,9 @@ class PolicyPlugin:
             known = self._rejections[cluster] = Rejections(context)
         independent = known.independent
         own = cluster.namespaces_generation if self.reads_own_namespace else 0
-        version = (own, self.generation(cluster), context.values(pod, self._time_keys) if self._time_keys else ())
+        classes = cluster.storage.claim_classes_generation if self._reads_classes else 0
+        times = context.values(pod, self._time_keys) if self._time_keys else ()
+        version = (own, classes, self.generation(cluster), times)
 
         def prepare() -> tuple[Hashable, Callable[[], RejectedPods]]:
             waiting, make = self.selection.awaits(pod, context), partial(RejectedPods, context, self.filter_reads)

@@ -124,7 +124,7 @@ class ExtraKey:
 
     def __call__(self, pod: Pod, cluster: Cluster) -> Hashable:
         """Return the values for a pod now."""
-        own = tuple([value_beyond_class(pod, name, key) for name, key in self.fields])
+        own = tuple([value_beyond_class(pod, name, key, cluster) for name, key in self.fields])
         return (own, self.plugin.context(cluster).values(pod, self.times)) if self.times else own
 
 

@@ -64,6 +64,7 @@ class EvaluationContext:
             cluster.time.seconds,
             cluster.namespaces_generation,
             cluster.strings.generation,
+            cluster.storage.claim_classes_generation,
         )
 
     def inputs(self, pod: Pod) -> PodInputs:

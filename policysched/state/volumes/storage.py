@@ -159,6 +159,8 @@ class Storage:
         self.capacities = objects.of(CSIStorageCapacity)
         """By `namespace/name`."""
         self.capacities_version = 0
+        self.claim_classes_generation = 0
+        """Changes when a claim appears, disappears or gets another StorageClass."""
         """How often a capacity came, went or changed."""
         self.attachments = objects.of(VolumeAttachment)
         self.volume_users = VolumeUsers()
@@ -227,9 +229,9 @@ class Storage:
         return change
 
     def _index(self, old: Stored | None, new: Stored | None) -> None:
-        """Note what claims name and select, what is attached to a node, and that capacities changed."""
-        if isinstance(new or old, CSIStorageCapacity) and old != new:
-            self.capacities_version += 1
+        """Note what claims name and select, what is attached to a node, and that capacities or classes changed."""
+        self.capacities_version += isinstance(new or old, CSIStorageCapacity) and old != new
+        self.claim_classes_generation += _class_of(old) != _class_of(new)
         for obj, come in ((old, False), (new, True)):
             if isinstance(obj, PersistentVolumeClaim):
                 if come and obj.spec.selector is not None:
@@ -259,6 +261,11 @@ class Storage:
     def displace(self, placed: PlacedPod) -> bool:
         """Record a pod that left its node; tell whether it had volumes that matter."""
         return self.volume_users.displace(placed)
+
+
+def _class_of(obj: Stored | None) -> str | None:
+    """Return the StorageClass of a claim; None for other objects and for claims without a class."""
+    return obj.spec.storage_class_name if isinstance(obj, PersistentVolumeClaim) else None
 
 
 def _selector(stated: LabelSelector) -> KnownSelector:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from policysched.framework import SKIP, Status
 from policysched.language import UNKNOWN, interpret
-from policysched.model.objects import Pod
+from policysched.model.objects import Container, Pod, ResourceRequirements, Toleration
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from tests.build import pod
@@ -68,6 +68,12 @@ CONDITIONS = (
     'node.container_runtime == "containerd" and version(node.container_runtime_version) > version("1.7")',
     'ends_with(node.addresses["InternalIP"], ".1") or node.os_image == "cos"',
     'contains(node.kernel_version, "rt")',
+    'any(pod.images, item == "i1:latest") or node.labels["disk"] == "x"',
+    'node.labels["disk"] in pod.images or pod.containers > 1',
+    'pod.tolerations.has("spot") and node.taints.has("spot") or node.ready',
+    'pod.tolerations.value("dedicated") == node.labels["disk"]',
+    "pod.limits.cpu <= node.free.cpu",
+    'node.pods.count(peer.requests.cpu / 1000m > pod.limits[pod.labels["device"]]) > 0',
 )
 METRIC_FIELDS = [
     {"name": "load", "query": "load", "maxAge": "1min"},
@@ -77,6 +83,8 @@ METRIC_FIELDS = [
 
 
 WAITS = {"every node": "waits"}
+TOLERATIONS = [Toleration(key="spot", operator="Exists"), Toleration(key="dedicated", value="x")]
+LIMITED = Container(name="c", resources=ResourceRequirements(requests={"cpu": "1"}, limits={"cpu": "1"}))
 
 
 def policies() -> list[CompiledPolicy]:
@@ -90,8 +98,9 @@ def wanted(now: float) -> list[Pod]:
         pod("plain", image="i1"),
         pod("p7", labels={"team": "a", "device": "gpu"}, priority=5, namespace="a", requests={"cpu": 1}),
         pod("other", labels={"team": "b", "device": "disk"}, image="i3:latest", namespace="b"),
+        pod("limited", labels={"device": "cpu"}, tolerations=TOLERATIONS, containers=[LIMITED]),
     ]
-    ages = (0, 125, 3000)
+    ages = (0, 125, 3000, 0)
     return [
         replace(one, metadata=replace(one.metadata, creation_timestamp=written(now - later)))
         for one, later in zip(made, ages, strict=True)
