@@ -1,4 +1,4 @@
-"""Write amounts of resources as Kubernetes quantities."""
+"""Write amounts of resources as Kubernetes quantities, and numbers with their nouns."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ def rounded(resource: str, amount: int) -> str:
         value = amount / size
         return f"{value:.0f}{name}" if value >= 100 else f"{value:.1f}".removesuffix(".0") + name
     return quantity(resource, amount)
+
+
+def counted(number: int, noun: str) -> str:
+    """Write a number with its noun: `1 node`, `2 nodes`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _unit(resource: str) -> Unit | None:

@@ -19,6 +19,8 @@ from typing import Final, NamedTuple
 from policysched.model.objects import Pod, ResourceList, ResourceRequirements
 from policysched.model.quantity import ZERO, Quantity, parse
 
+MIRROR: Final = "kubernetes.io/config.mirror"
+"""The annotation of a static pod's object in the API server."""
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a wildcard to compare with, nothing is bound to it
 
 
@@ -131,6 +133,14 @@ def pod_priority(pod: Pod) -> int:
 def is_system(pod: Pod) -> bool:
     """Whether the pod has a priority that only the system's own pods have."""
     return pod_priority(pod) >= SYSTEM_PRIORITY
+
+
+def is_static(pod: Pod) -> bool:
+    """Return whether the kubelet runs the pod from a file, so that no scheduler places it.
+
+    Source: pkg/kubelet/types/pod_update.go (IsMirrorPod, IsNodeOwnedPod), v1.36.
+    """
+    return MIRROR in pod.metadata.annotations or any(one.kind == "Node" for one in pod.metadata.owner_references)
 
 
 def qos_class(pod: Pod) -> str:

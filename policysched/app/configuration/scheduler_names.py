@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from policysched.app.configuration.reading import ReadConfiguration
 from policysched.errors import UsageError
 from policysched.language.messages.suggestions import did_you_mean
 from policysched.late_dataclass import dataclass
-from policysched.model.policy import PolicySpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class SchedulerNames:
 def choose_scheduler_names(
     given: str | Collection[str],
     configurations: Collection[ReadConfiguration],
-    policies: Iterable[PolicySpec],
+    policies: Iterable[Sequence[str]],
     of_pods: Counter[str],
 ) -> SchedulerNames:
     """Return the names of the flag, else of the configurations, else of the policies, else of the pods.
@@ -38,7 +37,7 @@ def choose_scheduler_names(
     Args:
         given: The names of the flag.
         configurations: The configurations that the command takes.
-        policies: The policies. They name schedulers only if each of them does.
+        policies: The `schedulerNames` of each policy; they are used only if every policy has some.
         of_pods: The number of pods by scheduler name.
 
     Raises:
@@ -53,7 +52,7 @@ def choose_scheduler_names(
         return SchedulerNames(tuple(dict.fromkeys(given)), "--scheduler-name")
     if profiles:
         return SchedulerNames(tuple(dict.fromkeys(profiles)), "the configuration")
-    of_policies = [one.scheduler_names for one in policies]
+    of_policies = [*policies]
     if of_policies and all(of_policies):
         return SchedulerNames(tuple(dict.fromkeys(name for names in of_policies for name in names)), "the policies")
     return SchedulerNames(tuple(name for name, _ in of_pods.most_common()), "the pods")

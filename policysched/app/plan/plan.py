@@ -93,7 +93,7 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
     names = choose_scheduler_names(
         scheduler_name,
         [one for one in configurations if one is not None],
-        _policies_of_the_change(standing.compiled, coming),
+        [one.scheduler_names for one in _policies_of_the_change(standing.compiled, coming)],
         Counter(one.spec.scheduler_name for one in read.schedulable),
     )
     current, planned = (partial(profiles_of, one, names.names, plugins) for one in configurations)

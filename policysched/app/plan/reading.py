@@ -16,12 +16,12 @@ from policysched.model.decode import ObjectError
 from policysched.model.kinds import FINISHED, NODES, PODS, POLICIES, kind_of
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.objects.meta import OwnerReference
+from policysched.model.pod_requirements import is_static
 from policysched.model.policy import decode_policy
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources
 
 Object = Mapping[str, Any]
-MIRROR: Final = "kubernetes.io/config.mirror"
 HASH: Final = "pod-template-hash"
 PER_NODE: Final = {"DaemonSet": "a DaemonSet has one pod per node", "Node": "static pods belong to their node"}
 """Kinds of controllers that have no number of replicas, with the reason."""
@@ -37,9 +37,7 @@ class ReadPod:
     @property
     def is_its_nodes(self) -> bool:
         """Whether the kubelet made it, so that no scheduler decides about it."""
-        return MIRROR in self.pod.metadata.annotations or any(
-            one.kind == "Node" for one in self.pod.metadata.owner_references
-        )
+        return is_static(self.pod)
 
     @property
     def is_over(self) -> bool:

@@ -21,8 +21,8 @@ def plan_parts(told: Plan) -> Iterator[RenderableType]:
     """Show a plan part by part."""
     yield Text(visible(told.summary), "bold")
     if told.running:
-        one = told.running == 1
-        yield Text(f"{told.running:,} of these {'is' if one else 'are'} running and would not move")
+        verb = "is" if told.running == 1 else "are"
+        yield Text(f"{told.running:,} of these {verb} running and would not move")
     for policy in told.policies:
         yield Text(visible(f"policy {policy.policy} applies to {policy.pods:,} of {_count(told.pods)}"))
     yield from _effects(told)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from policysched.app.checking.findings import Finding
@@ -20,6 +20,7 @@ def explain(  # noqa: PLR0913 - what a decision depends on
     pod: str,
     node: str = "",
     *,
+    scheduler_name: Collection[str] = (),
     seed: int | None = None,
     metrics: Measure | None = None,
     plugins: PluginRegistry | None = None,
@@ -33,7 +34,8 @@ def explain(  # noqa: PLR0913 - what a decision depends on
     try:
         told = why(
             part.objects, pod, node,
-            policies=part.policies, config=inputs.config, seed=seed, metrics=metrics, plugins=plugins,
+            policies=part.policies, config=inputs.config, scheduler_name=scheduler_name, seed=seed, metrics=metrics,
+            plugins=plugins,
         )  # fmt: skip
     except ObjectError as error:
         raise inputs.located(error) from error

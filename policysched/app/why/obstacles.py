@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -24,17 +25,22 @@ from policysched.app.why.rule_parts import RulePart, rule_parts
 from policysched.framework import Codes, Mask, RowNumbers
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
+from policysched.model.pod_requirements import any_conflict, host_ports
 from policysched.model.requests import incoming_requests
 from policysched.model.selection.node_selectors import REPELLING_EFFECTS, TolerationMatcher
 from policysched.plugins.node_resources.fit import by_name
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.results.plugin_results import FilterResults
+from policysched.state.nominated.columns import PodsByRow
 
 MOST_PARTS: Final = 64
 """How many taints, and parts of a pod that one filter reads, are told apart; further ones stay under its reason."""
 TOO_MANY_PODS: Final = "Too many pods"
 INSUFFICIENT: Final = "Insufficient "
+NODE_PORTS: Final = "NodePorts"
+MOST_ROWS, MOST_USERS = 8, 3
+"""On how many nodes the users of a host port are looked up, and how many of them are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +110,8 @@ def find_conditions(asking: Asking, raw: Object, decision: Decision) -> list[Aga
     for results in [one for one in evaluation.filters if one.rejects_any and one.place < 0]:
         # what narrowing and nominated pods say is told where no filter says it of itself
         codes = np.where(present & ~explained, results.codes[:size], 0)
-        found += _by_reason(results, codes)
+        kept = np.isin(np.arange(size), list(evaluation.nominated)) & (codes != 0)
+        found += [*_by_reason(results, np.where(kept, 0, codes)), *_kept(asking, pod, evaluation.nominated, kept)]
     return [one for one in found if one.rows.any()]
 
 
@@ -126,6 +133,32 @@ def _by_reason(results: FilterResults, codes: Codes) -> Iterator[Against]:
             rows[reason] = rows.get(reason, np.zeros(codes.size, np.bool_)) | (codes == code)
     for reason, mask in rows.items():
         yield Against(results.reason(int(codes[mask][0])).plugin or results.plugin.name, reason, mask, no_fixes)
+
+
+def _kept(asking: Asking, pod: Pod, nominated: PodsByRow, rows: Mask) -> Iterator[Against]:
+    """Give the nodes whose room is kept for nominated pods, by these pods."""
+    found: dict[tuple[str, ...], Mask] = {}
+    for row in np.flatnonzero(rows).tolist():
+        names = tuple(sorted(one.key for one in nominated[row]))
+        found.setdefault(names, np.zeros(rows.size, np.bool_))[row] = True
+    for names, mask in found.items():
+        text = f"room beside {', '.join(names)}, for which the node is nominated"
+        yield Against("NodeResourcesFit", text, mask, no_fixes, partial(_lacking_beside, asking, pod, nominated, text))
+
+
+def _lacking_beside(asking: Asking, pod: Pod, nominated: PodsByRow, text: str, rows: RowNumbers) -> str:
+    """Say what a node lacks beside the pods that are nominated to it."""
+    row, nodes = int(rows[0]), asking.cluster.nodes
+    wanted = Counter(by_name(incoming_requests(pod)))
+    held: Counter[str] = Counter()
+    for one in nominated[row]:
+        held.update(by_name(incoming_requests(one)))
+    short = {
+        name: amount + held[name] - int(nodes.allocatable(name)[row] - nodes.requested(name)[row])
+        for name, amount in sorted(wanted.items())
+    }
+    lacks = [f"{quantity(name, amount)} {name}" for name, amount in short.items() if amount > 0]
+    return f"{' and '.join(lacks)} beside {text.removeprefix('room beside ')}" if lacks else text
 
 
 class _Finder:
@@ -174,7 +207,20 @@ class _Finder:
             fixes.insert(0, Fix(RepairKind.NODE, part.on_node_text, part.on_node))
         said = sorted({reason for code in ours for reason in found[code]})
         text = f"{part.text}: {', '.join(said)}" if part.names_reason else part.text
-        yield Against(results.plugin.name, text, rows, lambda _: fixes)
+        detail = self._port_users(part) if results.plugin.name == NODE_PORTS else None
+        yield Against(results.plugin.name, text, rows, lambda _: fixes, detail)
+
+    def _port_users(self, part: PodPart) -> Callable[[RowNumbers], str]:
+        """Return what names the pods that use a host port on some rows."""
+        wanted = host_ports(self._asking.pod(part.alone(self._raw)))
+
+        def detail(rows: RowNumbers) -> str:
+            placed = (one.pod for row in rows[:MOST_ROWS].tolist() for one in self._asking.cluster.pods.on_row(row))
+            users = sorted(one.key for one in placed if any(any_conflict(wanted, (port,)) for port in host_ports(one)))
+            more = " …" if len(users) > MOST_USERS or rows.size > MOST_ROWS else ""
+            return f"{part.text} (used by {', '.join(users[:MOST_USERS])}{more})" if users else part.text
+
+        return detail
 
     def _cordoned(self, codes: Codes) -> Against:
         tolerated = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
@@ -207,17 +253,18 @@ class _Finder:
                 yield Against(one.plugin, "room for another pod", one.rows, self._places)
             elif resource in wanted:
                 short = wanted[resource] - (self._nodes.allocatable(resource) - self._nodes.requested(resource))
-                yield self._shortage(one, resource, short)
+                yield self._shortage(one, resource, short, wanted[resource])
             else:
                 yield one
 
-    def _shortage(self, one: Against, resource: str, short: Codes) -> Against:
+    def _shortage(self, one: Against, resource: str, short: Codes, wanted: int) -> Against:
         def fixes(rows: RowNumbers) -> Sequence[Fix]:
             lacking = int(short[rows].max())
-            said = quantity(resource, lacking)
+            left = quantity(resource, max(0, wanted - lacking))
+            text = f"request {left} {resource} instead of {quantity(resource, wanted)}"
             return (
-                Fix(RepairKind.NODE, f"{said} more {resource}", with_room(resource, lacking)),
-                Fix(RepairKind.POD, f"request {said} less {resource}", requesting_less(resource, lacking)),
+                Fix(RepairKind.NODE, f"{quantity(resource, lacking)} more {resource}", with_room(resource, lacking)),
+                Fix(RepairKind.POD, text, requesting_less(resource, lacking)),
             )
 
         def detail(rows: RowNumbers) -> str:
@@ -228,7 +275,13 @@ class _Finder:
 
     def _places(self, rows: RowNumbers) -> Sequence[Fix]:
         lacking = int((self._nodes.pods_count.data[rows] - self._nodes.pods_allowed.data[rows]).max()) + 1
-        return (Fix(RepairKind.NODE, f"room for {lacking} more pods", with_room("pods", lacking)),)
+        return (
+            Fix(
+                RepairKind.NODE,
+                f"room for {lacking} more {'pod' if lacking == 1 else 'pods'}",
+                with_room("pods", lacking),
+            ),
+        )
 
 
 def _rule(plugin: PolicyPlugin, part: RulePart, rejected: Mask) -> Against:

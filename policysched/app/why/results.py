@@ -22,6 +22,8 @@ class State(StrEnum):
     """A PreEnqueue plugin keeps it out of the queue."""
     FINISHED = "Finished"
     TERMINATING = "Terminating"
+    STATIC = "Static"
+    """The kubelet runs it."""
     OTHER_SCHEDULER = "OtherScheduler"
 
 
@@ -195,6 +197,10 @@ class Explanation:
     nodes: int = 0
     """How many nodes there are."""
     feasible: int = 0
+    scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
+    """The weighted scores by feasible node and plugin."""
+    total: Mapping[str, int] = field(default_factory=dict, repr=False)
+    """The sum of the scores of tier 0 by feasible node."""
     conditions: tuple[Condition, ...] = ()
     groups: tuple[Group, ...] = ()
     """Nodes by what stands against them, the fewest conditions first."""

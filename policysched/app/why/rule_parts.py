@@ -11,8 +11,10 @@ from msgspec.structs import replace
 from policysched.app.why.asking import Asking
 from policysched.app.why.changes import Edit, edited, keyed
 from policysched.framework import SKIP, Mask, RowNumbers, Status
-from policysched.language.ir.graph import ANY_KEY, Input
+from policysched.language.ir.graph import ANY_KEY, Input, steps
 from policysched.language.ir.tree import Comparison, Expr, Literal, LiteralKind, Logic, Path
+from policysched.language.ir.types import Unit
+from policysched.language.messages.amounts import written
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.language.syntax.formatting import format_tree
 from policysched.language.syntax.parser import parse
@@ -99,29 +101,34 @@ def _text(one: object) -> str | None:
 
 def _values(asking: Asking, compiled: CompiledPolicy, pod: Pod, rows: RowNumbers) -> str:
     """Say what a condition reads of a row."""
-    read = [item for item in compiled.filters[0].require.inputs if item.root in {"node", "pod", "metrics"}]
-    told = [(item, _value(asking, compiled, pod, item, rows)) for item in dict.fromkeys(read)]
+    program = compiled.filters[0].require
+    read = [item for item in program.inputs if item.root in {"node", "pod", "metrics"}]
+    units = {node.data: node.type.unit for node in steps(program.root) if isinstance(node.data, Input)}
+    told = [(item, _shown(_value(asking, compiled, pod, item, rows), units.get(item))) for item in dict.fromkeys(read)]
     return ", ".join(f"{item.text} is {text}" for item, text in told[:MOST_VALUES] if text)
 
 
-def _value(asking: Asking, compiled: CompiledPolicy, pod: Pod, item: Input, rows: RowNumbers) -> str:
+def _value(asking: Asking, compiled: CompiledPolicy, pod: Pod, item: Input, rows: RowNumbers) -> object:
+    """Return the value of an input on a row, SKIP for an input without a value of its own."""
     if item.key == ANY_KEY:
-        return ""
+        return SKIP
     if item.root == "pod":
-        return _shown(PolicyPlugin(compiled).context(asking.cluster).inputs(pod).value(item))
+        return PolicyPlugin(compiled).context(asking.cluster).inputs(pod).value(item)
     if item.root == "node" and item.path[0] in {"age", "pods"}:
-        return ""
+        return SKIP
     found = node_column(asking.cluster, pod, item, rows)[0]
     if isinstance(found, np.int32):
-        return _shown(asking.cluster.strings.text(int(found)) if found >= 0 else None)
-    return _shown(found.item())
+        return asking.cluster.strings.text(int(found)) if found >= 0 else None
+    return found.item()
 
 
-def _shown(value: object) -> str:
+def _shown(value: object, unit: Unit | None) -> str:
+    if value is SKIP:
+        return ""
     if value is None or value != value:  # noqa: PLR0124 - NaN
         return "missing"
     if isinstance(value, str):
         return f'"{visible(shortened(value))}"'
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}"
+    return written(value, unit) if isinstance(value, int | float) else visible(shortened(str(value)))

@@ -62,8 +62,8 @@ def _conditions(told: Explanation) -> Table:
     rows = [
         [one.text, one.plugin, str(one.rejects), str(one.leaves), str(one.alone)] for one in told.conditions[:LIMIT]
     ]
-    title = f"Conditions ({told.nodes} nodes)"
-    table = plain_table(title, ["condition", "plugin", "rejects", "accepts", "only obstacle"], rows, range(2, 5))
+    title = "Conditions on 1 node" if told.nodes == 1 else f"Conditions on all {told.nodes} nodes"
+    table = plain_table(title, ["condition", "plugin", "rejects", "accepts", "rejects alone"], rows, range(2, 5))
     if len(told.conditions) > LIMIT:
         table.caption, table.caption_justify = Text(f"… and {len(told.conditions) - LIMIT} conditions"), "left"
     return table

@@ -6,16 +6,20 @@ repairs change is put back before the next one is tried.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles
-from policysched.app.configuration.reading import ConfigurationInput
+from policysched.app.amounts import counted
+from policysched.app.configuration.model import DEFAULT_SCHEDULER
+from policysched.app.configuration.profiles import DEFAULT_NAME
+from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
+from policysched.app.configuration.scheduler_names import SchedulerNames, choose_scheduler_names
 from policysched.app.dry_run.dry_run import Measure, Numbers, simulate, unlisted
+from policysched.app.files.given import Objects, given_objects
 from policysched.app.files.objects import metadata_of
-from policysched.app.plugins.discovery import find_plugins
 from policysched.app.why.asking import Asking
 from policysched.app.why.comparison import compare, runner_up
 from policysched.app.why.obstacles import find_conditions
@@ -28,6 +32,9 @@ from policysched.language.messages.suggestions import did_you_mean
 from policysched.late_dataclass import dataclass
 from policysched.model.decode import decode_pod
 from policysched.model.kinds import FINISHED
+from policysched.model.objects import Pod
+from policysched.model.pod_requirements import is_static
+from policysched.model.policy import KIND
 from policysched.schedule.cycle.decision import Decision, drawn
 from policysched.schedule.cycle.ranking import sums_by_tier
 from policysched.schedule.cycle.record import make_record
@@ -38,12 +45,13 @@ MOST_SAID: Final = 3
 
 
 def why(  # noqa: PLR0913 - what a decision depends on
-    objects: Iterable[Object],
+    objects: Objects,
     pod: str,
     node: str = "",
     *,
-    policies: Iterable[Object] = (),
+    policies: Objects = (),
     config: ConfigurationInput | None = None,
+    scheduler_name: str | Collection[str] = (),
     now: datetime | str | None = None,
     seed: int | None = None,
     metrics: Numbers | Measure | None = None,
@@ -52,11 +60,13 @@ def why(  # noqa: PLR0913 - what a decision depends on
     """Explain why a pod of a cluster is on its node or pending.
 
     Args:
-        objects: The cluster with the pod, as dicts that kubectl prints.
+        objects: The cluster with the pod, as `dry_run` takes it.
         pod: The pod: `namespace/name`, or a name in the namespace `default`.
         node: The node to compare with; empty: the runner-up.
         policies: SchedulingPolicy objects to try. A policy replaces the cluster's policy of the same name.
         config: A KubeSchedulerConfiguration, as `dry_run` takes it.
+        scheduler_name: One or several names: a pod with another `schedulerName` is not evaluated; default: the profiles
+            of the configuration, else the `schedulerNames` of the policies, else the name of the pod.
         now: The current time, as `dry_run` takes it.
         seed: Seed of the draw among equally good nodes.
         metrics: Values of metrics, as `dry_run` takes them.
@@ -66,18 +76,22 @@ def why(  # noqa: PLR0913 - what a decision depends on
         UsageError: the pod or node does not exist, an object is malformed, or the configuration has no profile for the
             pod.
     """
-    given = list(unlisted(objects))
+    given = list(unlisted(given_objects(objects, "objects")))
+    tried = list(given_objects(policies, "policies", KIND))
     found = _find(given, pod if "/" in pod else f"default/{pod}")
     _refuse_unknown(given, node)
-    sentence = _undecided(found, config, plugins)
+    read = None if config is None else load_configuration(config)
+    names = _scheduler_names(found, read, scheduler_name, (*given, *tried))
+    sentence = _undecided(found, names)
     if sentence is not None:
         return sentence
-    made = simulate(given, _taken_out(found), policies, config=config, now=now, metrics=metrics, plugins=plugins)
+    wanted = _taken_out(_named(found, names))
+    made = simulate(given, wanted, tried, config=config, now=now, metrics=metrics, plugins=plugins)
     asking = Asking(made, seed)
     explained = _Explaining(asking, _spec(found).get("nodeName") or "", node).explained()
     silent = tuple(f"policy {key} does not apply: {reason}" for key, reason in sorted(made.not_applied.items()))
     stopped = ("interrupted: not all fixes and weights were tried",) if asking.interrupted else ()
-    notes = (*explained.notes, *made.problems, *silent, *stopped)
+    notes = (*_foreign(made.pod, names), *explained.notes, *made.problems, *silent, *stopped)
     return replace(explained, notes=notes, diagnostics=made.diagnostics, interrupted=asking.interrupted)
 
 
@@ -86,9 +100,7 @@ def _find(objects: Sequence[Object], key: str) -> Object:
     if key not in pods:
         elsewhere = [one for one in pods if one.partition("/")[2] == key.partition("/")[2]]
         meant = f"did you mean `{elsewhere[0]}`?" if elsewhere else did_you_mean(key, pods)
-        raise UsageError(
-            f"pod {key} is not among the {len(pods)} pods of the cluster" + (f"; {meant}" if meant else "")
-        )
+        raise UsageError(_unknown("pod", key, len(pods), meant))
     return pods[key]
 
 
@@ -100,10 +112,12 @@ def _key(raw: Object) -> str:
 def _refuse_unknown(objects: Sequence[Object], node: str) -> None:
     names = [str(metadata_of(one).get("name")) for one in objects if one["kind"] == "Node"]
     if node and node not in names:
-        meant = did_you_mean(node, names)
-        raise UsageError(
-            f"node {node} is not among the {len(names)} nodes of the cluster" + (f"; {meant}" if meant else "")
-        )
+        raise UsageError(_unknown("node", node, len(names), did_you_mean(node, names)))
+
+
+def _unknown(kind: str, name: str, known: int, meant: str) -> str:
+    text = f"{kind} {name} is not in the cluster, which has {counted(known, kind)}"
+    return f"{text}; {meant}" if meant else text
 
 
 def _spec(raw: Object) -> Mapping[str, Any]:
@@ -118,43 +132,60 @@ def _taken_out(raw: Object) -> Object:
     return {**raw, "status": {"phase": "Running", **(raw.get("status") or {})}}
 
 
-def _undecided(raw: Object, config: ConfigurationInput | None, plugins: PluginRegistry | None) -> Explanation | None:
-    """Return what there is to say of a pod that nobody decides about, None for any other.
+def _scheduler_names(
+    raw: Object, read: ReadConfiguration | None, given: str | Collection[str], objects: Iterable[Object]
+) -> SchedulerNames:
+    """Choose the scheduler names whose pods are evaluated."""
+    policies = [_spec(one).get("schedulerNames") for one in objects if one.get("kind") == KIND]
+    of_policies = [one if isinstance(one, list) else [] for one in policies]
+    own = _spec(raw).get("schedulerName")
+    of_pod = Counter([own] if isinstance(own, str) and own else [DEFAULT_NAME])
+    return choose_scheduler_names(given, [] if read is None else [read], of_policies, of_pod)
+
+
+def _named(raw: Object, names: SchedulerNames) -> Object:
+    """Return a pod of a file, which may have no `schedulerName`, with the only one that is evaluated."""
+    if _spec(raw).get("schedulerName") or len(names.names) > 1:
+        return raw
+    return {**raw, "spec": {**_spec(raw), "schedulerName": names.names[0]}}
+
+
+def _foreign(pod: Pod, names: SchedulerNames) -> Iterable[str]:
+    """Note that a pod of a scheduler without a known configuration is evaluated with the default plugins."""
+    name = pod.spec.scheduler_name
+    if names.source == "the pods" and name not in {DEFAULT_NAME, DEFAULT_SCHEDULER}:
+        yield f"schedulerName of the pod is {name}; the pod is evaluated with the default plugins"
+
+
+def _undecided(raw: Object, names: SchedulerNames) -> Explanation | None:
+    """Return the sentence about a pod that no scheduler places, or that another scheduler places; else None.
 
     Raises:
         UsageError: the pod is malformed.
     """
-    pod, stated = decode_pod(raw), _spec(raw).get("schedulerName")
-    phase, name, node, key = pod.status.phase, stated or "", pod.spec.node_name, _key(raw)
+    pod = decode_pod(raw)
+    found = _no_decision(pod, _spec(raw).get("schedulerName") or "", names)
+    if found is None:
+        return None
+    state, text = found
+    key, node = _key(raw), pod.spec.node_name
+    return Explanation(key, _spec(raw).get("schedulerName") or "", state, f"pod {key} {text}", node=node)
 
-    def told(state: State, text: str) -> Explanation:
-        return Explanation(key, name, state, f"pod {key} {text}", node=node)
 
+def _no_decision(pod: Pod, name: str, names: SchedulerNames) -> tuple[State, str] | None:
+    phase, node = pod.status.phase, pod.spec.node_name
     if phase in FINISHED:
-        return told(State.FINISHED, f"is finished ({phase}) and is not scheduled again")
+        return State.FINISHED, f"is finished ({phase}) and is not scheduled again"
     if pod.metadata.deletion_timestamp:
-        return told(State.TERMINATING, "is being deleted and is not scheduled again")
-    others = find_plugins().registry if plugins is None and config is not None else plugins
-    names = {DEFAULT_NAME} if config is None else {*_profile_names(config, others)}
+        return State.TERMINATING, "is being deleted and is not scheduled again"
+    if is_static(pod):
+        return State.STATIC, f"is a static pod: the kubelet of {node} runs it, and no scheduler places it"
     if name and name not in names:
-        ours = ", ".join(sorted(names))
-        hint = (
-            "to simulate policysched, set --config to a configuration with a profile of that name"
-            if config is None
-            else ""
-        )
-        return told(
-            State.OTHER_SCHEDULER,
-            f"is scheduled by {name}, not by {ours}" + (f"; {hint}" if hint else ""),
-        )
-    gates = [one.name for one in pod.spec.scheduling_gates]
-    if gates and not node:
-        return told(State.GATED, f"has scheduling gates: {', '.join(gates)}")
+        hint = "" if names.source == "the configuration" else f"; set --scheduler-name {name}"
+        return State.OTHER_SCHEDULER, f"is scheduled by {name}, but only {names} is evaluated{hint}"
+    if pod.spec.scheduling_gates and not node:
+        return State.GATED, f"has scheduling gates: {', '.join(one.name for one in pod.spec.scheduling_gates)}"
     return None
-
-
-def _profile_names(config: ConfigurationInput, plugins: PluginRegistry | None) -> Iterator[str]:
-    yield from configured_profiles(config) if plugins is None else configured_profiles(config, plugins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +241,9 @@ class _Explaining:
         preemption = preempting(self._asking, answer.outcome)
         notes = () if preemption is not None else _no_preemption(answer.record)
         if self._asked_about and found.groups:
-            summary = (
-                f"pod {begun.pod} does not fit {self._asked_about}; missing: {' and '.join(found.groups[0].lacks)}"
-            )
+            fit = "is on {} but would not fit it if recreated" if self._asked_about == begun.node else "does not fit {}"
+            lacks = " and ".join(found.groups[0].lacks)
+            summary = f"pod {begun.pod} {fit.format(self._asked_about)}; missing: {lacks}"
         else:
             summary = _fits_none(begun, found, answer.decision)
         return replace(
@@ -223,15 +254,24 @@ class _Explaining:
         total = answer.record.get("total", {})
         at = self._node if self._node in total else answer.record["selected"]
         begun = replace(
-            begun, selected=answer.record["selected"], best=tuple(answer.record["best"]), feasible=len(total)
+            begun,
+            selected=answer.record["selected"],
+            best=tuple(answer.record["best"]),
+            feasible=len(total),
+            scores=answer.record.get("scores", {}),
+            total=total,
         )
         refused = self._asked_about if self._asked_about not in total else ""
-        if not refused and self._node and self._node not in total:
+        is_there = self._node in answer.decision.cluster.nodes.row_of
+        if not refused and is_there and self._node not in total:
             refused = self._node
         found = grouped(self._asking, self._made.raw, conditions, refused or "\0")
         begun = _with(begun, found)
         if refused:
             return replace(begun, summary=_refused(begun, refused, found.groups))
+        if self._node and not is_there:
+            text = f"pod {begun.pod} {_is_on(begun, answer.decision)} and would go to {begun.selected} if recreated"
+            return replace(begun, summary=text)
         there = self._asked_about if self._asked_about not in {"", at} else self._other(answer.record, at)
         if not there:
             return replace(begun, summary=_only(begun, answer.decision))
@@ -258,17 +298,33 @@ def _with(begun: Explanation, found: Grouped) -> Explanation:
 
 
 def _no_preemption(record: Mapping[str, Any]) -> tuple[str, ...]:
-    message = record.get("preemption", {}).get("message")
-    return (str(message),) if message else ()
+    """Say which pods policies protect from preemption; without such pods there is nothing that a reader can change."""
+    protected = record.get("preemption", {}).get("protected", {})
+    pods = {pod: why for on_node in protected.values() for pod, why in on_node.items()}
+    if not pods:
+        return ()
+    named = ", ".join(f"{pod} ({why})" for pod, why in [*pods.items()][:MOST_SAID])
+    more = f" and {len(pods) - MOST_SAID} more" if len(pods) > MOST_SAID else ""
+    return (f"preemption would not help: policies protect {named}{more}",)
 
 
 def _fits_none(begun: Explanation, found: Grouped, decision: Decision) -> str:
-    first = f"pod {begun.pod} fits none of {begun.nodes} nodes"
+    first = f"pod {begun.pod} fits none of {counted(begun.nodes, 'node')}"
+    if begun.nodes == 1:
+        first = f"pod {begun.pod} does not fit the only node"
+    if begun.node:
+        fits = "the only node" if begun.nodes == 1 else f"any of {begun.nodes} nodes"
+        first = f"pod {begun.pod} {_is_on(begun, decision)} but would not fit {fits} if recreated"
     if not found.groups:
         return f"{first}: {decision.fit_error()}"
     if decision.rejection is not None:
         return f"{first}: {decision.rejection.message}"
     return f"{first}: " + "; ".join(lacking(one) for one in found.groups[:MOST_SAID])
+
+
+def _is_on(begun: Explanation, decision: Decision) -> str:
+    missing = "" if begun.node in decision.cluster.nodes.row_of else ", which is not a node of the cluster,"
+    return f"is on {begun.node}{missing}"
 
 
 def lacking(group: Group) -> str:
@@ -281,16 +337,18 @@ def lacking(group: Group) -> str:
 def _refused(begun: Explanation, node: str, groups: Sequence[Group]) -> str:
     lacks = " and ".join(groups[0].lacks) if groups else "conditions of the filters"
     if node == begun.node:
-        text = f"pod {begun.pod} is on {node} but would not fit if recreated; missing: {lacks}"
+        text = f"pod {begun.pod} is on {node} but would not fit it if recreated; missing: {lacks}"
     else:
         text = f"pod {begun.pod} does not fit {node}; missing: {lacks}"
-    return f"{text}; it would go to {begun.selected}"
+    return f"{text}; it would go to {begun.selected}" + (" if recreated" if begun.node else "")
 
 
 def _only(begun: Explanation, decision: Decision) -> str:
+    where = "is on" if begun.node == begun.selected else "would go to"
     if decision.nominated:
-        return f"pod {begun.pod} would go to {begun.selected}, its nominated node"
-    return f"pod {begun.pod} would go to {begun.selected}, the only one of {begun.nodes} nodes that fits"
+        return f"pod {begun.pod} {where} {begun.selected}, its nominated node"
+    only = "the only node" if begun.nodes == 1 else f"the only one of {begun.nodes} nodes that fits"
+    return f"pod {begun.pod} {where} {begun.selected}, {only}"
 
 
 def _compared(told: Explanation) -> str:

@@ -40,7 +40,7 @@ def test_why_groups_nodes_by_what_they_lack() -> None:
         (RepairKind.NODE, "no taint gpu=yes:NoSchedule on b"),
         (RepairKind.POD, "a toleration of gpu=yes:NoSchedule"),
         (RepairKind.NODE, "500m more cpu on c"),
-        (RepairKind.POD, "request 500m less cpu"),
+        (RepairKind.POD, "request 1 cpu instead of 1500m"),
     ]
     assert {one.text: (one.rejects, one.leaves, one.alone) for one in told.conditions} == {
         "nodeSelector disk=ssd": (2, 2, 2), "a toleration of gpu=yes:NoSchedule": (1, 3, 1), "cpu": (1, 3, 1),
@@ -54,7 +54,7 @@ def test_why_takes_a_rule_apart_and_tells_values() -> None:
     assert {(one.examples, one.lacks) for one in told.groups} == {
         (("n1",), ('policy zones/r: node.labels["zone"] == "a" (node.labels["zone"] is "b")',)),
         (("n2",), ('policy zones/r: node.labels["zone"] == "a" (node.labels["zone"] is missing)',
-                   "policy zones/r: node.free.cpu >= 2 (node.free.cpu is 1000)")),
+                   "policy zones/r: node.free.cpu >= 2 (node.free.cpu is 1)")),
     }  # fmt: skip
     assert [one.text for one in told.groups[0].repairs] == ["label zone=a on n1", "without rule r of policy zones"]
 
@@ -77,7 +77,7 @@ def test_why_names_parts_of_the_pod_that_other_pods_stand_against() -> None:
     told = policysched.why(objects, "web", "n1")
     [group] = told.groups
     assert set(group.lacks) == {
-        "host port 80/TCP", "spread per host within 1 (app=web)", "pod affinity app=db per host",
+        "host port 80/TCP (used by default/one)", "spread per host within 1 (app=web)", "pod affinity app=db per host",
         "pod anti-affinity app=web per host",
     }  # fmt: skip
     assert [(one.change, one.example) for one in group.repairs] == [(RepairKind.POD, "n1")]
@@ -146,7 +146,8 @@ def test_why_says_that_a_pod_would_not_be_let_stay() -> None:
     assert told.state is State.UNSCHEDULABLE
     told = policysched.why([node("n1"), node("n2", labels=SSD), bound("web", "n1", nodeSelector=SSD)], "web")
     assert told.summary == (
-        "pod default/web is on n1 but would not fit if recreated; missing: nodeSelector disk=ssd; it would go to n2"
+        "pod default/web is on n1 but would not fit it if recreated; missing: nodeSelector disk=ssd; "
+        "it would go to n2 if recreated"
     )
 
 
@@ -156,9 +157,6 @@ def test_why_says_that_a_pod_would_not_be_let_stay() -> None:
         ({"status": {"phase": "Succeeded"}}, State.FINISHED, "is finished (Succeeded) and is not scheduled again"),
         ({"spec": {"schedulingGates": [{"name": "a"}, {"name": "b"}], "containers": []}}, State.GATED,
          "has scheduling gates: a, b"),
-        ({"spec": {"schedulerName": "default-scheduler", "containers": []}}, State.OTHER_SCHEDULER,
-         "is scheduled by default-scheduler, not by policysched; to simulate policysched, set --config "
-         "to a configuration with a profile of that name"),
         ({"metadata": {"name": "web", "deletionTimestamp": "2026-01-01T00:00:00Z"}}, State.TERMINATING,
          "is being deleted and is not scheduled again"),
     ],
@@ -166,6 +164,20 @@ def test_why_says_that_a_pod_would_not_be_let_stay() -> None:
 def test_why_says_in_one_sentence_that_nobody_decides_about_a_pod(made: Object, state: State, summary: str) -> None:
     told = policysched.why([node(), {**pod(), **made}], "web")
     assert (told.state, told.summary) == (state, f"pod default/web {summary}")
+
+
+def test_why_evaluates_a_pod_of_the_names_that_are_chosen() -> None:
+    objects = [node("n1"), pod(schedulerName="default-scheduler")]
+    assert policysched.why(objects, "web").summary == "pod default/web would go to n1, the only node"
+    told = policysched.why(objects, "web", scheduler_name="policysched")
+    assert (told.state, told.summary) == (
+        State.OTHER_SCHEDULER,
+        "pod default/web is scheduled by default-scheduler, but only policysched (from --scheduler-name) is evaluated; "
+        "set --scheduler-name default-scheduler",
+    )
+    rule = policy("gpu", schedulerNames=["gpu"], **requiring("true"))
+    assert policysched.why(objects, "web", policies=[rule]).state is State.OTHER_SCHEDULER
+    assert policysched.why([*objects, pod("free")], "free", policies=[rule]).scheduler_name == "gpu"
 
 
 @pytest.mark.parametrize(
@@ -186,16 +198,16 @@ def test_why_refuses_a_malformed_pod(made: Object, field: str) -> None:
 
 
 def test_why_refuses_names_that_the_cluster_does_not_have() -> None:
-    with pytest.raises(UsageError, match=r"pod default/wen is not among the 1 pods of the cluster.*default/web"):
+    with pytest.raises(UsageError, match=r"pod default/wen is not in the cluster, which has 1 pod; .*default/web"):
         policysched.why([node(), pod()], "wen")
-    with pytest.raises(UsageError, match=r"node n2 is not among the 1 nodes of the cluster"):
+    with pytest.raises(UsageError, match=r"node n2 is not in the cluster, which has 1 node"):
         policysched.why([node(), pod()], "web", "n2")
 
 
 def test_why_tells_what_turns_a_pod_away_before_nodes_are_looked_at() -> None:
     claimed = [{"name": "data", "persistentVolumeClaim": {"claimName": "gone"}}]
     told = policysched.why([node(), pod(volumes=claimed)], "web")
-    assert told.summary == 'pod default/web fits none of 1 nodes: persistentvolumeclaim "gone" not found'
+    assert told.summary == 'pod default/web does not fit the only node: persistentvolumeclaim "gone" not found'
     assert [one.text for one in told.groups[0].repairs] == ["without volume data (claim gone)"]
 
 

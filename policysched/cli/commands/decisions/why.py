@@ -19,6 +19,7 @@ from policysched.cli.options import (
     PrometheusCa,
     PrometheusToken,
     PrometheusUrl,
+    SchedulerName,
     Seed,
 )
 from policysched.cli.output import INTERRUPTED, say_beside, say_left_out, working
@@ -38,8 +39,9 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
     ] = "default",
     policy: PoliciesToTry = None,
     config: Config = None,
+    scheduler_name: SchedulerName = None,
     plugin: Plugin = None,
-    seed: Seed = None,
+    seed: Seed = 0,
     metrics_file: MetricsFile = None,
     prometheus_url: PrometheusUrl = None,
     prometheus_token_file: PrometheusToken = None,
@@ -73,7 +75,10 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
         say_left_out(inputs.left_out)
         found = inputs.findings()
         asked = pod if "/" in pod else f"{namespace}/{pod}"
-        told = explain(inputs, found, asked, node, seed=seed, metrics=measured, plugins=known.registry)
+        told = explain(
+            inputs, found, asked, node,
+            scheduler_name=scheduler_name or (), seed=seed, metrics=measured, plugins=known.registry,
+        )  # fmt: skip
     say_beside((*known.problems, *told.notes), (one.text() for one in found))
     _print(told, output)
     return INTERRUPTED if told.interrupted else int(any(one.is_error for one in found))
@@ -83,4 +88,4 @@ def _print(told: Explanation, output: OutputFormat) -> None:
     from policysched.app.why.tables import explanation_parts  # noqa: PLC0415 - as above
     from policysched.cli.reports import say_report  # noqa: PLC0415
 
-    say_report(told.to_dict(), explanation_parts(told), output, f"why {told.pod}")
+    say_report(told.to_dict(), explanation_parts(told), output, "Explanation", f"why {told.pod}")
