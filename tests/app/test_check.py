@@ -42,8 +42,8 @@ def test_good_policy_has_no_finding() -> None:
 
 def test_an_empty_scheduler_name_is_told_once_and_in_our_words() -> None:
     (found,) = check([_policy(schedulerNames=["a", ""], filters=[{"name": "a", "require": "node.ready"}])])
-    assert (found["code"], found["field"]) == ("E0312", "spec.schedulerNames[1]")
-    assert (found["message"], found["help"]) == (
+    assert (found.code, found.field) == ("E0312", "spec.schedulerNames[1]")
+    assert (found.message, found.help) == (
         "the scheduler name is empty",
         "write the `schedulerName` of the pods, or remove `schedulerNames` to match all",
     )
@@ -60,18 +60,18 @@ def test_an_empty_scheduler_name_is_told_once_and_in_our_words() -> None:
 )
 def test_characters_that_nobody_sees_are_told_once_for_a_text(text: str, message: str, column: int) -> None:
     (found,) = check([_filter(f'node.zone == "{text}"')])
-    assert (found["code"], found["message"], found["column"]) == ("W0706", message, column)
+    assert (found.code, found.message, found.column) == ("W0706", message, column)
 
 
 @pytest.mark.parametrize(
     ("text", "codes"), [("attention\u00a0: a b", []), ("attention\u200b", ["W0706"]), ("straße\nzwei", [])]
 )
 def test_spaces_of_a_language_may_stand_in_what_is_for_people(text: str, codes: list[str]) -> None:
-    assert [one["code"] for one in check([_filter("node.ready", message=text)])] == codes
+    assert [one.code for one in check([_filter("node.ready", message=text)])] == codes
 
 
 def test_finding_has_the_keys_of_the_contract() -> None:
-    (found,) = check([_filter('node.labels["cores"] > 10')])
+    [found] = [one.to_dict() for one in check([_filter('node.labels["cores"] > 10')])]
     assert list(found) == KEYS
     assert found == {
         "file": None,
@@ -285,13 +285,13 @@ def test_shape_is_checked_as_kubectl_apply_would(
     policy: dict[str, Any], field: str, message: str, help_text: str | None
 ) -> None:
     (found,) = check([policy])
-    assert (found["code"], found["field"], found["message"], found["help"]) == ("E0001", field, message, help_text)
+    assert (found.code, found.field, found.message, found.help) == ("E0001", field, message, help_text)
 
 
 def test_long_texts_are_cut_in_findings_and_their_length_is_said() -> None:
     name, key = "n" * 250_000, "k" * 250_000
-    found = check([{**_filter(f'node.labels["{key}"] > 1'), "metadata": {"name": name}}])
-    found += check([_policy(**{key: 1})])
+    both = [{**_filter(f'node.labels["{key}"] > 1'), "metadata": {"name": name}}, _policy(**{key: 1})]
+    found = [one.to_dict() for one in check(both)]
     assert len(json.dumps(found)) < 60_000
     assert {one["policy"][4090:] for one in found} == {"nnnnnn… (250000 characters)", ""}
     assert any(one["field"] == f"spec.{'k' * 4091}… (250005 characters)" for one in found)
@@ -301,12 +301,12 @@ def test_long_texts_are_cut_in_findings_and_their_length_is_said() -> None:
 def test_policy_without_a_spec_is_told_so() -> None:
     policy = _policy()
     del policy["spec"]
-    assert [one["message"] for one in check([policy])] == ["`spec` is missing"]
+    assert [one.message for one in check([policy])] == ["`spec` is missing"]
 
 
 def test_misshapen_field_does_not_hide_mistakes_in_others() -> None:
     policy = _policy(weight=200, filters=[{"name": "a", "require": True}, {"name": "b", "require": "nod.name"}])
-    assert [one["code"] for one in check([policy])] == ["E0001", "E0001", "E0201"]
+    assert [one.code for one in check([policy])] == ["E0001", "E0001", "E0201"]
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_misshapen_field_does_not_hide_mistakes_in_others() -> None:
     ],
 )
 def test_an_item_that_lacks_something_does_not_hide_mistakes_in_others(spec: dict[str, Any]) -> None:
-    found = [one["code"] for one in check([_policy(**spec)])]
+    found = [one.code for one in check([_policy(**spec)])]
     assert found.count("E0201") == 1
     assert set(found) == {"E0001", "E0201"}
 
@@ -342,7 +342,7 @@ def test_findings_of_a_file_are_in_its_order_and_show_names_that_are_unknown() -
 
 def test_name_of_two_rules_is_one_finding() -> None:
     rule = {"name": "a", "require": "node.ready"}
-    assert [one["code"] for one in check([_policy(filters=[rule, rule])])] == ["E0208"]
+    assert [one.code for one in check([_policy(filters=[rule, rule])])] == ["E0208"]
 
 
 def test_field_is_not_reported_twice() -> None:
@@ -356,7 +356,7 @@ def test_text_cut_by_a_comment_is_explained() -> None:
     assert found.diagnostic.help.endswith('; YAML treats everything after " #" as a comment: quote the text')
 
 
-@pytest.mark.parametrize("given", [{"kind": "Pod"}, {}, "text", None])
+@pytest.mark.parametrize("given", [{"kind": "Pod"}, {}, 5, None])
 def test_check_refuses_what_is_no_policy(given: Any) -> None:
     with pytest.raises(UsageError, match=r"^expected an object of kind SchedulingPolicy$"):
         check([given])
@@ -470,8 +470,8 @@ def test_other_kinds_are_no_policies() -> None:
 @pytest.mark.parametrize("item", [None, 1, {"x": 1}])
 def test_very_many_items_that_are_none_are_told(field: str, item: object) -> None:
     [first, *_] = check([_policy(**{field: [item] * 300})])
-    assert first["field"].startswith(f"spec.{field}")
-    assert first["severity"] == "error"
+    assert first.field.startswith(f"spec.{field}")
+    assert first.severity == "error"
 
 
 def test_of_very_many_wrong_fields_the_first_are_told() -> None:
@@ -479,7 +479,7 @@ def test_of_very_many_wrong_fields_the_first_are_told() -> None:
     begin = time.process_time()
     found = check([_policy(**dict.fromkeys(names, 1), schedulerNames=names)])
     assert time.process_time() - begin < 20
-    assert {one["message"] for one in found if one["field"] == ""} == {
+    assert {one.message for one in found if not one.field} == {
         f"more than {MOST} fields have errors; the others are not shown"
     }
     assert len(found) == MOST + 2

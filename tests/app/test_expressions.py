@@ -37,7 +37,7 @@ FIELDS = [
 def test_expressions_are_the_texts_that_are_compiled() -> None:
     found = [one.field for one in expressions(POLICY)]
     assert found == FIELDS
-    assert {one["field"] for one in check([POLICY])} == set(FIELDS)
+    assert {one.field for one in check([POLICY])} == set(FIELDS)
 
 
 def test_cases_are_cases_and_all_others_are_not() -> None:

@@ -84,7 +84,7 @@ def test_dry_run_says_which_pods_a_guard_is_not_for() -> None:
 )
 def test_check_names_what_is_wrong_with_it(spec: dict[str, Any], code: str, field: str) -> None:
     found = check([keep() | {"spec": spec}])
-    assert (found[0]["code"], found[0]["field"]) == (code, field)
+    assert (found[0].code, found[0].field) == (code, field)
 
 
 def test_check_finds_nothing_wrong_with_a_policy_of_a_guard_alone() -> None:

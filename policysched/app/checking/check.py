@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from policysched.app.checking import schema
 from policysched.app.checking.findings import Finding, explained, policy_key
+from policysched.app.files.given import Objects, given_documents
 from policysched.app.files.objects import Document
 from policysched.errors import UsageError
 from policysched.language import Diagnostic, Span, diagnose
@@ -32,20 +33,24 @@ WHOLE_POLICY: Final = frozenset({"W0709", "W0710", "W0711", "W0712"})
 Object = Mapping[str, Any]
 
 
-def check(policies: Iterable[Object]) -> list[dict[str, Any]]:
+def check(policies: Objects) -> list[Finding]:
     """Return the errors and warnings of policies.
 
     Args:
-        policies: SchedulingPolicy objects as dicts.
+        policies: SchedulingPolicy objects as dicts, YAML texts, or paths of files and folders.
 
     Returns:
-        A dict per finding: `file`, `policy`, `severity`, `code`, `field`, `line`, `column`, `endColumn`, `message` and
-        `help`. Units: lines and columns in code points of the field's text, from 1; `endColumn` is exclusive.
+        The findings, see `Finding`. Objects of other kinds in texts and files are ignored.
 
     Raises:
-        UsageError: an object is not a SchedulingPolicy.
+        UsageError: an object is not a SchedulingPolicy, or a file cannot be read.
     """
-    return [finding.to_dict() for policy in policies for finding in findings(policy)]
+    given = list(given_documents(policies, "policies"))
+    read = [one for one in given if isinstance(one, Document)]
+    if read and not any(schema.is_meant(one.object) for one in read):
+        raise UsageError(f"{read[0].file}: no {KIND} found")
+    dicts = [one for one in given if not isinstance(one, Document)]
+    return [found for one in dicts for found in findings(one)] + check_documents(read)
 
 
 def check_documents(documents: Iterable[Document], cluster: Cluster | None = None) -> list[Finding]:

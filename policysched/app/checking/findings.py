@@ -105,6 +105,51 @@ class Finding:
         """Whether the policy cannot be used because of it."""
         return self.diagnostic.severity == "error"
 
+    @property
+    def severity(self) -> str:
+        """`error` or `warning`."""
+        return self.diagnostic.severity
+
+    @property
+    def code(self) -> str:
+        """The code, such as E0301."""
+        return self.diagnostic.code
+
+    @property
+    def field(self) -> str:
+        """The field of the policy."""
+        return self.diagnostic.field
+
+    @property
+    def line(self) -> int:
+        """The line in the field's text, from 1."""
+        return self.diagnostic.line
+
+    @property
+    def column(self) -> int:
+        """The first column in the line, from 1. Units: code points."""
+        return self.diagnostic.column
+
+    @property
+    def end_column(self) -> int:
+        """The column after the last one."""
+        return self.diagnostic.end_column
+
+    @property
+    def message(self) -> str:
+        """The message."""
+        return self.diagnostic.message
+
+    @property
+    def help(self) -> str | None:
+        """What to do; None if there is no help."""
+        return self.diagnostic.help
+
+    @property
+    def file(self) -> str:
+        """The file; empty for a dict."""
+        return self.document.file if self.document else ""
+
     def place(self) -> SourcePosition | None:
         """Return the place in the file."""
         found, document = self.diagnostic, self.document
@@ -114,7 +159,7 @@ class Finding:
         return positions.start(key) if key else document.place(found.field, found.line, found.column)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the finding as described in docs/extend/python-api.md#check, with long texts cut."""
+        """Return the finding as `policysched check -o json` prints it, with long texts cut."""
         found, place = self.diagnostic, self.place()
         said = {
             "file": self.document.file if self.document else None,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -19,7 +20,7 @@ from msgspec.structs import replace
 
 from policysched.app.configuration.model import KIND, Configuration, PluginConfig, ProfileConfig, completed
 from policysched.app.configuration.validation import faults
-from policysched.app.files.objects import Document
+from policysched.app.files.objects import Document, read_text
 from policysched.app.files.objects import read as read_files
 from policysched.app.files.positions import SourcePosition
 from policysched.errors import UsageError
@@ -42,8 +43,8 @@ GONE_FIELDS: Final = ("healthzBindAddress", "metricsBindAddress")
 NO_FILE: Final = "config"
 """The name of a configuration that is no file."""
 _INDEX: Final = re.compile(r"\[(\d+)\]")
-ConfigurationInput: TypeAlias = str | Mapping[str, Any] | Document
-"""A configuration as a text, as a dict or as an object of a file."""
+ConfigurationInput: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Document
+"""A configuration: a YAML or JSON text, the path of a file, a dict, or an object of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +169,11 @@ def decode_configuration(given: ConfigurationInput) -> ReadConfiguration:
 
 def _source(given: ConfigurationInput) -> _Source:
     document = None
-    if isinstance(given, str):
-        documents = read_files(given, NO_FILE)
+    if isinstance(given, str | os.PathLike):
+        text, file = _text(given)
+        documents = read_files(text, file)
         if len(documents) != 1:
-            raise UsageError(f"{NO_FILE}: expected one document, got {len(documents)}")
+            raise UsageError(f"{file}: expected one document, got {len(documents)}")
         given = documents[0]
     if isinstance(given, Document):
         document, given = given, given.object
@@ -183,6 +185,15 @@ def _source(given: ConfigurationInput) -> _Source:
     if found:
         raise source.error(found)
     return _renewed(source, str(version)) if version in OLD_VERSIONS else source
+
+
+def _text(given: str | os.PathLike[str]) -> tuple[str, str]:
+    """Return the text of a configuration and its name for messages."""
+    from policysched.app.files.given import is_text  # noqa: PLC0415 - only Python programs give texts
+
+    if isinstance(given, str) and is_text(given):
+        return given, NO_FILE
+    return read_text(os.fspath(given)), os.fspath(given)
 
 
 def _header_faults(given: Mapping[str, Any]) -> Iterator[Fault]:

@@ -26,6 +26,7 @@ from policysched.app.configuration.profiles import DEFAULT_NAME, configured_prof
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
 from policysched.app.dry_run.policies import compiled_policies, standing_policies, try_policies
 from policysched.app.dry_run.template_claims import with_template_claims
+from policysched.app.files.given import Objects, OneObject, given_objects, one_object
 from policysched.app.files.new_pods import as_new
 from policysched.app.files.objects import of_kind
 from policysched.app.files.saved_clusters import SavedObject
@@ -81,6 +82,60 @@ class Report:
     outcome: PostFilterResult | None = None
     """The result of PostFilter if no node was feasible, with all candidates of a preemption."""
 
+    @property
+    def pod(self) -> str:
+        """The pod: `namespace/name`."""
+        return str(self.record["pod"])
+
+    @property
+    def scheduler_name(self) -> str:
+        """The name of the profile."""
+        return str(self.record["schedulerName"])
+
+    @property
+    def result(self) -> str:
+        """`Scheduled`, `Unschedulable` or `Error`."""
+        return str(self.record["result"])
+
+    @property
+    def summary(self) -> str:
+        """The result in one sentence."""
+        if self.selected:
+            return f"pod {self.pod} would go to {self.selected}"
+        if self.result == "Error":
+            return f"pod {self.pod}: scheduling failed: {self.record['error']}"
+        return f"pod {self.pod} fits no node: {self.record['fitError']}"
+
+    @property
+    def selected(self) -> str:
+        """The selected node; empty if there is none."""
+        return str(self.record.get("selected", ""))
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The equally good nodes from which `selected` is drawn."""
+        return tuple(self.record.get("best", ()))
+
+    @property
+    def scores(self) -> Mapping[str, Mapping[str, int]]:
+        """The weighted scores by feasible node and plugin."""
+        return dict(self.record.get("scores", {}))
+
+    @property
+    def total(self) -> Mapping[str, int]:
+        """The sum of the scores of tier 0 by feasible node."""
+        return dict(self.record.get("total", {}))
+
+    @property
+    def rejected(self) -> Mapping[str, Mapping[str, Any]]:
+        """The `plugin`, `code` and `reasons` by rejected node."""
+        return dict(self.record.get("rejected", {}))
+
+    @property
+    def not_applied(self) -> Mapping[str, str]:
+        """The policies that had no part in the decision, each with the reason."""
+        return dict(self.record.get("notApplied", {}))
+
     def to_dict(self) -> Record:
         """Return the decision record, see docs/reference/decision-record.md."""
         return self.record
@@ -92,9 +147,9 @@ class Report:
 
 
 def dry_run(  # noqa: PLR0913 - what a decision depends on
-    objects: Iterable[Object],
-    pod: Object,
-    policies: Iterable[Object] = (),
+    objects: Objects,
+    pod: OneObject,
+    policies: Objects = (),
     *,
     config: ConfigurationInput | None = None,
     now: datetime | str | None = None,
@@ -106,9 +161,9 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     """Schedule one pod on given objects and explain the result; change nothing.
 
     Args:
-        objects: The cluster, as dicts that kubectl prints, or Lists of them: nodes, pods, namespaces, priority classes,
-            services, controllers of pods, volumes, claims, policies. If a policy does not compile, the last valid
-            version in its annotation decides.
+        objects: The cluster: nodes, pods, namespaces, priority classes, services, controllers of pods, volumes, claims,
+            policies. Dicts that kubectl prints, or Lists of them, YAML texts, or paths of files and folders. If a
+            policy does not compile, the last valid version in its annotation decides.
         pod: The pod to schedule.
         policies: SchedulingPolicy objects. A policy replaces the cluster's policy of the same name.
         config: A KubeSchedulerConfiguration as text, dict or object of a file; default: the default plugins.
@@ -179,9 +234,9 @@ class Simulation:
 
 
 def simulate(  # noqa: PLR0913 - what a decision depends on
-    objects: Iterable[Object],
-    pod: Object,
-    policies: Iterable[Object] = (),
+    objects: Objects,
+    pod: OneObject,
+    policies: Objects = (),
     *,
     config: ConfigurationInput | None = None,
     now: datetime | str | None = None,
@@ -193,10 +248,9 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     Raises:
         UsageError: an object is malformed, or the configuration does not fit the pod.
     """
-    _refuse_one_object(objects=objects, policies=policies)
-    given = list(unlisted(objects))
+    given = list(unlisted(given_objects(objects, "objects")))
     admission = Admission(given)
-    pod, notes = as_new(of_kind(pod, "Pod"))
+    pod, notes = as_new(of_kind(one_object(pod, "pod"), "Pod"))
     read = None if config is None else load_configuration(config)
     filled = admission.complete_pod(pod)
     profile, wanted = _choose_profile(decode_pod(filled), pod, read, plugins)
@@ -204,7 +258,8 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     wanted = with_template_claims(wanted, cluster)
     cluster.time.move(seconds_at(now or SystemClock().now()))
     store = standing_policies(one for one in given if one["kind"] == KIND)
-    taken = compiled_policies(store, try_policies(store, (of_kind(one, KIND) for one in policies)))
+    tried = (of_kind(one, KIND) for one in given_objects(policies, "policies", KIND))
+    taken = compiled_policies(store, try_policies(store, tried))
     policy_set = PolicySet.of(taken.compiled)
     problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)
     configuration = None if read is None else read.completed
@@ -213,15 +268,6 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
         given, admission.classes, filled, wanted, cluster, profile, policy_set, configuration,
         taken.diagnostics, unapplied, problems, (*notes, *admission.notes),
     )  # fmt: skip
-
-
-def _refuse_one_object(**lists: Iterable[Object]) -> None:
-    """Refuse an object, or its text, where a list of objects is wanted."""
-    for name, several in lists.items():
-        if isinstance(several, Mapping | str):
-            raise UsageError(f"{name} must be a list; for one object, write `{name}=[{name[0]}]`")
-        if not isinstance(several, Iterable):
-            raise UsageError(f"{name} must be a list of objects, got {type(several).__name__}")
 
 
 def seconds_at(now: datetime | str) -> float:

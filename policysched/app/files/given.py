@@ -1,0 +1,81 @@
+"""Read the objects that a Python program passes: dicts, YAML or JSON texts, paths of files and folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from policysched.app.files.objects import Document, read
+from policysched.errors import UsageError
+
+Object = Mapping[str, Any]
+OneObject: TypeAlias = "Object | str | os.PathLike[str]"
+"""An object as kubectl prints it, its YAML or JSON text, or the path of its file."""
+Objects: TypeAlias = "OneObject | Iterable[OneObject]"
+"""Objects, texts or paths of files and folders, each alone or in a list."""
+TEXT: Final = "<text>"
+"""The name of a text in messages."""
+
+
+def is_text(given: str) -> bool:
+    """Return whether a string is a YAML or JSON text; any other string is a path."""
+    return "\n" in given or ": " in given or given.lstrip().startswith(("{", "["))
+
+
+def given_objects(given: Objects, name: str, kind: str = "") -> Iterator[Object]:
+    """Yield the objects of an argument; see `given_documents`."""
+    for one in given_documents(given, name, kind):
+        yield one.object if isinstance(one, Document) else one
+
+
+def given_documents(given: Objects, name: str, kind: str = "") -> Iterator[Object | Document]:
+    """Yield the objects of an argument; objects of texts and files come with their place.
+
+    Args:
+        given: The argument.
+        name: Its name, for messages.
+        kind: The only kind that is read from folders; empty: all kinds.
+
+    Raises:
+        UsageError: a file cannot be read, a text or file has no objects, or the argument has another type.
+    """
+    if isinstance(given, str | os.PathLike):
+        yield from _loaded(given, kind)
+    elif isinstance(given, Mapping):
+        yield given
+    elif isinstance(given, Iterable):
+        for one in given:
+            yield from _loaded(one, kind) if isinstance(one, str | os.PathLike) else (one,)
+    else:
+        raise UsageError(f"{name} must be an object, a path, or a list of them, got {type(given).__name__}")
+
+
+def one_object(given: OneObject, name: str) -> Object:
+    """Return the object of an argument.
+
+    Raises:
+        UsageError: a file cannot be read, or there are several objects.
+    """
+    if not isinstance(given, str | os.PathLike):
+        return given
+    found = _loaded(given)
+    if len(found) > 1:
+        raise UsageError(f"{name} must be one object, got {len(found)}")
+    return found[0].object
+
+
+def _loaded(given: str | os.PathLike[str], kind: str = "") -> list[Document]:
+    from policysched.app.files.saved_clusters import load_cluster, refuse_twins  # noqa: PLC0415 - few read files
+
+    if isinstance(given, str) and is_text(given):
+        found = read(given, TEXT)
+    else:
+        found = load_cluster([os.fspath(given)])
+        if kind and Path(given).is_dir():
+            found = [one for one in found if one.object["kind"] == kind]
+    if not found:
+        raise UsageError(f"{os.fspath(given)}: no {kind} in the folder")
+    refuse_twins(found)
+    return found
