@@ -13,6 +13,8 @@ Rejections and diagnostics are values, not exceptions. Every package can import 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 __all__ = [
     "ConnectionProblemError",
     "KubeconfigError",
@@ -20,6 +22,7 @@ __all__ = [
     "NotConnectedError",
     "OutOfMemoryError",
     "PolicyschedError",
+    "SeveralProblemsError",
     "UsageError",
 ]
 
@@ -32,12 +35,28 @@ class UsageError(PolicyschedError):
     """A file, flag or object of the user is invalid."""
 
 
+class SeveralProblemsError(UsageError):
+    """Several things that the user gave cannot be used.
+
+    Args:
+        problems: One line for each.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = tuple(problems)
+
+
 class ConnectionProblemError(PolicyschedError):
     """The API server is unreachable or rejects the credentials."""
 
 
 class KubeconfigError(UsageError, ConnectionProblemError):
     """The kubeconfig or its context is invalid."""
+
+
+class NoKubeconfigError(KubeconfigError):
+    """No kubeconfig is at the path."""
 
 
 class LeadershipLostError(PolicyschedError):

@@ -59,7 +59,9 @@ USAGE = [
     (("explain", "x"), 'error: unknown code "x"; run `policysched explain` to list all codes'),
     (("explain", ""), 'error: unknown code ""; run `policysched explain` to list all codes'),
     (("explain", "E0301", "E0302"), "error: got unexpected extra argument"),
-    (("dry-run",), "error: missing option '--cluster'"),
+    (("dry-run",), "error: missing option '--pod'"),
+    (("dry-run", "--pod", "pod.yaml"), "error: no kubeconfig at ~/.kube/config; set --kubeconfig or the variable KUBEC"),
+    (("why", "web"), "error: no kubeconfig at ~/.kube/config; set --kubeconfig or the variable KUBECONFIG; to read the "),
     (("dry-run", "--cluster", "node.yaml"), "error: missing option '--pod'"),
     ((*DRY_RUN, "--nope"), "error: no such option: --nope"),
     (("dry-run", "--cluster", "none.yaml", "--pod", "pod.yaml"), "error: none.yaml: no such file"),
@@ -98,7 +100,7 @@ USAGE = [
     ),
     (
         ("dry-run", "--cluster", "malformed-labels.yaml", "--pod", "pod.yaml"),
-        'error: malformed-labels.yaml:4:11: node "n1": metadata.labels',
+        'error: malformed-labels.yaml:4:15: node "n1": metadata.labels.a',
     ),
     (
         ("dry-run", "--cluster", "node.yaml", "--pod", "classless.yaml"),
@@ -196,7 +198,7 @@ def test_disk_that_is_full_ends_the_command_with_one_line() -> None:
         script = f"{sys.executable} -c 'from policysched.cli import main; main()' {arguments} > /dev/full"
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
         said = "error: cannot write the output: no space left on device\n"
-        assert (done.returncode, done.stderr) == (1, said)
+        assert (done.returncode, done.stderr) == (2, said)
 
 
 @pytest.mark.parametrize("columns", ["99999999999", "9" * 5000, "²", "0"])

@@ -14,7 +14,7 @@ POD = "c15-pod.yaml"
 
 def test_files_of_comments_in_a_folder_are_skipped(command: Command) -> None:
     assert command("check", "c01pol").out == "1 policy: 0 errors, 0 warnings\n"
-    assert command("plan", "--cluster", "c01dir", "--policy", "c01pol").problem.count("error") == 0
+    assert command("plan", "--cluster", "c01dir", "--cluster", POD, "--policy", "c01pol").code == 0
     done = command("dry-run", "--cluster", "c01dir", "--policy", "c01pol", "--pod", POD, "-o", "json")
     assert (done.code, done.problem, done.value["selected"]) == (0, "", "n1")
     assert command("fmt", "--check", "c01pol").code == 0
@@ -30,7 +30,7 @@ def test_kustomizations_in_a_folder_are_ignored_with_a_note(command: Command, fo
     assert (done.code, done.out, done.problem) == (0, "1 policy: 0 errors, 0 warnings\n", note)
     done = command("dry-run", "--cluster", "nodes3.yaml", "--policy", folder, "--pod", POD, "-o", "json")
     assert (done.code, done.problem, done.value["selected"]) == (0, note, "n1")
-    assert note in command("plan", "--cluster", "nodes3.yaml", "--policy", folder).problem
+    assert note in command("plan", "--cluster", "nodes3.yaml", "--cluster", POD, "--policy", folder).problem
 
 
 def test_values_and_other_kinds_in_a_folder_are_ignored_with_a_note(command: Command, tmp_path: Path) -> None:

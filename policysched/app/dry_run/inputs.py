@@ -9,6 +9,7 @@ from typing import Final
 
 from policysched.app.checking.check import findings, repeated_policies
 from policysched.app.checking.findings import Finding, policy_key
+from policysched.app.checking.pod_faults import refuse_pod_faults
 from policysched.app.dry_run.dry_run import Measure, Report, dry_run
 from policysched.app.dry_run.policies import STAYS, compiles, in_force
 from policysched.app.files.loading import load
@@ -172,6 +173,7 @@ async def gather(
     notes: list[str] = []
     documents = load([file], notes)
     wanted = pod_of(documents, file, choice)
+    refuse_pod_faults(wanted.document, wanted.object, wanted.template)
     found = await gather_cluster(cluster, policies, config=config, kubeconfig=kubeconfig, context=context)
     made = controlled(dict(wanted.document.object), dict(wanted.object), found.objects)
     # Other objects of the file are applied with the pod; what the cluster has already stays.

@@ -117,9 +117,10 @@ class Document:
         node, found = positions.find(self.source.root, self.inside(path))
         return node if found else None
 
-    def refusal(self, path: str, error: Exception | str) -> UsageError:
-        """Make an error about a field out of one that does not know its place."""
-        place = self.place(path)
+    def refusal(self, path: str, error: Exception | str, *, at_key: bool = False) -> UsageError:
+        """Make an error about a field, or about its key, out of an error that does not know its place."""
+        key = positions.key(self.source.root, self.inside(path)) if at_key else None
+        place = self.place(path) if key is None else positions.start(key)
         return UsageError(f"{self.file}:{place.line}:{place.column}: {error}")
 
     def inside(self, path: str) -> str:

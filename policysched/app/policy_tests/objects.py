@@ -8,12 +8,15 @@ from typing import Any, Final
 
 import msgspec
 
+from policysched.app.checking.pod_faults import MOST, pod_faults, refuse_pod_faults
 from policysched.app.files.loading import load
 from policysched.app.files.objects import exists, metadata_of
 from policysched.app.files.workload_pods import pod_of
 from policysched.app.policy_tests.file_format import Amounts, PlacedShortPod, ShortCluster, ShortNode, ShortPod
 from policysched.app.policy_tests.reading import PolicyTestSource
-from policysched.errors import UsageError
+from policysched.errors import SeveralProblemsError, UsageError
+from policysched.model.decode import ObjectError
+from policysched.model.quantity import QuantityError, parse, value
 
 Object = Mapping[str, Any]
 NUMBER: Final = "*"
@@ -101,7 +104,24 @@ def pod_object(source: PolicyTestSource, short: ShortPod, path: str, name: str =
     """
     if short.file is not None:
         return _from_file(source, short, path)
-    return _pod(short, short.name or name)
+    pod = _pod(source, short, short.name or name, path)
+    _refuse_faults(source, pod, path)
+    return pod
+
+
+def _refuse_faults(source: PolicyTestSource, pod: Object, path: str) -> None:
+    """Refuse a pod in short form with fields or values that an API server would refuse.
+
+    Raises:
+        UsageError: there are some.
+    """
+    problems = []
+    for one in pod_faults(pod):
+        field = one.field.removeprefix("metadata.")
+        error = ObjectError("Pod", str(pod["metadata"]["name"]), one.reason, one.field)
+        problems.append(str(source.refusal(f"{path}.{field}", error, at_key=one.is_unknown)))
+    if problems:
+        raise SeveralProblemsError(problems[:MOST])
 
 
 def _from_file(source: PolicyTestSource, short: ShortPod, path: str) -> dict[str, Any]:
@@ -114,23 +134,27 @@ def _from_file(source: PolicyTestSource, short: ShortPod, path: str) -> dict[str
     named = [one for one in load([str(place)]) if short.name in (None, one.object["metadata"].get("name"))]
     if not named:
         raise source.refusal(f"{path}.name", f'{place}: no object "{short.name}"')
-    pod = pod_of(named, str(place)).object
+    wanted = pod_of(named, str(place))
+    refuse_pod_faults(wanted.document, wanted.object, wanted.template)
+    pod = wanted.object
     return {**pod, "metadata": {"namespace": "default", **pod["metadata"]}}
 
 
 def _nodes(source: PolicyTestSource, short: ShortNode, path: str) -> Iterator[Object]:
     taints = [_taint(source, text, f"{path}.taints[{index}]") for index, text in enumerate(short.taints)]
+    allocatable = _ALLOCATABLE | _quantities(source, short.allocatable, f"{path}.allocatable")
+    images = _quantities(source, short.images, f"{path}.images")
     for name, number in _names(short.name, short.count):
         labels = {key: value.replace(NUMBER, number) for key, value in short.labels.items()}
         spec: dict[str, Any] = {"taints": taints} if taints else {}
         if short.cordoned:
             spec["unschedulable"] = True
         status: dict[str, Any] = {
-            "allocatable": _ALLOCATABLE | _texts(short.allocatable),
+            "allocatable": allocatable,
             "conditions": [{"type": "Ready", "status": "True" if short.ready else "False"}],
         }
-        if short.images:
-            status["images"] = [{"names": [image], "sizeBytes": size} for image, size in short.images.items()]
+        if images:
+            status["images"] = [{"names": [image], "sizeBytes": value(size)} for image, size in images.items()]
         metadata = _metadata(name, {"kubernetes.io/hostname": name} | labels, short.annotations, short.created)
         yield {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec, "status": status}
 
@@ -140,17 +164,19 @@ def _placed(source: PolicyTestSource, short: PlacedShortPod, path: str) -> Itera
         raise source.refusal(f"{path}.file", "`file` is not allowed here; list the file in `cluster.files`")
     if short.name is None:
         raise source.refusal(path, "pod has no name")
-    for name, _ in _names(short.name, short.count):
-        pod = _pod(short, name)
+    for number, (name, _) in enumerate(_names(short.name, short.count)):
+        pod = _pod(source, short, name, path)
+        if number == 0:
+            _refuse_faults(source, pod, path)
         if short.node is not None:
             pod["spec"]["nodeName"] = short.node
             pod["status"] = {"phase": "Running"}
         yield pod
 
 
-def _pod(short: ShortPod, name: str) -> dict[str, Any]:
+def _pod(source: PolicyTestSource, short: ShortPod, name: str, path: str) -> dict[str, Any]:
     container: dict[str, Any] = {"name": "main", "image": short.image}
-    requests = _texts(short.requests)
+    requests = _quantities(source, short.requests, f"{path}.requests")
     if requests:
         # What is no resource of Kubernetes' own cannot be overcommitted.
         limits = {name: amount for name, amount in requests.items() if "/" in name}
@@ -188,7 +214,20 @@ def _taint(source: PolicyTestSource, text: str, path: str) -> dict[str, str]:
     return {key: value for key, value in match.groupdict().items() if value}
 
 
-def _texts(amounts: Amounts) -> dict[str, str]:
+def _quantities(source: PolicyTestSource, amounts: Amounts, path: str) -> dict[str, str]:
+    """Return amounts as texts.
+
+    Raises:
+        UsageError: one is no quantity, or negative.
+    """
+    for name, amount in amounts.items():
+        try:
+            wrong = parse(amount).mantissa < 0
+        except QuantityError:
+            wrong = True
+        if wrong:
+            problem = f'expected a quantity such as 500m, 2 or 8Gi, got "{amount!s:.40}"'
+            raise source.refusal(f"{path}.{name}", problem)
     return {name: str(amount) for name, amount in amounts.items()}
 
 

@@ -52,9 +52,9 @@ class PolicyTestSource:
         """Return where a part stands, None where there is no file."""
         return None if self.document is None else self.document.place(path)
 
-    def refusal(self, path: str, problem: object) -> UsageError:
+    def refusal(self, path: str, problem: object, *, at_key: bool = False) -> UsageError:
         """Make an error about a part."""
-        return _refusal(self.name, self.document, path, problem)
+        return _refusal(self.name, self.document, path, problem, at_key=at_key)
 
 
 def find_files(names: Iterable[str]) -> list[Path]:

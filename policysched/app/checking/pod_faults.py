@@ -1,0 +1,83 @@
+"""Find what an API server would refuse in a pod or a workload from a file."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from policysched.app.checking.api_fields import FieldFault, field_faults, schema_of
+from policysched.app.checking.pod_values import pod_value_faults
+from policysched.app.files.objects import Document
+from policysched.errors import SeveralProblemsError, UsageError
+from policysched.model.decode import ObjectError, plain
+from policysched.sandbox.objects.kinds import complete, validate
+from policysched.sandbox.objects.resources import PODS, struct
+
+MOST: Final = 20
+"""How many faults of a pod are reported."""
+Object = Mapping[str, Any]
+
+
+def pod_faults(pod: Object) -> list[FieldFault]:
+    """Return the faults of a pod; values are only checked if all fields have the right types.
+
+    Args:
+        pod: The pod. The pod of a template has no `kind`.
+    """
+    schema = struct("core.Pod") or {}
+    faults = list(field_faults(pod, schema))
+    if any(not one.is_unknown for one in faults):
+        return faults
+    return [*faults, *_value_faults(pod, faults)]
+
+
+def _value_faults(pod: Object, unknown: list[FieldFault]) -> Iterator[FieldFault]:
+    """Find wrong values; a field that is missing because its name is misspelt is no second fault.
+
+    A container may lack an image: people try pods before the image exists.
+    """
+    made = copy.deepcopy(plain("Pod", pod))
+    made.setdefault("metadata", {}).setdefault("name", "x")
+    made.setdefault("spec", {})
+    complete(PODS, made)
+    meant = {f"{one.field.rpartition('.')[0]}.{one.meant}" for one in unknown if one.meant}
+    for cause in (*validate(PODS, made), *pod_value_faults(made["spec"], "spec")):
+        if cause.field not in meant and not (cause.reason == "FieldValueRequired" and cause.field.endswith(".image")):
+            yield FieldFault(cause.field, cause.text[:1].lower() + cause.text[1:])
+
+
+def refuse_pod_faults(document: Document, pod: Object, template: str) -> None:
+    """Refuse a pod, or a workload, with unknown fields or values.
+
+    Args:
+        document: Where the object was read.
+        pod: The pod as it is made of the object.
+        template: The path of the pod's template in the object; empty for a Pod.
+
+    Raises:
+        UsageError: the object has faults; there is a line for each.
+    """
+    found = pod_faults({**_written(document.object, template), "kind": "Pod"})
+    prefix = f"{template}." if template else ""
+    key = "/".join(str(pod["metadata"][name]) for name in ("namespace", "name"))
+    problems = [_refusal(document, one, prefix, "Pod", key) for one in found]
+    schema = schema_of(document.object) if template else None
+    if schema is not None:
+        kind = document.object["kind"]
+        outer = (one for one in field_faults(document.object, schema) if not one.field.startswith(prefix))
+        problems += [_refusal(document, one, "", kind, key) for one in outer]
+    if problems:
+        raise SeveralProblemsError(list(map(str, problems[:MOST])))
+
+
+def _written(whole: Object, template: str) -> Object:
+    """Return the object at a path."""
+    for name in filter(None, template.split(".")):
+        whole = whole[name]
+    return whole
+
+
+def _refusal(document: Document, fault: FieldFault, prefix: str, kind: str, key: str) -> UsageError:
+    error = ObjectError(kind, key, fault.reason, fault.field)
+    return document.refusal(prefix + fault.field, error, at_key=fault.is_unknown)

@@ -1,0 +1,174 @@
+"""Find values in a pod's spec that an API server refuses and that scheduling reads.
+
+The texts are the API server's. Names, images, restart policies and tolerations are checked by the sandbox's own rules.
+
+Source: pkg/apis/core/validation/validation.go, v1.36.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from policysched.model.quantity import Quantity, QuantityError, parse
+from policysched.model.selection.name_validation import is_huge_page_resource
+from policysched.sandbox.objects.errors import Cause, required, unsupported, wrong
+
+Object = Mapping[str, Any]
+_PORTS: Final = range(1, 65536)
+_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+_STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
+_WHEN: Final = ("DoNotSchedule", "ScheduleAnyway")
+_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
+_ORDERED: Final = ("Gt", "Lt")
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+_WHOLE: Final = re.compile(r"[-+]?\d+")
+_WEIGHTS: Final = range(1, 101)
+
+
+def pod_value_faults(spec: Object, path: str) -> Iterator[Cause]:
+    """Check a pod's spec whose fields have the right types.
+
+    Args:
+        spec: The spec.
+        path: Its path in the object.
+    """
+    for kind in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(kind) or ()):
+            place = f"{path}.{kind}[{index}]"
+            yield from _resource_faults(container.get("resources") or {}, f"{place}.resources")
+            for number, port in enumerate(container.get("ports") or ()):
+                yield from _port_faults(port, f"{place}.ports[{number}]", is_on_host=bool(spec.get("hostNetwork")))
+    for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
+        yield from _spread_faults(constraint, f"{path}.topologySpreadConstraints[{index}]")
+    yield from _affinity_faults(spec.get("affinity") or {}, f"{path}.affinity")
+
+
+def _resource_faults(resources: Object, path: str) -> Iterator[Cause]:
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    for part, amounts in (("limits", limits), ("requests", requests)):
+        for name, amount in amounts.items():
+            yield from _amount_faults(name, amount, f"{path}.{part}.{name}")
+    for name, amount in requests.items():
+        asked, limit = _quantity(amount), _quantity(limits.get(name))
+        if asked is not None and limit is not None:
+            yield from _limit_faults(name, asked, limit, path)
+        elif name not in limits and ("/" in name or is_huge_page_resource(name)):
+            yield required(f"{path}.limits.{name}", "Limit must be set for non overcommitable resources")
+
+
+def _limit_faults(name: str, request: Quantity, limit: Quantity, path: str) -> Iterator[Cause]:
+    text = f"{name} limit of {limit.text()}"
+    if request.exceeds(limit):
+        yield wrong(f"{path}.requests.{name}", request.text(), f"must be less than or equal to {text}")
+    elif name not in _STANDARD and not request.equals(limit):
+        yield wrong(f"{path}.requests.{name}", request.text(), f"must be equal to {text}")
+
+
+def _amount_faults(name: str, amount: Any, path: str) -> Iterator[Cause]:
+    quantity = _quantity(amount)
+    if name not in _STANDARD and "/" not in name and not is_huge_page_resource(name):
+        yield wrong(path, name, "must be a standard resource for containers, or have a domain as in nvidia.com/gpu")
+    elif quantity is not None and quantity.mantissa < 0:
+        yield wrong(path, str(amount), "must be greater than or equal to 0")
+    elif quantity is not None and name not in _STANDARD and quantity.number.denominator != 1:
+        yield wrong(path, str(amount), "must be an integer")
+
+
+def _quantity(amount: Any) -> Quantity | None:
+    if amount is None:
+        return None
+    try:
+        return parse(amount)
+    except QuantityError:
+        return None
+
+
+def _port_faults(port: Object, path: str, *, is_on_host: bool) -> Iterator[Cause]:
+    inner, outer = port.get("containerPort") or 0, port.get("hostPort") or 0
+    if inner == 0:
+        yield required(f"{path}.containerPort")
+    elif inner not in _PORTS:
+        yield wrong(f"{path}.containerPort", inner, "must be between 1 and 65535, inclusive")
+    if outer and outer not in _PORTS:
+        yield wrong(f"{path}.hostPort", outer, "must be between 1 and 65535, inclusive")
+    elif outer and is_on_host and outer != inner:
+        yield wrong(f"{path}.hostPort", outer, "must match `containerPort` when `hostNetwork` is true")
+    if port.get("protocol", "TCP") not in _PROTOCOLS:
+        yield unsupported(f"{path}.protocol", port["protocol"], _PROTOCOLS)
+
+
+def _spread_faults(constraint: Object, path: str) -> Iterator[Cause]:
+    skew, when, domains = (constraint.get(name) for name in ("maxSkew", "whenUnsatisfiable", "minDomains"))
+    if not isinstance(skew, int) or skew <= 0:
+        yield wrong(f"{path}.maxSkew", skew or 0, "must be greater than zero")
+    if not constraint.get("topologyKey"):
+        yield required(f"{path}.topologyKey", "can not be empty")
+    if when not in _WHEN:
+        yield unsupported(f"{path}.whenUnsatisfiable", when or "", _WHEN)
+    if domains is not None and domains <= 0:
+        yield wrong(f"{path}.minDomains", domains, "must be greater than zero")
+    elif domains is not None and when == "ScheduleAnyway":
+        text = "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"
+        yield wrong(f"{path}.minDomains", domains, text)
+    yield from _selector_faults(constraint.get("labelSelector"), f"{path}.labelSelector")
+
+
+def _affinity_faults(affinity: Object, path: str) -> Iterator[Cause]:
+    node, place = affinity.get("nodeAffinity") or {}, f"{path}.nodeAffinity"
+    terms = (node.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()
+    if node.get(_REQUIRED) is not None and not terms:
+        yield required(f"{place}.{_REQUIRED}.nodeSelectorTerms", "must have at least one node selector term")
+    for index, term in enumerate(terms):
+        yield from _node_term_faults(term, f"{place}.{_REQUIRED}.nodeSelectorTerms[{index}]")
+    for index, one in enumerate(node.get(_PREFERRED) or ()):
+        yield from _weight_faults(one, f"{place}.{_PREFERRED}[{index}]")
+        yield from _node_term_faults(one.get("preference") or {}, f"{place}.{_PREFERRED}[{index}].preference")
+    for kind in ("podAffinity", "podAntiAffinity"):
+        pod, place = affinity.get(kind) or {}, f"{path}.{kind}"
+        for index, term in enumerate(pod.get(_REQUIRED) or ()):
+            yield from _pod_term_faults(term, f"{place}.{_REQUIRED}[{index}]")
+        for index, one in enumerate(pod.get(_PREFERRED) or ()):
+            yield from _weight_faults(one, f"{place}.{_PREFERRED}[{index}]")
+            term = one.get("podAffinityTerm") or {}
+            yield from _pod_term_faults(term, f"{place}.{_PREFERRED}[{index}].podAffinityTerm")
+
+
+def _weight_faults(preference: Object, path: str) -> Iterator[Cause]:
+    weight = preference.get("weight") or 0
+    if weight not in _WEIGHTS:
+        yield wrong(f"{path}.weight", weight, "must be in the range 1-100")
+
+
+def _node_term_faults(term: Object, path: str) -> Iterator[Cause]:
+    for index, one in enumerate(term.get("matchExpressions") or ()):
+        yield from _requirement_faults(one, f"{path}.matchExpressions[{index}]", (*_OPERATORS, *_ORDERED))
+
+
+def _pod_term_faults(term: Object, path: str) -> Iterator[Cause]:
+    if not term.get("topologyKey"):
+        yield required(f"{path}.topologyKey", "can not be empty")
+    for name in ("labelSelector", "namespaceSelector"):
+        yield from _selector_faults(term.get(name), f"{path}.{name}")
+
+
+def _selector_faults(selector: Any, path: str) -> Iterator[Cause]:
+    for index, one in enumerate((selector or {}).get("matchExpressions") or ()):
+        yield from _requirement_faults(one, f"{path}.matchExpressions[{index}]", _OPERATORS)
+
+
+def _requirement_faults(one: Object, path: str, operators: tuple[str, ...]) -> Iterator[Cause]:
+    operator, values = one.get("operator") or "", list(one.get("values") or ())
+    if not one.get("key"):
+        yield required(f"{path}.key")
+    if operator not in operators:
+        yield unsupported(f"{path}.operator", operator, operators)
+    elif operator in ("In", "NotIn") and not values:
+        yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+    elif operator in ("Exists", "DoesNotExist") and values:
+        text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        yield Cause(f"{path}.values", "FieldValueForbidden", f"Forbidden: {text}")
+    elif operator in _ORDERED and (len(values) != 1 or not _WHOLE.fullmatch(str(values[0]))):
+        yield required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")

@@ -1,0 +1,130 @@
+"""Fields and values that an API server refuses, in the pod of a dry-run and in the pods of tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Command
+
+POD = """kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - {name: c, image: i, resources: {requests: {cpu: 1}}}
+"""
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PROBLEMS = [
+    'c04-typos.yaml:5:3: pod "default/web": spec.nodeselector: unknown field; did you mean `nodeSelector`?',
+    'c04-typos.yaml:6:3: pod "default/web": spec.toleration: unknown field; did you mean `tolerations`?',
+    'c04-typos.yaml:7:36: pod "default/web": spec.containers[0].resource: unknown field; did you mean `resources`?',
+]
+
+
+def test_each_misspelt_field_of_a_pod_is_named_with_the_nearest_name(command: Command) -> None:
+    done = command("dry-run", "--cluster", "nodes3.yaml", "--pod", "c04-typos.yaml")
+    assert (done.code, done.out) == (2, "")
+    assert done.problem.splitlines() == [f"error: {one}" for one in PROBLEMS]
+
+
+def test_misspelt_fields_of_pods_of_tests_are_errors(command: Command) -> None:
+    done = command("test", "c34-tests.yaml")
+    assert done.code == 2
+    said = " ".join(done.out.split())
+    assert '6:16: pod "new": spec.nodeselector: unknown field; did you mean `nodeSelector`?' in said
+    assert '9:49: pod "new": spec.containers[0].resource: unknown field; did you mean `resources`?' in said
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ("cpu: 1", "cpu: -1", '5:53: .*: spec.containers[0].resources.requests.cpu: invalid value: "-1"'),
+        ("cpu: 1", "gpu: 0.5", "5:53: .*must be a standard resource for containers"),
+        ("cpu: 1", "example.com/gpu: 0.5", "5:65: .*must be an integer"),
+        ("cpu: 1}", "cpu: 2}, limits: {cpu: 1}", "must be less than or equal to cpu limit of 1"),
+        ("cpu: 1}", "example.com/gpu: 2}, limits: {example.com/gpu: 3}", "must be equal to example.com/gpu limit of 3"),
+        ("cpu: 1", "example.com/gpu: 1", "resources.limits.example.com/gpu: required value"),
+        ("cpu: 1", "cpu: 1x", "5:53: .*quantities must match"),
+        ("name: c, ", "ports: [{containerPort: 99999}], name: c, ", "5:30: .*must be between 1 and 65535"),
+        ("name: c, ", "ports: [{hostPort: 1}], name: c, ", "containerPort: required value"),
+        ("name: c, ", "", "containers[0].name: required value"),
+        ("name: c, ", "name: C, ", "a lowercase RFC 1123 label"),
+        ("  containers", "  tolerations: [{key: a, effect: NoSchedul}]\n  containers", "4:34: .*unsupported value"),
+        ("  containers", f"  affinity: {{podAffinity: {{{REQUIRED}: [{{}}]}}}}\n  containers",
+         "topologyKey: required value"),
+        ("  containers", "  restartPolicy: Sometimes\n  containers", "4:18: .*unsupported value"),
+        ("name: web", "name: web, labels: {a: b c}", "a valid label must be"),
+        ("image: i", "image: i, command: sleep", "5:34: .*spec.containers[0].command: expected a list, got str"),
+    ],
+)  # fmt: skip
+def test_values_that_an_api_server_refuses_are_errors(
+    command: Command, tmp_path: Path, before: str, after: str, problem: str
+) -> None:
+    pod = tmp_path / "pod.yaml"
+    pod.write_text(POD.replace(before, after))
+    done = command("dry-run", "--cluster", "nodes3.yaml", "--pod", str(pod))
+    assert (done.code, done.out) == (2, "")
+    assert all(part in done.problem for part in problem.split(".*"))
+
+
+@pytest.mark.parametrize(
+    ("constraint", "problem"),
+    [
+        ("maxSkew: 0, topologyKey: zone, whenUnsatisfiable: DoNotSchedule", "maxSkew: invalid value: 0"),
+        ("maxSkew: 1, topologyKey: zone, whenUnsatisfiable: Never", 'unsupported value: "Never"'),
+        ("maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, minDomains: 0", "must be greater than zero"),
+        ("maxSkew: 1, whenUnsatisfiable: DoNotSchedule", "topologyKey: required value"),
+        ("maxSkew: 1, topology: zone, whenUnsatisfiable: DoNotSchedule", "did you mean `topologyKey`?"),
+    ],
+)
+def test_values_of_constraints_are_checked_in_workloads_too(
+    command: Command, tmp_path: Path, constraint: str, problem: str
+) -> None:
+    pod = tmp_path / "workload.yaml"
+    pod.write_text(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
+        "spec:\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n"
+        "      containers: [{name: c, image: i}]\n"
+        f"      topologySpreadConstraints: [{{{constraint}}}]\n"
+    )
+    done = command("dry-run", "--cluster", "nodes3.yaml", "--pod", str(pod))
+    assert done.code == 2
+    assert f"{pod}:10:" in done.problem
+    assert problem in done.problem
+    assert len(done.problem.splitlines()) == 1
+
+
+def test_a_misspelt_field_of_a_workload_is_named(command: Command, tmp_path: Path) -> None:
+    pod = tmp_path / "workload.yaml"
+    pod.write_text(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replica: 3\n"
+        "  template:\n    spec:\n      containers: [{name: c, image: i}]\n"
+    )
+    done = command("dry-run", "--cluster", "nodes3.yaml", "--pod", str(pod))
+    problem = 'deployment "default/web": spec.replica: unknown field; did you mean `replicas`?'
+    assert (done.code, done.problem) == (2, f"error: {pod}:5:3: {problem}\n")
+
+
+def test_a_pod_without_containers_is_an_error(command: Command, tmp_path: Path) -> None:
+    pod = tmp_path / "pod.yaml"
+    pod.write_text("kind: Pod\nmetadata: {name: web}\nspec: {nodeSelector: {a: b}}\n")
+    done = command("dry-run", "--cluster", "nodes3.yaml", "--pod", str(pod))
+    assert (done.code, "spec.containers: required value" in done.problem) == (2, True)
+    # The containers are there, under another name.
+    pod.write_text("kind: Pod\nmetadata: {name: web}\nspec: {container: [{name: c, image: i}]}\n")
+    done = command("dry-run", "--cluster", "nodes3.yaml", "--pod", str(pod))
+    assert "spec.container: unknown field; did you mean `containers`?" in done.problem
+    assert len(done.problem.splitlines()) == 1
+
+
+def test_values_of_placed_pods_of_tests_are_checked(command: Command, tmp_path: Path) -> None:
+    tests = tmp_path / "tests.yaml"
+    tests.write_text(
+        "policies: []\ncluster:\n  nodes: [{name: a}]\n  pods:\n"
+        "  - {name: p, node: a, count: 3, spec: {hostnetwork: true}}\n"
+        "tests: [{given: x, pod: {}, expect: {best: [a]}}]\n"
+    )
+    done = command("test", str(tests))
+    assert done.code == 2
+    assert done.problem.count("did you mean `hostNetwork`?") == 1
