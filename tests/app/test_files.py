@@ -70,7 +70,17 @@ def test_read_keeps_keys_as_written() -> None:
     assert _objects("kind: A\n1: a\ntrue: b\n1.0: c") == [{"kind": "A", "1": "a", "true": "b", "1.0": "c"}]
 
 
+INDENT = "; check the indentation of this line"
 BAD = [
+    ("kind: A\nmetadata:\n  name: x\n spec: {}", f"f.yaml:4:2: not valid YAML: did not find expected key{INDENT}"),
+    (
+        "kind: A\nx:\n- a: 1\n   b: 2",
+        f"f.yaml:4:5: not valid YAML: mapping values are not allowed in this context{INDENT}",
+    ),
+    (
+        "kind: A\nx:\n  a: x\n    b: {}",
+        f"f.yaml:4:6: not valid YAML: mapping values are not allowed in this context{INDENT}",
+    ),
     ("", "f.yaml: no objects"),
     ("# only this\n---\n", "f.yaml: no objects"),
     ("foo", "f.yaml:1:1: expected an object, got a text"),
@@ -100,7 +110,7 @@ BAD = [
     ),
     ("a: 'x\n", "f.yaml:2:1: not valid YAML: found unexpected end of stream"),
     ("a: [1, 2\nb: 3\n", "f.yaml:2:2: not valid YAML: did not find expected ',' or ']'"),
-    ("a:\n- b\n c: d", "f.yaml:3:3: not valid YAML: mapping values are not allowed in this context"),
+    ("a:\n- b\n c: d", f"f.yaml:3:3: not valid YAML: mapping values are not allowed in this context{INDENT}"),
     ("a: \x07", "f.yaml: not a text file: control characters are not allowed"),
     ("[" * 300, f"f.yaml:1:{MAX_DEPTH + 1}: nested deeper than {MAX_DEPTH} levels"),
     ("[" * 900, f"f.yaml:1:{MAX_DEPTH + 1}: nested deeper than {MAX_DEPTH} levels"),

@@ -6,7 +6,6 @@ line of an example that is too long to be read is shown shortened; the example i
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -69,15 +68,16 @@ def explain(code: str) -> Explained:
     """Explain a code, however it is written: `E0301`, `e301`, `301`.
 
     Raises:
-        UsageError: there is no such code; the text says which is near.
+        UsageError: there is no such code; the text names the code of the same number.
     """
     match = _CODE.fullmatch(code.strip())
     wanted = [f"{letter}{int(match[2]):04d}" for letter in (match[1].upper() or "EW")] if match else []
     for one in wanted:
         if one in message_table():
             return _explained(one)
-    close = difflib.get_close_matches((wanted or [code.strip().upper()])[0], message_table(), n=1, cutoff=0.6)
-    hint = f"did you mean {close[0]}?" if close else "run `policysched explain` to list all codes"
+    same_number = [f"{letter}{one[1:]}" for one in wanted for letter in "EW"]
+    other = next((one for one in same_number if one in message_table()), "")
+    hint = f"did you mean {other}?" if other else "run `policysched explain` to list all codes"
     raise UsageError(f'unknown code "{code}"; {hint}')
 
 

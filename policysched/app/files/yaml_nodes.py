@@ -26,10 +26,12 @@ _MOST_BITS: Final = 14_284
 """How much fewer than 4,300 decimal digits can say; numbers may be written in hexadecimal ones as well. Units: bits."""
 TRAP_HELP: Final = 'quote a text that starts with ", [ or ! or contains ": " or " #", or write it as a block scalar'
 FLOW_HELP: Final = "quote a text with brackets or commas inside { }"
+INDENT_HELP: Final = "check the indentation of this line"
 QUESTION: Final = "kubectl cannot read an unquoted text with ? inside { } or [ ]; quote it"
 _PLAIN: Final = re.compile(r":\s++[^\s\"'\[{]")
 _QUOTED: Final = re.compile(r"""\s*(?:-\s+)*(?:[\w.-]+:\s+)?["\[]""")
 _COLONS: Final = re.compile(r"\s*(?:-\s.*|[\w.-]+:\s.*):\s")
+_KEY: Final = re.compile(r"\s*(?P<key>(?:-\s+)*[\w.-]+:(?:\s|\Z))")
 _UNKNOWN_TAG: Final = "could not determine a constructor for the tag"
 _NULL: Final = re.compile(r"(?:~|null|Null|NULL|)\Z")
 _BOOL: Final = re.compile(r"(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)\Z")
@@ -169,7 +171,7 @@ def _located(error: yaml.MarkedYAMLError, text: str, file: str) -> UsageError:
     problem = (error.problem or error.context or "unreadable").replace(_UNKNOWN_TAG, "unknown tag")
     lines = text.split("\n")
     near = lines[line] if line < len(lines) else ""
-    help_text = _help(near, near[column : column + 1], problem)
+    help_text = _help(near, column, problem)
     return UsageError(f"{file}:{line + 1}:{column + 1}: not valid YAML: {problem}{help_text}")
 
 
@@ -179,9 +181,9 @@ def _has_key_in_flow(line: str) -> bool:
     return found is not None and "[" in line[found.end() :]
 
 
-def _help(line: str, character: str, problem: str) -> str:
-    """Say how to write an expression that YAML misread, where the line looks like one."""
-    if problem == "found character that cannot start any token" and character == "\t":
+def _help(line: str, column: int, problem: str) -> str:
+    """Say how to write an expression that YAML misread, or a line that is indented wrong."""
+    if problem == "found character that cannot start any token" and line[column : column + 1] == "\t":
         return "; YAML is indented with spaces, not tabs"
     if problem == "did not find expected ',' or '}'" and _has_key_in_flow(line):
         return f"; {FLOW_HELP}"
@@ -190,7 +192,19 @@ def _help(line: str, character: str, problem: str) -> str:
         or (problem.startswith(("did not find expected key", "did not find expected '-'")) and _QUOTED.match(line))
         or problem.startswith("unknown tag")
     )
+    if _is_indented_wrong(line, column, problem, is_misread=bool(misread)):
+        return f"; {INDENT_HELP}"
     return f"; {TRAP_HELP}" if misread else ""
+
+
+def _is_indented_wrong(line: str, column: int, problem: str, *, is_misread: bool) -> bool:
+    """Return whether the indentation of a line is the likely cause: the problem is at the line's start or first key."""
+    key = _KEY.match(line)
+    if key is None:
+        return False
+    if problem.startswith("mapping values"):
+        return not is_misread
+    return column == key.start("key") and problem.startswith(("did not find expected key", "did not find expected '-'"))
 
 
 _TOKEN: Final = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")|(?P<sign>[{}\[\]:,])|(?P<word>[^\s{}\[\],:"]+)', re.DOTALL)

@@ -118,7 +118,7 @@ class PolicyCoverage:
 
     def lines(self) -> list[str]:
         """Return it for people: the texts of which something never came about, with marks under what did not."""
-        said = [f"{self.policy} ({self.file}): {self.covered} of {self.total}, {percent(self.covered, self.total)} %"]
+        said = [f"{self.policy} ({self.file}): {self.covered} of {self.total} outcomes covered"]
         for text in self.texts:
             missed = self.missed(text)
             if missed:

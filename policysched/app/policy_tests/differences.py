@@ -134,7 +134,11 @@ class _Comparison:
             field = "" if name is None else f"rejected.{name}"
             turned = self._match(self._expected.rejected[name], self._names.nodes, field, "node") if name else []
             reasons = self._of_nodes(sorted(set(turned) ^ set(nodes)))
-            yield from self._same(field, f"nodes that {rule} rejects", _listed(turned), _listed(nodes), reasons)
+            what, expected = f"nodes that {rule} rejects", _listed(turned)
+            if name is None and nodes:
+                given = f"does not name {rule}" if wanted else "is not given"
+                expected = f"none, because `rejected` {given}"
+            yield from self._same(field, what, expected, _listed(nodes), reasons)
 
     def _rule_says(
         self, rule: str, wanted: RuleExpectation, said: Mapping[str, str], path: str

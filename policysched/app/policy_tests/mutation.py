@@ -33,6 +33,8 @@ class MutationReport:
     """How many there was no time for."""
     places: dict[str, tuple[str, SourcePosition]] = field(default_factory=dict)
     """Where what was changed stands, by unnoticed change: file, line and column."""
+    skipped: str = ""
+    """Why no change was tried; empty if changes were tried."""
 
     @property
     def total(self) -> int:
@@ -49,16 +51,21 @@ class MutationReport:
         return {
             "file": self.file, "total": self.total, "noticed": self.noticed, "unnoticed": self.unnoticed,
             "explained": self.explained, "wrongExplanations": self.wrong, "untried": self.untried,
+            **({"skipped": self.skipped} if self.skipped else {}),
         }  # fmt: skip
 
     def lines(self) -> list[str]:
         """Return it for people."""
+        if self.skipped:
+            return [f"{self.file}: mutation skipped: {self.skipped}"]
         parts = [f"{self.noticed} of {self.total} changes noticed"]
         parts += [f"{len(self.explained)} explained"] if self.explained else []
         parts += [f"{self.untried} not tried"] if self.untried else []
         said = [f"{self.file}: {', '.join(parts)}"]
         said += [f"  not noticed: {change}" for change in self.unnoticed]
-        return said + [f"  explained, but not an unnoticed change: {change}" for change in self.wrong]
+        return said + [
+            f"  `mutants` names a change that does not exist or is noticed: {change}" for change in self.wrong
+        ]
 
 
 def mutate(

@@ -190,16 +190,22 @@ def run_source(
         return
     if observer is not None:
         _register(source, tests, observer)
-    ran: list[LoadedTest] = []
+    passed: list[LoadedTest] = []
+    failed = 0
     for test in tests:
         if not choices.chosen(test.name) or (choices.fail_fast and run.failed):
             run.left_out += 1
             continue
         choices.on_test(test.name)
         run.results.append(run_test(test, options))
-        ran += [test] if run.results[-1].passed else []
-    if choices.mutate and ran and len(ran) + run.left_out >= len(tests):
-        _mutate(source, ran, run, replace(options, observe=None), choices)
+        passed += [test] if run.results[-1].passed else []
+        failed += not run.results[-1].passed
+    if choices.mutate and failed:
+        run.mutation.append(
+            MutationReport(source.name, skipped=f"{failed} {'test' if failed == 1 else 'tests'} failed")
+        )
+    elif choices.mutate and passed:
+        _mutate(source, passed, run, replace(options, observe=None), choices)
 
 
 def _register(source: PolicyTestSource, tests: Iterable[LoadedTest], observer: CoverageObserver) -> None:

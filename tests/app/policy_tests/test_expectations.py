@@ -24,7 +24,7 @@ BAD = [
     (f"{{{BOTH}, selected: n3}}", "selected", "n3", "n2"),
     (f"{{{BOTH}, best: [n2, n3]}}", "best", "n2, n3", "n2"),
     (f"{{{BOTH}, ties: 2}}", "ties", "2", "1"),
-    ("{best: [n2]}", "", "none", "n1"),
+    ("{best: [n2]}", "", "none, because `rejected` is not given", "n1"),
     ("{rejected: {big: [n1, n2]}}", "rejected.big", "n1, n2", "n1"),
     (f"{{{BOTH}, rules: {{fresh: {{kept: [n1]}}}}}}", "rules.fresh.kept", "n1", "n1, n2, n3"),
     ("{rules: {big: {false: []}}}", "rules.big.false", "none", "n1"),

@@ -124,4 +124,6 @@ def test_an_interruption_ends_it_with_what_is_known(tmp_path: Path) -> None:
 
 
 def test_a_file_whose_tests_fail_is_not_mutated(tmp_path: Path) -> None:
-    assert mutated(tmp_path, TESTS.replace("[small]", "[big]")).mutation == []
+    [report] = mutated(tmp_path, TESTS.replace("[small]", "[big]")).mutation
+    assert (report.total, report.lines()) == (0, [f"{tmp_path / 'tests.yaml'}: mutation skipped: 1 test failed"])
+    assert report.to_dict()["skipped"] == "1 test failed"

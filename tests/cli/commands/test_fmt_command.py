@@ -71,7 +71,7 @@ def test_check_lists_the_files_that_would_change_and_changes_none(
     write("q.yaml", NEW)
     done = command("fmt", "--check", ".")
     assert (done.code, done.problem) == (1, "")
-    assert done.out == "would reformat p.yaml (1 expression)\n1 file would be reformatted, 1 file would be unchanged\n"
+    assert done.out == "would reformat p.yaml (1 expression)\n1 file would be reformatted, 1 file is formatted\n"
     assert (tmp_path / "p.yaml").read_text("utf-8") == OLD
     assert command("fmt", "--check", "q.yaml").code == 0
 

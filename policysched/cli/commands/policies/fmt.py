@@ -68,7 +68,8 @@ class _Run:
     def summary(self) -> str:
         """Say how many files there were of each sort."""
         done = "would be reformatted" if self.check or self.diff else "reformatted"
-        kept = "would be unchanged" if self.check or self.diff else "unchanged"
+        formatted = "is formatted" if self.kept == 1 else "are formatted"
+        kept = formatted if self.check or self.diff else "unchanged"
         parts = ((self.changed, done), (self.kept, kept), (self.broken, "with errors"), (self.unusable, "failed"))
         return ", ".join(f"{count(number, 'file')} {what}" for number, what in parts if number)
 
