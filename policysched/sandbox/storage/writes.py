@@ -155,6 +155,8 @@ def _admit(store: ObjectStore, resource: ApiResource, obj: Json, now: str, *, lo
         _admit_service(store, obj)
     elif resource.has_status and resource.custom is None:
         obj.setdefault("status", dict(_FIRST_STATUS.get(resource.key, {})))
+    elif resource.has_status:
+        complete(resource, obj)  # the status has defaults, and what the request had is removed
 
 
 def _admit_pod(store: ObjectStore, pod: Json, now: str, *, loaded: bool) -> None:

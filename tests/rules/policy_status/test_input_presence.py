@@ -110,7 +110,7 @@ WARNINGS: list[tuple[Spec, list[tuple[str, int, int, str, str | None]]]] = [
     ),
     (
         {"filters": filtering("metrics.load < 1 or true"), "metrics": [LOAD]},
-        [("spec.filters[0].require", 1, 13, "`metrics.load` is present on no node", None)],
+        [("spec.filters[0].require", 1, 13, "`metrics.load` has no value on any node", None)],
     ),
 ]  # fmt: skip
 

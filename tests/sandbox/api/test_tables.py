@@ -107,7 +107,7 @@ async def test_printer_columns_follow_their_paths(quiet_api: Api, quiet: Sandbox
     await quiet_api.post(POLICIES, policy(mode="Shadow", weight=5))
     (row,) = await rows(quiet_api, POLICIES)
     said = {"Rules": None, "Compiled": None, "Active": None}
-    assert row == {"Name": "p", "Mode": "Shadow", "Weight": 5, **said, "Age": "0s"}
+    assert row == {"Name": "p", "Mode": "Shadow", "Weight": 5, **said, "Age": "0s", "Error": None}
     conditions = [{"type": "Compiled", "status": "False"}, {"type": "Active", "status": "True"}]
     await quiet_api.merge(f"{POLICIES}/p/status", {"status": {"conditions": conditions}})
     (row,) = await rows(quiet_api, POLICIES)

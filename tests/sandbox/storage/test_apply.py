@@ -50,7 +50,7 @@ async def test_apply_knows_the_keys_of_custom_lists(quiet_api: Api, quiet: Sandb
     assert found["spec"]["schedulerNames"] == ["a", "b"]
     instances = [{"name": "x", "activeGeneration": 1}]
     _, found = await apply(quiet_api, f"{path}/status", policy() | {"status": {"instances": instances}})
-    assert found["status"] == {"instances": instances}
+    assert found["status"] == {"observedGeneration": -1, "instances": instances}
 
 
 async def test_apply_stores_nothing_in_a_dry_run(quiet_api: Api) -> None:
