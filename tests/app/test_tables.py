@@ -34,6 +34,15 @@ def test_draw_among_equals_names_them() -> None:
     assert _lines(record)[1] == "chosen at random from 2 nodes with the highest score: n1, n2"
 
 
+def test_values_of_a_rule_on_many_nodes_are_grouped() -> None:
+    values: dict[str, float | None] = {f"n{number:02}": 0 for number in range(10)}
+    values |= {f"g{number:02}": 100 for number in range(12)} | {"x": 50, "y": None}
+    rules = {"p": {"mode": "Enforce", "scores": {"a": values}}}
+    assert _lines(SCHEDULED | {"rules": rules})[-1].split(maxsplit=2)[2] == (
+        "gives 100: 12 nodes; 50: x; 0: 10 nodes; no score: y"
+    )
+
+
 def test_scores_of_tiers_order_nodes_before_their_totals() -> None:
     nodes = [f"n{number}" for number in range(1, 23)]
     record = SCHEDULED | {

@@ -19,6 +19,8 @@ from policysched.schedule.cycle.ranking import ranked, sums_by_tier
 from policysched.visible import visible
 
 LIMIT: Final = 20
+FEW: Final = 6
+"""Up to how many nodes the value of each node is printed. Units: nodes."""
 Record = Mapping[str, Any]
 
 
@@ -204,7 +206,7 @@ def _rules(rules: Mapping[str, Any]) -> Table:
         for rule, nodes in policy.get("filters", {}).items():
             rows.append([shown, rule, f"rejects {_names([_kept_out(*item) for item in sorted(nodes.items())])}"])
         for rule, values in policy.get("scores", {}).items():
-            rows.append([shown, rule, f"gives {_names(_given(values))}"])
+            rows.append([shown, rule, f"gives {_given(values)}"])
         if "waits" in policy:
             rows.append([shown, "", f"rejects all nodes: {policy['waits']}"])
         kept = policy.get("preemption", {})
@@ -219,9 +221,22 @@ def _kept_out(node: str, why: str) -> str:
     return node if why == "false" else f"{node} (missing value)"
 
 
-def _given(values: Mapping[str, float | None]) -> list[str]:
+def _given(values: Mapping[str, float | None]) -> str:
+    """Write the value of each node, the best first; of many nodes, the nodes by value."""
     ranked = sorted(values.items(), key=lambda item: (-(item[1] if item[1] is not None else -1.0), item[0]))
-    return [f"{node} {'no score' if value is None else _short(value)}" for node, value in ranked]
+    if len(ranked) <= FEW:
+        return ", ".join(f"{node} {_value(value)}" for node, value in ranked)
+    groups: dict[str, list[str]] = {}
+    for node, value in ranked:
+        groups.setdefault(_value(value), []).append(node)
+    said = [f"{value}: {', '.join(nodes) if len(nodes) <= FEW // 2 else f'{len(nodes)} nodes'}"
+            for value, nodes in [*groups.items()][:FEW]]  # fmt: skip
+    more = len(groups) - FEW
+    return "; ".join(said) + (f"; and {more} more values" if more > 0 else "")
+
+
+def _value(value: float | None) -> str:
+    return "no score" if value is None else _short(value)
 
 
 def _short(value: float) -> str:
