@@ -33,9 +33,21 @@ from policysched.language.ir.tree import (
     Path,
     Span,
 )
-from policysched.language.ir.types import BOOL, FACTORS, SECONDS, STRING, Gap, Kind, Type, Unit, list_of, quantity
+from policysched.language.ir.types import (
+    BOOL,
+    FACTORS,
+    FIELDS,
+    SECONDS,
+    STRING,
+    Gap,
+    Kind,
+    Type,
+    Unit,
+    list_of,
+    quantity,
+)
 from policysched.language.messages import foreign_syntax, suggestions
-from policysched.language.messages.suggestions import shown
+from policysched.language.messages.suggestions import shown, table
 from policysched.language.syntax.formatting import format_tree
 
 EXACT: Final = 2**53
@@ -295,7 +307,9 @@ def _comparison(checker: Checker, comparison: Comparison, _: Unit | None) -> Typ
 
 
 def _compared(checker: Checker, comparison: Comparison) -> Typed | None:
+    checker.meant = _meant(checker, comparison)
     left, right = checker.alike((comparison.left, comparison.right))
+    checker.meant = ""
     if left is None or right is None:
         return None
     ordering = comparison.operator not in {"==", "!="}
@@ -303,6 +317,20 @@ def _compared(checker: Checker, comparison: Comparison) -> Typed | None:
         return None
     result = BOOL.over(left.type, right.type)
     return make(comparison.operator, (left, right), result if ordering else result.filled())
+
+
+def _meant(checker: Checker, comparison: Comparison) -> str:
+    """Return what a comparison with null, or of a field that a pod or a node does not have, was meant as."""
+    for one, other in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
+        if not isinstance(one, Path) or one.key is not None:
+            continue
+        if one.names[0] in table("nothing") and len(one.names) == 1 and comparison.operator in {"==", "!="}:
+            return foreign_syntax.nothing(checker.source(other) or "...", differs=comparison.operator == "!=")
+        if isinstance(other, Path) and other.names in FIELDS and len(one.names) == 2:
+            root, name = one.names
+            if one.names not in FIELDS and other.names[1:] == (name,) and {root, other.names[0]} == {"node", "pod"}:
+                return foreign_syntax.of_the_other(root, name)
+    return ""
 
 
 def _comparable(checker: Checker, comparison: Comparison, left: Typed, right: Typed, *, ordering: bool) -> bool:

@@ -111,7 +111,9 @@ def _unknown(checker: Checker, path: Path) -> Typed | None:
     suggestion = foreign_syntax.foreign_root(path.names, _text(path.key) or "...", roots) or foreign_syntax.name(
         name, known, checker.environment.metrics, roots
     )
-    if not suggestion:
+    if checker.meant:
+        suggestion = checker.meant
+    elif not suggestion:
         alone = len(path.names) == 1 and path.key is None
         suggestion = f'write `"{shown(name)}"` if it is a text' if alone else foreign_syntax.NAMES_BEGIN
     return checker.report("E0201", path.name_spans[0], name=name, suggestion=suggestion)
@@ -136,7 +138,8 @@ def _field(checker: Checker, path: Path) -> InputField | None:
     for size in range(2, len(names) + 1):
         if names[:size] not in FIELDS and names[:size] not in GROUPS and names[:size] not in POD_FUNCTIONS:
             tail = _tail(checker, path, names[: size - 1])
-            _no_such(checker, path, size, foreign_syntax.field(names, size, tail), tail)
+            meant = checker.meant or foreign_syntax.field(names, size, tail, _text(path.key))
+            _no_such(checker, path, size, meant, tail)
             return None
     found = FIELDS.get(names)
     if found is None and names in POD_FUNCTIONS:

@@ -60,6 +60,7 @@ class Checker(abc.ABC):
         peers: Whether the part being checked is evaluated for placed pods.
         reducing: Whether it is evaluated on other rows than those that are asked about.
         item: The type of the items of the list for which it is evaluated; None outside of lists.
+        meant: What the comparison that is being checked was meant as, if a side of the comparison is no name.
     """
 
     def __init__(self, text: str, environment: Environment) -> None:
@@ -70,6 +71,7 @@ class Checker(abc.ABC):
         self.peers = False
         self.reducing = False
         self.item: Type | None = None
+        self.meant = ""
 
     @abc.abstractmethod
     def check(self, expr: Expr, unit: Unit | None = None) -> Typed | None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
-from policysched.language.ir.types import CHOICES, FIELDS, GROUPS, Names
+from policysched.language.ir.types import CHOICES, FIELDS, GROUPS, POD_FUNCTIONS, Names
 from policysched.language.messages.suggestions import did_you_mean, table
 
 NAMES_BEGIN: Final = "names begin with `node.`, `pod.`, `cluster.` or `metrics.`"
@@ -18,7 +18,9 @@ NO_NODE: Final = "a pending pod has no node; the candidate node is `node.name`"
 LISTS: Final = 'write lists as ["a", "b"]'
 _ELSE: Final = frozenset({"otherwise", "default", "_"})
 # The parts of Kubernetes' objects that names here leave out.
-_LAYERS: Final = frozenset({"metadata", "spec", "status", "resources"})
+_LAYERS: Final = frozenset({"metadata", "spec", "status", "resources", "node_info"})
+LONGEST_VALUE: Final = 60
+"""Longest value that a help repeats. Units: characters."""
 # What CEL calls the objects that it is asked about.
 _OBJECTS: Final = frozenset({"object", "old_object", "self", "this", "resource"})
 _OF_NAMESPACES: Final = frozenset({"namespace_object", "namespace"})
@@ -89,16 +91,33 @@ def call(names: Names, known: Collection[str], given: str = "...", beside: str =
         beside: The characters around the call.
     """
     *parent, name = names
-    if tuple(parent) == ("node", "pods") and name in table("of_pods"):
-        return table("of_pods")[name]
-    field = FIELDS.get(tuple(parent))
+    of = tuple(parent)
+    plain = tuple(one for one in of if one not in _LAYERS)
+    field = FIELDS.get(of)
     if field is not None and field.keyed:
-        return f"write `has({written(tuple(parent), _key_in(given))})`"
-    if tuple(parent) == ("node", "taints"):
-        return f"write `{written(('node', 'taints', 'has'), _key_in(given))}`"
-    if field is not None or (parent and name in {*known, *_REGULAR}):
-        return method(name, ".".join(parent), given, known, beside)
-    return table("calls").get(".".join(names), "") or did_you_mean(".".join(names), known)
+        return f"write `has({written(of, _key_in(given))})`"
+    if said := _of_group(plain, name, given):
+        return said
+    near = did_you_mean(".".join(names), known)
+    if field is not None or (of and not near and name in {*known, *_REGULAR}):
+        return method(name, ".".join(of), given, known, beside)
+    return table("calls").get(".".join(names), "") or near
+
+
+def _of_group(names: Names, name: str, given: str) -> str:
+    """Return what may have been meant by a call of a name behind `node.pods`, `node.taints` or `pod.tolerations`."""
+    calls = [one[-1] for one in (*POD_FUNCTIONS, *FIELDS) if one[:-1] == names and is_called(one)]
+    near = difflib.get_close_matches(name, calls, n=1)
+    if names == ("node", "pods"):
+        meant = f"write `node.pods.{near[0]}({given})`" if near else group(names)
+        return table("of_pods").get(name) or meant
+    return f"write `{written((*names, near[0] if near else calls[0]), _key_in(given))}`" if calls else ""
+
+
+def is_called(names: Names) -> bool:
+    """Return whether a field is called with a key, or is a function over the pods of a node."""
+    found = FIELDS.get(names)
+    return names in POD_FUNCTIONS or (found is not None and found.called)
 
 
 def name(first: str, known: Collection[str], metrics: Collection[str], roots: Names) -> str:
@@ -122,6 +141,23 @@ def name(first: str, known: Collection[str], metrics: Collection[str], roots: Na
     return _or(devices or [written(one) for one in found]) or did_you_mean(first, known)
 
 
+def nothing(value: str, *, differs: bool) -> str:
+    """Return what to write in place of a comparison of a value with null."""
+    shorter = value if len(value) <= LONGEST_VALUE else "..."
+    return f"write `{'' if differs else 'not '}has({shorter})`"
+
+
+def keyed(names: Names, key: str) -> str:
+    """Return how a key of a field is written that was written as a name; nothing where the field has no keys."""
+    found = FIELDS.get(names)
+    return f"write `{written(names, key)}`" if found is not None and found.keyed and names not in GROUPS else ""
+
+
+def of_the_other(root: str, name: str) -> str:
+    """Return what to compare with where a pod and a node do not have the same field."""
+    return f'a {root} has no such field; write a label, as in `{root}.labels["{name}"]`'
+
+
 def presence(names: Names, key: str) -> str:
     """Return the condition that something has a key, nothing where there are no keys."""
     if names == ("node", "taints"):
@@ -130,26 +166,27 @@ def presence(names: Names, key: str) -> str:
     return f"has({written(names, key)})" if found is not None and found.keyed else ""
 
 
-def field(path: Names, size: int, tail: str = "") -> str:
+def field(path: Names, size: int, tail: str = "", key: str = "") -> str:
     """Return what may have been meant by a path whose first `size` names are no field.
 
     Args:
         path: The names.
         size: How many of them.
         tail: What stands right behind them and may be the rest of a key, as `/gpu` in `nvidia.com/gpu`.
+        key: The key in brackets behind the path.
     """
     parent, name, behind = path[: size - 1], path[size - 1], path[size:]
+    if parent in _INSIDE:
+        return _INSIDE[parent](name, key or ".".join(behind) or "...")
     if parent == ("peer",) and ("pod", table("renamed").get(name, name)) in (*FIELDS, *GROUPS):
         return f"`{name}` is not available for placed pods, only as `pod.{name}` for the pod that is scheduled"
-    if parent == ("node", "pods"):
-        return table("of_pods").get(name) or group(parent)
     found = FIELDS.get(parent)
     if found is not None and found.keyed:
         return _key(parent, (name, *behind), tail)
     if path[0] in {"node", "pod", "peer"} and (_IMAGES | _CONTAINERS) & set(path):
         return _of_containers(path)
     if name in _LAYERS:
-        return _without_layers(path)
+        return _without_layers(path, key or "...")
     elsewhere: list[Names] = [(root, *path[1:size]) for root in ("node", "pod") if root != path[0]]
     return (
         _renamed(parent, name, behind)
@@ -158,6 +195,20 @@ def field(path: Names, size: int, tail: str = "") -> str:
         or did_you_mean(name, GROUPS.get(parent, ()))
         or _or(written(one) for one in elsewhere if one in FIELDS)
     )
+
+
+def _of_a_namespace(name: str, key: str) -> str:
+    """Return what was meant by a field of `pod.namespace`."""
+    if name in {"name", "metadata"}:
+        return "write `pod.namespace`" if key == "..." or name == "name" else _write(("pod", "namespace_labels"), key)
+    return _write(("pod", "namespace_labels"), key) if name in {"labels", "label"} else ""
+
+
+_INSIDE: Final[Mapping[Names, Callable[[str, str], str]]] = {
+    ("node", "pods"): lambda name, _: table("of_pods").get(name) or group(("node", "pods")),
+    ("pod", "namespace"): _of_a_namespace,
+}
+"""What may have been meant by a name behind some paths, and the key or the names behind it."""
 
 
 def foreign_root(path: Names, key: str = "...", roots: Names = ("pod", "node")) -> str:

@@ -19,6 +19,7 @@ from policysched.language.messages import foreign_syntax
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.foreign_syntax import LISTS, snake
 from policysched.language.messages.suggestions import shown, table
+from policysched.language.syntax.list_errors import CONSTANTS, OPENS_VALUE, in_list
 from policysched.language.syntax.terminals import (
     CLOSING,
     COMPARISONS,
@@ -27,7 +28,6 @@ from policysched.language.syntax.terminals import (
     OPERAND_ENDS,
     OPERATORS,
     TERMINALS,
-    VALUES,
     expectation,
     span_of,
 )
@@ -41,7 +41,6 @@ _NAMES: Final = frozenset({"NAME", "DOT"})
 _BLANKS: Final = re.compile(r'("(?:[^"\\\n]|\\.)*+")|(?:\s|#[^\n]*+)++')
 LONGEST: Final = 80
 """How long the user's own texts may be that a help repeats. Units: characters."""
-_CONSTANTS: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION", "STRING", "TRUE", "FALSE"})
 _TEXT: Final = r'"(?:[^"\\\n]|\\["\\])*+"'
 _BRACES: Final = re.compile(rf"\{{\s*+({_TEXT}(?:\s*+,\s*+{_TEXT})*+)\s*+\}}")
 _ELVIS: Final = re.compile(rf"\?:\s*+({_TEXT}|[a-z0-9_.]++%?+(?:\[{_TEXT}\])?+(?:\([^()]*+\))?+)", re.IGNORECASE)
@@ -98,7 +97,7 @@ def names_of(tokens: Sequence[Token]) -> Names:
 def _begin(tokens: Sequence[Token]) -> int:
     """Find where the value begins that some tokens end with: a path with or without a key, a call, brackets, a text."""
     place, depth = len(tokens) - 1, 0
-    if tokens[place].type in _CONSTANTS:
+    if tokens[place].type in CONSTANTS:
         return place
     while place >= 0 and (depth or tokens[place].type in _NAMES | CLOSING):
         depth += (tokens[place].type in CLOSING) - (tokens[place].type in OPENING)
@@ -107,7 +106,6 @@ def _begin(tokens: Sequence[Token]) -> int:
 
 
 _ARROWS: Final = frozenset({"ARROW", "ARROW_SIGN"})
-_OPENS_VALUE: Final = VALUES - {"MINUS", "LSQB", "NOT"}
 _ARROW_MEANT: Final = re.compile(
     r"(?:=+>?|-+\s*+>|[\u2013\u2014]\s*+>?|:|[\u21d2\u27f6\u279c\u2794\u279d\u27a1\ufe0f]++)\s*+(\d++(?:\.\d++)?+)\s*+\Z"
 )
@@ -125,10 +123,9 @@ _QUOTE_TIMES: Final = 'write times in quotes, as in "22:00"'
 _KNOWN: Final = {*KEYWORDS, *ROOTS, *(name for names in FIELDS for name in names)}
 _TOP: Final = ("node", "pod", "cluster")
 _WORD: Final = re.compile(r"\w+")
+_IS_NOTHING: Final = re.compile(r"is\s++(not\s++)?+(\w++)")
 _PATH: Final = re.compile(r'(\w++(?:\.\w++)*+)(?:\["([^"\\\n]*+)"\])?')
 _NO_RANGES: Final = 'ranges are not supported; list all items, or for hours write clock("22:00", "05:00")'
-MOST_ITEMS: Final = 4
-"""How many items of a list a help repeats."""
 NUMERIC: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION"})
 
 
@@ -151,7 +148,12 @@ def unexpected_token(text: str, tokens: Sequence[Token], index: int, accepted: C
         return diagnose("E0106", text, span_of(token))
     found_name = TERMINALS[token.type]
     found = f"`{token}`" if found_name.startswith("a ") else found_name
-    instead = _instead(tokens, index) or _arrow(text, tokens, index, accepted) or behind_value(text, tokens, index)
+    instead = (
+        _is_nothing(text, tokens, index)
+        or _instead(tokens, index)
+        or _arrow(text, tokens, index, accepted)
+        or behind_value(text, tokens, index)
+    )
     return diagnose("E0100", text, span_of(token), found=found, expected=expectation(accepted), instead=instead)
 
 
@@ -160,7 +162,7 @@ def _instead(tokens: Sequence[Token], index: int) -> str:
     token = tokens[index]
     if token.type == "BY" or (index and tokens[index - 1].type == "BY"):
         return "write `by` and a field after the brackets, as in sum(x) by node.zone"
-    listing = _in_list(tokens, index)
+    listing = in_list(tokens, index)
     if listing:
         return listing
     if index and (numbers := _number(tokens[index - 1], token, tokens[index + 1 : index + 2])):
@@ -170,49 +172,21 @@ def _instead(tokens: Sequence[Token], index: int) -> str:
     return next((table("words")[name] for name in names if name in table("words")), "")
 
 
+def _is_nothing(text: str, tokens: Sequence[Token], index: int) -> str:
+    """Return the condition that `x is null` or `x is not null` means."""
+    found = _IS_NOTHING.match(text, span_of(tokens[index]).start) if index else None
+    if found is None or found[2].lower() not in table("nothing"):
+        return ""
+    value = one_line(text[span_of(tokens[_begin(tokens[:index])]).start : span_of(tokens[index]).start])
+    return foreign_syntax.nothing(value, differs=found[1] is not None)
+
+
 def _arrow(text: str, tokens: Sequence[Token], index: int, accepted: Collection[str]) -> str:
     """Return where the arrow of a case goes that has none."""
     if not _ARROWS & set(accepted) or tokens[index].type not in NUMERIC or index + 1 < len(tokens):
         return ""
     guard = one_line(text[: span_of(tokens[index]).start])
     return f"write `{guard} → {tokens[index]}`" if shown(guard) == guard else "write `→` between guard and number"
-
-
-def _in_list(tokens: Sequence[Token], index: int) -> str:
-    """Return how a list is written, where one was meant."""
-    kind, before = tokens[index].type, [one.type for one in tokens[:index]]
-    if kind == "COMMA" and before[-2:-1] == ["IN"] and tokens[index - 1].type in VALUES:
-        return f"write `in [{_items(tokens[index - 1 :])}]`"
-    opened = _bracket_of_in(tokens[:index]) if kind == "COMMA" else 0
-    if opened:
-        items = _items(tokens[opened + 1 :], _CONSTANTS)
-        return f"write `in [{items}]`" if items else LISTS
-    if before[-2:] == ["IN", "LSQB"] and kind == "RSQB":
-        return "write at least one item"
-    opened = max((place for place, one in enumerate(before) if one == "LSQB"), default=0)
-    inside = before[opened - 1 : opened] == ["IN"] and "RSQB" not in before[opened:]
-    if inside and kind in _OPENS_VALUE - {"NAME"} and before[-1] in _OPENS_VALUE:
-        return "write a comma between two items"
-    return f'list items must be constants; for a string write `"{tokens[index]}"`' if inside and kind == "NAME" else ""
-
-
-def _items(tokens: Sequence[Token], wanted: Collection[str] = ()) -> str:
-    """Return values with commas between them, as far as there are some, the first few of many.
-
-    Args:
-        tokens: What begins with them.
-        wanted: What all of them have to be, if anything: nothing is returned where one is not.
-    """
-    items: list[str] = []
-    for place in range(0, len(tokens), 2):
-        if wanted and tokens[place].type not in wanted:
-            return ""
-        if tokens[place].type not in _OPENS_VALUE:
-            break
-        items.append(shown(tokens[place]))
-        if [one.type for one in tokens[place + 1 : place + 2]] != ["COMMA"]:
-            break
-    return ", ".join(items if len(items) <= MOST_ITEMS else [*items[:MOST_ITEMS], "…"])
 
 
 def _number(before: Token, token: Token, behind: Sequence[Token]) -> str:
@@ -231,16 +205,6 @@ def _number(before: Token, token: Token, behind: Sequence[Token]) -> str:
         return f"write `{before}.{behind[0]}`"
     digits = str(token).replace("_", "")
     return f"write `{before}{digits}`" if token.type == "NAME" and digits.isdigit() else ""
-
-
-def _bracket_of_in(tokens: Sequence[Token]) -> int:
-    """Return the place of the bracket that is open and stands behind `in`, 0 if there is none."""
-    depth = 0
-    for place in range(len(tokens) - 1, 0, -1):
-        depth += (tokens[place].type == "RPAR") - (tokens[place].type == "LPAR")
-        if depth < 0:
-            return place if tokens[place - 1].type == "IN" else 0
-    return 0
 
 
 def unexpected_character(
@@ -292,7 +256,8 @@ def _bad_word(text: str, tokens: Sequence[Token], position: int) -> Diagnostic |
     span = Span(start, word.end())
     found, names = text[span.start : span.end], _before(tokens)
     path, key = _whole(text, names, span)
-    said = foreign_syntax.foreign_root(path, key) or _method(text, names, span) or wrong_field((*names, snake(found)))
+    said = foreign_syntax.foreign_root(path, key) or _method(text, names, span) or foreign_syntax.keyed(names, found)
+    said = said or wrong_field(path) or wrong_field((*names, snake(found)))
     known = found.lower() in KEYWORDS or found.lower() in table("nothing")
     if not said and not names and not known and text[span.end : span.end + 1] not in {".", "("}:
         said = foreign_syntax.name(snake(found), (), (), _TOP)
@@ -353,7 +318,7 @@ def _symbols(text: str, before: Token | None, token: Token) -> Diagnostic | None
     """Return the diagnostic of operators that are none: two without a space between them, or `10%3`."""
     if token.type == "NOT_SIGN" and text.startswith("!~", span_of(token).start):
         return _no_operator(text, span_of(token).start)
-    if before is not None and before.type == "PERCENT" and token.type in _OPENS_VALUE:
+    if before is not None and before.type == "PERCENT" and token.type in OPENS_VALUE:
         end = span_of(before).end
         return diagnose("E0101", text, Span(end - 1, end), found="%", instead=table("signs")["%"])
     if before is None or before.type not in OPERATORS or token.type not in OPERATORS | {"NOT_SIGN"}:

@@ -1,0 +1,65 @@
+"""Texts for lists that are not written as lists: without brackets, without commas, with names among the items."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Final
+
+from policysched.language.messages.foreign_syntax import LISTS
+from policysched.language.messages.suggestions import shown
+from policysched.language.syntax.terminals import VALUES
+
+if TYPE_CHECKING:
+    from lark import Token
+
+OPENS_VALUE: Final = VALUES - {"MINUS", "LSQB", "NOT"}
+CONSTANTS: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION", "STRING", "TRUE", "FALSE"})
+MOST_ITEMS: Final = 4
+"""How many items of a list a help repeats."""
+
+
+def in_list(tokens: Sequence[Token], index: int) -> str:
+    """Return how a list is written, where one was meant."""
+    kind, before = tokens[index].type, [one.type for one in tokens[:index]]
+    if kind == "COMMA" and before[-2:-1] == ["IN"] and tokens[index - 1].type in VALUES:
+        return f"write `in [{_items(tokens[index - 1 :])}]`"
+    opened = _bracket_of_in(tokens[:index]) if kind == "COMMA" else 0
+    if opened:
+        items = _items(tokens[opened + 1 :], CONSTANTS)
+        return f"write `in [{items}]`" if items else LISTS
+    if before[-2:] == ["IN", "LSQB"] and kind == "RSQB":
+        return "write at least one item"
+    opened = max((place for place, one in enumerate(before) if one == "LSQB"), default=0)
+    inside = before[opened - 1 : opened] == ["IN"] and "RSQB" not in before[opened:]
+    if inside and kind in OPENS_VALUE - {"NAME"} and before[-1] in OPENS_VALUE:
+        return "write a comma between two items"
+    return f'list items must be constants; for a string write `"{tokens[index]}"`' if inside and kind == "NAME" else ""
+
+
+def _items(tokens: Sequence[Token], wanted: Collection[str] = ()) -> str:
+    """Return values with commas between them, as far as there are some, the first few of many.
+
+    Args:
+        tokens: What begins with them.
+        wanted: What all of them have to be, if anything: nothing is returned where one is not.
+    """
+    items: list[str] = []
+    for place in range(0, len(tokens), 2):
+        if wanted and tokens[place].type not in wanted:
+            return ""
+        if tokens[place].type not in OPENS_VALUE:
+            break
+        items.append(shown(tokens[place]))
+        if [one.type for one in tokens[place + 1 : place + 2]] != ["COMMA"]:
+            break
+    return ", ".join(items if len(items) <= MOST_ITEMS else [*items[:MOST_ITEMS], "…"])
+
+
+def _bracket_of_in(tokens: Sequence[Token]) -> int:
+    """Return the place of the bracket that is open and stands behind `in`, 0 if there is none."""
+    depth = 0
+    for place in range(len(tokens) - 1, 0, -1):
+        depth += (tokens[place].type == "RPAR") - (tokens[place].type == "LPAR")
+        if depth < 0:
+            return place if tokens[place - 1].type == "IN" else 0
+    return 0

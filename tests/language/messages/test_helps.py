@@ -1,0 +1,190 @@
+"""A help that says "write X" is right: X compiles in place of the error or alone, or the next error is another one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from policysched.language import (
+    FIELDS,
+    Compiled,
+    Diagnostic,
+    Environment,
+    Unit,
+    Want,
+    code_table,
+    compile_expression,
+    parse,
+)
+from policysched.language.functions import FUNCTIONS
+from policysched.language.ir.graph import Op, Typed, steps
+from policysched.language.ir.types import GROUPS, POD_FUNCTIONS
+from policysched.language.messages.suggestions import _tables
+from tests.language.messages.test_messages import EXAMPLES, VARIANTS
+
+PHASES = {"filter": Want.CONDITION, "score": Want.NUMBER, "let": Want.ANY, "appliesTo": Want.CONDITION}
+TEXTS = [(place, text) for _, place, text in (*EXAMPLES, *VARIANTS) if place in PHASES and "\n" not in text]
+METRICS = {"load": Unit.NUMBER, "cpu_load": Unit.NUMBER}
+UNKNOWN = {"E0201", "E0202", "E0203", "E0205"}
+ROOTS = ("node", "pod", "peer", "victim", "cluster")
+_WRITTEN = re.compile(r"`([^`]+)`")
+_PATH = re.compile(rf"(?<![\w.\"/-])(?:{'|'.join(ROOTS)})(?:\.[a-z_]+)+")
+_CALL = re.compile(r"(?<![\w.\"])([a-z_]+(?:\.[a-z_]+)*)\(")
+COMPARISONS = {Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE}
+
+
+def compiled(text: str, place: str) -> Compiled:
+    phase = "pod" if place == "appliesTo" else place
+    return compile_expression(text, Environment(phase, metrics=METRICS), PHASES[place])  # type: ignore[arg-type]
+
+
+def snippets(found: Diagnostic) -> list[str]:
+    """What a help says to write, with something in place of `...`."""
+    said = found.help or ""
+    if "write" not in said and "did you mean" not in said:
+        return []
+    texts = _WRITTEN.findall(said.partition(" means ")[0])
+    return [text.replace('"..."', '"a"').replace("(...)", "(true)").replace("...", '"a"') for text in texts]
+
+
+def offset(text: str, found: Diagnostic) -> tuple[int, int]:
+    lines = text.split("\n")
+    start = sum(len(line) + 1 for line in lines[: found.line - 1])
+    return start + found.column - 1, start + found.end_column - 1
+
+
+def candidates(text: str, found: Diagnostic, snippet: str) -> Iterator[str]:
+    """The text with a snippet in place of what was marked or of more of it, and the snippet alone."""
+    start, end = offset(text, found)
+    yield text[:start] + snippet + text[end:]
+    path = re.search(r"[\w.]*\Z", text[:start])
+    behind = re.match(r'(?:\.[\w]+)*(?:\["[^"]*"\]|\([^()]*\))?', text[end:])
+    yield text[: start - len(path[0] if path else "")] + snippet + text[end + len(behind[0] if behind else "") :]
+    yield snippet
+    yield f"node.pods.any({snippet})"
+    yield f"node.pods.any(has({snippet}))"
+
+
+def is_right(before: Diagnostic, text: str, place: str) -> bool:
+    """Whether a text compiles, or has an error that is none of an unknown name and not the one before."""
+    if compiled(text, place).program is not None or compiled(text, "let").program is not None:
+        return not compares_with_itself(compiled(text, "let"))
+    errors = compiled(text, "let").errors
+    return not any(one.code in UNKNOWN or one.code.startswith("E01") or one.message == before.message for one in errors)
+
+
+def compares_with_itself(found: Compiled) -> bool:
+    nodes: tuple[Typed, ...] = steps(found.program.root, inner=True) if found.program else ()
+    return any(one.op in COMPARISONS and one.args[0] is one.args[1] for one in nodes)
+
+
+def misleading(text: str, place: str) -> list[str]:
+    """The snippets of a text's errors that lead nowhere."""
+    return [
+        f"{text}: {snippet}"
+        for found in compiled(text, place).errors
+        for snippet in snippets(found)
+        if is_code(snippet) and not any(is_right(found, one, place) for one in candidates(text, found, snippet))
+    ]
+
+
+def is_code(snippet: str) -> bool:
+    """Whether a snippet is an expression of its own: no operator, part of a case, or form with the names of a page."""
+    lone = re.fullmatch(r"\w+|spec\..*", snippet) is not None
+    return (
+        not lone
+        and not isinstance(parse(snippet), Diagnostic)
+        and not re.search(r"\b(?:x|a|b|c|lo|hi|s|list|condition)\b", snippet)
+    )
+
+
+@pytest.mark.parametrize(("place", "text"), TEXTS)
+def test_what_a_message_says_to_write_is_right(place: str, text: str) -> None:
+    assert misleading(text, place) == []
+
+
+def camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+def misspelt(name: str) -> set[str]:
+    """A name with a letter less, one twice, two swapped, in the plural, with capitals."""
+    middle = len(name) // 2
+    swapped = name[:middle] + name[middle : middle + 2][::-1] + name[middle + 2 :]
+    made = {name[:middle] + name[middle + 1 :], name[:middle] + name[middle] + name[middle:], swapped, f"{name}s"}
+    return {*made, name.removesuffix("s"), camel(name), name.upper(), name.replace("_", "")} - {name, ""}
+
+
+def wrong_fields() -> list[str]:
+    texts = set()
+    for names, field in FIELDS.items():
+        tail = '["a"]' if field.keyed else '("a")' if field.called else ""
+        wrong = {(*names[:-1], one) for one in misspelt(names[-1])}
+        wrong |= {(names[0], layer, *names[1:]) for layer in ("spec", "status", "metadata")}
+        wrong |= {(root, *names[1:]) for root in ("node", "pod", "cluster")}
+        for path in wrong:
+            text = ".".join(path) + tail
+            texts |= {text, f"node.pods.any(has({text}))"}
+            texts |= {f"{'.'.join(names)}{tail} == {text}"} if path[0] != names[0] else set()
+    return sorted(texts)
+
+
+FIELD_TEXTS = wrong_fields()
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_what_is_said_of_a_misspelt_field_is_right(part: int) -> None:
+    assert [one for text in FIELD_TEXTS[part::8] for one in misleading(text, "let")] == []
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_is_said_of_a_misspelt_function_is_right(name: str) -> None:
+    arguments = FUNCTIONS[name].example.partition(f"{name}(")[2].partition(")")[0]
+    for one in misspelt(name):
+        texts = (f"{one}({arguments})", f"node.name.{one}()", f"pod.images.{one}()", f"node.pods.{one}(true)")
+        for text in texts if "." not in name else texts[:1]:
+            assert misleading(text, "let") == []
+
+
+HELPS = [help_text for entry in code_table().values() for _, help_text in entry.sentences.values()]
+HELPS += [text for table in _tables().values() for pair in table.items() for text in pair]
+
+
+@pytest.mark.parametrize("said", [said for said in HELPS if said])
+def test_a_help_names_fields_and_functions_that_exist(said: str) -> None:
+    for path in _PATH.findall(said):
+        names = tuple(path.split("."))
+        assert names in FIELDS or names in GROUPS or names in POD_FUNCTIONS, path
+    if "write" in said:
+        for name in _CALL.findall(said):
+            assert name in FUNCTIONS or tuple(name.split(".")) in FIELDS or name in {"x", "guard"}, name
+
+
+@pytest.mark.parametrize(
+    ("text", "help_text"),
+    [
+        ("node.zone is null", "write `not has(node.zone)`"),
+        ("node.ready and node.zone is not null", "write `has(node.zone)`"),
+        ("node.zone == null", "write `not has(node.zone)`"),
+        ("none != node.zone", "write `has(node.zone)`"),
+        ("node.zone == pod.zone", 'a pod has no such field; write a label, as in `pod.labels["zone"]`'),
+        ("pod.priority > node.priority", 'a node has no such field; write a label, as in `node.labels["priority"]`'),
+        ('pod.namespace.labels["team"] == "a"', 'write `pod.namespace_labels["team"]`'),
+        ('pod.namespace.metadata.labels["team"] == "a"', 'write `pod.namespace_labels["team"]`'),
+        ('pod.namespace.labels.team == "a"', 'write `pod.namespace_labels["team"]`'),
+        ("node.conditions.DiskPressure", 'write `node.conditions["DiskPressure"]`'),
+        ('node.status.conditions["Ready"] == "True"', 'write `node.conditions["Ready"]`'),
+        ('node.status.nodeInfo.kubeletVersion == "a"', "write `node.kubelet_version`"),
+        ('pod.spec.tolerations.has("a")', 'write `pod.tolerations.has("a")`'),
+        (
+            "random() > 1",
+            "random values are not available; of several nodes with the highest score, one is drawn at random",
+        ),
+    ],
+)
+def test_a_help_leads_to_what_was_meant(text: str, help_text: str) -> None:
+    [found] = compiled(text, "filter").errors
+    assert found.help == help_text
