@@ -1,7 +1,7 @@
 """The `policysched` command: sub-commands, flags, output, error handling, exit codes.
 
-An expected error prints one line on stderr. The exit code is 2 for invalid input or an unreachable API server, else 1.
-Only a bug shows a traceback. No package imports this one.
+An expected error prints one line on stderr and ends the command with 2. Only a bug shows a traceback. No package
+imports this one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -19,8 +19,8 @@ import typer
 
 from policysched.cli.flags.sections import RunCommand
 from policysched.cli.options import CommandGroup, OnceCommand
-from policysched.cli.output import INTERRUPTED, NO_READER, say_error, say_version, show_every_record
-from policysched.errors import ConnectionProblemError, PolicyschedError, SeveralProblemsError, UsageError
+from policysched.cli.output import FAILED, INTERRUPTED, NO_READER, say_error, say_version, show_every_record
+from policysched.errors import PolicyschedError, SeveralProblemsError
 
 
 def version() -> None:
@@ -56,7 +56,7 @@ Each command is a function in a module of the same name.
 """
 GROUPS: Final = {"config": "config", "plugin": "new_plugin"}
 """Commands with subcommands, with the name of their Typer object in the module."""
-OWN: Final = {"version": version, "help": show_help}
+OWN: Final[Mapping[str, Callable[..., Any]]] = {"version": version, "help": show_help}
 """Commands of this module."""
 COMMANDS: Final = tuple(name for _, names in SECTIONS.values() for name in names)
 _LIGHT: Final = {**dict(zip(OWN, OWN, strict=True)), "--version": "version"}
@@ -146,11 +146,9 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         code = _call(given)
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.flush()
-    except (UsageError, ConnectionProblemError) as error:
-        problems = error.problems if isinstance(error, SeveralProblemsError) else (str(error),)
-        return max(_fail(one, 2) for one in problems)
     except PolicyschedError as error:
-        return _fail(str(error), 1)
+        problems = error.problems if isinstance(error, SeveralProblemsError) else (str(error),)
+        return max(map(_fail, problems))
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:
@@ -160,7 +158,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         if error.errno not in _FULL:
             raise
         _leave_stdout()
-        return _fail(f"cannot write the output: {os.strerror(error.errno).lower()}", 1)
+        return _fail(f"cannot write the output: {os.strerror(error.errno).lower()}")
     return code
 
 
@@ -187,10 +185,10 @@ def _call(arguments: list[str]) -> int:
         if message is None:
             raise
         text = message().replace("Value error, ", "")
-        return _fail(text[:1].lower() + text[1:].rstrip("."), 2) if text else 2
+        return _fail(text[:1].lower() + text[1:].rstrip(".")) if text else 2
     return code if isinstance(code, int) else 0
 
 
-def _fail(message: str, code: int) -> int:
+def _fail(message: str) -> int:
     say_error(" ".join(message.split()))
-    return code
+    return FAILED

@@ -27,19 +27,59 @@ _MENTIONS: Final = re.compile(r"([@#])(?=\w)")
 """Mentions of users, teams and issues, which GitHub links and notifies even if escaped."""
 
 
+API_VERSION: Final = "output.policysched.io/v1alpha1"
+"""The apiVersion of JSON and YAML outputs."""
+
+
 class OutputFormat(enum.StrEnum):
     """Output format: for people, for programs, for a pull request, or annotations of GitHub Actions."""
 
     TABLE = "table"
+    WIDE = "wide"
     JSON = "json"
     YAML = "yaml"
     MARKDOWN = "markdown"
     GITHUB = "github"
 
 
-def say_value(value: Any, output: OutputFormat) -> None:
+class TableFormat(enum.StrEnum):
+    """Output format of commands that print a list."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+
+    @property
+    def is_value(self) -> bool:
+        """Whether programs read it."""
+        return self in {TableFormat.JSON, TableFormat.YAML}
+
+
+class TextFormat(enum.StrEnum):
+    """Output format of commands that print an object."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
+def say_document(kind: str, value: Mapping[str, Any] | Sequence[Any], output: enum.StrEnum) -> None:
+    """Print a value with `apiVersion` and `kind` as JSON or YAML; a list becomes the `items` of a list kind.
+
+    Args:
+        kind: The kind of the value, or of each item.
+        value: The plain value.
+        output: `json` or `yaml`, of any enumeration of formats.
+    """
+    if isinstance(value, Mapping):
+        say_value({"apiVersion": API_VERSION, "kind": kind, **value}, output)
+    else:
+        say_value({"apiVersion": API_VERSION, "kind": f"{kind}List", "items": [*value]}, output)
+
+
+def say_value(value: Any, output: enum.StrEnum) -> None:
     """Print a plain value as JSON or YAML; invisible characters are escaped."""
-    if output is OutputFormat.YAML:
+    if output.value == OutputFormat.YAML.value:
         import yaml  # noqa: PLC0415 - only who asks for YAML waits for it
 
         say_lines(

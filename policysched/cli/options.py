@@ -6,16 +6,21 @@ An option that takes one value is rejected if it is given twice.
 from __future__ import annotations
 
 import enum
+import glob
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from policysched.cli.formats import OutputFormat
+from policysched.cli.formats import OutputFormat, TableFormat, TextFormat
 from policysched.errors import UsageError
 
+_FILES: Final = ("FILE", "PATH")
+"""How the value names of files begin."""
 _SHELL_OPTIONS: Final = ("install_completion", "show_completion")
 
 
@@ -78,10 +83,11 @@ class CommandGroup(TyperGroup):
 
     def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]
         """Parse arguments; without arguments, print the help and exit with 2."""
-        if not args and not ctx.resilient_parsing:
-            typer.echo(self.get_help(ctx))
-            raise typer.Exit(2)
-        return super().parse_args(ctx, args)
+        if args or ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        with suppress(typer.Exit):
+            super().parse_args(ctx, ["--help"])
+        raise typer.Exit(2)
 
     def format_help(self, ctx, formatter):  # type: ignore[no-untyped-def]
         """Write the help."""
@@ -124,24 +130,36 @@ class OnceCommand(TyperCommand):
             many = any(getattr(parameter, name, False) for name in ("multiple", "is_flag", "count"))
             if count > 1 and parameter.nargs == 1 and not many:
                 raise UsageError(f"{parameter.opts[0]} is given {count} times but takes one value")
-        return super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
+        for one in self.params:
+            if (one.metavar or "").startswith(_FILES) and (one.nargs == -1 or getattr(one, "multiple", False)):
+                ctx.params[one.name] = [*_matching(ctx.params[one.name] or ())]
+        return rest
 
 
-class TableFormat(enum.StrEnum):
-    """Output format of commands without YAML."""
+def _matching(names: Iterable[Any]) -> Iterator[Any]:
+    """Yield names of files; a pattern that is no file's name is replaced by the files that match.
 
-    TABLE = "table"
-    JSON = "json"
+    Raises:
+        UsageError: no file matches a pattern.
+    """
+    for name in names:
+        text = str(name)
+        if not set("*?[") & set(text) or Path(text).exists():
+            yield name
+            continue
+        found = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - names stay as the user writes them
+        if not found:
+            raise UsageError(f"{text}: no file matches")
+        yield from map(type(name), found)
 
 
-class TextFormat(enum.StrEnum):
-    """Output format of commands that print an object."""
-
-    YAML = "yaml"
-    JSON = "json"
-
-
-Output: TypeAlias = Annotated[OutputFormat, typer.Option("--output", "-o", help="Output format.")]
+Output: TypeAlias = Annotated[
+    OutputFormat,
+    typer.Option("--output", "-o", help="Output format; wide prints all columns at any width."),
+]
+ListOutput: TypeAlias = Annotated[TableFormat, typer.Option("--output", "-o", help="Output format.")]
+TextOutput: TypeAlias = Annotated[TextFormat, typer.Option("--output", "-o", help="Output format.")]
 PoliciesToTry: TypeAlias = Annotated[
     list[str] | None, typer.Option("--policy", metavar="FILE|DIR", help="Policies to add or replace; repeatable.")
 ]
@@ -171,10 +189,7 @@ SchedulerName: TypeAlias = Annotated[
     ),
 ]
 Seed: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--seed", help="Seed of the random choice among nodes with equal scores; default: a new seed per run."
-    ),
+    int, typer.Option("--seed", help="Seed of the random choice among nodes with equal scores.")
 ]
 Kubeconfig: TypeAlias = Annotated[
     Path | None,

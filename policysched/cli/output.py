@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 200
 """Width of the output if stdout is no terminal. Units: columns."""
+FAILED: Final = 2
+"""Exit code after invalid input or a failure."""
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as in shells."""
 NO_READER: Final = 141

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from policysched.cli.formats import OutputFormat, markdown_table, markdown_text, say_value, workflow_command
+from policysched.cli.formats import OutputFormat, markdown_table, markdown_text, say_document, workflow_command
 from policysched.cli.output import print_parts, say_command, say_lines
 
 
-def say_report(value: Any, parts: Iterable[RenderableType], output: OutputFormat, title: str) -> None:
+def say_report(
+    value: Mapping[str, Any], parts: Iterable[RenderableType], output: OutputFormat, kind: str, title: str
+) -> None:
     """Print a report.
 
     Args:
         value: The whole report, for JSON and YAML.
         parts: The lines and tables of the report; an annotation has only the lines.
         output: The format.
+        kind: The kind of the value in JSON and YAML.
         title: The title of an annotation.
     """
     match output:
         case OutputFormat.JSON | OutputFormat.YAML:
-            say_value(value, output)
-        case OutputFormat.TABLE:
+            say_document(kind, value, output)
+        case OutputFormat.TABLE | OutputFormat.WIDE:
             print_parts(parts)
         case OutputFormat.MARKDOWN:
             say_lines("\n\n".join(_markdown(parts)))

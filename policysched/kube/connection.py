@@ -25,9 +25,10 @@ from weakref import WeakSet
 
 from yarl import URL
 
-from policysched.errors import ConnectionProblemError, KubeconfigError
+from policysched.errors import ConnectionProblemError, KubeconfigError, NoKubeconfigError
 from policysched.framework import Clock
 from policysched.http_library import NEEDS_CLEANUP_CLOSED, aiohttp
+from policysched.key_pairs import load_key_pair
 from policysched.kube.client_library import ConfigException, Configuration, config
 from policysched.kube.short_requests import ShortRequests, is_address
 from policysched.late_dataclass import dataclass
@@ -242,8 +243,8 @@ def _load_certificate(tls: ssl.SSLContext, configuration: Any) -> None:
     if not configuration.cert_file:
         return
     try:
-        tls.load_cert_chain(configuration.cert_file, keyfile=configuration.key_file)
-    except (ssl.SSLError, OSError) as error:
+        load_key_pair(tls, configuration.cert_file, configuration.key_file)
+    except (ValueError, OSError) as error:
         raise ConnectionProblemError(f"cannot use the client certificate: {error}") from error
 
 
@@ -377,7 +378,7 @@ async def find_credentials(
         if SERVICE_HOST in os.environ:
             return _in_cluster()
     if not files:
-        raise KubeconfigError(f"no kubeconfig at {chosen}; set {named_by} or the variable KUBECONFIG")
+        raise NoKubeconfigError(f"no kubeconfig at {chosen}; set {named_by} or the variable KUBECONFIG")
     return await _from_files(files, context)
 
 

@@ -14,7 +14,7 @@ from policysched.errors import ConnectionProblemError, PolicyschedError, UsageEr
     ("error", "code", "message"),
     [
         (UsageError("wrong file"), 2, "error: wrong file\n"),
-        (PolicyschedError("no luck"), 1, "error: no luck\n"),
+        (PolicyschedError("no luck"), 2, "error: no luck\n"),
         (ConnectionProblemError("two\n  lines"), 2, "error: two lines\n"),
         (KeyboardInterrupt(), 130, ""),
     ],

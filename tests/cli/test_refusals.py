@@ -43,11 +43,13 @@ def files(write: Write) -> None:
         ((*ASK, "--cluster", "both.yaml"), 'both.yaml:6:1: policy "p" is also defined at both.yaml:1:1'),
         (
             ("check", "a.yaml", "-o", "xml"),
-            "invalid value for '--output' / '-o': 'xml' is not one of 'table', 'json', 'github'",
+            "invalid value for '--output' / '-o': 'xml' is not one of 'table', 'json', 'yaml', 'markdown', "
+            "'github', 'sarif'",
         ),
         (
             (*ASK, "-o", "xml"),
-            "invalid value for '--output' / '-o': 'xml' is not one of 'table', 'json', 'yaml', 'markdown', 'github'",
+            "invalid value for '--output' / '-o': 'xml' is not one of 'table', 'wide', 'json', 'yaml', 'markdown', "
+            "'github'",
         ),
         (("check", "both.yaml"), 'both.yaml:6:1: policy "p" is also defined at both.yaml:1:1'),
         (("check", "a.yaml", "b.yaml"), 'b.yaml:1:1: policy "p" is also defined at a.yaml:1:1'),

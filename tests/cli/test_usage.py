@@ -60,8 +60,14 @@ USAGE = [
     (("explain", ""), 'error: unknown code ""; run `policysched explain` to list all codes'),
     (("explain", "E0301", "E0302"), "error: got unexpected extra argument"),
     (("dry-run",), "error: missing option '--pod'"),
-    (("dry-run", "--pod", "pod.yaml"), "error: no kubeconfig at ~/.kube/config; set --kubeconfig or the variable KUBEC"),
-    (("why", "web"), "error: no kubeconfig at ~/.kube/config; set --kubeconfig or the variable KUBECONFIG; to read the "),
+    (
+        ("dry-run", "--pod", "pod.yaml"),
+        "error: no kubeconfig at ~/.kube/config; set --kubeconfig or ",
+    ),
+    (
+        ("why", "web"),
+        "error: no kubeconfig at ~/.kube/config; set --kubeconfig or ",
+    ),
     (("dry-run", "--cluster", "node.yaml"), "error: missing option '--pod'"),
     ((*DRY_RUN, "--nope"), "error: no such option: --nope"),
     (("dry-run", "--cluster", "none.yaml", "--pod", "pod.yaml"), "error: none.yaml: no such file"),

@@ -21,7 +21,7 @@ import msgspec
 from policysched.app.admission import ADMISSION_KINDS
 from policysched.app.clock import SystemClock
 from policysched.bounded_yaml import MAX_DEPTH
-from policysched.errors import ConnectionProblemError
+from policysched.errors import ConnectionProblemError, NoKubeconfigError
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
 from policysched.kube.listing import is_served, read_list
@@ -61,9 +61,12 @@ async def read_cluster(
     Raises:
         ConnectionProblemError: the API server cannot be reached, or refuses the credentials or a list.
     """
-    connection = await Connection.open(
-        SystemClock(), kubeconfig=str(kubeconfig) if kubeconfig else None, context=context
-    )
+    try:
+        connection = await Connection.open(
+            SystemClock(), kubeconfig=str(kubeconfig) if kubeconfig else None, context=context
+        )
+    except NoKubeconfigError as error:
+        raise NoKubeconfigError(f"{error}; to read the cluster from files, set --cluster") from error
     try:
         transport = Transport(connection)
         return [

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from policysched.cli.formats import API_VERSION
 from tests.cli.conftest import Command, Write
 from tests.cli.processes import on_a_terminal
 
@@ -64,13 +65,13 @@ def test_check_shows_the_mistake_in_its_line(command: Command, write: Write) -> 
 def test_check_prints_json(command: Command, write: Write) -> None:
     done = command("check", write("p.yaml", BAD), write("good.yaml", GOOD), "-o", "json")
     assert done.code == 1
-    (found,) = json.loads(done.out)
+    (found,) = json.loads(done.out)["items"]
     assert (found["file"], found["fileLine"], found["fileColumn"], found["code"]) == ("p.yaml", 7, 24, "E0101")
 
 
 def test_check_prints_an_empty_list_where_nothing_is_wrong(command: Command, write: Write) -> None:
     done = command("check", write("p.yaml", GOOD), "-o", "json")
-    assert (done.code, json.loads(done.out)) == (0, [])
+    assert (done.code, json.loads(done.out)) == (0, {"apiVersion": API_VERSION, "kind": "FindingList", "items": []})
 
 
 def test_check_reads_folders(command: Command, write: Write) -> None:
@@ -133,7 +134,7 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_others(command: Command, w
     (tmp_path / "empty").mkdir()
     done = command("check", "none.yaml", "empty", write("p.yaml", BAD), "-o", "json")
     assert done.code == 2
-    assert [one["code"] for one in json.loads(done.out)] == ["E0101"]
+    assert [one["code"] for one in json.loads(done.out)["items"]] == ["E0101"]
     assert done.problem.splitlines() == [
         "error: none.yaml: no such file",
         "error: empty: no .yaml, .yml or .json file in the folder",
@@ -186,7 +187,7 @@ def test_check_warns_of_what_no_node_of_a_cluster_has(
     write("nodes.yaml", f"{NODE}---\nkind: Pod\nspec: broken\n")
     assert command("check", "p.yaml").out.startswith("1 policy: 0 errors, 0 warnings")
     done = command("check", "p.yaml", "--cluster", "nodes.yaml", "-o", "json")
-    (found,) = json.loads(done.out)
+    (found,) = json.loads(done.out)["items"]
     assert (done.code, found["code"], found["severity"], found["help"]) == (0, "W0705", "warning", help_text)
     assert (found["fileLine"], found["field"]) == (6, "spec.filters[0].require")
     assert command("check", "p.yaml", "--cluster", "nodes.yaml", "-W").code == 1

@@ -28,7 +28,7 @@ def test_wrong_selector_is_shown_under_its_line(command: Command, write: Write) 
 
 def test_wrong_selector_has_its_place_in_json(command: Command, write: Write) -> None:
     write("class.yaml", CLASS)
-    [found] = json.loads(command("check", "-o", "json", "class.yaml").out)
+    [found] = json.loads(command("check", "-o", "json", "class.yaml").out)["items"]
     assert (found["policy"], found["code"], found["fileLine"], found["fileColumn"]) == (
         "DeviceClass/large",
         "CEL",

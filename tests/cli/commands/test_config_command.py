@@ -69,7 +69,7 @@ def test_check_names_every_fault_with_its_place(command: Command, write: Write) 
 def test_check_as_json_lists_faults(command: Command, write: Write) -> None:
     done = command("config", "check", write("c.yaml", BROKEN), "-o", "json")
     assert done.code == 1
-    found = json.loads(done.out)
+    found = json.loads(done.out)["items"]
     assert [(one["field"], one["line"], one["column"]) for one in found] == FAULTS
     assert found[0] == {
         "file": "c.yaml",
@@ -85,7 +85,7 @@ def test_check_lists_all_fields_that_are_unknown_or_of_the_wrong_type(command: C
         f"{HEAD}parallel: 3\nparallelism: x\nprofiles:\n- schedulerName: 5\n  plugins: {{filter: {{enabled: [x]}}}}\n"
     )
     done = command("config", "check", write("c.yaml", text), "-o", "json")
-    assert [one["field"] for one in json.loads(done.out)] == [
+    assert [one["field"] for one in json.loads(done.out)["items"]] == [
         "parallel",
         "parallelism",
         "profiles[0].schedulerName",

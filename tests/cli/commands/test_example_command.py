@@ -26,7 +26,7 @@ def test_examples_are_listed_with_a_description(command: Command) -> None:
 
 
 def test_examples_are_listed_as_json(command: Command) -> None:
-    listed = json.loads(command("example", "-o", "json").out)
+    listed = json.loads(command("example", "-o", "json").out)["items"]
     assert [one["name"] for one in listed] == FOLDERS
     [first] = [one for one in listed if one["name"] == "tutorial"]
     assert first["files"] == ["README.md", "cluster.yaml", "job.yaml", "policy.yaml", "tests.yaml"]
@@ -137,4 +137,4 @@ def test_an_installation_without_examples_says_so(
     examples.list_examples.cache_clear()
     done = command("example")
     examples.list_examples.cache_clear()
-    assert (done.code, done.problem) == (1, "error: this installation has no examples; install policysched again\n")
+    assert (done.code, done.problem) == (2, "error: this installation has no examples; install policysched again\n")

@@ -36,18 +36,28 @@ def test_a_number_of_an_error_and_of_a_warning_are_both_found(command: Command) 
     assert command("explain", "e701").code == 2
 
 
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [("E701", "did you mean W0701?"), ("E999", "run `policysched explain` to list all codes"),
+     ("foo", "run `policysched explain` to list all codes")],
+)  # fmt: skip
+def test_of_an_unknown_code_only_the_other_letter_is_suggested(command: Command, code: str, hint: str) -> None:
+    assert command("explain", code).problem == f'error: unknown code "{code}"; {hint}\n'
+
+
 def test_without_a_code_all_are_listed(command: Command) -> None:
     done = command("explain")
     rows = dict(line.split("  ", 1) for line in done.out.splitlines())
     assert list(rows) == list(message_table())
     assert {code: rows[code] for code in code_table()} == {code: one.title for code, one in code_table().items()}
-    assert [one["code"] for one in json.loads(command("explain", "-o", "json").out)] == list(message_table())
+    assert [one["code"] for one in json.loads(command("explain", "-o", "json").out)["items"]] == list(message_table())
 
 
 def test_json_has_everything_and_uncut(command: Command) -> None:
     done = command("explain", "E0107", "-o", "json")
     found = json.loads(done.out)
-    assert list(found) == ["code", "severity", "title", "meaning", "reason", "example", "says", "fix"]
+    names = ["code", "severity", "title", "meaning", "reason", "example", "says", "fix"]
+    assert list(found) == ["apiVersion", "kind", *names]
     assert (found["code"], found["severity"]) == ("E0107", "error")
     assert found["example"] == message_table()["E0107"].example
     assert len(found["example"]) > 3000

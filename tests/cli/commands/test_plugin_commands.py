@@ -17,7 +17,8 @@ def test_plugins_lists_names_points_and_origins(command: Command, write: Write) 
 def test_plugins_are_listed_as_json(command: Command, write: Write) -> None:
     write("closed.py", CLOSED)
     done = command("plugins", "--plugin", "x=closed.py:Closed", "-o", "json")
-    assert json.loads(done.out)[-1] == {"name": "x", "points": ["permit"], "origin": "--plugin closed.py:Closed"}
+    last = json.loads(done.out)["items"][-1]
+    assert last == {"name": "x", "points": ["permit"], "origin": "--plugin closed.py:Closed"}
 
 
 def test_plugins_names_what_cannot_be_enabled(command: Command, write: Write) -> None:
@@ -79,7 +80,7 @@ def test_plugins_are_measured_as_a_configuration_enables_them(command: Command, 
     write("config.yaml", CONFIG)
     flags = ("--plugin", "slow.py:Slow", "--plugin", "slow.py:Closed", "--config", "config.yaml", "--measure")
     done = command("plugins", *flags, "4", "-o", "json")
-    rows = {row["name"]: row for row in json.loads(done.out)}
+    rows = {row["name"]: row for row in json.loads(done.out)["items"]}
     assert 4 * 500 <= rows["Slow"]["microseconds"] < 4 * 500 * 20
     assert "microseconds" not in rows["Closed"]
     assert "µs per decision" in command("plugins", *flags, "1").out

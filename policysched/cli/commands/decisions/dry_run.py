@@ -9,6 +9,7 @@ import typer
 
 from policysched.cli.formats import OutputFormat
 from policysched.cli.options import (
+    ClusterOrLive,
     Config,
     Context,
     Kubeconfig,
@@ -28,19 +29,12 @@ if TYPE_CHECKING:
 
 
 def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
-    cluster: Annotated[
-        list[str],
-        typer.Option(
-            "--cluster",
-            metavar="FILE|DIR|live",
-            help="Objects of the cluster: files, folders, or `live` for the kubeconfig's cluster. Repeatable.",
-        ),
-    ],
     pod: Annotated[str, typer.Option("--pod", metavar="FILE", help="Pod, or workload with a pod template.")],
+    cluster: ClusterOrLive = None,
     policy: PoliciesToTry = None,
     config: Config = None,
     plugin: Plugin = None,
-    seed: Seed = None,
+    seed: Seed = 0,
     metrics_file: MetricsFile = None,
     prometheus_url: PrometheusUrl = None,
     prometheus_token_file: PrometheusToken = None,
@@ -59,7 +53,7 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     invalid.
     """
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415
-    from policysched.app.dry_run.inputs import gather  # noqa: PLC0415
+    from policysched.app.dry_run.inputs import LIVE, gather  # noqa: PLC0415
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415
     from policysched.app.running.metric_options import MetricOptions  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.cli.event_loop import uncollected, wait_for  # noqa: PLC0415
@@ -67,7 +61,9 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     known = configurable_plugins(plugin, config)
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
     with uncollected(), working("reading the cluster and deciding"):
-        inputs = wait_for(gather(cluster, pod, policy or (), config=config, kubeconfig=kubeconfig, context=context))
+        inputs = wait_for(
+            gather(cluster or [LIVE], pod, policy or (), config=config, kubeconfig=kubeconfig, context=context)
+        )
         say_left_out(inputs.cluster.left_out)
         found = inputs.findings()
         report = replace(inputs, metrics=measured, plugins=known.registry).evaluate(found, seed)
@@ -81,4 +77,4 @@ def _print(report: Report, output: OutputFormat) -> None:
     from policysched.cli.reports import say_report  # noqa: PLC0415
 
     told = report.to_dict()
-    say_report(told, decision_parts(told), output, f"dry-run {told['pod']}")
+    say_report(told, decision_parts(told), output, "DryRun", f"dry-run {told['pod']}")

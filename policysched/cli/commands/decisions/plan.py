@@ -20,6 +20,7 @@ from policysched.cli.options import (
     PrometheusToken,
     PrometheusUrl,
     SchedulerName,
+    Seed,
     WithoutPolicy,
 )
 from policysched.cli.output import INTERRUPTED, console, print_finding, say, say_left_out
@@ -61,7 +62,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     ] = None,
     scheduler_name: SchedulerName = None,
     plugin: Plugin = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the random choice among nodes with equal scores.")] = 0,
+    seed: Seed = 0,
     metrics_file: MetricsFile = None,
     prometheus_url: PrometheusUrl = None,
     prometheus_token_file: PrometheusToken = None,
@@ -117,7 +118,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
         )
     for note in (*known.problems, *inputs.notes, *node_notes, *told.notes):
         say(f"note: {note}", stderr=True)
-    say_report(told.to_dict(), plan_parts(told), output, "plan")
+    say_report(told.to_dict(), plan_parts(told), output, "Plan", "plan")
     return INTERRUPTED if told.interrupted else int(told.changes)
 
 

@@ -63,7 +63,7 @@ def _compared(files: list[Path], plugins: PluginRegistry, progress: Callable[[in
     from policysched.cli.reports import say_report  # noqa: PLC0415
 
     told = replayed(files, plugins=plugins, progress=progress)
-    say_report(told.to_dict(), replayed_parts(told), output, "replay")
+    say_report(told.to_dict(), replayed_parts(told), output, "Replay", "replay")
     return INTERRUPTED if told.interrupted else told.exit_code
 
 
@@ -106,5 +106,5 @@ def _what_if(  # noqa: PLR0913, PLR0917 - what the flags say
     )
     for note in (*notes, *told.notes):
         say(f"note: {note}", stderr=True)
-    say_report(told.to_dict(), plan_parts(told), output, "replay")
+    say_report(told.to_dict(), plan_parts(told), output, "Plan", "replay")
     return INTERRUPTED if told.interrupted else int(told.changes)

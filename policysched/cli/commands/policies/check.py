@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from policysched.cli.formats import placed_error, workflow_command
+from policysched.cli.formats import markdown_table, placed_error, say_document, workflow_command
 from policysched.cli.options import Context, Kubeconfig
-from policysched.cli.output import count, print_finding, say, say_command, say_error, say_json, working
+from policysched.cli.output import count, print_finding, say, say_command, say_error, say_json, say_lines, working
 from policysched.errors import UsageError
 from policysched.visible import visible
 
@@ -29,7 +29,10 @@ class CheckFormat(enum.StrEnum):
 
     TABLE = "table"
     JSON = "json"
+    YAML = "yaml"
+    MARKDOWN = "markdown"
     GITHUB = "github"
+    SARIF = "sarif"
 
 
 def check(  # noqa: PLR0913, PLR0917 - one parameter a flag
@@ -70,30 +73,57 @@ def check(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
 
 def _nodes(names: list[str], kubeconfig: Path | None, context: str | None) -> Cluster:
-    from policysched.app.checking.files import read_nodes  # noqa: PLC0415 - as above
+    from policysched.app.checking.cluster_fields import cluster_warnings  # noqa: PLC0415 - as above
+    from policysched.app.checking.files import LIVE, read_nodes  # noqa: PLC0415 - as above
     from policysched.cli.event_loop import wait_for  # noqa: PLC0415
 
     with working("reading the nodes"):
-        return wait_for(read_nodes(names, kubeconfig, context))
+        nodes = wait_for(read_nodes(names, kubeconfig, context))
+    for warning in cluster_warnings(one for one in names if one != LIVE):
+        say(f"note: {warning}", stderr=True)
+    return nodes
 
 
 def _print(found: CheckedPolicies, output: CheckFormat) -> None:
-    if output is CheckFormat.JSON:
-        say_json([one.to_dict() for one in found.findings])
-    elif output is CheckFormat.GITHUB:
-        for one in found.findings:
-            say_command(_annotation(one))
-        for problem in found.problems:
-            say_command(placed_error(str(problem)))
+    if output in {CheckFormat.JSON, CheckFormat.YAML}:
+        say_document("Finding", [one.to_dict() for one in found.findings], output)
+    elif output is CheckFormat.SARIF:
+        from policysched.app.checking.sarif import sarif_log  # noqa: PLC0415 - few ask for it
+
+        say_json(sarif_log(found))
+    elif output is CheckFormat.MARKDOWN:
+        _print_markdown(found)
     else:
-        for one in found.findings:
-            print_finding(one.text())
+        _print_findings(found, output)
     for note in found.ignored.notes():
         say(f"note: {note}", stderr=True)
     for problem in found.problems:
         say_error(problem)
-    if output is not CheckFormat.JSON and (found.policies or found.selecting or not found.problems):
+    is_for_people = output in {CheckFormat.TABLE, CheckFormat.GITHUB, CheckFormat.MARKDOWN}
+    if is_for_people and (found.policies or found.selecting or not found.problems):
         say(_summary(found))
+
+
+def _print_findings(found: CheckedPolicies, output: CheckFormat) -> None:
+    if output is CheckFormat.TABLE:
+        for one in found.findings:
+            print_finding(one.text())
+        return
+    for one in found.findings:
+        say_command(_annotation(one))
+    for problem in found.problems:
+        say_command(placed_error(str(problem)))
+
+
+def _print_markdown(found: CheckedPolicies) -> None:
+    rows = []
+    for one in found.findings:
+        place = one.place()
+        where = f"{one.file}:{place.line}:{place.column}" if place else one.file
+        rows.append([where, f"{one.severity} {one.code}", one.policy, one.message, one.help or ""])
+    if rows:
+        say_lines(markdown_table(["place", "code", "policy", "message", "help"], rows))
+        say("")
 
 
 def _annotation(one: Finding) -> str:

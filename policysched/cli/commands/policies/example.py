@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from policysched.cli.options import TableFormat
-from policysched.cli.output import print_parts, say, say_json
+from policysched.cli.formats import TableFormat, say_document
+from policysched.cli.options import ListOutput
+from policysched.cli.output import print_parts, say
 from policysched.errors import UsageError
 
 
@@ -34,7 +35,7 @@ def example(
         bool,
         typer.Option("--force", help="Write into a folder that is not empty; overwrite files of the same name."),
     ] = False,
-    output: Annotated[TableFormat, typer.Option("--output", "-o", help="Output format.")] = TableFormat.TABLE,
+    output: ListOutput = TableFormat.TABLE,
 ) -> int:
     """List the examples that ship with policysched, or write the files of one into a folder.
 
@@ -45,16 +46,16 @@ def example(
     if name is None:
         if force:
             raise UsageError("--force needs NAME")
-        if output is TableFormat.JSON:
-            say_json([one.to_dict() for one in list_examples()])
+        if output.is_value:
+            say_document("Example", [one.to_dict() for one in list_examples()], output)
         else:
             print_parts([example_table(list_examples())])
         return 0
     found = find_example(name)
     target = folder or Path(found.short_name)
     write_example(found, target, overwrite=force)
-    if output is TableFormat.JSON:
-        say_json({**found.to_dict(), "folder": str(target)})
+    if output.is_value:
+        say_document("Example", {**found.to_dict(), "folder": str(target)}, output)
     else:
         say(f"{target}: {', '.join(found.files)}")
     return 0

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.text import Text
 
-from policysched.cli.options import TableFormat
-from policysched.cli.output import console, finding_text, say_json
+from policysched.cli.formats import TableFormat, say_document
+from policysched.cli.options import ListOutput
+from policysched.cli.output import console, finding_text
 
 if TYPE_CHECKING:
     from policysched.app.checking.explain import Explained
@@ -32,7 +33,7 @@ def explain(
             metavar="CODE", help="Code, such as E0301, e301 or 301; default: list all codes.", autocompletion=_complete
         ),
     ] = None,
-    output: Annotated[TableFormat, typer.Option("--output", "-o", help="Output format.")] = TableFormat.TABLE,
+    output: ListOutput = TableFormat.TABLE,
 ) -> int:
     """Explain an error or warning code.
 
@@ -47,13 +48,13 @@ def explain(
 
     if code is not None:
         found = look_up(code)
-        if output is TableFormat.JSON:
-            say_json(found.to_dict())
+        if output.is_value:
+            say_document("ErrorCode", found.to_dict(), output)
         else:
             _print(found)
-    elif output is TableFormat.JSON:
+    elif output.is_value:
         listed = [{"code": one.code, "severity": one.severity, "title": one.title} for one in explain_all()]
-        say_json(listed)
+        say_document("ErrorCode", listed, output)
     else:
         _list(explain_all())
     return 0

@@ -16,10 +16,10 @@ from policysched.cli.formats import (
     markdown_table,
     markdown_text,
     placed_error,
-    say_value,
+    say_document,
     workflow_command,
 )
-from policysched.cli.options import Plugin
+from policysched.cli.options import Output, Plugin
 from policysched.cli.output import INTERRUPTED, count, print_finding, say, say_command, say_error, say_json, working
 from policysched.errors import UsageError
 from policysched.visible import visible
@@ -76,7 +76,7 @@ def test(  # noqa: PLR0913, PLR0917 - one parameter a flag
     ] = False,
     plugin: Plugin = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of test files and exit.")] = False,
-    output: Annotated[OutputFormat, typer.Option("--output", "-o", help="Output format.")] = OutputFormat.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> int:
     """Run policy tests.
 
@@ -152,14 +152,14 @@ def _run(paths: list[str], plugin: list[str] | None, choices: RunChoices) -> Pol
 
 def _print(run: PolicyTestRun, output: OutputFormat) -> None:
     if output in {OutputFormat.JSON, OutputFormat.YAML}:
-        say_value(run.to_dict(), output)
+        say_document("TestRun", run.to_dict(), output)
     elif output is OutputFormat.MARKDOWN:
         _print_markdown(run)
     elif output is OutputFormat.GITHUB:
         _print_annotations(run)
     else:
         _print_lines(run)
-    _say_problems(run, with_text=output is OutputFormat.TABLE)
+    _say_problems(run, with_text=output in {OutputFormat.TABLE, OutputFormat.WIDE})
 
 
 def _say_problems(run: PolicyTestRun, *, with_text: bool) -> None:
@@ -190,7 +190,7 @@ def _print_lines(run: PolicyTestRun) -> None:
 def _beside(run: PolicyTestRun) -> list[str]:
     """Say what coverage and mutation found."""
     said = [line for one in run.coverage if one.covered < one.total for line in one.lines()]
-    said += [f"explained, but not an unreached part: {one}" for one in run.wrong]
+    said += [f"`unreached` names a part that does not exist or is covered: {one}" for one in run.wrong]
     said += [line for one in run.mutation for line in one.lines()]
     if run.coverage:
         short = f", required: {run.least:g} %" if run.covered < run.least else ""

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from policysched.cli.options import CommandGroup, OnceCommand, Plugin, TableFormat, TextFormat
+from policysched.cli.formats import TableFormat, TextFormat, say_document
+from policysched.cli.options import CommandGroup, ListOutput, OnceCommand, Plugin, TextOutput
 from policysched.cli.output import count, say, say_json, say_lines
 
 config = typer.Typer(name="config", help="Show or check scheduler configurations.", cls=CommandGroup)
@@ -16,7 +17,7 @@ config = typer.Typer(name="config", help="Show or check scheduler configurations
 def view(
     file: Annotated[str, typer.Option("--config", metavar="FILE", help="KubeSchedulerConfiguration file.")],
     plugin: Plugin = None,
-    output: Annotated[TextFormat, typer.Option("--output", "-o", help="Output format.")] = TextFormat.YAML,
+    output: TextOutput = TextFormat.YAML,
 ) -> int:
     """Print a configuration with all defaults, as the scheduler uses it.
 
@@ -38,7 +39,7 @@ def view(
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files, folders, or - for standard input.")],
     plugin: Plugin = None,
-    output: Annotated[TableFormat, typer.Option("--output", "-o", help="Output format.")] = TableFormat.TABLE,
+    output: ListOutput = TableFormat.TABLE,
 ) -> int:
     """Check configurations for everything that kube-scheduler rejects.
 
@@ -48,8 +49,8 @@ def check(
     from policysched.app.plugins.discovery import find_plugins  # noqa: PLC0415
 
     found = check_files(files, find_plugins(plugin or ()).registry)
-    if output is TableFormat.JSON:
-        say_json([one.to_dict() for one in found.faults])
+    if output.is_value:
+        say_document("ConfigurationError", [one.to_dict() for one in found.faults], output)
     else:
         for one in found.faults:
             say(str(one))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from policysched.cli.options import TextFormat
+from policysched.cli.formats import TextFormat
+from policysched.cli.options import TextOutput
 from policysched.cli.output import say_json, say_lines
 
 
 def crd(
-    output: Annotated[TextFormat, typer.Option("--output", "-o", help="Output format.")] = TextFormat.YAML,
+    output: TextOutput = TextFormat.YAML,
 ) -> int:
     """Print the CustomResourceDefinition of SchedulingPolicy for this version.
 

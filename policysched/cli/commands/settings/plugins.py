@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policysched.cli.options import Plugin, TableFormat
-from policysched.cli.output import print_parts, say_error, say_json, working
+from policysched.cli.formats import TableFormat, say_document
+from policysched.cli.options import ListOutput, Plugin
+from policysched.cli.output import print_parts, say_error, working
 from policysched.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 def plugins(
     plugin: Plugin = None,
     config: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--config",
             metavar="FILE",
-            exists=True,
-            dir_okay=False,
             help="KubeSchedulerConfiguration with the plugins to measure.",
         ),
     ] = None,
@@ -38,7 +36,7 @@ def plugins(
             help="Measure the CPU time per decision on this number of nodes.",
         ),
     ] = None,
-    output: Annotated[TableFormat, typer.Option("--output", "-o", help="Output format.")] = TableFormat.TABLE,
+    output: ListOutput = TableFormat.TABLE,
 ) -> int:
     """List the plugins that a configuration can enable.
 
@@ -52,8 +50,8 @@ def plugins(
 
     found = find_plugins(plugin or ())
     rows = list(plugin_rows(found, _prices(config, measure, found.registry)))
-    if output is TableFormat.JSON:
-        say_json([row.to_dict() for row in rows])
+    if output.is_value:
+        say_document("Plugin", [row.to_dict() for row in rows], output)
     else:
         print_parts([plugin_table(rows)])
     problems = list(dict.fromkeys([*found.problems, *(row.problem for row in rows if row.problem)]))
@@ -62,12 +60,13 @@ def plugins(
     return int(bool(problems))
 
 
-def _prices(config: Path | None, nodes: int | None, registry: PluginRegistry) -> dict[str, float]:
+def _prices(config: str | None, nodes: int | None, registry: PluginRegistry) -> dict[str, float]:
     if (config is None) != (nodes is None):
         raise UsageError("--measure needs --config, and --config needs --measure")
     if config is None or nodes is None:
         return {}
+    from policysched.app.files.objects import read_text  # noqa: PLC0415 - as above
     from policysched.app.plugins.measuring import measured_times  # noqa: PLC0415 - as above
 
     with working("measuring"):
-        return measured_times(config.read_text("utf-8"), registry, nodes, time.thread_time)
+        return measured_times(read_text(config), registry, nodes, time.thread_time)
