@@ -116,3 +116,18 @@ def test_an_admitted_pod_is_not_admitted_again(command: Command, tmp_path: Path)
     pod = (POD % "containers: [{name: c, image: i}]").replace("name: web", "name: web, uid: a")
     cluster.write_text(Path("c15-limitrange.yaml").read_text() + pod)
     assert command("why", "web", "--cluster", str(cluster), "-o", "json").value["state"] == "Placeable"
+
+
+def test_what_admission_lacks_is_noted_by_why_and_plan_and_refused_by_tests(command: Command, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(NODE + POD % f"runtimeClassName: gvisor, {CONTAINER % 1}")
+    note = 'RuntimeClass "gvisor" is not in the cluster'
+    assert f"note: {note}" in command("why", "web", "--cluster", str(cluster)).problem
+    assert f"note: {note}" in command("plan", "--cluster", str(cluster), "--policy", "pol.yaml").problem
+    tests = tmp_path / "tests.yaml"
+    pod = "{spec: {runtimeClassName: gvisor}}"
+    tests.write_text(
+        f"policies: []\ncluster: {{nodes: [{{name: a}}]}}\ntests: [{{given: x, pod: {pod}, expect: {{}}}}]\n"
+    )
+    done = command("test", str(tests))
+    assert (done.code, note in " ".join(done.out.split())) == (2, True)

@@ -128,3 +128,49 @@ def test_values_of_placed_pods_of_tests_are_checked(command: Command, tmp_path: 
     done = command("test", str(tests))
     assert done.code == 2
     assert done.problem.count("did you mean `hostNetwork`?") == 1
+
+
+CLUSTER = """kind: Node
+metadata: {name: n1, label: {zone: a}}
+spec: {taint: [], taints: [{key: a, effect: NoSchedul}]}
+status: {allocatable: {cpu: 4, pods: 10}, futureField: 1}
+---
+kind: Pod
+metadata: {name: p}
+spec: {nodename: n1, containers: [{name: c, resources: {request: {cpu: 1}}, volumeMount: []}]}
+---
+apiVersion: v1
+kind: LimitRange
+metadata: {name: l}
+spec: {limits: [{type: Container, defaultRequests: {cpu: 1}}]}
+"""
+WARNINGS = [
+    '2:22: node "n1": metadata.label: unknown field; did you mean `labels`?',
+    '3:8: node "n1": spec.taint: unknown field; did you mean `taints`?',
+    '3:45: node "n1": spec.taints[0].effect: unsupported value: supported values: '
+    '"NoSchedule", "PreferNoSchedule", "NoExecute"',
+    '8:8: pod "p": spec.nodename: unknown field; did you mean `nodeName`?',
+    '8:57: pod "p": spec.containers[0].resources.request: unknown field; did you mean `requests`?',
+    '13:35: limit range "l": spec.limits[0].defaultRequests: unknown field; did you mean `defaultRequest`?',
+]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("dry-run", "--pod", "c15-pod.yaml"), ("why", "p"), ("plan", "--policy", "pol.yaml"), ("check", "pol.yaml")],
+)
+def test_misspelt_fields_of_a_cluster_that_scheduling_reads_are_warnings(
+    command: Command, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(CLUSTER)
+    done = command(*arguments, "--cluster", str(cluster))
+    assert done.code in {0, 1}
+    found = [line for line in done.problem.splitlines() if line.startswith(f"note: {cluster}:")]
+    assert found == [f"note: {cluster}:{one}" for one in WARNINGS]
+
+
+def test_objects_that_an_api_server_has_checked_have_no_warnings(command: Command, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(CLUSTER.partition("---")[0].replace("name: n1", "name: n1, uid: a"))
+    assert command("dry-run", "--pod", "c15-pod.yaml", "--cluster", str(cluster)).problem == ""

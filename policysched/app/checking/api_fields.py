@@ -48,7 +48,7 @@ def schema_of(raw: Mapping[str, Any]) -> Schema | None:
     return None
 
 
-_GROUPS: Final = ("apps", "policy", "storage.k8s.io", "scheduling.k8s.io", "resource.k8s.io")
+_GROUPS: Final = ("apps", "node.k8s.io", "policy", "storage.k8s.io", "scheduling.k8s.io", "resource.k8s.io")
 """The API groups that are tried for an object without an API version."""
 
 

@@ -81,6 +81,8 @@ class Report:
     """How inputs were adjusted, one line each."""
     outcome: PostFilterResult | None = None
     """The result of PostFilter if no node was feasible, with all candidates of a preemption."""
+    admission_notes: tuple[str, ...] = ()
+    """The notes about objects that admission plugins need and the cluster does not have."""
 
     @property
     def pod(self) -> str:
@@ -188,7 +190,9 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     record = make_record(drawn(decision, rng), acting, outcome)
     if observe is not None:
         observe(decision, acting)
-    return Report(record, made.diagnostics, made.problems, made.notes, outcome).with_not_applied(made.not_applied)
+    unknown = made.admission_notes
+    report = Report(record, made.diagnostics, made.problems, (*made.notes, *unknown), outcome, unknown)
+    return report.with_not_applied(made.not_applied)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +216,8 @@ class Simulation:
     problems: tuple[str, ...]
     """What is wrong with metrics."""
     notes: tuple[str, ...]
+    admission_notes: tuple[str, ...]
+    """What admission plugins need and the cluster does not have, one line each."""
 
     def engine(self, seed: int | None) -> tuple[Engine, random.Random]:
         """Return an engine of the profile with its policies, and what it draws with."""
@@ -266,7 +272,7 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     unapplied = not_applied(taken.compiled, wanted, cluster, profile) | taken.failed
     return Simulation(
         given, admission.classes, filled, wanted, cluster, profile, policy_set, configuration,
-        taken.diagnostics, unapplied, problems, (*notes, *admission.notes),
+        taken.diagnostics, unapplied, problems, notes, admission.notes,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from policysched.app.checking.check import findings, repeated_policies
+from policysched.app.checking.cluster_fields import cluster_warnings
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.checking.pod_faults import refuse_pod_faults
 from policysched.app.dry_run.dry_run import Measure, Report, dry_run
@@ -205,6 +206,7 @@ async def gather_cluster(
     notes: list[str] = []
     documents = load_cluster((one for one in cluster if one != LIVE), notes)
     refuse_twins(documents)
+    notes += cluster_warnings(one for one in cluster if one != LIVE)
     tried = load_policies(policies, notes)
     for several in (documents, tried):
         for twin in repeated_policies(one for one in several if one.object["kind"] == KIND):

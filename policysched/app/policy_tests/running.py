@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from policysched.app.checking.check import findings
 from policysched.app.checking.findings import Finding, policy_key
-from policysched.app.dry_run.dry_run import Observe, dry_run
+from policysched.app.dry_run.dry_run import Observe, Report, dry_run
 from policysched.app.dry_run.policies import compiles
 from policysched.app.files.loading import load
 from policysched.app.files.objects import Document
@@ -243,19 +243,22 @@ class _Running:
             pod = self._waiting(step.again, f"{path}.again")
         else:
             pod = pod_object(self._test.source, step.pod or ShortPod(), f"{path}.pod", name)
-        record = self._record(pod, index)
+        report = self._report(pod, index)
+        if report.admission_notes:
+            raise self._test.source.refusal(f"{path}.pod", report.admission_notes[0])
+        record = report.to_dict()
         self._records.append(record)
         if step.expect is not None:
             names = self._names(pod)
             yield from differences(record, step.expect, names, self._test.source.refusal, f"{path}.expect")
         self._leave(pod, record)
 
-    def _record(self, pod: Object, index: int) -> Mapping[str, Any]:
+    def _report(self, pod: Object, index: int) -> Report:
         return dry_run(
             self._objects.values(), pod, self._policies.values(),
             config=self._test.config, now=self._now, seed=self._seed + index, metrics=_given(self._metrics),
             plugins=self._options.plugins, observe=self._observe,
-        ).to_dict()  # fmt: skip
+        )  # fmt: skip
 
     def _observe(self, decision: Decision, policies: Sequence[PolicyPlugin]) -> None:
         self._claims = claims_of(decision)

@@ -91,7 +91,7 @@ def why(  # noqa: PLR0913 - what a decision depends on
     explained = _Explaining(asking, _spec(found).get("nodeName") or "", node).explained()
     silent = tuple(f"policy {key} does not apply: {reason}" for key, reason in sorted(made.not_applied.items()))
     stopped = ("interrupted: not all fixes and weights were tried",) if asking.interrupted else ()
-    notes = (*_foreign(made.pod, names), *explained.notes, *made.problems, *silent, *stopped)
+    notes = (*_foreign(made.pod, names), *made.admission_notes, *explained.notes, *made.problems, *silent, *stopped)
     return replace(explained, notes=notes, diagnostics=made.diagnostics, interrupted=asking.interrupted)
 
 

@@ -34,7 +34,7 @@ _FIELD = re.compile(
 )
 _FILES = (
     "core", "apps", "policy", "scheduling", "storage", "coordination", "events", "resource", "rbac", "apiextensions",
-    "authorization", "autoscaling",
+    "authorization", "autoscaling", "node",
 )  # fmt: skip
 """The files of types, each named by the first word of its group."""
 _SCALARS: dict[str, Json] = {

@@ -1,0 +1,89 @@
+"""Warn about misspelt fields and invalid values in hand-written objects of a cluster.
+
+Only fields that scheduling reads matter. Large files are left out: a program writes these, and people do not misspell
+their fields.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from policysched.app.checking.api_fields import FieldFault, field_faults, schema_of
+from policysched.app.checking.pod_faults import pod_faults
+from policysched.app.files.objects import STDIN, expand, metadata_of, read, read_text, shown
+from policysched.errors import UsageError
+from policysched.model import objects as model
+from policysched.model.decode import ObjectError
+from policysched.model.objects import admission
+
+LARGEST: Final = 1 << 18
+"""Size of the largest file that is checked. Units: bytes."""
+MOST: Final = 10
+"""How many warnings are given."""
+_REQUIRED: Final = "required value"
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+Object = Mapping[str, Any]
+
+
+def cluster_warnings(names: Iterable[str]) -> list[str]:
+    """Return warnings about the objects in files and folders, one line each."""
+    found = [warning for name in names for file in expand(name) for warning in _of_file(file)]
+    more = len(found) - MOST
+    return found[:MOST] + ([f"{more} more fields of the cluster have errors"] if more > 0 else [])
+
+
+def _of_file(file: str) -> Iterator[str]:
+    if file == STDIN or not os.path.isfile(file) or Path(file).stat().st_size > LARGEST:  # noqa: PTH113 - as in files
+        return
+    try:
+        documents = read(read_text(file), shown(file))
+    except UsageError:
+        return  # a folder may have other files
+    for one in documents:
+        metadata = metadata_of(one.object)
+        if metadata.get("uid"):
+            continue  # an API server has checked the object
+        key = "/".join(str(metadata[name]) for name in ("namespace", "name") if metadata.get(name))
+        for fault in _faults(one.object):
+            error = ObjectError(str(one.object["kind"]), key, fault.reason, fault.field)
+            yield str(one.refusal(fault.field, error, at_key=fault.is_unknown))
+
+
+def _faults(raw: Object) -> Iterator[FieldFault]:
+    kind, schema = str(raw["kind"]), schema_of(raw)
+    if schema is None:
+        return
+    faults = pod_faults(raw) if kind == "Pod" else [*field_faults(raw, schema), *_taint_faults(raw)]
+    names = _names_read(kind)
+    for one in faults:
+        if one.is_unknown:
+            if one.meant in names:
+                yield one
+        elif not one.reason.startswith((_REQUIRED, "expected ")):  # the decoder refuses wrong types that matter
+            yield one
+
+
+def _taint_faults(raw: Object) -> Iterator[FieldFault]:
+    spec = raw.get("spec")
+    taints = spec.get("taints") if isinstance(spec, Mapping) and raw["kind"] == "Node" else None
+    for index, taint in enumerate(taints if isinstance(taints, list) else ()):
+        effect = taint.get("effect") if isinstance(taint, Mapping) else None
+        if effect not in _EFFECTS:
+            allowed = ", ".join(f'"{one}"' for one in _EFFECTS)
+            yield FieldFault(f"spec.taints[{index}].effect", f"unsupported value: supported values: {allowed}")
+
+
+@cache
+def _names_read(kind: str) -> frozenset[str]:
+    """Return the names of fields that scheduling and admission read of a kind."""
+    shape = getattr(model, kind, None) or getattr(admission, kind, None)
+    if shape is None:
+        return frozenset()
+    parts = msgspec.json.schema(shape).get("$defs", {}).values()
+    return frozenset(name for part in parts for name in part.get("properties", ()))
