@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from policysched.errors import UsageError
+from policysched.key_pairs import load_key_pair
 from policysched.late_dataclass import dataclass
 from policysched.plugins.arguments import Given
 
@@ -82,7 +83,7 @@ def make_tls(settings: ExtenderSettings) -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_NONE
     try:
         _load_own(context, tls)
-    except (ssl.SSLError, OSError) as error:
+    except (ValueError, OSError) as error:
         raise UsageError(f"{place}: cannot use the client certificate: {error}") from error
     return context
 
@@ -94,7 +95,7 @@ def _load_own(context: ssl.SSLContext, tls: TlsSettings) -> None:
     with tempfile.TemporaryDirectory() as folder:  # the TLS library reads keys from files only
         cert = _file(tls.cert_data, tls.cert_file, Path(folder) / "tls.crt")
         key = _file(tls.key_data, tls.key_file, Path(folder) / "tls.key")
-        context.load_cert_chain(cert, key or None)
+        load_key_pair(context, cert, key)
 
 
 def _file(data: bytes, path: str, made: Path) -> str:

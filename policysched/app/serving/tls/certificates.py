@@ -23,6 +23,7 @@ from policysched.app.serving.tls.named_certificates import NamedPair, by_server_
 from policysched.app.serving.tls_limits import NO_LIMITS, TlsLimits
 from policysched.app.serving.users import DEFAULT_PROXY, CertificateUsers, FrontProxy
 from policysched.errors import UsageError
+from policysched.key_pairs import key_pair_problem
 from policysched.late_dataclass import dataclass
 
 log = logging.getLogger(__name__)
@@ -152,15 +153,17 @@ def server_context(pair: Pair, clients: str = "", limits: TlsLimits = NO_LIMITS)
         limits: What is spoken.
 
     Raises:
-        ValueError: the authorities of clients are no certificates.
-        ssl.SSLError: the certificate and its key do not fit, or are none.
+        ValueError: the certificate or its key cannot be used, or the authorities of clients are no certificates.
         OSError: no file can be made for them.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     limits.apply(context)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
     context.num_tickets = 0  # who resumes a session shows a certificate that nobody verifies again
-    _load_pair(context, b"\n".join(pair))
+    try:
+        _load_pair(context, b"\n".join(pair))
+    except ssl.SSLError as error:
+        raise ValueError(key_pair_problem(error, *pair)) from error
     if clients:
         context.load_verify_locations(cadata=clients)
         context.verify_mode = ssl.CERT_OPTIONAL
