@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import random
 from collections.abc import AsyncIterator
 
@@ -16,7 +15,7 @@ from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
 from policysched.kube.events.writer import EventWriter
 from policysched.kube.transport import Pacing, Transport
-from policysched.model.policy import LAST_GOOD, Policy, decode_policy
+from policysched.model.policy import LAST_GOOD, LastGood, Policy, decode_last_good, decode_policy
 from tests.e2e.conftest import Running
 from tests.e2e.objects import node, only
 from tests.e2e.server import Server
@@ -39,6 +38,10 @@ async def policy_of(server: Server) -> Policy:
 
 async def note_of(server: Server) -> str | None:
     return (await policy_of(server)).metadata.annotations.get(LAST_GOOD)
+
+
+async def kept_of(server: Server) -> LastGood | None:
+    return decode_last_good(await policy_of(server))
 
 
 async def write_status(server: Server, rules: int) -> None:
@@ -104,9 +107,9 @@ async def test_last_good_generation_is_kept_while_others_write_statuses(server: 
         await server.policy_says("pin", 1, Active="Enforce")
         storm = asyncio.create_task(write_for_ever())
         await server.patch("SchedulingPolicy", "pin", only("pin", "n2"))
-        kept = await until(lambda: note_of(server), lambda text: text and json.loads(text)["generation"] == 2)
+        kept = await until(lambda: kept_of(server), lambda seen: seen is not None and seen.generation == 2)
         storm.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await storm
     assert kept is not None
-    assert json.loads(kept)["spec"]["filters"] == [{"name": "here", "require": 'node.name == "n2"'}]
+    assert [(one.name, one.require) for one in kept.spec.filters] == [("here", 'node.name == "n2"')]
