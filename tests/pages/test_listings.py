@@ -19,7 +19,7 @@ def page(*blocks: str) -> str:
 def test_a_listing_that_is_wrong_is_written_anew() -> None:
     wrong = page("console\n$ policysched explain 9\nold\n\n$ echo a \\\n  b\nold\n")
     right = page(
-        'console\n$ policysched explain 9\nerror: there is no code "9"; did you mean E0309?\n\n$ echo a \\\n  b\na b\n'
+        'console\n$ policysched explain 9\nerror: unknown code "9"; run `policysched explain` to list all codes\n\n$ echo a \\\n  b\na b\n'
     )
     assert refreshed(wrong) == right
     assert refreshed(right) == right

@@ -21,8 +21,9 @@ def plan_parts(told: Plan) -> Iterator[RenderableType]:
     """Show a plan part by part."""
     yield Text(visible(told.summary), "bold")
     if told.running:
-        verb = "is" if told.running == 1 else "are"
-        yield Text(f"{told.running:,} of these {verb} running and would not move")
+        alone = "are running and would not move; each is evaluated alone, so this is not a final placement"
+        said = "is running and would not move" if told.running == 1 else alone
+        yield Text(f"{told.running:,} of these {said}")
     for policy in told.policies:
         yield Text(visible(f"policy {policy.policy} applies to {policy.pods:,} of {_count(told.pods)}"))
     yield from _effects(told)
@@ -72,8 +73,6 @@ def _nodes(told: Plan) -> Iterator[RenderableType]:
     ]
     columns = ["node", "without change", "with change", "difference", *(["would exceed"] if over else [])]
     yield _table("Affected pods per node", columns, rows, range(1, 4))
-    if told.running:
-        yield Text("each running pod is evaluated alone; this is not a final placement")
 
 
 def _table(title: str, columns: list[str], rows: list[list[str]], numbers: range = range(0)) -> Table:
@@ -95,4 +94,4 @@ def _example(one: PodEffect) -> str:
     name = one.pod.partition("/")[2]
     name += f" (on {one.node})" if one.runs and one.node != one.before else ""
     ways = f"{one.before or 'none'} → {one.after or 'none'}"
-    return f"{name}: {ways}" + (f", one of {one.ties} equal nodes" if one.ties > 1 else "")
+    return f"{name}: {ways}" + (f" (1 of {one.ties} equal nodes)" if one.ties > 1 else "")
