@@ -18,9 +18,8 @@ def page(*blocks: str) -> str:
 
 def test_a_listing_that_is_wrong_is_written_anew() -> None:
     wrong = page("console\n$ policysched explain 9\nold\n\n$ echo a \\\n  b\nold\n")
-    right = page(
-        'console\n$ policysched explain 9\nerror: unknown code "9"; run `policysched explain` to list all codes\n\n$ echo a \\\n  b\na b\n'
-    )
+    error = 'error: unknown code "9"; run `policysched explain` to list all codes'
+    right = page(f"console\n$ policysched explain 9\n{error}\n\n$ echo a \\\n  b\na b\n")
     assert refreshed(wrong) == right
     assert refreshed(right) == right
 
