@@ -17,7 +17,7 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from policysched.app.files.objects import metadata_of
-from policysched.model.decode import check_quantities, decode, key_of
+from policysched.model.decode import check_quantities, decode, decode_storage, key_of
 from policysched.model.defaults import fill_pod, priority_classes
 from policysched.model.kinds import ApiKind, fill
 from policysched.model.objects import OwnerReference, PersistentVolumeClaim, Pod
@@ -176,7 +176,7 @@ def _is_of_pod(claim: PersistentVolumeClaim, pod: str) -> bool:
     return any(one.controller and (one.kind, one.name) == ("Pod", pod) for one in claim.metadata.owner_references)
 
 
-_decode_claim: Final = partial(decode, PersistentVolumeClaim, "PersistentVolumeClaim")
+_decode_claim: Final = partial(decode_storage, PersistentVolumeClaim)
 
 
 def admission_kind_of(raw: Mapping[str, Any]) -> ApiKind[Any] | None:

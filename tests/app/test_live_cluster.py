@@ -105,6 +105,24 @@ async def test_live_cluster_that_refuses_is_said_in_words(
     assert str(caught.value).endswith(said)
 
 
+async def test_kinds_of_admission_that_may_not_be_listed_are_noted(
+    kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = Transport.request
+
+    async def refused(self: Transport, method: str, path: str, *rest: Any, **more: Any) -> Any:
+        if any(f"/{plural}" in path for plural in ("runtimeclasses", "limitranges", "priorityclasses")):
+            raise ApiError(403, "Forbidden", "no")
+        return await request(self, method, path, *rest, **more)
+
+    monkeypatch.setattr(Transport, "request", refused)
+    inputs = await gather_cluster(["live"], kubeconfig=kubeconfig)
+    assert inputs.notes == tuple(
+        f"cannot list {plural}: their effect on pods is not simulated: no"
+        for plural in ("priorityclasses", "runtimeclasses", "limitranges")
+    )
+
+
 async def test_live_cluster_of_an_unknown_context_is_refused(kubeconfig: Path) -> None:
     with pytest.raises(ConnectionProblemError, match='no context "other"'):
         await read_cluster(kubeconfig, "other")

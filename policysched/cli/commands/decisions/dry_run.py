@@ -12,6 +12,7 @@ from policysched.cli.options import (
     ClusterOrLive,
     Config,
     Context,
+    ExitCode,
     Kubeconfig,
     MetricsFile,
     Output,
@@ -22,14 +23,16 @@ from policysched.cli.options import (
     PrometheusUrl,
     Seed,
 )
-from policysched.cli.output import say_beside, say_left_out, working
+from policysched.cli.output import FAILED, say_beside, say_left_out, working
 
 if TYPE_CHECKING:
     from policysched.app.dry_run.dry_run import Report
 
 
 def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
-    pod: Annotated[str, typer.Option("--pod", metavar="FILE", help="Pod, or workload with a pod template.")],
+    pod: Annotated[
+        str, typer.Option("--pod", metavar="FILE", help="Pod or workload; FILE#KIND/NAME chooses one of several.")
+    ],
     cluster: ClusterOrLive = None,
     policy: PoliciesToTry = None,
     config: Config = None,
@@ -41,6 +44,7 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     prometheus_ca_file: PrometheusCa = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    exit_code: ExitCode = False,
     output: Output = OutputFormat.TABLE,
 ) -> int:
     """Show where the scheduler would place a pod, and why.
@@ -49,8 +53,8 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
     Example: `policysched dry-run --cluster live --policy policy.yaml --pod pod.yaml`
 
-    Exit codes: 0 success, whether or not a node fits; 1 a policy has errors and was ignored; 2 a file or a flag is
-    invalid.
+    Exit codes: 0 success, whether or not a node fits; 1 a policy has errors and was ignored, or with --exit-code the
+    pod fits no node; 2 a file or a flag is invalid, or a plugin failed.
     """
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415
     from policysched.app.dry_run.inputs import LIVE, gather  # noqa: PLC0415
@@ -69,7 +73,9 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
         report = replace(inputs, metrics=measured, plugins=known.registry).evaluate(found, seed)
     say_beside((*known.problems, *inputs.notes, *report.notes, *report.metric_problems), (one.text() for one in found))
     _print(report, output)
-    return int(any(one.is_error for one in found))
+    if report.result == "Error":
+        return FAILED
+    return int(any(one.is_error for one in found) or (exit_code and not report.selected))
 
 
 def _print(report: Report, output: OutputFormat) -> None:
