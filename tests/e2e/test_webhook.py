@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,15 @@ MANIFEST = (ROOT / "deploy" / "components" / "webhook" / "webhook.yaml").read_te
 BROKEN = policy("broken", filters=[{"name": "cores", "require": 'node.labels["cores"] > 10'}])
 HIDDEN = policy("hidden", filters=[{"name": "f", "require": 'node.name != "a\u200bb"'}])
 GOOD = policy("good", filters=[{"name": "ready", "require": "node.ready"}])
+FIRST_LINE = 'The SchedulingPolicy "{name}" is invalid: spec.filters[0].require: error[E0301]: cannot compare'
+REFUSAL = f"""{FIRST_LINE} string with number
+  --> spec.filters[0].require:1:1
+   |
+ 1 | node.labels["cores"] > 10
+   | ^^^^^^^^^^^^^^^^^^^^^^^^^
+   = help: labels are strings; convert them with number(...)
+"""
+"""What kubectl prints."""
 
 
 def configuration(port: int) -> dict[str, Any]:
@@ -75,11 +85,14 @@ async def bundle_of(server: Server) -> bytes:
     return base64.b64decode(found["webhooks"][0]["clientConfig"].get("caBundle", ""))
 
 
-async def kubectl(server: Server, *arguments: str, of: dict[str, Any]) -> str:
+async def kubectl(
+    server: Server, *arguments: str, of: dict[str, Any], environment: Mapping[str, str] | None = None
+) -> str:
     """Run kubectl on an object; return all that it says."""
     process = await asyncio.create_subprocess_exec(
         str(binary("kubectl")), f"--kubeconfig={server.kubeconfig}", *arguments, "-f", "-",
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        env=os.environ | (environment or {}),
     )  # fmt: skip
     said, _ = await process.communicate(json.dumps(of).encode())
     return said.decode()
@@ -91,19 +104,38 @@ async def test_kubectl_shows_what_is_wrong_and_lets_pass_without_the_webhook(
     server = real_server
     async with serving(server, await installed(server, tmp_path)):
         said = await until(
-            lambda: kubectl(server, "create", "--dry-run=server", of=BROKEN), lambda text: "denied the request" in text
+            lambda: kubectl(server, "create", "--dry-run=server", of=BROKEN), lambda text: "is invalid" in text
         )
-        assert "error[E0301]: cannot compare string with number" in said
-        assert '1 | node.labels["cores"] > 10' in said
-        assert "^^^^" in said
+        assert said == REFUSAL.format(name="broken")
         assert "created" in await kubectl(server, "apply", of=GOOD)
         edited = {**GOOD, "spec": BROKEN["spec"]}
-        assert "denied the request" in await kubectl(server, "apply", of=edited)
+        assert await kubectl(server, "apply", of=edited) == REFUSAL.format(name="good")
         assert (await server.get("SchedulingPolicy", "good"))["spec"]["filters"][0]["name"] == "ready"
         said = await kubectl(server, "apply", of=HIDDEN)
         assert "Warning: W0706 spec.filters[0].require" in said
         assert "created" in said
     assert "created" in await kubectl(server, "apply", of=BROKEN)
+
+
+async def test_editor_of_kubectl_shows_why_an_edit_was_refused(real_server: Server, tmp_path: Path) -> None:
+    editor, seen = tmp_path / "editor", tmp_path / "seen"
+    editor.write_text(f"""#!/bin/sh
+if grep -q 'was not valid' "$1"; then cp "$1" {seen}; else sed -i 's/node.ready/nod.ready/' "$1"; fi
+""")
+    editor.chmod(0o755)
+    async with serving(real_server, await installed(real_server, tmp_path)):
+        await until(lambda: kubectl(real_server, "create", "--dry-run=server", of=BROKEN), lambda text: "E0301" in text)
+        await real_server.load(GOOD)
+        said = await kubectl(real_server, "edit", of=GOOD, environment={"KUBE_EDITOR": str(editor)})
+    assert "Edit cancelled, no valid changes were saved" in said
+    assert seen.read_text().count("nod.ready") == 2
+    for line in (
+        '# schedulingpolicies.policysched.io "good" was not valid:',
+        "# * spec.filters[0].require: error[E0201]: unknown name `nod`",
+        "#  1 | nod.ready",
+        "#    | ^^^",
+    ):
+        assert line in seen.read_text().splitlines()
 
 
 async def test_edit_that_passes_without_the_webhook_leaves_the_last_good_version_in_force(real_server: Server) -> None:

@@ -7,7 +7,7 @@ Source: k8s.io/api/admission/v1/types.go, k8s.io/apiserver/pkg/warning/context.g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +17,7 @@ from policysched.app.checking.findings import Finding
 from policysched.app.checking.schema import is_meant
 from policysched.errors import UsageError
 from policysched.language import render
+from policysched.model import policy as policies
 from policysched.model.lenient_json import UNREADABLE, replaced, shallow
 from policysched.visible import cut_bytes, visible
 
@@ -27,7 +28,7 @@ LONGEST_WARNING: Final = 256
 MOST_WARNINGS: Final = 16
 """The API server cuts all of them together at 4 KiB."""
 LONGEST_MESSAGE: Final = 16 << 10
-"""Units: bytes."""
+"""Maximum length of the message, and of all causes together. Units: bytes."""
 LARGEST_POLICY: Final = 1 << 20
 """How large a policy may be without its metadata and status: a larger one takes long to say what is wrong with it, and
 hardly compiles. Units: bytes."""
@@ -130,7 +131,8 @@ def _verdict(request: _Request) -> Object:
     said = {"warnings": warnings} if warnings else {}
     if not errors:
         return {"allowed": True, **said}
-    return {**_refused(_message(errors, policy)), **said}
+    shown = [(one.diagnostic.field, _shown(one, policy)) for one in errors]
+    return {**_refused(_message(shown), shown, _text(policy, "metadata.name")), **said}
 
 
 def _members(raw: msgspec.Raw) -> Members | None:
@@ -178,8 +180,36 @@ def _is_same(old: Members, new: Members) -> bool:
     return next(texts) == next(texts)
 
 
-def _refused(why: str) -> dict[str, Any]:
-    return {"allowed": False, "status": {"code": 422, "reason": "Invalid", "message": why}}
+def _refused(why: str, errors: Sequence[tuple[str, str]] = (), name: str | None = None) -> dict[str, Any]:
+    """Refuse a policy.
+
+    kubectl prints the causes, and `kubectl edit` nothing else; other clients print the message.
+
+    Args:
+        why: The message.
+        errors: Fields with their errors; without any, the message is the error of the whole spec.
+        name: The name of the policy.
+    """
+    causes = _causes(errors or [("spec", why)])
+    details = {"name": visible(name or ""), "group": policies.API_GROUP, "kind": policies.KIND, "causes": causes}
+    return {"allowed": False, "status": {"code": 422, "reason": "Invalid", "message": why, "details": details}}
+
+
+def _causes(errors: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    """List the causes of a refusal, as many as fit into LONGEST_MESSAGE, and the number of the others."""
+    causes: list[dict[str, str]] = []
+    left = LONGEST_MESSAGE
+    for number, (field, message) in enumerate(errors):
+        if left < LONGEST_WARNING:
+            return [*causes, _cause("spec", f"{len(errors) - number} more errors")]
+        cause = _cause(cut_bytes(visible(field), LONGEST_WARNING, "..."), cut_bytes(message, left, "..."))
+        left -= len(cause["field"].encode()) + len(cause["message"].encode())
+        causes.append(cause)
+    return causes
+
+
+def _cause(field: str, message: str) -> dict[str, str]:
+    return {"reason": "FieldValueInvalid", "field": field, "message": message}
 
 
 def _line(finding: Finding) -> str:
@@ -188,18 +218,18 @@ def _line(finding: Finding) -> str:
     return cut_bytes(visible(text), LONGEST_WARNING, "...")
 
 
-def _message(errors: Iterable[Finding], policy: Object) -> str:
-    """Say what is wrong, with carets under the texts that are meant."""
-    said = "\n".join(_shown(one, policy) for one in errors)
+def _message(errors: Iterable[tuple[str, str]]) -> str:
+    """Return all errors, with carets under the expressions."""
+    said = "\n".join(text for _, text in errors)
     return cut_bytes(f"the policy does not compile:\n{said}", LONGEST_MESSAGE, "...")
 
 
 def _shown(finding: Finding, policy: Object) -> str:
-    text = _text_of(policy, finding.diagnostic.field)
+    text = _text(policy, finding.diagnostic.field)
     return render(finding.diagnostic, text, visible(finding.diagnostic.field)) if text is not None else finding.text()
 
 
-def _text_of(policy: Object, field: str) -> str | None:
+def _text(policy: Object, field: str) -> str | None:
     """Return the text of a field such as `spec.filters[0].require`; None where it is none."""
     value: Any = policy
     for step in field.replace("[", ".").replace("]", "").split("."):

@@ -45,6 +45,31 @@ def test_policy_with_an_error_is_refused_with_carets() -> None:
     )
 
 
+def causes(said: Object) -> list[tuple[str, str]]:
+    details = said["status"]["details"]
+    assert (details["name"], details["group"], details["kind"]) == ("p", "policysched.io", "SchedulingPolicy")
+    return [(one["field"], one["message"]) for one in details["causes"]]
+
+
+def test_refusal_has_a_cause_with_field_and_message_for_each_error() -> None:
+    filters = [{"name": "a", "require": 'node.labels["cores"] > 10'}, {"name": "b", "require": "nod.ready"}]
+    said = reviewed(policy(filters=filters, weight=101))
+    found = causes(said)
+    assert sorted(field for field, _ in found) == ["spec.filters[0].require", "spec.filters[1].require", "spec.weight"]
+    assert said["status"]["message"] == "\n".join(["the policy does not compile:", *(text for _, text in found)])
+    [first] = [text for field, text in found if field == "spec.filters[0].require"]
+    assert first.startswith("error[E0301]: cannot compare string with number\n")
+    assert first.endswith("   = help: labels are strings; convert them with number(...)")
+
+
+def test_causes_are_cut_and_the_others_are_counted() -> None:
+    cases = [f"nod.ready{number} → 1" for number in range(256)]
+    said = reviewed(policy(scores=[{"name": f"s{number}", "cases": cases} for number in range(2)]))
+    found = causes(said)
+    assert len("".join(field + text for field, text in found).encode()) < LONGEST_MESSAGE + 100
+    assert found[-1] == ("spec", f"{2 * 256 - len(found) + 1} more errors")
+
+
 def test_policy_that_compiles_passes() -> None:
     assert reviewed(policy(**requiring("node.ready"))) == {"allowed": True}
 
@@ -124,6 +149,9 @@ def test_policy_that_is_too_large_is_refused_unread(spec: Object) -> None:
     assert not reviewed(large)["allowed"]
     [message] = {reviewed(large, old, "UPDATE")["status"]["message"] for old in (policy(), large | {"spec": {}})}
     assert message.endswith("the policy is larger than 1024 KiB")
+    assert reviewed(large)["status"]["details"]["causes"] == [
+        {"reason": "FieldValueInvalid", "field": "spec", "message": message}
+    ]
     assert reviewed(large | {"metadata": {"name": "p", "labels": {"a": "b"}}}, large, "UPDATE") == {"allowed": True}
 
 
