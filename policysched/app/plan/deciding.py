@@ -67,6 +67,8 @@ class ClusterSide:
         """The policies that protected victims of the last pod for which no room could be made."""
         self.acting: set[str] = set()
         """The policies that keep a pod off a node or prefer some to others."""
+        self.failed: dict[str, str] = {}
+        """The pods whose decision failed, each with the error of the plugin."""
         self._looked: set[Hashable] = set()
         self._lost: dict[Hashable, tuple[Landing, tuple[str, ...]]] = {}
 
@@ -150,6 +152,8 @@ class ClusterSide:
 
     def _landing(self, decision: Decision, *prefer: str) -> Landing:
         found = landing_of(decision, *prefer)
+        if decision.failed:
+            self.failed[decision.pod.key] = found.reason
         if found.ties <= 1 or found.node in prefer:
             return found
         place = self._rng(decision.pod).randrange(found.ties)

@@ -27,7 +27,7 @@ from policysched.app.plan.change import (
 )
 from policysched.app.plan.deciding import ClusterSide, Comparing, Progress
 from policysched.app.plan.demand import excesses
-from policysched.app.plan.reach import Touching, counting_policies, idle_policies, policy_pods
+from policysched.app.plan.reach import Touching, counting_policies, idle_policies, pod_classes, policy_pods
 from policysched.app.plan.reading import ClusterObjects, read_objects
 from policysched.app.plan.results import DaemonPods, Effect, Plan
 from policysched.errors import UsageError
@@ -171,22 +171,33 @@ def _compared(change: PlannedChange, sides: _Sides, names: SchedulerNames, progr
     if not found.evaluated:
         raise UsageError(_nothing_to_evaluate(change.before.objects, names))
     order = list(Effect)
-    reach = () if found.unseen else policy_pods(before, found.after, differing, found.evaluated)
+    classes = pod_classes(before, found.after, found.evaluated) if differing and not found.unseen else []
+    reach = policy_pods(before, found.after, differing, classes) if classes else ()
     coming = [one for one in change.after.policies if one.key in differing]
+    failed = found.before.failed | found.after.failed
     return Plan(
         found.pods,
         tuple(sorted(found.effects, key=lambda one: (order.index(one.effect), one.pod))),
-        () if found.unseen else tuple(idle_policies(found.after, coming, reach, found.evaluated)),
+        tuple(idle_policies(found.after, coming, reach, classes)) if classes else (),
         found.others,
         found.gated,
         tuple(dict.fromkeys((*change.before.objects.left_out, *change.after.objects.left_out))),
-        (*change.notes, *sides.problems, *_notes(change, names, before, after)),
+        (*change.notes, *sides.problems, *_notes(change, names, before, after), *_failure(failed)),
         interrupted=found.unseen > 0,
         unseen=found.unseen,
         over=excesses(found.effects, found.after.cluster, found.after.objects.pods),
         policies=reach,
         daemons=DaemonPods(len(change.after.objects.created), len(change.after.objects.deleted)),
+        failed=len(failed),
     )
+
+
+def _failure(failed: Mapping[str, str]) -> list[str]:
+    """Report how many decisions failed, with the first error."""
+    if not failed:
+        return []
+    pod, why = next(iter(failed.items()))
+    return [f"scheduling failed for {len(failed):,} {'pod' if len(failed) == 1 else 'pods'}; pod {pod}: {why}"]
 
 
 def _nothing_to_evaluate(objects: ClusterObjects, names: SchedulerNames) -> str:

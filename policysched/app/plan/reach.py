@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 
+from policysched.app.amounts import counted
 from policysched.app.plan.causes import POLICY
 from policysched.app.plan.deciding import ClusterSide, Keys
 from policysched.app.plan.results import PolicyPods
@@ -62,8 +63,23 @@ def applies(plugin: PolicyPlugin, pod: Pod, cluster: Cluster) -> bool:
     return guard is not None and guard.speaks_for(pod, plugin.context(cluster))
 
 
+PodClasses = Sequence[tuple[Pod, int]]
+"""A pod of each pod class, with the number of pods of the class."""
+
+
+def pod_classes(before: ClusterSide, after: ClusterSide, pods: Iterable[Pod]) -> PodClasses:
+    """Group pods that scheduling does not distinguish, as pending pods, on either side."""
+    counts: Counter[Hashable] = Counter()
+    first: dict[Hashable, Pod] = {}
+    for pod in pods:
+        key = (pod.spec.scheduler_name, pod.spec.priority, after.key(pod), before.key(pod))
+        counts[key] += 1
+        first.setdefault(key, pod)
+    return [(pod, counts[key]) for key, pod in first.items()]
+
+
 def policy_pods(
-    before: ClusterSide, after: ClusterSide, changed: Collection[PolicyKey], pods: Sequence[Pod]
+    before: ClusterSide, after: ClusterSide, changed: Collection[PolicyKey], classes: PodClasses
 ) -> tuple[PolicyPods, ...]:
     """Count the pods to which each changed policy applies: with the change, or without the change if it is deleted.
 
@@ -71,24 +87,18 @@ def policy_pods(
         before: The side without the change.
         after: The side with the change.
         changed: The policies that differ.
-        pods: The evaluated pods, as pending pods.
+        classes: The evaluated pods.
     """
     found = {one.policy.key: (side, one) for side in (before, after) for one in side.policies.plugins}
     acting = [found[key] for key in sorted(changed) if key in found and _is_enforced(found[key][1].policy)]
-    if not acting:
-        return ()
-    counts: Counter[PolicyKey] = Counter()
-    known: dict[Hashable, list[PolicyKey]] = {}
-    for pod in pods:
-        key = (pod.spec.scheduler_name, pod.spec.priority, after.key(pod), before.key(pod))
-        if key not in known:
-            known[key] = [plugin.policy.key for side, plugin in acting if applies(plugin, pod, side.cluster)]
-        counts.update(known[key])
-    return tuple(PolicyPods(str(plugin.policy.key), counts[plugin.policy.key]) for _, plugin in acting)
+    return tuple(
+        PolicyPods(str(plugin.policy.key), sum(count for pod, count in classes if applies(plugin, pod, side.cluster)))
+        for side, plugin in acting
+    )
 
 
 def idle_policies(
-    after: ClusterSide, coming: Iterable[CompiledPolicy], reach: Iterable[PolicyPods], pods: Sequence[Pod]
+    after: ClusterSide, coming: Iterable[CompiledPolicy], reach: Iterable[PolicyPods], classes: PodClasses
 ) -> Iterator[str]:
     """Name the policies of a change that have no effect on any pod, each with the reason.
 
@@ -96,22 +106,24 @@ def idle_policies(
         after: The side with the change, after it was evaluated.
         coming: The policies of the change.
         reach: The number of pods to which each policy applies.
-        pods: The evaluated pods, as pending pods.
+        classes: The evaluated pods.
     """
     counts = {one.policy: one.pods for one in reach}
-    profiles = after.profiles.values()
+    total = sum(count for _, count in classes)
     for one in coming:
         count = counts.get(str(one.key), 0)
         if f"{POLICY}{one.key}" in after.acting or (one.preemption is not None and count):
             continue
         if not _is_enforced(one):
             yield f"{one.key}: mode is {one.spec.mode}"
-        elif not any(profile.policies_filter or profile.policies_score for profile in profiles):
+        elif not any(profile.policies_filter or profile.policies_score for profile in after.profiles.values()):
             yield f"{one.key}: the profile disables SchedulingPolicy"
         elif count:
-            yield f"{one.key}: applies to {_of(count, len(pods))} but rejects no node and scores all nodes equally"
+            applied = f"applies to {count:,} of {counted(total, 'pod')}"
+            yield f"{one.key}: {applied} but rejects no node and scores all nodes equally"
         else:
-            yield f"{one.key}: applies to none of {_pods(len(pods))}: {_why_none(one, after.cluster, pods)}"
+            reason = _why_none(one, after.cluster, classes)
+            yield f"{one.key}: applies to none of {counted(total, 'pod')}: {reason}"
 
 
 def counting_policies(policies: Iterable[CompiledPolicy]) -> list[str]:
@@ -123,20 +135,14 @@ def counting_policies(policies: Iterable[CompiledPolicy]) -> list[str]:
     )
 
 
-def _why_none(policy: CompiledPolicy, cluster: Cluster, pods: Sequence[Pod]) -> str:
+def _why_none(policy: CompiledPolicy, cluster: Cluster, classes: PodClasses) -> str:
     """Return the reason that most pods have in common."""
-    reasons = Counter(why_not_applied(policy, pod, cluster) for pod in pods)
+    reasons: Counter[str] = Counter()
+    for pod, count in classes:
+        reasons[why_not_applied(policy, pod, cluster)] += count
     [(reason, count)] = reasons.most_common(1)
-    return reason if count == len(pods) else f"{reason} ({_pods(count)})"
+    return reason if len(reasons) == 1 else f"{reason} ({counted(count, 'pod')})"
 
 
 def _is_enforced(policy: CompiledPolicy) -> bool:
     return policy.spec.mode == "Enforce"
-
-
-def _of(count: int, total: int) -> str:
-    return f"{count:,} of {_pods(total)}"
-
-
-def _pods(count: int) -> str:
-    return f"{count:,} {'pod' if count == 1 else 'pods'}"

@@ -190,6 +190,8 @@ class Plan:
     policies: tuple[PolicyPods, ...] = ()
     """The enforced policies that the change adds, replaces or deletes."""
     daemons: DaemonPods = DaemonPods()
+    failed: int = 0
+    """Number of pods whose decision failed, because a plugin raised an error."""
 
     @property
     def changes(self) -> bool:

@@ -12,12 +12,13 @@ _BINARY: Final = tuple(
 _DURATIONS: Final = ("d", "h", "min", "s")
 
 
-def written(value: float, unit: Unit | None) -> str:
+def written(value: float, unit: Unit | None, *, time_units: int = len(_DURATIONS)) -> str:
     """Write an amount.
 
     Args:
         value: The amount. Units: millicores, bytes or seconds; other amounts as they are.
         unit: The unit that the language gives the amount; None for a value without a unit.
+        time_units: The number of units of a duration, the largest first; the rest of the duration is dropped.
     """
     if not float(value).is_integer():
         return f"{value!r}m" if unit is Unit.CPU else repr(value)
@@ -26,12 +27,14 @@ def written(value: float, unit: Unit | None) -> str:
         return f"{whole}m" if whole % 1000 else str(whole // 1000)
     if unit is Unit.BYTES:
         return next((f"{whole // size}{name}" for size, name in _BINARY if whole and not whole % size), str(whole))
-    return _duration(whole) if unit is Unit.DURATION else str(whole)
+    return _duration(whole, time_units) if unit is Unit.DURATION else str(whole)
 
 
-def _duration(seconds: int) -> str:
-    parts, left = [], abs(seconds)
+def _duration(seconds: int, time_units: int) -> str:
+    counts: list[tuple[int, str]] = []
+    left = abs(seconds)
     for unit in _DURATIONS:
         count, left = divmod(left, int(SECONDS[unit]))
-        parts += [f"{count}{unit}"] if count else []
+        counts += [(count, unit)] if count or counts else []
+    parts = [f"{count}{unit}" for count, unit in counts[:time_units] if count]
     return ("-" if seconds < 0 else "") + (" ".join(parts) or "0s")

@@ -18,8 +18,9 @@ import numpy as np
 from policysched.framework import Action, Change, Cluster, Codes, Hint, Protection, Resource, RowNumbers
 from policysched.language.checking.estimates import total_of
 from policysched.language.evaluation.columns import evaluate_columns
-from policysched.language.ir.graph import ANY_KEY, Input, Op, Typed
-from policysched.language.ir.types import SECONDS
+from policysched.language.ir.graph import ANY_KEY, Op, Typed, steps
+from policysched.language.ir.types import Unit
+from policysched.language.messages.amounts import written
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.rules.compile.policy import CompiledFilter
@@ -33,6 +34,11 @@ from policysched.state.placed.pods import pod_id
 from policysched.state.tables.interner import Interner
 from policysched.visible import visible
 
+VICTIM_ACTIONS: Final = {
+    "labels": Action.UPDATE_POD_LABEL,
+    "annotations": Action.UPDATE_OTHER,
+    "phase": Action.UPDATE_OTHER,
+}
 MOST_VALUES: Final = 4
 """Of how many inputs a reason tells the values."""
 
@@ -92,8 +98,11 @@ class PolicyGuard:
         found = [Hint(Resource.PENDING_POD, Action.UPDATE, is_own)]
         if actions:
             found.append(Hint(Resource.NODE, actions, self._helps))
-        if any(item.root == "victim" and item.path[0] == "labels" for item in read):
-            found.append(Hint(Resource.ASSIGNED_POD, Action.UPDATE_POD_LABEL, self._helps))
+        of_pods = Action.NONE
+        for item in read:
+            of_pods |= VICTIM_ACTIONS.get(item.path[0], Action.NONE) if item.root == "victim" else Action.NONE
+        if of_pods:
+            found.append(Hint(Resource.ASSIGNED_POD, of_pods, self._helps))
         return found
 
     def _helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:
@@ -114,10 +123,13 @@ class PolicyGuard:
         if placed is None:
             return ""
         frame = VictimFrame(np.array([slot]), context.inputs(pod), context)
-        failing = (part for part in _parts(self._rows[0].root) if not np.all(evaluate_columns(part, frame)[0]))
+        failing = [part for part in _parts(self._rows[0].root) if not np.all(evaluate_columns(part, frame)[0])]
+        units = {node.data: node.type.unit for part in failing for node in steps(part)}
         read = [item for part in failing for item in part.inputs if item.root == "victim" and item.key != ANY_KEY]
         shown = list(dict.fromkeys(read))[:MOST_VALUES]
-        return ", ".join(f"{item.text} is {_shown(item, peer_value(placed, item, cluster))}" for item in shown)
+        return ", ".join(
+            f"{item.text} is {_shown(peer_value(placed, item, cluster), units.get(item))}" for item in shown
+        )
 
 
 def possible_victims(pod: Pod, cluster: Cluster) -> RowNumbers:
@@ -144,21 +156,12 @@ def _parts(root: Typed) -> Iterator[Typed]:
         yield from _parts(part)
 
 
-def _shown(item: Input, value: Scalar) -> str:
+def _shown(value: Scalar, unit: Unit | None) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "missing"
-    if isinstance(value, str | tuple):
-        return ", ".join(f'"{visible(shortened(text))}"' for text in ((value,) if isinstance(value, str) else value))
-    return _duration(int(value)) if item.path[0] == "age" else f"{value:.0f}"
-
-
-def _duration(seconds: int) -> str:
-    """Write a time in the two largest units that it reaches."""
-    parts = []
-    for unit in ("d", "h", "min", "s"):
-        count, seconds = divmod(seconds, int(SECONDS[unit]))
-        parts.append((count, unit))
-    first = next((place for place, (count, _) in enumerate(parts) if count), len(parts) - 1)
-    return " ".join(
-        f"{count}{unit}" for place, (count, unit) in enumerate(parts[first : first + 2]) if count or not place
-    )
+    if isinstance(value, str):
+        return f'"{visible(shortened(value))}"'
+    if isinstance(value, tuple):
+        return visible(shortened(", ".join(value)))
+    # Events repeat the text, so that an age must not change it with every attempt.
+    return str(value).lower() if isinstance(value, bool) else written(value, unit, time_units=2)
