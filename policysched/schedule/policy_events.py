@@ -14,6 +14,7 @@ from typing import Final
 from policysched.framework import Client, Clock, PolicyEvent
 from policysched.model.policy import PolicyKey
 from policysched.rules.policy_set.store import StoredPolicy
+from policysched.rules.policy_status.status import effect
 
 MOST: Final = 10
 """How many Events of a policy have texts of their own within `WITHIN`."""
@@ -62,10 +63,8 @@ class PolicyEvents:
 def _outcome(entry: StoredPolicy, active: int) -> tuple[str, str, str]:
     """Return type, reason and note."""
     generation = entry.policy.metadata.generation
-    if not entry.result.errors and active == generation:
-        mode = entry.active.spec.mode if entry.active is not None else ""
-        is_so = "is in force" if mode == "Enforce" else f"is in force in mode {mode}"
-        return "Normal", "PolicyActive", f"generation {generation} {is_so}"
+    if not entry.result.errors and entry.active is not None and active == generation:
+        return "Normal", "PolicyActive", effect(entry.active)
     errors = (f"{one.code} {one.field}: {one.message}" for one in entry.result.diagnostics if one.severity == "error")
     why = next(errors, "") or entry.refused or "it cannot be evaluated"
     stays = f"the last good generation {active} stays in force" if active else "no generation is in force"

@@ -20,7 +20,7 @@ from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
 from policysched.rules.policy_status.input_presence import CoverageReports
-from policysched.rules.policy_status.status import active_generation, differs, make_status
+from policysched.rules.policy_status.status import active_generation, differs, effect, make_status
 from policysched.schedule.last_good import LastGoodWriter
 from policysched.schedule.policy_events import PolicyEvents
 from policysched.schedule.scheduler import Scheduler
@@ -165,7 +165,9 @@ class Reloader:
             return
         await self._swap(frozenset(map(plugin_name, changed)))
         for key in sorted(changed & self.store.listed()):
-            log.info('policy "%s" generation %d is in force', key, self._generation(key))
+            entry = self.store.get(key)
+            if entry is not None and entry.active is not None:
+                log.info('policy "%s" %s', key, effect(entry.active))
             await self._report(key)
 
     async def _work_through(self, work: Pausing[T]) -> T:
@@ -301,10 +303,6 @@ class Reloader:
 
     def _failed(self, policy: Policy, error: Exception) -> None:
         self.on_failure(policy, error)
-
-    def _generation(self, key: PolicyKey) -> int:
-        entry = self.store.get(key)
-        return entry.active.generation if entry is not None and entry.active is not None else 0
 
     async def _write_statuses(self) -> None:
         for key in list(self._unwritten):

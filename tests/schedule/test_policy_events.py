@@ -21,13 +21,15 @@ async def test_an_edit_that_takes_force_and_one_that_is_refused_are_told() -> No
     async with running(policy(**OPEN)) as stand:
         await stand.settled(policy(generation=2, **BAD), policy(generation=2, **BAD))
         await stand.settled(policy(generation=3, mode="Shadow", **GOOD))
-    first, refused, shadow = told(stand)
+        await stand.settled(policy(generation=4, mode="Disabled", **GOOD))
+    first, refused, shadow, disabled = told(stand)
     assert first == ("Normal", "PolicyActive", "generation 1 is in force")
     assert refused[:2] == ("Warning", "PolicyRejected")
     assert refused[2].startswith("generation 2 is rejected: E0")
     assert "spec.filters[0].require: " in refused[2]
     assert refused[2].endswith("; the last good generation 1 stays in force")
-    assert shadow == ("Normal", "PolicyActive", "generation 3 is in force in mode Shadow")
+    assert shadow == ("Normal", "PolicyActive", "generation 3 is accepted; mode Shadow: it does not act")
+    assert disabled == ("Normal", "PolicyActive", "generation 4 is accepted; mode Disabled: it has no effect")
 
 
 async def test_a_policy_that_never_was_in_force_is_told_so() -> None:

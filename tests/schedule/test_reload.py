@@ -170,6 +170,18 @@ async def test_log_of_a_policy_that_never_compiled_tells_of_no_generation_in_for
     assert said.startswith('policy "p" generation 2 has 1 error(s), no generation is in force: E0201')
 
 
+async def test_log_states_whether_an_accepted_generation_acts(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    async with running() as stand:
+        for number, mode in enumerate(("Enforce", "Shadow", "Disabled"), 1):
+            await stand.settled(policy(generation=number, mode=mode, **GOOD))
+    assert [line for line in caplog.messages if line.startswith('policy "p"')] == [
+        'policy "p" generation 1 is in force',
+        'policy "p" generation 2 is accepted; mode Shadow: it does not act',
+        'policy "p" generation 3 is accepted; mode Disabled: it has no effect',
+    ]
+
+
 @pytest.mark.parametrize("at_start", [False, True])
 async def test_policy_that_compiles_and_cannot_act_leaves_the_others(
     at_start: bool, monkeypatch: pytest.MonkeyPatch

@@ -173,6 +173,16 @@ def active_generation(active: CompiledPolicy) -> str:
     return f"generation {active.generation}" if active.generation else "an earlier generation"
 
 
+def effect(active: CompiledPolicy) -> str:
+    """Return which generation is accepted and whether it acts, for events and the log."""
+    accepted = f"{active_generation(active)} is accepted; mode {active.spec.mode}"
+    if active.spec.mode == "Disabled":
+        return f"{accepted}: it has no effect"
+    if active.spec.mode == "Shadow":
+        return f"{accepted}: it does not act"
+    return f"{active_generation(active)} is in force"
+
+
 def _condition(policy: Policy, kind: str, holds: bool, reason: str, message: str, *, now: datetime) -> Status:
     value = "True" if holds else "False"
     before = (one for one in policy.status.conditions if one.type == kind and one.status == value)
