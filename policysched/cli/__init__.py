@@ -20,11 +20,14 @@ import typer
 from policysched.cli.flags.sections import RunCommand
 from policysched.cli.options import CommandGroup, OnceCommand
 from policysched.cli.output import FAILED, INTERRUPTED, NO_READER, say_error, say_version, show_every_record
-from policysched.errors import PolicyschedError, SeveralProblemsError
+from policysched.errors import LeadershipLostError, PolicyschedError, SeveralProblemsError
 
 
 def version() -> None:
-    """Print the version."""
+    """Print the version.
+
+    Exit codes: 0 success.
+    """
     say_version()
 
 
@@ -40,7 +43,10 @@ def show_help(
         ),
     ] = None,
 ) -> int:
-    """Print the help of a command, like --help."""
+    """Print the help of a command, like --help.
+
+    Exit codes: 0 success; 2 unknown command.
+    """
     return _call([*(command or ()), "--help"])
 
 
@@ -146,6 +152,9 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         code = _call(given)
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.flush()
+    except LeadershipLostError as error:
+        _fail(str(error))
+        return 1  # as kube-scheduler
     except PolicyschedError as error:
         problems = error.problems if isinstance(error, SeveralProblemsError) else (str(error),)
         return max(map(_fail, problems))

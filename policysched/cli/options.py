@@ -188,6 +188,7 @@ SchedulerName: TypeAlias = Annotated[
         ),
     ),
 ]
+ExitCode: TypeAlias = Annotated[bool, typer.Option("--exit-code", help="Exit with 1 if the pod fits no node.")]
 Seed: TypeAlias = Annotated[
     int, typer.Option("--seed", help="Seed of the random choice among nodes with equal scores.")
 ]

@@ -7,10 +7,12 @@ import Rich on use, because a scheduler process only logs.
 from __future__ import annotations
 
 import logging
+import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 200
 """Width of the output if stdout is no terminal. Units: columns."""
+_OWN_CODE: Final = f"{Path(policysched.__file__).parent}{os.sep}"
 FAILED: Final = 2
 """Exit code after invalid input or a failure."""
 INTERRUPTED: Final = 130
@@ -151,14 +154,40 @@ def count(number: int, one: str, many: str = "") -> str:
 
 
 class MessageFormatter(logging.Formatter):
-    """Formats a log record as one line that starts with `error:` or `warning:`."""
+    """Formats a log record as a line that starts with `error:` or `warning:`, and the traceback of a plugin."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record."""
-        return f"{'error' if record.levelno >= logging.ERROR else 'warning'}: {body(record)}"
+        line = f"{'error' if record.levelno >= logging.ERROR else 'warning'}: {body(record)}"
+        return "\n".join([line, *(visible_lines(one) for one in self._traceback(record))])
+
+    def _traceback(self, record: logging.LogRecord) -> list[str]:
+        """Return the lines of the traceback from the first line of foreign code on, none without foreign code."""
+        _, error, place = record.exc_info or (None, None, None)
+        while place is not None and place.tb_frame.f_code.co_filename.startswith(_OWN_CODE):
+            place = place.tb_next
+        if error is None or place is None:
+            return []
+        return self.formatException((type(error), error, place)).splitlines()
+
+
+class _Once(logging.Filter):
+    """Lets each message pass once, because a plugin can fail for every pod."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether the message is new."""
+        text = f"{record.getMessage()} {record.exc_info and repr(record.exc_info[1])}"
+        is_new = text not in self._seen
+        self._seen.add(text)
+        return is_new
 
 
 def show_every_record() -> None:
-    """Print log records of commands without logging flags as lines of visible characters."""
+    """Print log records of commands without logging flags, each message once, as lines of visible characters."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(MessageFormatter())
+        logging.lastResort.addFilter(_Once())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +15,10 @@ from typer.main import get_command
 from policysched.app.checking.sarif import SCHEMA
 from policysched.cli import make_app
 from policysched.cli.formats import API_VERSION
-from policysched.cli.help import default_text, value_name
+from policysched.cli.help import EXIT_CODES, default_text, exit_codes, paragraphs, value_name
 from policysched.model.policy import API_GROUP
 from tests.cli.conftest import Command, Write
+from tests.cli.processes import COMMAND, environment
 
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n%d}\nstatus: {allocatable: {cpu: '4', memory: 8Gi, pods: '9'}}\n"
 NODES = "---\n".join(NODE % number for number in (1, 2))
@@ -166,3 +169,79 @@ def test_findings_are_a_markdown_table(command: Command) -> None:
     assert (done.code, lines[0]) == (1, "| place | code | policy | message | help |")
     assert lines[2].startswith(r"| bad.yaml:6:29 | error E0202 | bad | ")
     assert lines[-1].startswith("1 policy: 1 error, 0 warnings")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_states_its_exit_codes(name: str) -> None:
+    (stated,) = [one for one in paragraphs(COMMANDS[name]) if one.startswith(EXIT_CODES)]
+    codes = [code for code, _ in exit_codes(stated)]
+    assert codes == sorted(codes, key=int)
+    assert codes[0] == "0"
+    assert set(codes) <= {"0", "1", "2", "130"}
+
+
+def test_exit_code_of_a_pod_that_fits_no_node(command: Command, write: Write) -> None:
+    write("nodes.yaml", NODES)
+    write("big.yaml", POD.replace("image: a", "image: a, resources: {requests: {cpu: '5'}}"))
+    write("cluster.yaml", f"{NODES}---\n" + (POD.replace("image: a", "image: a, resources: {requests: {cpu: '5'}}")))
+    for asked in (
+        ("dry-run", "--cluster", "nodes.yaml", "--pod", "big.yaml"),
+        ("why", "web", "--cluster", "cluster.yaml"),
+    ):
+        assert command(*asked).code == 0
+        assert command(*asked, "--exit-code").code == 1
+
+
+def test_exit_code_of_a_pod_that_fits(command: Command, write: Write) -> None:
+    write("nodes.yaml", NODES)
+    write("pod.yaml", POD)
+    assert command("dry-run", "--cluster", "nodes.yaml", "--pod", "pod.yaml", "--exit-code").code == 0
+
+
+PLUGIN = """
+class Bad:
+    def __init__(self, arguments, handle): ...
+    def {point}(self, state, pod, node_info):
+        return self.look_up("gpu")
+    def look_up(self, name):
+        return {{}}[name]
+"""
+PLUGIN_CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: policysched
+  plugins: {multiPoint: {enabled: [{name: Bad}]}}
+"""
+
+
+@pytest.mark.parametrize("point", ["filter", "score"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("dry-run", "--cluster", "nodes.yaml", "--pod", "pod.yaml"),
+        ("why", "web", "--cluster", "cluster.yaml"),
+        ("plan", "--cluster", "cluster.yaml"),
+    ],
+    ids=lambda one: one[0],
+)
+def test_decision_that_a_plugin_fails_ends_with_2_and_its_traceback(
+    write: Write, tmp_path: Path, point: str, asked: tuple[str, ...]
+) -> None:
+    write("nodes.yaml", NODES)
+    write("pod.yaml", POD)
+    write("cluster.yaml", f"{NODES}---\n{POD}---\n{POD.replace('web', 'web-2')}")
+    write("bad.py", PLUGIN.format(point=point))
+    write("plugins.yaml", PLUGIN_CONFIG)
+    arguments = [*asked, "--config", "plugins.yaml", "--plugin", "Bad=bad.py:Bad"]
+    done = subprocess.run(
+        [*COMMAND, *arguments], cwd=tmp_path, capture_output=True, text=True, env=environment(), check=False
+    )
+    assert done.returncode == 2
+    lines = [one for one in done.stderr.splitlines() if not one.startswith("note: ")]
+    assert lines[:2] == [f'error: {point.title()} plugin "Bad" failed', "Traceback (most recent call last):"]
+    assert f'bad.py", line 5, in {point}' in lines[2]
+    assert lines[-1] == "KeyError: 'gpu'"
+    assert done.stderr.count("Traceback") == 1
+    assert "policysched/framework" not in done.stderr
+    assert "KeyError('gpu')" in done.stdout + done.stderr

@@ -31,9 +31,9 @@ answer are lines `note: …` on standard error. Set `NO_COLOR` to disable colors
 
 | exit code | meaning |
 |---|---|
-| 0 | success |
-| 1 | the command found errors or differences, or an error that no other code describes |
-| 2 | a file, an object or a flag is invalid, or a server cannot be reached |
+| 0 | success; the answer is yes, or nothing changes |
+| 1 | the answer is no: policies have errors, tests fail, decisions differ or, with `--exit-code`, a pod fits no node |
+| 2 | invalid input or a failure: a file, an object or a flag is invalid, a server cannot be reached, a plugin fails |
 | 130 | interrupted with Ctrl-C |
 | 141 | the reader of standard output closed it, as `head -1` does |
 

@@ -23,7 +23,7 @@ from policysched.cli.options import (
     Seed,
     WithoutPolicy,
 )
-from policysched.cli.output import INTERRUPTED, console, print_finding, say, say_left_out
+from policysched.cli.output import FAILED, INTERRUPTED, console, print_finding, say, say_left_out
 from policysched.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
     Example: `policysched plan --policy policy.yaml --without-node node-7`
 
-    Exit codes: 0 no differences; 1 differences; 2 the change, a file or a flag is invalid; 130 interrupted, with
-    partial results.
+    Exit codes: 0 no differences; 1 differences; 2 the change, a file or a flag is invalid, or a plugin failed; 130
+    interrupted, with partial results.
     """
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415
@@ -119,7 +119,9 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     for note in (*known.problems, *inputs.notes, *node_notes, *told.notes):
         say(f"note: {note}", stderr=True)
     say_report(told.to_dict(), plan_parts(told), output, "Plan", "plan")
-    return INTERRUPTED if told.interrupted else int(told.changes)
+    if told.interrupted:
+        return INTERRUPTED
+    return FAILED if told.failed else int(told.changes)
 
 
 def _one(file: str) -> Any:

@@ -9,7 +9,7 @@ import typer
 
 from policysched.cli.formats import OutputFormat
 from policysched.cli.options import Output, Plugin, WithoutPolicy
-from policysched.cli.output import INTERRUPTED, print_finding, say, working
+from policysched.cli.output import FAILED, INTERRUPTED, print_finding, say, working
 from policysched.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def replay(
 
     Example: `policysched replay /var/lib/policysched --policy policy.yaml`
 
-    Exit codes: 0 no differences; 1 differences; 2 a file, the change or a flag is invalid; 130 interrupted, with
-    partial results.
+    Exit codes: 0 no differences; 1 differences; 2 a file, the change or a flag is invalid, or a plugin failed; 130
+    interrupted, with partial results.
     """
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415 - not needed for --help
     from policysched.cli.event_loop import uncollected  # noqa: PLC0415
@@ -107,4 +107,6 @@ def _what_if(  # noqa: PLR0913, PLR0917 - what the flags say
     for note in (*notes, *told.notes):
         say(f"note: {note}", stderr=True)
     say_report(told.to_dict(), plan_parts(told), output, "Plan", "replay")
-    return INTERRUPTED if told.interrupted else int(told.changes)
+    if told.interrupted:
+        return INTERRUPTED
+    return FAILED if told.failed else int(told.changes)

@@ -11,6 +11,7 @@ from policysched.cli.options import (
     ClusterOrLive,
     Config,
     Context,
+    ExitCode,
     Kubeconfig,
     MetricsFile,
     Output,
@@ -22,7 +23,7 @@ from policysched.cli.options import (
     SchedulerName,
     Seed,
 )
-from policysched.cli.output import INTERRUPTED, say_beside, say_left_out, working
+from policysched.cli.output import FAILED, INTERRUPTED, say_beside, say_left_out, working
 
 if TYPE_CHECKING:
     from policysched.app.why.results import Explanation
@@ -48,6 +49,7 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
     prometheus_ca_file: PrometheusCa = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    exit_code: ExitCode = False,
     output: Output = OutputFormat.TABLE,
 ) -> int:
     """Explain why a pod is on its node or pending.
@@ -57,8 +59,8 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
     Example: `policysched why team-a/web`
 
-    Exit codes: 0 success; 1 a policy has errors and was ignored; 2 the pod, the node, a file or a flag is invalid; 130
-    interrupted, with partial results.
+    Exit codes: 0 success; 1 a policy has errors and was ignored, or with --exit-code the pod fits no node; 2 the pod,
+    the node, a file or a flag is invalid, or a plugin failed; 130 interrupted, with partial results.
     """
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415
@@ -81,7 +83,12 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
         )  # fmt: skip
     say_beside((*known.problems, *told.notes), (one.text() for one in found))
     _print(told, output)
-    return INTERRUPTED if told.interrupted else int(any(one.is_error for one in found))
+    if told.interrupted:
+        return INTERRUPTED
+    if told.state == "Error":
+        return FAILED
+    fits_nowhere = exit_code and told.state == "Unschedulable"
+    return int(any(one.is_error for one in found) or fits_nowhere)
 
 
 def _print(told: Explanation, output: OutputFormat) -> None:

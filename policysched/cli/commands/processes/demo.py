@@ -41,6 +41,8 @@ def demo(
     """Show how a policy places pods; needs no cluster and no kubectl.
 
     The demo applies, edits, breaks and deletes a policy while pods are created.
+
+    Exit codes: 0 success.
     """
     from policysched.app.demo.demo import play  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.demo.devices import play_devices  # noqa: PLC0415

@@ -37,6 +37,8 @@ def run(**given: Any) -> int:
     """Run the scheduler.
 
     It connects with the kubeconfig, or with the service account of its pod. SIGTERM and SIGINT stop it.
+
+    Exit codes: 0 stopped by a signal; 1 the Lease was lost; 2 a file or a flag is invalid, or the start failed.
     """
     flags = read_run_flags(given)
     if flags.everywhere.version not in {None, "false"}:

@@ -30,6 +30,8 @@ def sandbox(
 
     The SchedulingPolicy resource is installed. The server has no authentication and stores nothing on disk.
     Ctrl-C stops it.
+
+    Exit codes: 0 stopped by a signal; 2 a file or a flag is invalid, or the port is in use.
     """
     from policysched.app.demo.sandbox_setup import SandboxOptions, serve_sandbox  # noqa: PLC0415 - no server is needed for --help
     from policysched.cli.event_loop import serve  # noqa: PLC0415

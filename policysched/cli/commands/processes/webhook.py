@@ -48,6 +48,8 @@ def webhook(  # noqa: PLR0913, PLR0917 - one parameter a flag
     """Run the validating webhook that rejects invalid policies.
 
     SIGTERM and SIGINT stop it.
+
+    Exit codes: 0 stopped by a signal; 2 a file or a flag is invalid, or the start failed.
     """
     log_as(LogsFlags(), ())
     from policysched.app.webhook.keeper import CertificatePlace  # noqa: PLC0415 - no server is needed for --help

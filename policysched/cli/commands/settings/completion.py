@@ -54,5 +54,7 @@ def completion(shell: Annotated[Shell, typer.Argument(help="Shell.")]) -> None:
     """Print the completion script of a shell.
 
     To enable completion in the current shell, run `source <(policysched completion bash)`.
+
+    Exit codes: 0 success; 2 unknown shell.
     """
     say_lines(_SCRIPTS[shell], commands=True)

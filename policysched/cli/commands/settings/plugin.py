@@ -40,6 +40,8 @@ def new(
     """Create the Python package of a plugin.
 
     The package has a module, a test, a configuration and a README. The command prints the next steps.
+
+    Exit codes: 0 success; 2 the name, a point or the folder is invalid.
     """
     from policysched.app.plugins.package import new_package  # noqa: PLC0415 - plugins are not needed for --help
 
