@@ -115,3 +115,21 @@ def test_new_nodes_get_the_pods_of_daemon_sets_that_tolerate_them(
 def test_replicas_of_pods_that_belong_to_nodes_are_refused(command: Command, workload: str, reason: str) -> None:
     done = command("plan", "--cluster", "c24-drain.yaml", "--replicas", f"{workload}=3")
     assert (done.code, f"--replicas {workload}: {reason}" in done.problem) == (2, True)
+
+
+@pytest.mark.parametrize(("rule", "is_noted"), [("node.pods.count(true) < 5", True), ("node.ready", False)])
+def test_plan_notes_that_rules_about_pods_see_them_where_they_are(
+    command: Command, tmp_path: Path, rule: str, is_noted: bool
+) -> None:
+    (tmp_path / "policy.yaml").write_text(POLICY % f"filters: [{{name: a, require: '{rule}'}}]")
+    done = command("plan", "--cluster", "c21b-plan-default.yaml", "--policy", str(tmp_path / "policy.yaml"))
+    said = "note: policy own reads the pods on nodes: for a running pod, all other pods stay where they are\n"
+    assert done.problem == (said if is_noted else "")
+
+
+def test_plan_of_pods_of_several_schedulers_names_them(command: Command) -> None:
+    done = command("plan", "--cluster", "c20-why.yaml", "--policy", "pol.yaml")
+    assert done.problem == (
+        "note: pods of several schedulers are evaluated: schedulerName is default-scheduler (5 pods) or volcano "
+        "(1 pod); choose with --scheduler-name\n"
+    )

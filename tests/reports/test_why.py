@@ -94,10 +94,11 @@ def test_a_pod_on_a_node_is_not_said_to_go_there(command: Command, tmp_path: Pat
         bound("off", "n2", nodeSelector=ssd),
     ]
     cluster = write(tmp_path, objects)
-    asked = [("on",), ("off",), ("off", "n2")]
+    asked = [("on",), ("on", "n2"), ("off",), ("off", "n2")]
     answers = [command("why", *one, "--cluster", cluster).out.splitlines()[0] for one in asked]
     assert answers == [
         "pod default/on is on n1, the only one of 2 nodes that fits",
+        "pod default/on does not fit n2; missing: nodeSelector disk=ssd; it is on n1",
         *["pod default/off is on n2 but would not fit it if recreated; missing: nodeSelector disk=ssd; "
           "it would go to n1 if recreated"] * 2,
     ]  # fmt: skip

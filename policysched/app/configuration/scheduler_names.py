@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from policysched.app.configuration.reading import ReadConfiguration
 from policysched.errors import UsageError
 from policysched.language.messages.suggestions import did_you_mean
 from policysched.late_dataclass import dataclass
+from policysched.model.policy import KIND
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,13 @@ def choose_scheduler_names(
     if of_policies and all(of_policies):
         return SchedulerNames(tuple(dict.fromkeys(name for names in of_policies for name in names)), "the policies")
     return SchedulerNames(tuple(name for name, _ in of_pods.most_common()), "the pods")
+
+
+def names_of_policies(objects: Iterable[Mapping[str, Any]]) -> list[Sequence[str]]:
+    """Return the `schedulerNames` of each policy among some objects, which may be malformed."""
+    specs = [one.get("spec") for one in objects if one.get("kind") == KIND]
+    names = [one.get("schedulerNames") if isinstance(one, Mapping) else None for one in specs]
+    return [[name for name in one if isinstance(name, str)] if isinstance(one, list) else [] for one in names]
 
 
 def counts_by_name(of_pods: Counter[str]) -> str:

@@ -16,7 +16,7 @@ from policysched.app.amounts import counted
 from policysched.app.configuration.model import DEFAULT_SCHEDULER
 from policysched.app.configuration.profiles import DEFAULT_NAME
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
-from policysched.app.configuration.scheduler_names import SchedulerNames, choose_scheduler_names
+from policysched.app.configuration.scheduler_names import SchedulerNames, choose_scheduler_names, names_of_policies
 from policysched.app.dry_run.dry_run import Measure, Numbers, simulate, unlisted
 from policysched.app.files.given import Objects, given_objects
 from policysched.app.files.objects import metadata_of
@@ -136,11 +136,9 @@ def _scheduler_names(
     raw: Object, read: ReadConfiguration | None, given: str | Collection[str], objects: Iterable[Object]
 ) -> SchedulerNames:
     """Choose the scheduler names whose pods are evaluated."""
-    policies = [_spec(one).get("schedulerNames") for one in objects if one.get("kind") == KIND]
-    of_policies = [one if isinstance(one, list) else [] for one in policies]
     own = _spec(raw).get("schedulerName")
     of_pod = Counter([own] if isinstance(own, str) and own else [DEFAULT_NAME])
-    return choose_scheduler_names(given, [] if read is None else [read], of_policies, of_pod)
+    return choose_scheduler_names(given, [] if read is None else [read], names_of_policies(objects), of_pod)
 
 
 def _named(raw: Object, names: SchedulerNames) -> Object:
@@ -340,6 +338,8 @@ def _refused(begun: Explanation, node: str, groups: Sequence[Group]) -> str:
         text = f"pod {begun.pod} is on {node} but would not fit it if recreated; missing: {lacks}"
     else:
         text = f"pod {begun.pod} does not fit {node}; missing: {lacks}"
+    if begun.node == begun.selected:
+        return f"{text}; it is on {begun.node}"
     return f"{text}; it would go to {begun.selected}" + (" if recreated" if begun.node else "")
 
 
