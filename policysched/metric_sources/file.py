@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from policysched.errors import UsageError
 from policysched.framework.client import Clock, MetricSink, Wanted, most_unknown
-from policysched.metric_sources.problems import ActiveProblems, QueryOutcome
+from policysched.metric_sources.problems import NONE_FINITE, ActiveProblems, QueryOutcome
 from policysched.metric_sources.table import Table, decode_table, read_bytes
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
 
@@ -34,19 +34,20 @@ class FileSource:
     def __init__(
         self, path: Path, clock: Clock, counters: SourceCounters, *, interval: float, poll: float = POLL
     ) -> None:
-        """Read the file a first time.
+        """Read the file a first time; a file that does not exist yet is read when it appears.
 
         Raises:
-            UsageError: it cannot be read, or is not of the right shape.
+            UsageError: the file cannot be read, or is not of the right shape.
         """
         self._path = path
         self._clock = clock
         self._counters = counters
         self._interval = interval
         self._poll = min(poll, interval)
-        self._data: bytes | None = read_bytes(path, again=True)
-        self._table: Table = decode_table(self._data, path)
+        self._data: bytes | None = None
+        self._table: Table = {}
         self._problem = ""
+        self._read_first()
         self._wanted: Wanted = {}
         self._untold: dict[MetricKey, None] = {}
         """The metrics that are to be answered for, in order."""
@@ -55,6 +56,16 @@ class FileSource:
         self._settled = asyncio.Event()
         self._settled.set()
         self._troubles = ActiveProblems()
+
+    def _read_first(self) -> None:
+        try:
+            self._data = read_bytes(self._path, again=True)
+        except UsageError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            self._problem = str(error)
+        else:
+            self._table = decode_table(self._data, self._path)
 
     def follow(self, wanted: Wanted) -> None:
         """Follow these metrics; those that are new, or have another name, are looked up at once."""
@@ -142,12 +153,14 @@ def answers(
         # By `policy/name`, then by name, then by query.
         ordered = (*sorted(names, key=lambda name: (-name.count("/"), name)), key.query)
         found = next((table[name] for name in ordered if name in table), None)
+        shown = min(names, key=lambda name: (name.count("/"), name), default=key.query)
         if found is None:
-            shown = min(names, key=lambda name: (name.count("/"), name), default=key.query)
             yield MetricAnswer(key, {}, f'{file} has no values for "{shown}"{_instead(shown, table)}')
-        else:
-            given = found if nodes is None else _known(found, nodes)
-            yield MetricAnswer(key, {node: Sample(found[node], at) for node in given if math.isfinite(found[node])})
+            continue
+        given = found if nodes is None else list(_known(found, nodes))
+        samples = {node: Sample(found[node], at) for node in given if math.isfinite(found[node])}
+        problem = f"{file}: {shown}: {NONE_FINITE}" if given and not samples else ""
+        yield MetricAnswer(key, samples, problem)
 
 
 def _known(numbers: Mapping[str, float], nodes: Collection[str]) -> Iterator[str]:

@@ -19,6 +19,9 @@ LONGEST: Final = 200
 READ: Final = 4096
 """How much of it is looked at. Units: characters."""
 
+NONE_FINITE: Final = "no value is a finite number"
+"""The problem of a metric whose values are all NaN, infinite or no numbers."""
+
 
 class QueryOutcome(StrEnum):
     """How a refresh of one query ended, as the counter names it."""

@@ -18,7 +18,7 @@ import msgspec
 
 from policysched.framework.client import most_unknown
 from policysched.metric_sources.counters import SourceCounters
-from policysched.metric_sources.problems import DropReason, QueryError, QueryOutcome, one_line
+from policysched.metric_sources.problems import NONE_FINITE, DropReason, QueryError, QueryOutcome, one_line
 from policysched.model.lenient_json import UNREADABLE
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
 
@@ -182,7 +182,7 @@ class Join:
         """Return the answer for all nodes, with the server's warning, and count what gave none of them a value."""
         for reason, count in self._dropped.items():
             counters.dropped(reason, count)
-        problems = (self._twice(), self._without_label(), self._stale(), warning)
+        problems = (self._twice(), self._without_label(), self._not_finite(), self._stale(), warning)
         return MetricAnswer(self._key, self._samples, "; ".join(problem for problem in problems if problem))
 
     def _twice(self) -> str:
@@ -198,6 +198,9 @@ class Join:
         having = f"they have {one_line(', '.join(found[:MOST_LABELS]))}" if found else "they have no labels at all"
         some = "some series have" if self._samples or self._valueless else "the series have"
         return f'{some} no label "{self._key.node_label}", {having}; set nodeLabel, or keep the label with by (…)'
+
+    def _not_finite(self) -> str:
+        return NONE_FINITE if self._dropped[DropReason.NOT_FINITE] and not self._samples else ""
 
     def _stale(self) -> str:
         if self._newest == -math.inf or self._now - self._newest <= OLD:

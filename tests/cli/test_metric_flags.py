@@ -64,7 +64,6 @@ def files(write: Write, tmp_path: Path) -> None:
             "--prometheus-ca-file: token contains no certificate in PEM format",
         ),
         (("--prometheus-token-file", "token"), "--prometheus-token-file needs --prometheus-url"),
-        (("--metrics-file", "none.yaml"), "none.yaml cannot be read: no such file or directory"),
         (("--metrics-file", "text.yaml"), 'text.yaml:1:12: expected a plain number for node n1, got "hot"'),
         (
             ("--metrics-file", "metrics.yaml", "--prometheus-url", "http://a"),
@@ -80,6 +79,20 @@ def test_what_cannot_be_used_ends_the_command(
     assert done.problem.startswith(f"error: {problem}")
     assert done.problem.count("\n") == 1
     assert "secret" not in done.problem
+
+
+def test_a_dry_run_needs_the_metrics_file_and_run_waits_for_it(command: Command) -> None:
+    done = command(*MEASURED, "--metrics-file", "none.yaml")
+    assert (done.code, done.problem) == (2, "error: none.yaml cannot be read: no such file or directory\n")
+    done = command("run", "--metrics-file", "none.yaml", "--kubeconfig", "none")
+    assert done.problem.startswith("error: no kubeconfig at none;")
+
+
+def test_values_that_are_all_nan_are_reported(command: Command, write: Write) -> None:
+    for number in (".nan", ".inf", "-.inf"):
+        write("metrics.yaml", f"load: {{n1: {number}}}")
+        done = command(*MEASURED, "--metrics-file", "metrics.yaml")
+        assert "metrics.load: metrics.yaml: load: no value is a finite number" in done.problem
 
 
 def test_an_interval_that_is_none_ends_the_command(command: Command) -> None:

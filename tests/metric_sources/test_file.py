@@ -33,13 +33,48 @@ def source(
     return FileSource(path, clock or Held(), counters, interval=interval, poll=0.02)
 
 
-@pytest.mark.parametrize("text", [None, "load: 3"])
-def test_a_file_that_cannot_be_used_from_the_start_is_a_usage_error(path: Path, text: str | None) -> None:
-    path.unlink()
-    if text is not None:
+def test_a_file_that_cannot_be_used_from_the_start_is_a_usage_error(path: Path) -> None:
+    for text in ("load: 3", "load: ["):
         path.write_text(text)
-    with pytest.raises(UsageError, match=r"metrics\.yaml"):
-        source(path)
+        with pytest.raises(UsageError, match=r"metrics\.yaml"):
+            source(path)
+    with pytest.raises(UsageError, match="is a directory"):
+        source(path.parent)
+
+
+@pytest.mark.parametrize("place", ["later.yaml", "folder/later.yaml"])
+async def test_a_file_that_does_not_exist_yet_is_awaited(
+    tmp_path: Path, place: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "policysched")
+    path = tmp_path / place
+    feed = source(path, interval=0.02)
+    feed.follow(wanting(LOAD))
+    async with running(feed) as kept:
+        await feed.settled()
+        assert kept.answers[LOAD].samples is None
+        missing = f"{path} cannot be read: no such file or directory"
+        assert kept.problem() == missing
+        await kept.reaches(4)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("load: {n1: 1}")
+        while not kept.values():
+            await asyncio.sleep(0.01)
+        assert (kept.values(), kept.problem()) == ({"n1": 1.0}, "")
+    assert caplog.messages == [f"metrics: {missing} (metrics file)", f"metrics: resolved: {missing}"]
+
+
+@pytest.mark.parametrize("numbers", ["{n1: .nan}", "{n1: .nan, n2: .inf, n3: -.inf}"])
+async def test_numbers_that_are_all_nan_or_infinite_are_a_problem(path: Path, numbers: str) -> None:
+    path.write_text(f"load: {numbers}")
+    feed = source(path)
+    feed.follow(wanting(LOAD))
+    async with running(feed) as kept:
+        await feed.settled()
+        assert (kept.values(), kept.problem()) == ({}, f"{path}: load: no value is a finite number")
+        path.write_text("load: {n1: .nan, n2: 3}")
+        await kept.reaches(2)
+        assert (kept.values(), kept.problem()) == ({"n2": 3.0}, "")
 
 
 async def test_its_numbers_hold_now(path: Path) -> None:

@@ -63,10 +63,18 @@ async def test_what_is_no_finite_number_is_missing(value: str) -> None:
     assert set(found.samples) == {"n2"}
     assert counted.dropped() == {"not_finite": 1}
 
+    assert found.problem == ""
+
+
+@pytest.mark.parametrize("values", [["NaN"], ["+Inf", "-Inf", "nan"], ["a lot", "NaN"]])
+async def test_values_that_are_all_no_finite_numbers_are_a_problem(values: list[str]) -> None:
+    found = await joined(body(*(series(f"n{number}", value, NOW) for number, value in enumerate(values))))
+    assert (found.samples, found.problem) == ({}, "no value is a finite number")
+
 
 async def test_a_histogram_is_missing() -> None:
     found = await joined(body({"metric": {"node": "n1"}, "histogram": [NOW, {"count": "3"}]}))
-    assert found.samples == {}
+    assert (found.samples, found.problem) == ({}, "no value is a finite number")
 
 
 async def test_two_series_of_a_node_leave_it_without_a_value() -> None:

@@ -49,6 +49,14 @@ def replace_privately(path: Path, data: bytes) -> None:
             beside.unlink(missing_ok=True)
 
 
+def folder_problem(folder: Path, error: OSError) -> str:
+    """Return why a folder cannot be created or used, and what to do."""
+    file = next((one for one in (folder, *folder.parents) if os.path.isfile(one)), None)  # noqa: PTH113 - long names
+    if file is not None:
+        return f'"{file}" is a file; name a folder'
+    return f'cannot use "{folder}": {(error.strerror or str(error)).lower()}'
+
+
 def _descriptor(path: Path) -> int | None:
     """Return the descriptor of this process that a path leads to, None where it leads to none.
 

@@ -15,6 +15,7 @@ from string import Template
 from typing import Final
 
 from policysched.app.configuration.profiles import registry_with
+from policysched.app.files.output import folder_problem
 from policysched.errors import UsageError
 from policysched.late_dataclass import dataclass
 
@@ -369,16 +370,19 @@ def new_package(name: str, points: Iterable[str] = DEFAULT_POINTS, parent: Path 
         parent: Where the folder is made.
 
     Raises:
-        UsageError: there is such a folder, the name cannot be used, or there is no such point.
+        UsageError: the folder exists or cannot be created, the name cannot be used, or a point does not exist.
     """
     chosen = _chosen(points)
     module, folder = _module_name(name), parent / name
     if folder.exists():
         raise UsageError(f"{folder} already exists; nothing was written")
     files = _files(name, module, chosen)
-    folder.mkdir(parents=True)
-    for file, text in files.items():
-        (folder / file).write_text(text, "utf-8")
+    try:
+        folder.mkdir(parents=True)
+        for file, text in files.items():
+            (folder / file).write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError(folder_problem(folder, error)) from error
     return NewPackage(folder, tuple(files), (f"cd {folder}", *_STEPS))
 
 

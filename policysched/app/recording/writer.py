@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from policysched.app.files.output import folder_problem
 from policysched.app.recording.entries import BEGIN
 from policysched.app.recording.file_format import END, SUFFIX, BlockWriter, encoded
 from policysched.errors import UsageError
@@ -59,7 +60,7 @@ class RecordWriter:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._number = _next_number(folder)
         except OSError as error:
-            raise UsageError(f"--record {folder}: {error.strerror}") from error
+            raise UsageError(f"--record: {folder_problem(folder, error)}") from error
         self._folder, self._limit = folder, limit
         self._buffer: deque[tuple[float, str, Entry]] = deque()
         self._lost = 0

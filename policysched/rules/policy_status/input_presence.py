@@ -224,9 +224,15 @@ def _warnings(reference: Reference, item: Input, cluster: Cluster, keys: KeysOf)
     elif present and reference.converted:
         yield from _no_numbers(reference, item, cluster)
     elif not present and not reference.values and not reference.converted:
-        hint = _nearest(item.key, keys(item.path[0])) if item.key is not None else ""
-        found = diagnose("W0705", reference.text, reference.span, input=item.text, help=hint)
-        yield replace(found, field=reference.field)
+        yield replace(_no_value(reference, item, cluster, keys), field=reference.field)
+
+
+def _no_value(reference: Reference, item: Input, cluster: Cluster, keys: KeysOf) -> Diagnostic:
+    if item.root == "metrics":
+        problem = _problem(item, cluster)
+        return diagnose("W0705", reference.text, reference.span, "metric", input=item.text, help=problem)
+    hint = _nearest(item.key, keys(item.path[0])) if item.key is not None else ""
+    return diagnose("W0705", reference.text, reference.span, input=item.text, help=hint)
 
 
 def _unknown_values(reference: Reference, item: Input, cluster: Cluster) -> Iterator[Diagnostic]:
@@ -273,8 +279,13 @@ def _no_numbers(reference: Reference, item: Input, cluster: Cluster) -> Iterator
 
 
 def _count(item: Input, cluster: Cluster) -> InputCoverage:
-    problem = cluster.metrics.problems.get(item.metric, "") if isinstance(item, MetricInput) else ""
-    return InputCoverage(item.text, int(np.count_nonzero(_present(item, cluster))), cluster.nodes.count, problem)
+    present = int(np.count_nonzero(_present(item, cluster)))
+    return InputCoverage(item.text, present, cluster.nodes.count, _problem(item, cluster))
+
+
+def _problem(item: Input, cluster: Cluster) -> str:
+    """Return the problem of a metric; empty if there is none."""
+    return cluster.metrics.problems.get(item.metric, "") if isinstance(item, MetricInput) else ""
 
 
 def _may_be_absent(item: Input) -> bool:

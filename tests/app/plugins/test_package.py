@@ -84,6 +84,13 @@ def test_package_that_cannot_be_made_is_refused(name: str, points: list[str], wh
     assert [one.name for one in tmp_path.rglob("*")] == ["taken"]
 
 
+def test_package_below_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError) as caught:
+        new_package("mine", ["filter"], tmp_path / "file")
+    assert str(caught.value) == f'"{tmp_path}/file" is a file; name a folder'
+
+
 def test_installed_plugin_is_found_configured_and_decides(tmp_path: Path) -> None:
     """In a fresh virtual environment that has what this one has, so that nothing is fetched."""
     made = new_package("node-group", DEFAULT_POINTS, tmp_path)

@@ -42,6 +42,21 @@ def decisions_of(path: Path) -> list[int]:
 EXAMPLE = Path(__file__).parents[3] / "examples" / "tour" / "10-record" / "day.record"
 
 
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("file", '--record: "{folder}/file" is a file; name a folder'),
+        ("file/inside", '--record: "{folder}/file" is a file; name a folder'),
+        ("x" * 300, '--record: cannot use "{folder}/' + "x" * 300 + '": file name too long'),
+    ],
+)
+def test_record_needs_a_folder(name: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError) as caught:
+        writer.RecordWriter(tmp_path / name, 1 << 20)
+    assert str(caught.value) == why.format(folder=tmp_path)
+
+
 def test_record_of_another_machine_replays_without_a_difference() -> None:
     found = replayed(EXAMPLE)
     assert (found.differences, found.remainder, found.exit_code) == ([], [], 0), "python -m tests.app.recording"

@@ -122,6 +122,13 @@ def test_what_no_node_has_is_warned_of_at_its_place(spec: Spec, wanted: list[Any
     assert {(one.code, one.severity) for one in found} == {("W0705", "warning")}
 
 
+def test_metric_without_values_names_its_problem() -> None:
+    made = around()
+    made.metrics.take(MetricAnswer(MetricKey("up", "node"), {}, "no value is a finite number"))
+    [found] = absent(compiled(filters=filtering("metrics.load < 1 or true"), metrics=[LOAD]), made)
+    assert (found.message, found.help) == ("`metrics.load` has no value on any node", "no value is a finite number")
+
+
 @pytest.mark.parametrize(
     "text",
     [
