@@ -392,7 +392,7 @@ EXAMPLES = [(code, entry.place, entry.text) for code, entry in code_table().item
 
 _NODE = {"input": "node.zone", "value": "a", "node": "n1"}
 ELSEWHERE: dict[str, tuple[str, list[tuple[str, dict[str, str]]]]] = {
-    "W0705": ("node.zone", [(variant, _NODE) for variant in ("", "value", "number")]),
+    "W0705": ("node.zone", [(variant, _NODE) for variant in ("", "value", "metric", "number")]),
     "W0706": (
         "a",
         [
