@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from policysched.app.amounts import quantity
+from policysched.app.amounts import counted, quantity
 from policysched.app.why.asking import Asking
 from policysched.app.why.changes import Edit, Object, edited, more, requesting_less, with_room
 from policysched.app.why.pod_parts import PodPart, parts
@@ -39,8 +39,8 @@ MOST_PARTS: Final = 64
 TOO_MANY_PODS: Final = "Too many pods"
 INSUFFICIENT: Final = "Insufficient "
 NODE_PORTS: Final = "NodePorts"
-MOST_ROWS, MOST_USERS = 8, 3
-"""On how many nodes the users of a host port are looked up, and how many of them are named."""
+MOST_ROWS: Final = 64
+"""On how many nodes of a group the pods that use a host port are counted. Units: nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +217,9 @@ class _Finder:
         def detail(rows: RowNumbers) -> str:
             placed = (one.pod for row in rows[:MOST_ROWS].tolist() for one in self._asking.cluster.pods.on_row(row))
             users = sorted(one.key for one in placed if any(any_conflict(wanted, (port,)) for port in host_ports(one)))
-            more = " …" if len(users) > MOST_USERS or rows.size > MOST_ROWS else ""
-            return f"{part.text} (used by {', '.join(users[:MOST_USERS])}{more})" if users else part.text
+            others = len(users) - 1
+            more = " and others" if rows.size > MOST_ROWS else f" and {counted(others, 'other')}" if others > 0 else ""
+            return f"{part.text} (used by {users[0]}{more})" if users else part.text
 
         return detail
 

@@ -76,6 +76,19 @@ def test_nodes_that_cannot_take_all_that_would_land_there_are_marked() -> None:
     assert over == {"cpu": {"asked": "4500m", "allocatable": "4"}}
 
 
+@pytest.mark.parametrize(
+    ("resource", "asked", "allocatable", "text"),
+    [
+        ("cpu", "369012m", "104", "369 of 104 cpu"),
+        ("memory", "979258Mi", "512Gi", "956Gi of 512Gi memory"),
+        ("cpu", "104500m", "104", "104500m of 104 cpu"),
+        ("nvidia.com/gpu", "5", "2", "5 of 2 nvidia.com/gpu"),
+    ],
+)
+def test_excess_is_rounded_for_people(resource: str, asked: str, allocatable: str, text: str) -> None:
+    assert Excess(resource, asked, allocatable).text == text
+
+
 @pytest.mark.parametrize("leaves", [True, False])
 def test_room_that_leaving_pods_make_counts(leaves: bool) -> None:
     goes = labelled(bound("goes", "n2", 1), "goes")

@@ -81,6 +81,18 @@ def test_coverage_and_mutation_are_told_in_all_formats(command: Command, write: 
     assert "::warning file=policy.yaml,line=4,col=18,title=not noticed::ready: without ready" in said
 
 
+def test_lines_say_what_is_not_covered_named_or_tried(command: Command, write: Write) -> None:
+    write("policy.yaml", POLICY)
+    write("tests.yaml", TESTS.replace("best: []", "best: [n1]") + "unreached: [{part: 'ready: x', reason: y}]\n")
+    lines = command("test", "--coverage").out.splitlines()
+    assert "ready (policy.yaml): 1 of 2 outcomes covered" in lines
+    assert "`unreached` names a part that does not exist or is covered: ready: x" in lines
+    write("tests.yaml", TESTS)
+    assert "tests.yaml: mutation skipped: 1 test failed" in command("test", "--mutate").out.splitlines()
+    write("policy.yaml", POLICY.replace("node.ready", "node.cordoned"))
+    assert "      expected: none, because `rejected` is not given" in command("test").out.splitlines()
+
+
 def test_what_a_test_gets_wrong_itself_is_no_failure(command: Command, write: Write) -> None:
     write("policy.yaml", POLICY)
     write("tests.yaml", TESTS + "- {given: odd, expect: {rejected: {raedy: [n1]}}}\n")
