@@ -17,11 +17,12 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from policysched.app.files.objects import metadata_of
-from policysched.model.decode import check_quantities, decode, decode_storage, key_of
+from policysched.model.admission_kinds import LIMIT_RANGES, RUNTIME_CLASSES, admission_kind_of
+from policysched.model.decode import decode_storage
 from policysched.model.defaults import fill_pod, priority_classes
 from policysched.model.kinds import ApiKind, fill
 from policysched.model.objects import OwnerReference, PersistentVolumeClaim, Pod
-from policysched.model.objects.admission import LimitRange, RuntimeClass
+from policysched.model.objects.admission import LimitRange
 from policysched.model.objects.meta import ResourceList, seconds_of
 from policysched.model.objects.storage import BETA_CLASS, claim_name
 from policysched.state.cluster import Cluster
@@ -35,29 +36,6 @@ _NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreach
 _EVICTING: Final = (None, "", "NoExecute")
 _SECONDS: Final = 300
 """How long a pod stays on a node that is not ready, by default."""
-
-
-def _decode_runtime_class(raw: Any) -> RuntimeClass:
-    made = decode(RuntimeClass, "RuntimeClass", raw)
-    check_quantities("RuntimeClass", made.metadata.name, iter([("overhead.podFixed", made.overhead.pod_fixed)]))
-    return made
-
-
-def _decode_limit_range(raw: Any) -> LimitRange:
-    made = decode(LimitRange, "LimitRange", raw)
-    for index, item in enumerate(made.spec.limits):
-        lists = {"default": item.default, "defaultRequest": item.default_request, "max": item.max, "min": item.min}
-        named = ((f"spec.limits[{index}].{name}", amounts) for name, amounts in lists.items())
-        check_quantities("LimitRange", key_of(made.metadata), named)
-    return made
-
-
-RUNTIME_CLASSES: Final[ApiKind[RuntimeClass]] = ApiKind(
-    "node.k8s.io/v1", "RuntimeClass", "runtimeclasses", _decode_runtime_class, namespaced=False
-)
-LIMIT_RANGES: Final[ApiKind[LimitRange]] = ApiKind("v1", "LimitRange", "limitranges", _decode_limit_range)
-ADMISSION_KINDS: Final = (RUNTIME_CLASSES, LIMIT_RANGES)
-"""The kinds that admission plugins read and the scheduler does not."""
 
 
 class Admission:
@@ -177,14 +155,6 @@ def _is_of_pod(claim: PersistentVolumeClaim, pod: str) -> bool:
 
 
 _decode_claim: Final = partial(decode_storage, PersistentVolumeClaim)
-
-
-def admission_kind_of(raw: Mapping[str, Any]) -> ApiKind[Any] | None:
-    """Find the kind of an object that admission reads and the scheduler does not, None for any other object."""
-    for kind in ADMISSION_KINDS:
-        if raw.get("kind") == kind.kind and (raw.get("apiVersion") or kind.api_version) == kind.api_version:
-            return kind
-    return None
 
 
 def _of(kind: ApiKind[Any], objects: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:

@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
-from policysched.app.admission import IS_DEFAULT, admission_kind_of
+from policysched.app.admission import IS_DEFAULT
 from policysched.app.dry_run.policies import compiled_policies, standing_policies
 from policysched.app.recording import entries
+from policysched.model.admission_kinds import admission_kind_of
 from policysched.model.decode import ObjectError
 from policysched.model.defaults import priority_classes
 from policysched.model.kinds import POLICIES, fill, kind_of

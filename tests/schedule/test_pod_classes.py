@@ -152,7 +152,7 @@ def values(kind: Any, default: Any) -> Iterator[tuple[tuple[Field, ...], Any]]:
     elif issubclass(kind, msgspec.Struct):
         yield from structs(kind, default)
     else:
-        yield (), {str: "new", bool: default is not True, int: 7}[kind]
+        yield (), {str: "new", bool: default is not True, int: 7, Any: "new"}[kind]
 
 
 def structs(kind: type[msgspec.Struct], default: Any) -> Iterator[tuple[tuple[Field, ...], Any]]:

@@ -25,7 +25,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 _NAMES: Final = {bool: "bool", int: "int", float: "float", str: "str", list: "array"}
 
 
-class FieldFault(NamedTuple):
+class ApiFault(NamedTuple):
     """A field that an API server refuses."""
 
     field: str
@@ -52,7 +52,7 @@ _GROUPS: Final = ("apps", "node.k8s.io", "policy", "storage.k8s.io", "scheduling
 """The API groups that are tried for an object without an API version."""
 
 
-def field_faults(value: Any, schema: Schema, path: str = "") -> Iterator[FieldFault]:
+def field_faults(value: Any, schema: Schema, path: str = "") -> Iterator[ApiFault]:
     """Walk over a value and its schema.
 
     Args:
@@ -63,7 +63,7 @@ def field_faults(value: Any, schema: Schema, path: str = "") -> Iterator[FieldFa
     if value is None:
         return
     if not _conforms(value, schema):
-        yield FieldFault(path, _wrong_type(value, schema))
+        yield ApiFault(path, _wrong_type(value, schema))
     elif isinstance(value, Mapping):
         yield from _members(value, schema, path)
     elif isinstance(value, list):
@@ -73,10 +73,10 @@ def field_faults(value: Any, schema: Schema, path: str = "") -> Iterator[FieldFa
         try:
             parse(value)
         except QuantityError as error:
-            yield FieldFault(path, str(error))
+            yield ApiFault(path, str(error))
 
 
-def _members(value: Mapping[str, Any], schema: Schema, path: str) -> Iterator[FieldFault]:
+def _members(value: Mapping[str, Any], schema: Schema, path: str) -> Iterator[ApiFault]:
     known, more = schema.get("properties") or {}, schema.get("additionalProperties")
     for name, item in value.items():
         place = f"{path}.{name}" if path else str(name)
@@ -86,7 +86,7 @@ def _members(value: Mapping[str, Any], schema: Schema, path: str) -> Iterator[Fi
         elif STRUCT in schema:
             meant = did_you_mean(str(name), known)
             named = meant.partition("`")[2].partition("`")[0]
-            yield FieldFault(place, "unknown field" + (f"; {meant}" if meant else ""), is_unknown=True, meant=named)
+            yield ApiFault(place, "unknown field" + (f"; {meant}" if meant else ""), is_unknown=True, meant=named)
 
 
 def _conforms(value: Any, schema: Schema) -> bool:

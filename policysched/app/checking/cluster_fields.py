@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from policysched.app.checking.api_fields import FieldFault, field_faults, schema_of
+from policysched.app.checking.api_fields import ApiFault, field_faults, schema_of
 from policysched.app.checking.pod_faults import pod_faults
 from policysched.app.files.objects import STDIN, expand, metadata_of, read, read_text, shown
 from policysched.errors import UsageError
@@ -55,7 +55,7 @@ def _of_file(file: str) -> Iterator[str]:
             yield str(one.refusal(fault.field, error, at_key=fault.is_unknown))
 
 
-def _faults(raw: Object) -> Iterator[FieldFault]:
+def _faults(raw: Object) -> Iterator[ApiFault]:
     kind, schema = str(raw["kind"]), schema_of(raw)
     if schema is None:
         return
@@ -69,17 +69,17 @@ def _faults(raw: Object) -> Iterator[FieldFault]:
             yield one
 
 
-def _taint_faults(raw: Object) -> Iterator[FieldFault]:
+def _taint_faults(raw: Object) -> Iterator[ApiFault]:
     spec = raw.get("spec")
     taints = spec.get("taints") if isinstance(spec, Mapping) and raw["kind"] == "Node" else None
     for index, taint in enumerate(taints if isinstance(taints, list) else ()):
         effect = taint.get("effect") if isinstance(taint, Mapping) else None
         if effect not in _EFFECTS:
             allowed = ", ".join(f'"{one}"' for one in _EFFECTS)
-            yield FieldFault(f"spec.taints[{index}].effect", f"unsupported value: supported values: {allowed}")
+            yield ApiFault(f"spec.taints[{index}].effect", f"unsupported value: supported values: {allowed}")
 
 
-@cache
+@lru_cache(maxsize=64)
 def _names_read(kind: str) -> frozenset[str]:
     """Return the names of fields that scheduling and admission read of a kind."""
     shape = getattr(model, kind, None) or getattr(admission, kind, None)

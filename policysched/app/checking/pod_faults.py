@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from policysched.app.checking.api_fields import FieldFault, field_faults, schema_of
+from policysched.app.checking.api_fields import ApiFault, field_faults, schema_of
 from policysched.app.checking.pod_values import pod_value_faults
 from policysched.app.files.objects import Document
 from policysched.errors import SeveralProblemsError, UsageError
@@ -19,7 +19,7 @@ MOST: Final = 20
 Object = Mapping[str, Any]
 
 
-def pod_faults(pod: Object) -> list[FieldFault]:
+def pod_faults(pod: Object) -> list[ApiFault]:
     """Return the faults of a pod; values are only checked if all fields have the right types.
 
     Args:
@@ -32,7 +32,7 @@ def pod_faults(pod: Object) -> list[FieldFault]:
     return [*faults, *_value_faults(pod, faults)]
 
 
-def _value_faults(pod: Object, unknown: list[FieldFault]) -> Iterator[FieldFault]:
+def _value_faults(pod: Object, unknown: list[ApiFault]) -> Iterator[ApiFault]:
     """Find wrong values; a field that is missing because its name is misspelt is no second fault.
 
     A container may lack an image: people try pods before the image exists.
@@ -44,7 +44,7 @@ def _value_faults(pod: Object, unknown: list[FieldFault]) -> Iterator[FieldFault
     meant = {f"{one.field.rpartition('.')[0]}.{one.meant}" for one in unknown if one.meant}
     for cause in (*validate(PODS, made), *pod_value_faults(made["spec"], "spec")):
         if cause.field not in meant and not (cause.reason == "FieldValueRequired" and cause.field.endswith(".image")):
-            yield FieldFault(cause.field, cause.text[:1].lower() + cause.text[1:])
+            yield ApiFault(cause.field, cause.text[:1].lower() + cause.text[1:])
 
 
 def refuse_pod_faults(document: Document, pod: Object, template: str) -> None:
@@ -78,6 +78,6 @@ def _written(whole: Object, template: str) -> Object:
     return whole
 
 
-def _refusal(document: Document, fault: FieldFault, prefix: str, kind: str, key: str) -> UsageError:
+def _refusal(document: Document, fault: ApiFault, prefix: str, kind: str, key: str) -> UsageError:
     error = ObjectError(kind, key, fault.reason, fault.field)
     return document.refusal(prefix + fault.field, error, at_key=fault.is_unknown)

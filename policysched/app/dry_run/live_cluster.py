@@ -18,7 +18,6 @@ from typing import Any, Final
 
 import msgspec
 
-from policysched.app.admission import ADMISSION_KINDS
 from policysched.app.clock import SystemClock
 from policysched.bounded_yaml import MAX_DEPTH
 from policysched.errors import ConnectionProblemError, NoKubeconfigError
@@ -27,6 +26,7 @@ from policysched.kube.connection import Connection
 from policysched.kube.listing import is_served, read_list
 from policysched.kube.object_cache import ObjectCache
 from policysched.kube.transport import Transport
+from policysched.model.admission_kinds import ADMISSION_KINDS
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import KINDS, ApiKind
 from policysched.model.lenient_json import UNREADABLE, is_deeper, members

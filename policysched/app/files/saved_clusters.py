@@ -19,7 +19,6 @@ from typing import Any, Final
 import msgspec
 from yaml.nodes import Node as YamlNode
 
-from policysched.app.admission import admission_kind_of
 from policysched.app.files.loading import load_each
 from policysched.app.files.objects import (
     STDIN,
@@ -38,6 +37,7 @@ from policysched.app.files.yaml_items import Items
 from policysched.app.files.yaml_nodes import compose_json, read_yaml
 from policysched.app.files.yaml_values import NotPlainError, read_blocks, read_events
 from policysched.errors import UsageError
+from policysched.model.admission_kinds import admission_kind_of
 from policysched.model.kinds import kind_of
 from policysched.model.objects import Node, Pod
 from policysched.model.policy import KIND
