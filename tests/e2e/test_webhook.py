@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
-from policysched.app.webhook.keeper import CONFIGURATIONS
+from policysched.app.webhook import keeper
+from policysched.app.webhook.keeper import CONFIGURATIONS, CertificatePlace
+from policysched.app.webhook.serving import WebhookOptions, run_webhook
+from policysched.framework import ApiError
 from tests.app.serving.ports import free_port
 from tests.controlplane.build import binary
 from tests.e2e.objects import node, policy
@@ -149,6 +152,34 @@ async def test_edit_that_passes_without_the_webhook_leaves_the_last_good_version
             assert "configured" in await kubectl(server, "apply", of={**GOOD, "spec": BROKEN["spec"]})
             await server.policy_says("good", 2, Compiled="TypeError", Active="LastGoodGeneration")
     finally:
+        await server.call("DELETE", f"{CONFIGURATIONS}/{NAME}")
+
+
+async def test_policies_are_refused_though_the_secret_is_deleted(
+    real_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(keeper, "EVERY", 0.2)
+    server, stop, port = real_server, asyncio.Event(), free_port()
+    place = CertificatePlace("kube-system", "policysched-webhook", "policysched-webhook", NAME)
+    options = WebhookOptions(place, port, "127.0.0.1", kubeconfig=await installed(server, tmp_path))
+    secret = "/api/v1/namespaces/kube-system/secrets/policysched-webhook"  # noqa: S105 - a path
+    await server.call("POST", CONFIGURATIONS, configuration(port))
+    running = asyncio.create_task(run_webhook(options, stop))
+    try:
+        await until(lambda: bundle_of(server), bool)
+        await server.call("DELETE", secret)
+        await server.call("DELETE", f"{CONFIGURATIONS}/{NAME}")
+        await server.call("POST", CONFIGURATIONS, configuration(port))
+        await until(lambda: bundle_of(server), bool)
+        await until(lambda: kubectl(server, "create", "--dry-run=server", of=BROKEN), lambda text: "is invalid" in text)
+        assert "run `kubectl -n kube-system create secret generic policysched-webhook`" in caplog.text
+        stop.set()
+        await running
+        with pytest.raises(ApiError, match="run `kubectl -n kube-system create secret generic policysched-webhook`"):
+            await run_webhook(options, stop)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
         await server.call("DELETE", f"{CONFIGURATIONS}/{NAME}")
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from policysched.app.webhook.authority import Material, renewed
+from policysched.app.webhook.authority import MOST_TRUSTED, Material, renewed
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Clock
 from policysched.late_dataclass import dataclass
@@ -52,7 +52,12 @@ class CertificatePlace:
     def names(self) -> tuple[str, ...]:
         """The host names of the service."""
         name = f"{self.service}.{self.namespace}"
-        return (self.service, name, f"{name}.svc", f"{name}.svc.cluster.local")
+        return (self.service, name, self.host, f"{name}.svc.cluster.local")
+
+    @property
+    def host(self) -> str:
+        """The host name by which API servers call the service."""
+        return f"{self.service}.{self.namespace}.svc"
 
 
 class CertificateKeeper:
@@ -67,6 +72,7 @@ class CertificateKeeper:
     def __init__(self, requests: ApiRequests, place: CertificatePlace, clock: Clock) -> None:
         self._requests, self._place, self._clock = requests, place, clock
         self._said = ""
+        self._served: Material | None = None
 
     async def run(self, use: Callable[[Material], None]) -> None:
         """Look again and again; what is to be served is handed on."""
@@ -104,19 +110,50 @@ class CertificateKeeper:
 
     async def _look(self) -> Material:
         configuration = await self._get(f"{CONFIGURATIONS}/{self._place.configuration}")
+        try:
+            made = await self._renewed(configuration)
+        except ApiError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                await self._announce_served(configuration)
+            raise
+        if configuration is not None and not _says(configuration, made.bundle):
+            await self._announce(configuration, made.bundle)
+        self._served = made
+        return made
+
+    async def _renewed(self, configuration: Object | None) -> Material:
+        """Read the Secret, and write it if something in it is due."""
         secret = await self._get(self._secret_path)
         before = None if secret is None else _material(secret)
         trusted = configuration is not None and before is not None and _trusts(configuration, before.bundle[:1])
         made = renewed(before, self._place.names, self._clock.now(), trusted=trusted)
         if made is not before:
-            await self._write(secret, made)
+            try:
+                await self._write(secret, made)
+            except ApiError as error:
+                raise self._explained(error, is_missing=secret is None) from error
             log.info('renewed the certificates of the webhook in Secret "%s"', self._place.secret)
-        if configuration is not None and not _says(configuration, made.bundle):
-            await self._announce(configuration, made)
         return made
 
-    async def _announce(self, configuration: Object, made: Material) -> None:
-        bundle = base64.b64encode(b"".join(made.bundle)).decode()
+    async def _announce_served(self, configuration: Object | None) -> None:
+        """Let API servers trust the certificate that this process serves, beside those that they trust already."""
+        if self._served is None or configuration is None or _trusts(configuration, self._served.bundle):
+            return
+        own = self._served.bundle
+        others = dict.fromkeys(one for bundle in _bundles(configuration) for one in bundle if one not in own)
+        await self._announce(configuration, (*own, *others)[:MOST_TRUSTED])
+
+    def _explained(self, error: ApiError, *, is_missing: bool) -> ApiError:
+        """Return the error of a write to the Secret, with what to do if the Secret does not exist."""
+        if not is_missing:
+            return error
+        namespace, name = self._place.namespace, self._place.secret
+        command = f"kubectl -n {namespace} create secret generic {name}"
+        text = f'Secret "{namespace}/{name}" does not exist and cannot be created; run `{command}`: {error.message}'
+        return ApiError(error.status, error.reason, text, error.retry_after)
+
+    async def _announce(self, configuration: Object, trusted: tuple[bytes, ...]) -> None:
+        bundle = base64.b64encode(b"".join(trusted)).decode()
         webhooks = [
             {**one, "clientConfig": {**one.get("clientConfig", {}), "caBundle": bundle}}
             for one in configuration.get("webhooks") or ()

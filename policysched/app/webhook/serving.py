@@ -19,8 +19,9 @@ from policysched.app.serving.options import ANYWHERE, ServingOptions
 from policysched.app.serving.request_bodies import Bodies
 from policysched.app.serving.server import SecureServer
 from policysched.app.serving.thread import listen
-from policysched.app.serving.tls.certificates import ServingCertificate, server_context
+from policysched.app.serving.tls.certificates import server_context
 from policysched.app.webhook.authority import Material
+from policysched.app.webhook.given import GivenCertificate
 from policysched.app.webhook.keeper import CertificateKeeper, CertificatePlace
 from policysched.app.webhook.review import answer
 from policysched.errors import UsageError
@@ -122,8 +123,10 @@ async def run_webhook(options: WebhookOptions, stop: asyncio.Event) -> None:
     if listener is None:
         raise UsageError("--secure-port: a webhook needs a port")
     with listener:
+        port = listener.getsockname()[1]
         if options.certificate is not None:
-            given = ServingCertificate(serving, SystemClock().now())
+            given = GivenCertificate(serving, options.place.host, SystemClock())
+            log.info('the webhook listens on port %d with certificate "%s"', port, options.certificate)
             await _until(stop, SecureServer(listener, given, Webhook().answer).run())
             return
         connection = await Connection.open(
@@ -133,7 +136,7 @@ async def run_webhook(options: WebhookOptions, stop: asyncio.Event) -> None:
             keeper = CertificateKeeper(Transport(connection), options.place, SystemClock())
             kept = KeptCertificate(await keeper.look())
             server = SecureServer(listener, kept, Webhook().answer)
-            log.info("the webhook listens on port %d", listener.getsockname()[1])
+            log.info('the webhook listens on port %d with the certificate in Secret "%s"', port, options.place.secret)
             await _until(stop, server.run(), keeper.run(kept.use))
         finally:
             await connection.close()

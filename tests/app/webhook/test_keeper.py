@@ -50,6 +50,7 @@ class Api:
         self.objects: dict[str, Any] = {}
         self.version = 0
         self.forbidden = ""
+        self.unreadable = ""
         self.before_write: Any = None
         self.put(CONFIGURATION, {"kind": "ValidatingWebhookConfiguration", "metadata": {"name": "policysched"},
                                  "webhooks": [{"name": "w", "clientConfig": {"service": {"name": "s"}}}]})  # fmt: skip
@@ -59,7 +60,7 @@ class Api:
         self.objects[path] = obj | {"metadata": obj["metadata"] | {"resourceVersion": str(self.version)}}
 
     async def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        if method != "GET" and path == self.forbidden:
+        if (method == "GET" and path == self.unreadable) or (method != "GET" and path == self.forbidden):
             raise ApiError(403, "Forbidden", "not for you")
         if method != "GET" and self.before_write is not None:
             happening, self.before_write = self.before_write, None
@@ -170,6 +171,62 @@ async def test_secret_that_cannot_be_read_is_made_anew() -> None:
     for data in ({}, {"ca.crt": "?"}, dict.fromkeys(("ca.crt", "ca.key", "tls.crt", "tls.key"), ""), None):
         api.objects[SECRET]["data"] = data
         assert is_trusted(await keeper.look(), api.bundle, clock.at)
+
+
+async def without_bundle(api: Api) -> None:
+    found = api.objects[CONFIGURATION]
+    webhooks = [{"name": "w", "clientConfig": {"service": {"name": "s"}}}]
+    api.put(CONFIGURATION, found | {"webhooks": webhooks})
+
+
+@pytest.mark.parametrize("trouble", ["deleted", "emptied", "unreadable"])
+async def test_what_is_served_is_trusted_while_the_secret_cannot_be_used(
+    trouble: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    api, clock = Api(), Clock()
+    keepers = [CertificateKeeper(api, PLACE, clock) for _ in range(2)]
+    served, _ = [await one.look() for one in keepers]
+    await without_bundle(api)
+    if trouble == "deleted":
+        del api.objects[SECRET]
+    elif trouble == "emptied":
+        api.objects[SECRET]["data"] = {}
+    api.forbidden = SECRET if trouble == "emptied" else SECRET.rpartition("/")[0]
+    api.unreadable = SECRET if trouble == "unreadable" else ""
+    for one in keepers:
+        with pytest.raises(ApiError):
+            await one.look()
+        assert is_trusted(served, api.bundle, clock.at)
+    version = api.version
+    monkeypatch.setattr(keeper, "EVERY", 0.001)
+    running = asyncio.create_task(keepers[0].run(lambda _: None))
+    await asyncio.sleep(0.1)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert api.version == version, "nothing is written again and again"
+    assert caplog.text.count("cannot check or renew the webhook's certificates; retrying: ") == 1
+    advice = "run `kubectl -n kube-system create secret generic policysched-webhook`"
+    assert (advice in caplog.text) is (trouble == "deleted")
+
+    api.forbidden = api.unreadable = ""
+    api.put(SECRET, {"kind": "Secret", "metadata": {"name": PLACE.secret}})
+    assert is_trusted(await keepers[0].look(), api.bundle, clock.at)
+
+
+async def test_what_is_served_is_announced_beside_what_others_serve() -> None:
+    api, clock = Api(), Clock()
+    keepers, served = [], []
+    for _ in range(2):
+        keepers.append(CertificateKeeper(api, PLACE, clock))
+        served.append(await keepers[-1].look())
+        del api.objects[SECRET]
+    await without_bundle(api)
+    api.forbidden = SECRET.rpartition("/")[0]
+    for one in (*keepers, *keepers):
+        with pytest.raises(ApiError):
+            await one.look()
+    assert all(is_trusted(one, api.bundle, clock.at) for one in served)
+    assert len(api.bundle) == 2
 
 
 async def test_refused_write_is_an_error_that_names_it() -> None:

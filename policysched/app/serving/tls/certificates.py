@@ -66,7 +66,12 @@ class ServingCertificate:
         try:
             self._use(self._read())
         except (OSError, ssl.SSLError, ValueError) as error:
-            raise UsageError(f"cannot use the certificate of the secure port: {error}") from error
+            raise UsageError(f"cannot use the certificate of the secure port: {_in_words(error)}") from error
+
+    @property
+    def certificate(self) -> bytes:
+        """The certificate that is served, with its chain, in PEM form."""
+        return self._material.pair[0]
 
     def trust_clients(self, authorities: str, proxy: FrontProxy) -> None:
         """Know clients as the cluster does, with the next refresh.
@@ -88,7 +93,7 @@ class ServingCertificate:
             if str(error) != self._problem:
                 log.warning(
                     "cannot use the changed certificate of the secure port, the previous certificate stays active: %s",
-                    error,
+                    _in_words(error),
                 )
             self._problem = str(error)
             return
@@ -124,6 +129,12 @@ class ServingCertificate:
         users = (_text(options.client_ca) if options.client_ca is not None else "", _plain(published))
         named = (NamedPair(one.read_bytes(), key.read_bytes(), names) for one, key, names in options.named)
         return _Material(pair, "\n".join(filter(None, users)), proxy, tuple(named))
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f'cannot read "{error.filename}": {error.strerror}'
+    return str(error)
 
 
 def _text(path: Path) -> str:
