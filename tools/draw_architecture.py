@@ -23,12 +23,19 @@ WALKS: Final = {"pod": "A pod's way", "policy": "A policy's way"}
 """Kinds of ways, and the sections of the page that list their steps."""
 WIDTH: Final = 900
 """Width of the drawing. Unit: pixels, as for all lengths below."""
-_EDGE, _GAP, _PAD, _LINE = 12, 12, 12, 18
-_FIRST_STOP, _STEP, _RADIUS = 428, 56, 11
+_EDGE, _GAP, _PAD, _LINE = 12, 12, 10, 18
+_FIRST_STOP, _STEP, _RADIUS, _CORNER = 574, 20, 10, 8
+"""Place of the first stop, distance to the next stop (of the other way), radius of a stop, and of a corner of a line.
+
+Right of the first stop, boxes have no text.
+"""
+_TEXT_END: Final = _FIRST_STOP - _RADIUS - 8
 _LETTER = 7.2
 """Average width of a letter of the text."""
 _BANDS: Final = {"pod": 24, "policy": 56}
 """Distance of the stops of a way from the upper edge of a box."""
+_BESIDE: Final = {"rules": 270, "kube": 140}
+"""Width of the text of a box with stops that shares its row."""
 _STYLE: Final = """
 text { font: 13px system-ui, sans-serif; fill: #1f2328; paint-order: stroke; stroke: #f6f8fa; stroke-width: 4px }
 .title { font-weight: 600; font-size: 15px }
@@ -65,35 +72,48 @@ def layers() -> list[list[str]]:
     return [[name.strip().removeprefix("policysched.") for name in row.split("|")] for row in contract["layers"]]
 
 
-def _texts(room: str, width: int) -> list[tuple[str, str]]:
+def _texts(box: Box) -> list[tuple[str, str]]:
     """Return the lines of a box with their style: the name, and the first line of the docstring."""
-    doc = ast.get_docstring(ast.parse((ROOT / "policysched" / room / "__init__.py").read_text("utf-8"))) or ""
+    doc = ast.get_docstring(ast.parse((ROOT / "policysched" / box.room / "__init__.py").read_text("utf-8"))) or ""
     purpose = doc.split("\n", 1)[0].replace("`", "")
-    letters = int((width - 2 * _PAD) / _LETTER)
-    return [("title", room), *(("", line) for line in textwrap.wrap(purpose, letters))]
+    end = _TEXT_END if box.room in _visited() else box.x + box.width - _PAD
+    letters = int((end - box.x - _PAD) / _LETTER)
+    return [("title", box.room), *(("", line) for line in textwrap.wrap(purpose, letters))]
 
 
-def _height(room: str, width: int) -> int:
-    return 2 * _PAD + _LINE * len(_texts(room, width))
+def _visited() -> set[str]:
+    """Return the packages with stops."""
+    return {name.split(".")[0] for title in WALKS.values() for name in stops(title)}
+
+
+def _row(layer: list[str], y: int) -> list[Box]:
+    """Place the packages of a layer beside each other; the package with stops is the last and widest."""
+    visited = _visited()
+    main = next((room for room in layer if room in visited), None)
+    others = [room for room in layer if room != main]
+    x, end, row = _EDGE, WIDTH - _EDGE, []
+    left = end if main is None else _TEXT_END - _BESIDE[main] - _GAP if others else x
+    shares = [max(9, len(room)) for room in others]
+    for room, share in zip(others, shares, strict=True):
+        width = (left - _EDGE - _GAP * (len(others) - 1)) * share // sum(shares)
+        row.append(Box(room, x, y, width, 0))
+        x += width + _GAP
+    if main is not None:
+        row.append(Box(main, x, y, end - x, 0))
+    height = max(2 * _PAD + _LINE * len(_texts(box)) for box in row)
+    if main is not None:
+        height = max(height, max(_BANDS.values()) + 24)
+    return [box._replace(height=height) for box in row]
 
 
 def boxes() -> dict[str, Box]:
-    """Place the packages: a row for each package with stops, and a row for the other packages of its layer."""
-    visited = {name.split(".")[0] for title in WALKS.values() for name in stops(title)}
+    """Place the packages, a row for each layer."""
     placed: dict[str, Box] = {}
-    y, full = _EDGE, WIDTH - 2 * _EDGE
+    y = _EDGE
     for layer in layers():
-        main = [room for room in layer if room in visited]
-        others = [room for room in layer if room not in visited]
-        for row in (*([room] for room in main), *([others] if others else [])):
-            width = (full - _GAP * (len(row) - 1)) // len(row)
-            text_width = _FIRST_STOP - 2 * _RADIUS if row[0] in visited else width
-            height = max(_height(room, text_width) for room in row)
-            if row[0] in visited:
-                height = max(height, max(_BANDS.values()) + 24)
-            for index, room in enumerate(row):
-                placed[room] = Box(room, _EDGE + index * (width + _GAP), y, width, height)
-            y += height + _GAP
+        row = _row(layer, y)
+        placed |= {box.room: box for box in row}
+        y += row[0].height + _GAP
     return placed
 
 
@@ -102,25 +122,29 @@ def _frame(box: Box) -> str:
 
 
 def _lines(box: Box) -> Iterator[str]:
-    """Write the texts of a box, drawn above the ways."""
-    has_stops = any(name.startswith(f"{box.room}.") for title in WALKS.values() for name in stops(title))
-    for number, (kind, line) in enumerate(_texts(box.room, _FIRST_STOP - 2 * _RADIUS if has_stops else box.width)):
+    """Write the texts of a box."""
+    for number, (kind, line) in enumerate(_texts(box)):
         y = box.y + _PAD + _LINE * number + 13
         yield f'<text class="{kind}" x="{box.x + _PAD}" y="{y}">{escape(line)}</text>'
 
 
+def points(kind: str, placed: dict[str, Box]) -> list[tuple[int, int]]:
+    """Return the places of the stops of a way; stops of both ways alternate from left to right."""
+    first = _FIRST_STOP + (_STEP if kind == "policy" else 0)
+    rooms = [name.split(".")[0] for name in stops(WALKS[kind])]
+    return [(first + 2 * _STEP * number, placed[room].y + _BANDS[kind]) for number, room in enumerate(rooms)]
+
+
 def _way(kind: str, placed: dict[str, Box]) -> Iterator[str]:
-    """Draw a way through its packages, from left to right."""
-    shift = _STEP // 2 if kind == "policy" else 0
-    points = [
-        (_FIRST_STOP + shift + number * _STEP, placed[name.split(".")[0]].y + _BANDS[kind])
-        for number, name in enumerate(stops(WALKS[kind]))
-    ]
-    path = f"M{points[0][0]},{points[0][1]}"
-    for (x1, y1), (x2, y2) in pairwise(points):
-        path += f" C{x1 + _STEP // 2},{y1} {x2 - _STEP // 2},{y2} {x2},{y2}"
+    """Draw a way through its packages: from each stop to the height of the next stop, then to the right."""
+    found = points(kind, placed)
+    path = f"M{found[0][0]},{found[0][1]}"
+    for (x1, y1), (x2, y2) in pairwise(found):
+        if y1 != y2:
+            path += f" V{y2 - _CORNER if y2 > y1 else y2 + _CORNER} Q{x1},{y2} {x1 + _CORNER},{y2}"
+        path += f" H{x2}"
     yield f'<path class="way {kind}" d="{path}"/>'
-    for number, (x, y) in enumerate(points, 1):
+    for number, (x, y) in enumerate(found, 1):
         yield f'<circle class="{kind}" cx="{x}" cy="{y}" r="{_RADIUS}"/>'
         yield f'<text class="number" x="{x}" y="{y + 5}">{number}</text>'
 

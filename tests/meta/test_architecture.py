@@ -17,7 +17,7 @@ import pytest
 from policysched.app.demo.demo import demo_nodes, demo_pod, demo_policy
 from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
 from tests.meta.markdown import ROOT, codes, prose
-from tools.draw_architecture import DRAWING, drawing, stops
+from tools.draw_architecture import DRAWING, boxes, drawing, layers, points, stops
 
 PAGE = ROOT / "docs" / "inside" / "architecture.md"
 PACKAGE = ROOT / "policysched"
@@ -134,6 +134,13 @@ def test_the_drawing_has_every_room_and_stop() -> None:
     text = drawing()
     assert [room for room in ROOMS if f">{room}<" not in text and room != "data"] == []
     assert text.count("<circle") >= sum(len(stops(walk)) for walk in WALKS)
+
+
+def test_layers_are_rows_and_stops_are_apart() -> None:
+    placed = boxes()
+    assert [len({placed[room].y for room in layer}) for layer in layers()] == [1] * len(layers())
+    every = [point for kind in ("pod", "policy") for point in points(kind, placed)]
+    assert len({x for x, _ in every}) == len(every)
 
 
 def test_the_drawing_is_of_this_tree() -> None:
