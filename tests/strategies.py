@@ -55,7 +55,10 @@ STRING_LEAVES = (
     "weekday()",
     f'weekday("{ZONES[0]}")',
 )
-PEER_STRINGS = ("peer.name", "peer.namespace", *(f'peer.labels["{key}"]' for key in KEYS), "peer.owner_kind")
+PEER_STRINGS = (
+    "peer.phase", 'peer.annotations["x"]', "peer.name", "peer.namespace", *(f'peer.labels["{key}"]' for key in KEYS),
+    "peer.owner_kind",
+)  # fmt: skip
 SCALAR_STRINGS = ('"x"', '"a"', 'pod.labels["x"]', 'pod.annotations["x"]', 'concat(pod.name, "b")')
 UNIT_LEAVES: Mapping[str, tuple[str, ...]] = {
     "number": ("0", "1", "2.5", "80%", "node.free.pods", "cluster.nodes", "pod.priority", 'node.free["gpu"]',
@@ -70,7 +73,7 @@ PEER_UNITS: Mapping[str, tuple[str, ...]] = {
     "number": ("peer.priority", 'peer.requests["gpu"]', 'number(peer.labels["x"])'),
     "cpu": ("peer.requests.cpu",),
     "bytes": ("peer.requests.memory", "peer.image_bytes"),
-    "duration": (),
+    "duration": ("peer.age",),
 }
 CONDITION_LEAVES = (
     "true", "false", "node.ready", "node.cordoned", 'node.taints.has("k")', "node.taints.has(pod.name)",
@@ -212,7 +215,8 @@ def _peers(depth: int) -> Texts:
 
 def _sums(unit: str, depth: int) -> Texts:
     value = quantities(unit, depth - 1, Where(peers=True, counters=False))
-    return st.one_of(_call("node.pods.sum", value), _call("node.pods.sum", value, _peers(depth)))
+    names = ("node.pods.sum", "node.pods.min", "node.pods.max")
+    return st.one_of([call for name in names for call in (_call(name, value), _call(name, value, _peers(depth)))])
 
 
 @functools.cache
@@ -265,7 +269,7 @@ def conditions(depth: int, where: Where = ROWS) -> Texts:
         _call("all", LISTS, ITEM_CONDITIONS),
     ]
     if where.counters:
-        made.append(_call("node.pods.any", _peers(depth)))
+        made += [_call("node.pods.any", _peers(depth)), _call("node.pods.all", _peers(depth))]
     return st.one_of(made)
 
 
@@ -274,7 +278,7 @@ def reducing(depth: int = 2) -> Texts:
     """Expressions that look at other rows: aggregates, counters, aggregates of counters."""
     peers, weights = _peers(depth), quantities("cpu", depth - 1, Where(peers=True, counters=False))
     counts = peers.map(lambda text: f"node.pods.count({text})")
-    sums = _call("node.pods.sum", weights, peers)
+    sums = st.one_of([_call(f"node.pods.{name}", weights, peers) for name in ("sum", "min", "max")])
     values = st.one_of(counts, sums.map(lambda text: f"({text} / 1000m)"), quantities("number", depth - 1).map(
         lambda text: f"greatest({text}, node.free.pods)"))  # fmt: skip
     names, domains = st.sampled_from(("sum", "avg", "min", "max")), st.sampled_from(DOMAINS)

@@ -61,6 +61,9 @@ PEER: Mapping[str, st.SearchStrategy[Any]] = {
     "peer.namespace": _TEXT,
     **{f'peer.labels["{key}"]': _MAYBE for key in ("x", "y", "a")},
     "peer.owner_kind": _MAYBE,
+    "peer.phase": _TEXT,
+    "peer.age": st.one_of(st.none(), _STEPS),
+    'peer.annotations["x"]': _MAYBE,
     **dict.fromkeys(
         ("peer.priority", "peer.requests.cpu", "peer.requests.memory", "peer.image_bytes", 'peer.requests["gpu"]'),
         _COUNT,

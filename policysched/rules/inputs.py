@@ -42,7 +42,7 @@ from policysched.state.tables.nodes import NodeTable
 Scalar = str | float | bool | tuple[str, ...] | None
 BEYOND_CLASS = frozenset(("name", "annotations", "owner_kind", "owner_name", "qos", "claims", "storage_classes"))
 """The fields of `pod.` that a pod class does not hold by itself."""
-BEYOND_SIGNATURE = frozenset(("name", "image_bytes"))
+BEYOND_SIGNATURE = frozenset(("name", "image_bytes", "annotations", "phase", "age"))
 """The fields of `peer.` and `victim.` that placed pods of one signature may differ in."""
 MILLIS = 1000
 RESOURCE_NAMES = {"ephemeral_storage": "ephemeral-storage"}
@@ -63,6 +63,11 @@ _ASPECTS = {
     **dict.fromkeys(WELL_KNOWN_LABELS, Aspect.LABELS),
     **dict.fromkeys(NODE_INFO, Aspect.INFO),
 }
+_OF_PEERS = {
+    "image_bytes": Aspect.IMAGES,
+    "age": Aspect.AGE,
+    **dict.fromkeys(("annotations", "phase"), Aspect.POD_DETAILS),
+}
 _ELSEWHERE = {
     ("cluster", "pods"): Aspect.PODS,
     ("pod", "image_bytes"): Aspect.IMAGES,
@@ -74,7 +79,7 @@ def aspect_of(item: Input) -> Aspect:
     if item.root == "node":
         return _ASPECTS.get(item.path[0], Aspect.NONE)
     if item.root == "peer":
-        return Aspect.PODS | (Aspect.IMAGES if item.path[0] == "image_bytes" else Aspect.NONE)
+        return Aspect.PODS | _OF_PEERS.get(item.path[0], Aspect.NONE)
     if item.root == "metrics":
         return Aspect.METRICS
     return _ELSEWHERE.get((item.root, item.path[0]), Aspect.NONE)
@@ -392,6 +397,7 @@ _FIELDS: dict[str, Callable[[Pod], Scalar]] = {
     "containers": lambda pod: float(len(pod.spec.containers)),
     "images": lambda pod: tuple(dict.fromkeys(pod_images(pod))),
     "claims": _claims,
+    "phase": lambda pod: pod.status.phase or "Pending",
     "owner_kind": lambda pod: _controller(pod)[0],
     "owner_name": lambda pod: _controller(pod)[1],
 }

@@ -33,6 +33,7 @@ from policysched.state.cluster_events import (
     Change,
     change_of,
     departure,
+    details_differ,
     node_difference,
     pod_difference,
     weighs_differently,
@@ -43,10 +44,11 @@ from policysched.state.nominated.nominations import Nominations
 from policysched.state.object_tables import NamespaceChanges, ObjectTables, Workloads
 from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.existing_terms import ExistingTerms
+from policysched.state.placed.pod_ages import PodAgeTable
 from policysched.state.placed.pods import PlacedPod, PodSignatures, PodTable, has_another_signature, pod_id
 from policysched.state.tables.ages import AgeTable, ClusterTime
 from policysched.state.tables.amounts import PodResources, PortTable, pod_resources
-from policysched.state.tables.columns import ColumnSet
+from policysched.state.tables.columns import ColumnSet, distinct
 from policysched.state.tables.domains import DomainTable
 from policysched.state.tables.interner import Strings
 from policysched.state.tables.journal import Aspect, Journal, aspects_of
@@ -81,6 +83,7 @@ class Cluster:
         self.ports = PortTable()
         self.pods = PodTable()
         self.nominations = Nominations()
+        self.pod_ages = PodAgeTable(self.pods, self.journal, self.time)
         self.signatures = PodSignatures()
         self.existing_terms = ExistingTerms()
         self.counters = PodCounters(columns, self.pods, self.signatures, self.existing_terms)
@@ -92,6 +95,8 @@ class Cluster:
         self.attachments = Attachments(columns, self.nodes, self.pods, self.storage)
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.namespace_changes = NamespaceChanges()
+        self._follows_details = False
+        """Whether a policy reads annotations or phases of placed pods."""
         self._has_devices = False
         """Whether anybody asked for `devices`."""
         self.mapped_resources = MappedResources()
@@ -248,6 +253,12 @@ class Cluster:
                 self.unknown_namespaces.add(name)
         return Change(Resource.NAMESPACE, Action.NONE)
 
+    def follow_details(self) -> None:
+        """Note changes of annotations and phases of placed pods from now on, because a policy reads them."""
+        if not self._follows_details:
+            self._follows_details = True
+            self.journal.note_all(distinct(self.pods.rows[self.pods.rows >= 0]), int(Aspect.POD_DETAILS))
+
     def take(self, obj: Any) -> Change:
         """Take an object of any kind of `policysched.model.kinds` as it is now."""
         own = _OWN.get(type(obj))
@@ -336,9 +347,13 @@ class Cluster:
             self._take_version(identity, placed, pod)
         else:
             self.pods.update(placed, pod)
+        action = pod_difference(old, pod)
+        if self._follows_details and details_differ(old, pod):
+            self.journal.note(row, int(Aspect.POD_DETAILS))
+            action = action or Action.UPDATE_OTHER
         if confirmed:
             return Change(Resource.ASSIGNED_POD, Action.ADD, None, pod, row)
-        return Change(Resource.ASSIGNED_POD, pod_difference(old, pod), old, pod, row)
+        return Change(Resource.ASSIGNED_POD, action, old, pod, row)
 
     def _place(self, identity: str, pod: Pod, row: int, measured: PodResources | None, *, assumed: bool) -> int:
         try:

@@ -155,6 +155,15 @@ def _pending_resizes(pod: Pod) -> list[PodCondition]:
     return [condition for condition in pod.status.conditions if condition.type == "PodResizePending"]
 
 
+def details_differ(old: Pod, new: Pod) -> bool:
+    """Return whether annotations, phase or creation time differ, which rules read of placed pods."""
+    return (
+        old.metadata.annotations != new.metadata.annotations
+        or old.status.phase != new.status.phase
+        or old.metadata.creation_timestamp != new.metadata.creation_timestamp
+    )
+
+
 def _differs_otherwise(old: Pod, new: Pod) -> bool:
     return (
         old.spec != new.spec

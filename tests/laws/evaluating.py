@@ -10,6 +10,7 @@ from hypothesis import assume
 
 from policysched.language import UNKNOWN, Environment, Input, Program, Typed, Unit, compile_expression, interpret
 from policysched.language.evaluation.columns import run_program
+from policysched.language.ir.graph import Op
 from tests.language.frames import RowFrame, TableFrame, at_row
 
 METRICS = {"load": Unit.NUMBER, "cores": Unit.CPU}
@@ -46,7 +47,7 @@ def tallies_of(root: Typed) -> list[Typed]:
     while waiting:
         node = waiting.pop()
         if node not in found:
-            found[node] = node.op.startswith("node.pods.")
+            found[node] = node.op in {Op.COUNT_PODS, Op.SUM_PODS}
             waiting += [*node.args, *node.inner]
     return [node for node, is_wanted in found.items() if is_wanted]
 

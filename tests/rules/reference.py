@@ -121,6 +121,8 @@ class PeerView:
     def value(self, item: Input) -> Any:
         if item.root != "peer":
             return self._view.value(item)
+        if item.path[0] == "age" and seconds_of(self._pod.metadata.creation_timestamp) is None:
+            return None
         return of_pod(self._pod, item, self._view.around, amounts_of(placed_requests(self._pod)))
 
 
@@ -217,6 +219,7 @@ POD_FIELDS: dict[str, Callable[[Pod, Input, Around], Any]] = {
     "priority_class": lambda pod, *_: pod.spec.priority_class_name or None,
     "owner_kind": lambda pod, *_: controller(pod).kind or None,
     "owner_name": lambda pod, *_: controller(pod).name or None,
+    "phase": lambda pod, *_: pod.status.phase or "Pending",
     "containers": lambda pod, *_: float(len(pod.spec.containers)),
     "images": lambda pod, *_: tuple(dict.fromkeys(pod_images(pod))),
     "claims": lambda pod, *_: tuple(claims_of(pod)),

@@ -17,6 +17,7 @@ from policysched.model.objects import (
     NodeCondition,
     NodeSystemInfo,
     Pod,
+    PodStatus,
     Taint,
 )
 from policysched.schedule.queue.timers import LONGEST
@@ -49,6 +50,11 @@ def reporting(name: str, **status: Any) -> Node:
 def tainted(name: str, value: str, *more: str) -> Node:
     keys = [("dedicated", value), *((key, "") for key in more)]
     return node(name, taints=[Taint(key=key, value=text, effect="PreferNoSchedule") for key, text in keys])
+
+
+def annotated(name: str, noisy: str, other: str = "") -> Pod:
+    made = pod(name, on="n1")
+    return replace(made, metadata=replace(made.metadata, annotations={"noisy": noisy, "other": other}))
 
 
 def licensed(name: str, on: str = "n1") -> Pod:
@@ -122,6 +128,27 @@ CASES: dict[str, tuple[Spec, list[Any], list[Step], Step, str]] = {
         [node("n1"), pod("a", on="n1", labels={"noisy": "true"}), pod("b", on="n1")],
         [lambda s: s.remove_pod("default.b")],
         lambda s: s.set_pod(pod("a", on="n1", labels={"noisy": "false"})),
+        "n1",
+    ),
+    "an annotation of a peer": (
+        {"filters": filtering('not node.pods.any(peer.annotations["noisy"] == "true")')},
+        [node("n1"), annotated("a", "true")],
+        [lambda s: s.set_pod(annotated("a", "true", "other"))],
+        lambda s: s.set_pod(annotated("a", "false")),
+        "n1",
+    ),
+    "the phase of a peer": (
+        {"filters": filtering('node.pods.all(peer.phase == "Running")')},
+        [node("n1"), pod("a", on="n1")],
+        [lambda s: s.set_pod(annotated("a", "true"))],
+        lambda s: s.set_pod(replace(annotated("a", "true"), status=PodStatus(phase="Running"))),
+        "n1",
+    ),
+    "the largest of the peers": (
+        {"filters": filtering("(node.pods.max(peer.requests.cpu) <= 1) ?? true")},
+        [node("n1"), pod("a", on="n1", requests={"cpu": 2}), pod("b", on="n1", requests={"cpu": 1})],
+        [lambda s: s.remove_pod("default.b")],
+        lambda s: s.remove_pod("default.a"),
         "n1",
     ),
     "an aggregate": (
@@ -226,6 +253,7 @@ async def test_a_node_where_the_rule_held_all_along_is_no_help() -> None:
 # Time
 
 AGE = {"filters": filtering("node.age >= 5min")}
+PEERS_OLD_ENOUGH = {"filters": filtering("node.pods.all(peer.age >= 5min)")}
 OLD_ENOUGH = {"filters": filtering("pod.age > 90s")}
 AT_NIGHT = {"filters": filtering('clock("00:20", "06:00")')}
 BY_DAY = {"filters": filtering("node.cordoned", when='clock("00:00", "00:20")')}
@@ -234,11 +262,14 @@ BY_DAY = {"filters": filtering("node.cordoned", when='clock("00:00", "00:20")')}
 
 @pytest.mark.parametrize(
     ("spec", "wait"),
-    [(AGE, 60.0), (OLD_ENOUGH, 100.0), (AT_NIGHT, 199.75), (BY_DAY, 199.75)],
-    ids=["an age of nodes", "an age of the pod", "a clock", "a clock of when"],
+    [(AGE, 60.0), (PEERS_OLD_ENOUGH, 60.0), (OLD_ENOUGH, 100.0), (AT_NIGHT, 199.75), (BY_DAY, 199.75)],
+    ids=["an age of nodes", "ages of peers", "an age of the pod", "a clock", "a clock of when"],
 )
 async def test_time_alone_has_a_pod_tried_again_at_the_moment_it_helps(spec: Spec, wait: float) -> None:
+    peers = [born(pod(f"old-{name}", on=name), 240.25) for name in ("n1", "n2")]
     async with running(born(node("n1"), 240.25), born(node("n2"), 100.0)) as stand:
+        for one in peers:
+            stand.scheduler.take(one)
         await begin(stand, spec, [])
         await stand.settled(born(pod("p"), 0.25))
         assert (stand.attempts("p"), stand.waiting) == (1, 1)

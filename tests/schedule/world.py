@@ -22,7 +22,7 @@ from policysched.model.objects import (
     Workload,
 )
 from policysched.state.placed.pods import pod_id
-from tests.schedule.world_objects import GPU, NAMESPACES, some_node, some_pod, some_workload
+from tests.schedule.world_objects import GPU, NAMESPACES, some_node, some_pod, some_workload, written
 
 METRICS = (MetricKey("load", "node"), MetricKey("heat", "node"))
 BEGIN = 1767225600
@@ -153,7 +153,9 @@ class World:
 
     def _random_pod(self, on: str = "") -> Pod:
         self._serial += 1
-        return some_pod(self.random, f"p{self._serial}", on, calm=self.calm)
+        made = some_pod(self.random, f"p{self._serial}", on, calm=self.calm)
+        created = written(self.now - self._serial % 4 * 27) if self._serial % 5 else None
+        return replace(made, metadata=replace(made.metadata, creation_timestamp=created))
 
     def _place_pod(self) -> None:
         self._keep(self._random_pod(on=self._name() if self.random.random() < 0.2 else self._some_node() or "n0"))
@@ -167,10 +169,13 @@ class World:
         if not key:
             return
         old = self.pods[key][0]
-        part = self.random.choice(("labels", "end", "spec", "resize", "status", "move"))
+        part = self.random.choice(("labels", "annotations", "end", "spec", "resize", "status", "move"))
         match part:
             case "labels":
                 newer = replace(old, metadata=replace(old.metadata, labels={"team": "c"}, annotations={"a": "b"}))
+            case "annotations":
+                annotations = {self.random.choice(("batch", "gpu", "disk")): self.random.choice(("yes", "no"))}
+                newer = replace(old, metadata=replace(old.metadata, annotations=annotations))
             case "end":
                 newer = replace(old, metadata=replace(old.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
             case "spec":

@@ -339,3 +339,19 @@ def test_a_node_that_writes_very_many_resources_costs_no_look_at_each() -> None:
 
     few, many = ([calls(written(count, str(number))) for number in range(3)][-1] for count in (2000, 8000))
     assert many < 1.1 * few
+
+
+def test_annotations_and_phases_of_placed_pods_are_noted_once_somebody_reads_them() -> None:
+    made = cluster(node("n1"), pod("p", on="n1"), pod("q", on="n1"))
+    made.follow_details()
+    made.follow_details()
+    position = made.journal.position
+    change = made.set_pod(with_status(pod("p", on="n1"), phase="Running"))
+    assert (change.action, noted(made, position)) == (Action.UPDATE_OTHER, [(0, Aspect.POD_DETAILS)])
+    annotated = replace(pod("q", on="n1"), metadata=replace(pod("q").metadata, annotations={"a": "b"}))
+    position = made.journal.position
+    assert made.set_pod(annotated).action is Action.UPDATE_OTHER
+    assert noted(made, position) == [(0, Aspect.POD_DETAILS)]
+    position = made.journal.position
+    assert made.set_pod(annotated).nothing
+    assert noted(made, position) == []

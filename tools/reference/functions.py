@@ -48,7 +48,8 @@ Counts of the whole cluster.
 """,
     "peer": """### peer
 
-A pod that is placed on the node. Use `peer` only inside `node.pods.count`, `node.pods.any` and `node.pods.sum`.
+A pod that is placed on the node. Use `peer` only inside the [functions over the pods of a
+node](#functions-over-the-pods-of-a-node).
 """,
     "victim": """### victim
 
@@ -106,8 +107,8 @@ a string of the node, as in `by node.zone`. A node without the key gets no resul
     (
         """### Functions over the pods of a node
 
-These functions read the pods that are placed on the node; `peer` is one of these pods. They skip pods for which `c` is
-unknown or `x` is missing, so that the result is never missing.
+These functions read the pods that are placed on the node; `peer` is one of these pods. They skip pods for which `x` is
+missing; a `c` that is unknown for a pod is not true for the pod. Only `min` and `max` can be missing.
 """,
         OVER_PODS,
     ),

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from policysched.language.checking.exclusion import ANY, Range, excluded, implied
-from policysched.language.ir.graph import AGGREGATES, MAX_TEXT, POD_AGGREGATES, Input, Op, Typed, steps
+from policysched.language.ir.graph import AGGREGATES, MAX_TEXT, POD_AGGREGATES, POD_EXTREMES, Input, Op, Typed, steps
 from policysched.language.ir.types import Kind, Shape
 
 MAX_NODE_OPERATIONS: Final = 256
@@ -90,6 +90,7 @@ _LONG_TEXT: Final = 12
 _FOR_EACH_POD: Final[Mapping[str, int]] = {Op.CONCAT: 8, Op.VERSION: 16, Op.GLOB: 3, Op.CONTAINS: 8}
 _FOR_EACH_POD_ELSE: Final = 32
 _ONE_BY_ONE: Final = 16
+_OF_ONE_POD: Final = ("name", "annotations", "phase")
 _QUARTER: Final = MAX_TEXT // 4
 _READ_THROUGH: Final = frozenset({*_TEXTS, Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS})
 _SUMS: Final = frozenset({Op.SUM_NODES, Op.AVG_NODES})
@@ -132,9 +133,10 @@ def _units(node: Typed, shape: Shape) -> int:
 
 
 def _tells_pods_apart(node: Typed) -> bool:
-    """Return whether placed pods have to be looked at one by one for each pod that is decided about."""
+    """Return whether placed pods have to be looked at one by one for each pod that is decided about, or each second."""
     read = {(item.root, item.path[0]) for item in node.inputs}
-    return ("peer", "name") in read and any(root == "pod" for root, _ in read)
+    by_itself = node.op in POD_EXTREMES or any(("peer", name) in read for name in _OF_ONE_POD)
+    return ("peer", "age") in read or (by_itself and any(root == "pod" for root, _ in read))
 
 
 def _for_each_pod(node: Typed) -> int:
@@ -319,5 +321,8 @@ _RANGES: Final[Mapping[str, Callable[[Typed, Sequence[Range]], Range]]] = {
     Op.HOUR: lambda _node, _parts: (0.0, 23.0),
     **dict.fromkeys((Op.COUNT_PODS, Op.COUNT_NODES, Op.COUNT_ITEMS), _count),
     **dict.fromkeys((Op.SUM_PODS, Op.SUM_NODES), _total),
-    **dict.fromkeys((Op.AVG_NODES, Op.MIN_NODES, Op.MAX_NODES, Op.MIN_ITEMS, Op.MAX_ITEMS), lambda _, parts: parts[-1]),
+    **dict.fromkeys(
+        (Op.AVG_NODES, Op.MIN_NODES, Op.MAX_NODES, Op.MIN_ITEMS, Op.MAX_ITEMS, *POD_EXTREMES),
+        lambda _, parts: parts[-1],
+    ),
 }

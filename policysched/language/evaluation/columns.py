@@ -25,11 +25,22 @@ from policysched.language.evaluation.frames import Codes, Floats, Frame, Mask
 from policysched.language.evaluation.items import item_kernels
 from policysched.language.evaluation.kernels import ARITHMETIC, VALUES, Kernel, Run, bounded
 from policysched.language.evaluation.string_kernels import TEXTUAL
-from policysched.language.ir.graph import AGGREGATES, POD_AGGREGATES, Input, Op, Program, Typed, per_graph, steps
+from policysched.language.ir.graph import (
+    AGGREGATES,
+    POD_AGGREGATES,
+    POD_EXTREMES,
+    Input,
+    Op,
+    Program,
+    Typed,
+    per_graph,
+    steps,
+)
 from policysched.language.ir.types import Kind, Shape, Type
 
 KERNELS: Final[dict[str, Kernel]] = {**VALUES, **ARITHMETIC, **TEXTUAL}
 _ABSENT: Final = object()
+_EXTREMES: Final = frozenset({Op.MIN_NODES, Op.MAX_NODES, *POD_EXTREMES})
 _SPREAD: Final = 1_000_003
 """An odd number by which what is told apart is spread over all numbers of 64 bits."""
 Steps: TypeAlias = tuple[tuple[Typed, Kernel], ...]
@@ -258,7 +269,12 @@ def depends(node: Typed) -> Depends:
     """Return what an aggregate over pods (`node.pods.*`) reads."""
     [inner] = node.inner
     roots = {item.root for item in inner.inputs}
-    if not inner.local or not roots <= {"peer", "pod"} or any(item.path[0] == "age" for item in inner.inputs):
+    if (
+        node.op in POD_EXTREMES
+        or not inner.local
+        or not roots <= {"peer", "pod"}
+        or any(item.path[0] == "age" for item in inner.inputs)
+    ):
         return Depends.ROW
     return Depends.POD if "pod" in roots else Depends.PEER
 
@@ -385,7 +401,7 @@ def _reduced(node: Typed, ids: Ids, size: int, values: Floats | None, present: M
         ids, values = ids[present], None if values is None else values[present]
     if values is None:
         return np.bincount(ids, minlength=size).astype(np.float64)
-    if node.op in {Op.MIN_NODES, Op.MAX_NODES}:
+    if node.op in _EXTREMES:
         return _extremes(node.op, ids, size, values)
     sums = _sums(ids, size, values)
     if node.op == Op.AVG_NODES:
@@ -395,7 +411,7 @@ def _reduced(node: Typed, ids: Ids, size: int, values: Floats | None, present: M
 
 
 def _extremes(op: str, ids: Ids, size: int, values: Floats) -> Floats:
-    combine, start = (np.minimum, math.inf) if op == Op.MIN_NODES else (np.maximum, -math.inf)
+    combine, start = (np.minimum, math.inf) if op in {Op.MIN_NODES, Op.MIN_PODS} else (np.maximum, -math.inf)
     found = np.full(size, start)
     combine.at(found, ids, values)
     found[found == start] = math.nan

@@ -365,8 +365,8 @@ REDUCED: Final[Mapping[str, Callable[[Sequence[float]], Scalar]]] = {
     **dict.fromkeys((Op.COUNT_NODES, Op.COUNT_PODS, Op.COUNT_ITEMS), lambda values: float(len(values))),
     **dict.fromkeys((Op.SUM_NODES, Op.SUM_PODS), math.fsum),
     Op.AVG_NODES: lambda values: math.fsum(values) / len(values) if values else None,
-    **dict.fromkeys((Op.MIN_NODES, Op.MIN_ITEMS), lambda values: min(values, default=None)),
-    **dict.fromkeys((Op.MAX_NODES, Op.MAX_ITEMS), lambda values: max(values, default=None)),
+    **dict.fromkeys((Op.MIN_NODES, Op.MIN_PODS, Op.MIN_ITEMS), lambda values: min(values, default=None)),
+    **dict.fromkeys((Op.MAX_NODES, Op.MAX_PODS, Op.MAX_ITEMS), lambda values: max(values, default=None)),
 }
 # Which strings functions take; a longer one leaves the result missing where the type of that allows for it.
 TAKEN: Final[Mapping[str, Callable[..., bool]]] = {

@@ -24,7 +24,7 @@ AGE_STEP: Final = 10.0
 AGAIN: Final = 30.0
 """After so many seconds whatever cannot be foretold is looked at again."""
 HOUR: Final = 3600.0
-_AGES: Final = frozenset({Input("node", ("age",)), Input("pod", ("age",))})
+_AGES: Final = frozenset(Input(root, ("age",)) for root in ("node", "pod", "peer"))
 # A week of hours, and some.
 _MOST_STEPS: Final = 200
 _MIRRORED: Final[Mapping[str, Op]] = {
@@ -45,9 +45,9 @@ def next_transition(root: Typed, ages: Ages, now: float) -> float | None:
 
     Args:
         root: The graph of a condition or a number.
-        ages: Gives for `node.age` or `pod.age` the ages at `now`, of all nodes or of the pod, as they are: not in
-            steps. Ages below 0 are of things whose time of creation is yet to come; infinite ones and NaN count as
-            never changing.
+        ages: Gives for `node.age`, `pod.age` or `peer.age` the ages at `now`, of all nodes, of the pod or of all placed
+            pods, not in steps. Ages below 0 are of things whose time of creation is yet to come; infinite ages and NaN
+            count as never changing.
         now: Seconds since 1970, UTC.
 
     Returns:

@@ -263,7 +263,13 @@ def _any_pod(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 
 def _sum_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check `node.pods.sum(x, c)`: a value that is missing where the condition is not true is left out."""
+    """Check `node.pods.sum(x, c)`."""
+    node = _over_pods(checker, call, unit)
+    return node and make(Op.SUM_PODS, (), _over_nodes(node.type).filled(), inner=(node,))
+
+
+def _over_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
+    """Return the graph of `x` where `c` is true: a value that is missing elsewhere is left out."""
     if not _may_read_pods(checker, call.function):
         return None
     with checker.over(pods=True):
@@ -271,8 +277,23 @@ def _sum_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
         conditions = all_of([checker.condition(argument) for argument in call.arguments[1:]])
     if value is None or conditions is None:
         return None
-    node = where_true(conditions[0], value) if conditions else value
-    return make(Op.SUM_PODS, (), _over_nodes(value.type).filled(), inner=(node,))
+    return where_true(conditions[0], value) if conditions else value
+
+
+def _all_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
+    """Check `node.pods.all(c)`: as many pods for which `c` is true as there are pods."""
+    count = _count_pods(checker, call, unit)
+    every = make(Op.COUNT_PODS, (), _over_nodes(NUMBER), inner=(constant(True, BOOL),))
+    return count and make(Op.GE, (count, every), _over_nodes(BOOL))
+
+
+def _extreme_pod(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
+    """Check `node.pods.min(x, c)` and `node.pods.max(x, c)`."""
+    node = _over_pods(checker, call, unit)
+    if node is None or node.type.unit is None:
+        return None
+    result = Type(Kind.QUANTITY, node.type.unit, Shape.NODES, max(node.type.gap, Gap.OWN))
+    return make(Op(call.function.dotted), (), result, inner=(node,))
 
 
 def _may_read_pods(checker: Checker, function: Path) -> bool:
@@ -352,6 +373,32 @@ OVER_PODS: Final[Mapping[str, Function]] = {
         "c",
         "true if `c` is true for a placed pod",
         example="not node.pods.any(peer.namespace != pod.namespace)",
+    ),
+    "node.pods.all": Function(
+        _all_pods,
+        1,
+        1,
+        "c",
+        "true if `c` is true for all placed pods",
+        example="node.pods.all(peer.namespace == pod.namespace)",
+    ),
+    "node.pods.min": Function(
+        _extreme_pod,
+        1,
+        2,
+        "x[, c]",
+        "smallest `x` of the placed pods; missing if no pod has a value",
+        _ARGUMENT,
+        "(node.pods.min(peer.age) > 5min) ?? true",
+    ),
+    "node.pods.max": Function(
+        _extreme_pod,
+        1,
+        2,
+        "x[, c]",
+        "largest `x` of the placed pods; missing if no pod has a value",
+        _ARGUMENT,
+        "(node.pods.max(peer.priority) <= pod.priority) ?? true",
     ),
     "node.pods.sum": Function(
         _sum_pods,

@@ -98,6 +98,8 @@ class Op(enum.StrEnum):
     MAX_ITEMS = "max of items"
     COUNT_PODS = "node.pods.count"
     SUM_PODS = "node.pods.sum"
+    MIN_PODS = "node.pods.min"
+    MAX_PODS = "node.pods.max"
     COUNT_NODES = "count"
     SUM_NODES = "sum"
     AVG_NODES = "avg"
@@ -106,7 +108,8 @@ class Op(enum.StrEnum):
 
 
 ITEM_AGGREGATES: Final = frozenset({Op.COUNT_ITEMS, Op.MIN_ITEMS, Op.MAX_ITEMS})
-POD_AGGREGATES: Final = frozenset({Op.COUNT_PODS, Op.SUM_PODS})
+POD_EXTREMES: Final = frozenset({Op.MIN_PODS, Op.MAX_PODS})
+POD_AGGREGATES: Final = frozenset({Op.COUNT_PODS, Op.SUM_PODS, *POD_EXTREMES})
 AGGREGATES: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES, Op.AVG_NODES, Op.MIN_NODES, Op.MAX_NODES})
 
 

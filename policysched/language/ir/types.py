@@ -253,6 +253,7 @@ CHOICES: Final[Mapping[Names, tuple[str, ...]]] = {
     ("node", "taints", "has_effect"): EFFECTS,
     ("node", "conditions"): STATUSES,
     ("pod", "tolerations", "effect"): ("", *EFFECTS),
+    **dict.fromkeys((("peer", "phase"), ("victim", "phase")), ("Pending", "Running", "Unknown")),
     **dict.fromkeys((("pod", "qos"), ("peer", "qos")), ("Guaranteed", "Burstable", "BestEffort")),
 }
 """All strings that fields of a few values can be; the keys of `has_effect`."""
@@ -325,20 +326,32 @@ FIELDS: Final[Mapping[Names, InputField]] = {
     ),
     ("cluster", "nodes"): InputField(NUMBER, "number of nodes"),
     ("cluster", "pods"): InputField(NUMBER, "number of placed pods"),
-    **_pods("peer", Shape.PODS, ("labels", "namespace_labels")),
+    **_pods("peer", Shape.PODS, ("labels", "annotations", "namespace_labels")),
     **{("victim", name): InputField(_shaped(STRING, Shape.PODS), _OF_PODS[name]) for name in ("name", "namespace")},
-    ("victim", "labels"): InputField(_shaped(STRING, Shape.PODS, Gap.INPUT), _OF_PODS["labels"], keyed=True),
+    **{
+        ("victim", name): InputField(_shaped(STRING, Shape.PODS, Gap.INPUT), _OF_PODS[name], keyed=True)
+        for name in ("labels", "annotations")
+    },
     ("victim", "priority"): InputField(_shaped(NUMBER, Shape.PODS), _PRIORITY),
-    ("victim", "age"): InputField(
-        _shaped(DURATION, Shape.PODS, Gap.OWN), f"{_SINCE}; missing only if a file states no creation time"
-    ),
+    **{
+        (root, "age"): InputField(
+            _shaped(DURATION, Shape.PODS, Gap.OWN), f"{_SINCE}; missing only if a file states no creation time"
+        )
+        for root in ("peer", "victim")
+    },
+    **{
+        (root, "phase"): InputField(_shaped(STRING, Shape.PODS), 'phase: "Pending", "Running" or "Unknown"')
+        for root in ("peer", "victim")
+    },
     **{
         ("victim", name): InputField(_shaped(STRING, Shape.PODS, Gap.INPUT), _OF_PODS[name])
         for name in ("owner_kind", "owner_name")
     },
 }
 # What is called with an expression over the pods of a node: functions.
-POD_FUNCTIONS: Final[tuple[Names, ...]] = (("node", "pods", "count"), ("node", "pods", "any"), ("node", "pods", "sum"))
+POD_FUNCTIONS: Final[tuple[Names, ...]] = tuple(
+    ("node", "pods", name) for name in ("count", "any", "all", "sum", "min", "max")
+)
 ROOTS: Final = frozenset({"node", "pod", "cluster", "peer", "victim", "metrics"})
 
 

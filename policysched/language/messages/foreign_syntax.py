@@ -243,7 +243,8 @@ def without_root(path: Names) -> str:
 def group(names: Names, key: str = "") -> str:
     """Return what to write in place of a name that only stands in front of others, perhaps with a key behind it."""
     if names == ("node", "pods"):
-        return "write node.pods.count(...), .any(...) or .sum(...); the number of pods is `node.requested.pods`"
+        *most, last = (f".{one[-1]}(...)" for one in POD_FUNCTIONS)
+        return f"write node.pods{', '.join(most)} or {last}; the number of pods is `node.requested.pods`"
     called = [(*names, one) for one in GROUPS[names]]
     if all(one in FIELDS and FIELDS[one].called for one in called):
         return _or(written(one, key or "...") for one in called if not key or one not in CHOICES)

@@ -162,5 +162,9 @@ def to_hold(root: Typed) -> tuple[tuple[Typed, ...], tuple[Input, ...]]:
     read = dict.fromkeys(item for node in seen for item in node.inputs)
     return (
         tuple(node for node in seen if node.op in POD_AGGREGATES or node.op in AGGREGATES),
-        tuple(item for item in read if isinstance(item, MetricInput) or (item.root, item.path[0]) == ("node", "age")),
+        tuple(
+            item
+            for item in read
+            if isinstance(item, MetricInput) or (item.path == ("age",) and item.root in {"node", "peer"})
+        ),
     )

@@ -221,6 +221,8 @@ def next_time(roots: Sequence[Typed], pod: Pod, cluster: Cluster) -> float | Non
     def ages(item: Input) -> ArrayLike:
         if item.root == "node":
             return cluster.ages.held().exact(now)
+        if item.root == "peer":
+            return cluster.pod_ages.held().exact(now)
         return math.inf if created is None else now - created
 
     times = [time for root in roots if (time := next_transition(root, ages, now)) is not None]

@@ -211,6 +211,10 @@ class PolicyPlugin:
         self._reads_other_namespaces = "peer" in reading
         roots = [program.root for program in policy.filter_programs]
         self._timed = [root for root in roots if reads_time(root)]
+        self._reads_details = any(
+            item.root in {"peer", "victim"} and item.path[0] in {"annotations", "phase"} for item in policy.inputs
+        )
+        """Whether it reads annotations or phases of placed pods, whose changes are noted only then."""
         self._reads_classes = any(item.path[0] == "storage_classes" for item in policy.inputs)
         self._time_keys = time_keys(roots)
         self.beyond_class = beyond_class(item for program in policy.programs for item in program.inputs)
@@ -247,6 +251,8 @@ class PolicyPlugin:
         found = self._contexts.get(cluster)
         if found is None:
             found = self._contexts[cluster] = evaluation_context(cluster)
+        if self._reads_details:
+            cluster.follow_details()
         return found
 
     def filters_for(self, pod: Pod, context: EvaluationContext) -> tuple[FilterRow, ...]:

@@ -102,7 +102,7 @@ def hold(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> 
         if isinstance(item, MetricInput):
             held.append(context.cluster.metrics.column(item.metric, item.max_age))
         else:
-            held.append(context.cluster.ages.held())
+            held.append(context.cluster.ages.held() if item.root == "node" else context.cluster.pod_ages.held())
     return tuple(one for one in held if one is not None)
 
 

@@ -34,8 +34,7 @@ from policysched.state.tables.ages import STEP
 from policysched.state.tables.columns import distinct, distinct_places
 from policysched.state.tables.interner import MISSING
 
-NUMBERS = frozenset(("priority", "requests", "image_bytes"))
-VICTIM_AGE = Input("victim", ("age",))
+NUMBERS = frozenset(("priority", "requests", "image_bytes", "age"))
 _WHOLE = frozenset((Op.INPUT, Op.ADD, Op.SUBTRACT, Op.ONLY, Op.IF, Op.ABS, Op.ROUND, Op.NEGATE, Op.DEFAULT,
                     Op.LEAST, Op.GREATEST, Op.CLAMP, Op.MULTIPLY))  # fmt: skip
 PODS = int(Aspect.PODS)
@@ -220,12 +219,20 @@ class PeerFrame:
         """Return the values of the pods themselves (`peer.`, `victim.`), or those of each pod's node."""
         if item.root not in {"peer", "victim"}:
             return node_column(self._cluster, self._pod.given, item, self.places)
+        if item.path[0] == "age":
+            return self._ages()
         if item.path[0] in BEYOND_SIGNATURE:
             by_slot = self._cluster.pods.by_slot
             return self._column([by_slot[slot] for slot in self._slots.tolist()], item)
         signatures, places = distinct_places(self._cluster.pods.signatures[self._slots])
         present = self._cluster.signatures.present
         return self._column([present[one] for one in signatures.tolist()], item)[places]
+
+    def _ages(self) -> Floats:
+        """Return the ages of the pods, NaN where the creation time is not known."""
+        created = self._cluster.pods.created(self._slots)
+        ages = np.maximum(np.floor((self.now - created) / STEP) * STEP, 0.0)
+        return np.where(np.isfinite(created), ages, np.nan)
 
     def _column(self, placed: Sequence[PlacedPod | None], item: Input) -> NDArray[Any]:
         return _column(placed, item, self.strings, self._cluster)
@@ -307,14 +314,6 @@ def _distinct_texts(
 
 class VictimFrame(PeerFrame):
     """What `language.Frame` asks for, over placed pods that would have to go (`victim.`), each on its node."""
-
-    def column(self, item: Input, /) -> NDArray[Any]:
-        """Return the values of the pods themselves, or those of each pod's node; ages are NaN where none is known."""
-        if item != VICTIM_AGE:
-            return super().column(item)
-        created = self._cluster.pods.created(self._slots)
-        ages = np.maximum(np.floor((self.now - created) / STEP) * STEP, 0.0)
-        return np.where(np.isfinite(created), ages, np.nan)
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
         """Return what is made of the pods of each one's node."""

@@ -47,6 +47,8 @@ class Aspect(IntFlag):
     """Values of metrics."""
     INFO = 4096
     """Addresses of the node and versions of its software."""
+    POD_DETAILS = 8192
+    """Annotations or phases of pods on the node."""
 
 
 ABOUT_PODS = Aspect.USAGE | Aspect.PORTS | Aspect.PODS

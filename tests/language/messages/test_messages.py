@@ -123,7 +123,7 @@ VARIANTS = [
     ("E0202", "filter", "metrics.cpu_load.x > 1"),
     ("E0202", "filter", "node.pods.count > 1"),
     ("E0202", "filter", "node.pods > 1"),
-    ("E0202", "filter", "node.pods.any(peer.age > 1h)"),
+    ("E0205", "filter", "node.pods.avg(peer.age) > 1h"),
     ("E0205", "filter", "node.pods.exists(true)"),
     ("E0205", "filter", 'exists(node.labels["a"])'),
     ("E0205", "filter", 'node.labels.has("a")'),
