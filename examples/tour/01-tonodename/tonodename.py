@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 
-from policysched.plugin import CycleState, NodeInfo, NodeScore, Pod
+from policysched.plugin import CycleState, NodeInfo, NodeScore, NormalizeScoreMethods, Pod, ScoreMethods
 
 log = logging.getLogger(__name__)
 
 
-class ToNodeName:
+class ToNodeName(ScoreMethods, NormalizeScoreMethods):
     """Scores the preferred node higher than all others."""
 
     name = "tonodename-scoring-plugin"

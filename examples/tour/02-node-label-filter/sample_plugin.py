@@ -6,7 +6,16 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from policysched.plugin import CycleState, NodeInfo, Pod, Status, unresolvable
+from policysched.plugin import (
+    CycleState,
+    FilterMethods,
+    NodeInfo,
+    Pod,
+    PreBindMethods,
+    PreFilterMethods,
+    Status,
+    unresolvable,
+)
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +33,7 @@ class SampleArgs:
             raise ValueError("node_label must have the form key/value")
 
 
-class SamplePlugin:
+class SamplePlugin(PreFilterMethods, FilterMethods, PreBindMethods):
     """Rejects nodes without the label for pods of the workload."""
 
     name = "sample-plugin"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from policysched.plugin import CycleState, NodeInfo, Pod
+from policysched.plugin import CycleState, NodeInfo, Pod, ScoreMethods
 
 SCORES = {"k8s-node01": 10, "k8s-node02": 90, "k8s-node03": 50}
 
 
-class NameScore:
+class NameScore(ScoreMethods):
     """Scores nodes by a fixed table."""
 
     name = "namescore"

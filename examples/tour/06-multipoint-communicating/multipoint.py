@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from policysched.plugin import Code, CycleState, Pod, Status, unschedulable
+from policysched.plugin import Code, CycleState, Pod, PreBindMethods, ReserveMethods, Status, unschedulable
 
 NEVER_BOUND = "my-test-pod"
 
@@ -20,7 +20,7 @@ class Note:
         return Note(self.text)
 
 
-class MultipointCommunicating:
+class MultipointCommunicating(ReserveMethods, PreBindMethods):
     """Rejects one pod at PreBind."""
 
     name = "multipoint-communicating-plugin"

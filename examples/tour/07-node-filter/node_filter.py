@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 
-from policysched.plugin import CycleState, NodeInfo, Pod
+from policysched.plugin import CycleState, FilterMethods, NodeInfo, Pod
 
 log = logging.getLogger(__name__)
 
 
-class NodeFilter:
+class NodeFilter(FilterMethods):
     """Accepts every node."""
 
     name = "nodeFilter"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from policysched.plugin import CycleState, NodeInfo, Pod
+from policysched.plugin import CycleState, FilterMethods, NodeInfo, Pod, PreBindMethods, PreFilterMethods
 
 log = logging.getLogger(__name__)
 
 
-class Example:
+class Example(PreFilterMethods, FilterMethods, PreBindMethods):
     """Logs each pod."""
 
     name = "example"
