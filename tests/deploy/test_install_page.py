@@ -210,7 +210,7 @@ def test_page_s_sizes_are_those_that_were_measured() -> None:
     found = {(row[0], row[1]): (row[2], row[5]) for row in rows if len(row) == 6}
     told = table(PAGE, "Resources")
     assert told
-    for nodes, _, rules, decision, peak in told:
+    for nodes, rules, decision, peak in told:
         assert found[nodes, rules] == (decision, peak)
 
 
