@@ -1,11 +1,15 @@
 """Plugin interfaces from PreEnqueue to NormalizeScore: one state per pod class, all nodes per call.
 
-A prepared state belongs to one pod class (pods equal in everything scheduling reads) and outlives many cycles. So
-`filter` and `score` may read nothing of the pod but what `prepare_*` kept, and nothing of the cluster but the aspects
-they declare: rows that changed in those are asked again, all others keep their answer. Where an answer depends on
-other rows too, `filter_affected` and `score_affected` name the rows to ask again; where it depends on more than
-rows, `generation` says so: another generation makes all classes anew; a plugin that knows which classes the labels of
-namespaces concern has `is_outdated`, or `reads_own_namespace`. These methods are in `optional_interfaces`.
+A pod class is a set of pods that are equal in all fields that scheduling reads. `prepare_filter` and `prepare_score`
+return a state for one class, which the scheduler reuses in many cycles. So `filter` and `score` may read only the
+state and the declared aspects of the nodes. After a change, they are called again for the rows that changed in a
+declared aspect; all other results are reused. If results depend on
+
+- other rows, `filter_affected` and `score_affected` return the rows to evaluate again;
+- values outside the rows, `generation` returns a value: if it changes, all classes are prepared again;
+- labels of namespaces, `is_outdated` or `reads_own_namespace` limits this to the classes that read the labels.
+
+All of these except `generation` are optional, see `optional_interfaces`.
 
 Shapes: N rows in use; `rows` selects R of them, as a slice for all or as an array of row numbers.
 """
@@ -113,7 +117,7 @@ class FilterPlugin(Plugin, Protocol):
 
     @property
     def filter_reads(self) -> Aspect:
-        """The aspects of a node that `filter` reads, except PRESENCE, which always applies."""
+        """The aspects that `filter` reads: a node is filtered again if one of them or PRESENCE changes."""
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Return a state for `filter`, a Narrow, SKIP, or a Status that rejects the pod on every node.
@@ -135,7 +139,7 @@ class FilterPlugin(Plugin, Protocol):
         """Return the events that can make a rejected pod schedulable."""
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Return a value; when it changes, all prepared states are recomputed."""
+        """Return a value; if it changes, all classes are prepared again."""
 
 
 @runtime_checkable
@@ -144,7 +148,7 @@ class ScorePlugin(Plugin, Protocol):
 
     @property
     def score_reads(self) -> Aspect:
-        """The aspects of a node that `score` reads, except PRESENCE, which always applies."""
+        """The aspects that `score` reads: a node is scored again if one of them or PRESENCE changes."""
 
     @property
     def normalizes(self) -> bool:
@@ -168,7 +172,7 @@ class ScorePlugin(Plugin, Protocol):
         """
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Return a value; when it changes, all prepared states are recomputed."""
+        """Return a value; if it changes, all classes are prepared again."""
 
 
 class PreEnqueuePlugin(Plugin, Protocol):

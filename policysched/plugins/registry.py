@@ -1,8 +1,8 @@
 """The registry of the default plugins: their order, extension points, weights and arguments.
 
-Knows every plugin of the package and nothing of profiles. The order decides which of several rejections a node is
-given, so it is kube-scheduler's. A configuration enables plugins by point, and one that names a plugin at a point where
-it has nothing to do is refused, whether that point does anything here or not.
+The order is kube-scheduler's: if several plugins reject a node, the first one is reported. A configuration enables
+plugins by extension point. If a plugin has no such point, the configuration is refused. So entries also list points of
+kube-scheduler that have no effect in policysched, such as `placementScore`.
 
 Source: pkg/scheduler/apis/config/v1/default_plugins.go, pkg/scheduler/framework/runtime/framework.go
 (getExtensionPoints), framework/plugins, v1.36.

@@ -1,5 +1,5 @@
-"""The demo, and the sandbox with a scheduler that benchmarks and tests share with it.
+"""The demos of `policysched demo`, and their sandbox with a scheduler, which benchmarks and tests also use.
 
-`sandbox_setup` fills and serves a sandbox, `scheduled_sandbox` adds the scheduler, `demo` and `devices` are the two
-demos.
+`sandbox_setup` fills and serves a sandbox, `scheduled_sandbox` adds the scheduler. `demo` is the demo of a policy,
+`devices` the demo of devices.
 """

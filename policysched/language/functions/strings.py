@@ -25,7 +25,7 @@ _Key: TypeAlias = tuple[tuple[_Part, ...], int, tuple[_Part, ...]]
 
 
 def canonical(text: str) -> str | None:
-    """Return the one text of a version, None where a text is none."""
+    """Return the canonical text of a version, None if the text is no version."""
     found = _VERSION.fullmatch(text)
     if found is None:
         return None

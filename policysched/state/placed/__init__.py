@@ -1,6 +1,6 @@
-"""Placed pods: nodes, resources, and values for rules about other pods.
+"""Placed pods: their nodes and requests, and what affinity, spreading and policies count of them.
 
-Pods that such rules cannot distinguish share a signature. A `counter` counts matching pods per row; `counters`
-finds it. `signature_values` and `signature_labels` find signatures, `pod_kinds` groups pods of equal weight,
-`existing_terms` has affinity terms of placed pods, indexed by `selector_index`.
+Pods that affinity, spreading and policies of other pods cannot distinguish share a signature. A `counter` counts
+matching pods per row; `counters` finds it. `signature_values` and `signature_labels` find signatures, `pod_kinds`
+groups pods of equal weight, `existing_terms` has affinity terms of placed pods, indexed by `selector_index`.
 """

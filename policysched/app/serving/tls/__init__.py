@@ -1,1 +1,4 @@
-"""Certificates of the HTTPS port and authorities of its clients, with rotation without a restart."""
+"""Certificates of the HTTPS port, and CAs that client certificates are checked against.
+
+Changed files take effect without a restart.
+"""
