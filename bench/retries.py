@@ -45,7 +45,7 @@ PATIENCE = 120.0
 class Outcome:
     """What one scheduler did.
 
-    Units: attempts a waiting pod, by kind; seconds of the processor.
+    Units: attempts per waiting pod, by kind; seconds of processor time.
     """
 
     scheduler: str
@@ -63,13 +63,15 @@ def _affinity(sort: str, *terms: Json) -> Json:
 
 GOLD: Json = {"namespaceSelector": {"matchLabels": {"tier": "gold"}}}
 KINDS: dict[str, Json] = {
-    "asks for too much": {"requests": {"cpu": "100"}},
-    "needs a pod of other namespaces": {"affinity": _affinity("podAffinity", _term({"app": "absent"}, **GOLD))},
-    "avoids two sorts of pods": {
+    "requests more CPU than any node has": {"requests": {"cpu": "100"}},
+    "requires an absent pod (namespaceSelector)": {
+        "affinity": _affinity("podAffinity", _term({"app": "absent"}, **GOLD))
+    },
+    "has anti-affinity to two kinds of pods": {
         "affinity": _affinity("podAntiAffinity", _term({"app": "guard"}), _term({"app": "visitor"}))
     },
-    "is avoided": {"labels": {"avoided": "yes"}},
-    "is the first of its group, without a domain": {
+    "matches the anti-affinity of placed pods": {"labels": {"avoided": "yes"}},
+    "requires a topology label that no node has": {
         "labels": {"group": "g"},
         "affinity": _affinity("podAffinity", _term({"group": "g"}, "rack")),
     },
@@ -190,11 +192,11 @@ def _attempts(moves: Sequence[Move], names: dict[str, str]) -> Counter[str]:
 
 def report(outcomes: Sequence[Outcome], waiting: int, rounds: int) -> None:
     """Print one line a kind of pods."""
-    heads = ["a waiting pod that", *(one.scheduler for one in outcomes)]
+    heads = ["attempts per pod that", *(one.scheduler for one in outcomes)]
     rows = [[text, *(f"{one.attempts[text]:.1f}" for one in outcomes)] for text in KINDS]
-    rows.append(["processor time, s", *(f"{one.cpu_seconds:.1f}" for one in outcomes)])
+    rows.append(["CPU of the scheduler, s", *(f"{one.cpu_seconds:.1f}" for one in outcomes)])
     print_parts([plain_table(None, heads, rows, range(1, len(heads)))])
-    print(f"attempts a pod in {rounds} rounds of 9 events that help nobody; {waiting} waiting pods of each kind")
+    print(f"{rounds} rounds of 9 events that help no pod; {waiting} waiting pods of each kind")
 
 
 if __name__ == "__main__":

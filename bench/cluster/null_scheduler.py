@@ -1,8 +1,8 @@
 """The null scheduler: a random node with room, and the requests that every scheduler makes.
 
 It lists and watches nodes and pods, and writes a binding and an event for each pod, on one asyncio loop with aiohttp
-and msgspec. Its rate is the limit that API server and network set for a scheduler in Python. It checks resources
-only. A pod that fits nowhere gets one condition and one event; a gated pod gets nothing.
+and msgspec. Its rate is the reference for a scheduler in Python on the same API server. It checks resources only. A
+pod that fits nowhere gets one condition and one event; a gated pod gets nothing.
 
     python -m bench.cluster.null_scheduler KUBECONFIG
 """

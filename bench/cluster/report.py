@@ -238,31 +238,34 @@ class _Ratio:
 
 
 RATIOS: Final = (
-    _Ratio("pods/s × kube-scheduler", KUBE, "pods_per_second"),
-    _Ratio("pods/s × null", NULL, "pods_per_second"),
-    _Ratio("events/s × kube-scheduler", KUBE, "told_per_second"),
-    _Ratio("CPU × kube-scheduler", KUBE, "cpu_ms"),
-    _Ratio("memory × kube-scheduler", KUBE, "peak_mib"),
+    _Ratio("pods/s: ratio to kube-scheduler", KUBE, "pods_per_second"),
+    _Ratio("pods/s: ratio to null", NULL, "pods_per_second"),
+    _Ratio("events/s: ratio to kube-scheduler", KUBE, "told_per_second"),
+    _Ratio("CPU: ratio to kube-scheduler", KUBE, "cpu_ms"),
+    _Ratio("memory: ratio to kube-scheduler", KUBE, "peak_mib"),
 )
 _SHARES: Final = ("p50", "p99", "worst")
 
 
 def ratios(report: Report) -> Iterator[str]:
     """Write the table of ratios, a row for each workload with a backlog, line by line."""
-    heads = ["workload", "kube-scheduler pods/s", "policysched pods/s", *(one.head for one in RATIOS)]
+    heads = ["workload", "nodes", "kube-scheduler pods/s", "policysched pods/s", *(one.head for one in RATIOS)]
     yield _line(heads)
     yield _line(["---", *["--:"] * (len(heads) - 1)])
-    for workload in dict.fromkeys(one.workload for one in report.figures if one.p50 is None):
+    nodes = {one.workload: one.nodes for one in report.figures if one.p50 is None}
+    for workload, count in nodes.items():
         rates = (report.find(workload, scheduler) for scheduler in (KUBE, OURS))
         cells = [_number(one.pods_per_second if one else None) for one in rates]
-        yield _line([workload, *cells, *(one.of(report, workload) for one in RATIOS)])
+        yield _line([workload, _number(count), *cells, *(one.of(report, workload) for one in RATIOS)])
 
 
 def latencies(report: Report) -> Iterator[str]:
     """Write the table of latencies at a steady rate, a row for each workload and scheduler, line by line."""
     steady = [one for one in report.figures if one.p50 is not None]
     if steady:
-        yield _line(["workload", "scheduler", *(f"{name} ms" for name in _SHARES)])
-        yield _line(["---", "---", *["--:"] * len(_SHARES)])
+        yield _line(["workload", "nodes", "scheduler", *(f"{name} ms" for name in _SHARES)])
+        yield _line(["---", "--:", "---", *["--:"] * len(_SHARES)])
     for one in steady:
-        yield _line([one.workload, one.scheduler, *(_number(getattr(one, name), 1) for name in _SHARES)])
+        yield _line(
+            [one.workload, _number(one.nodes), one.scheduler, *(_number(getattr(one, name), 1) for name in _SHARES)]
+        )

@@ -103,16 +103,19 @@ def test_table_of_ratios_has_a_row_for_each_workload() -> None:
         drained(KUBE, 100), drained(NULL, 200), drained(OURS, 300), drained(OURS, 50, "mixed"), steady(OURS, 5)
     )
     heads, _, *rows = ratios(found)
-    assert heads.startswith("| workload | kube-scheduler pods/s | policysched pods/s | pods/s × kube-scheduler |")
-    assert rows == ["| basic | 100 | 300 | 3.00 | 1.50 | 3.00 | 0.33 | – |", "| mixed | – | 50 | – | – | – | – | – |"]
-    assert list(latencies(found))[2:] == ["| steady | policysched | 5.0 | 15.0 | 20.0 |"]
+    assert heads.startswith("| workload | nodes | kube-scheduler pods/s | policysched pods/s | pods/s: ratio to ")
+    assert rows == [
+        "| basic | 5 | 100 | 300 | 3.00 | 1.50 | 3.00 | 0.33 | – |",
+        "| mixed | 5 | – | 50 | – | – | – | – | – |",
+    ]
+    assert list(latencies(found))[2:] == ["| steady | 5 | policysched | 5.0 | 15.0 | 20.0 |"]
     assert list(latencies(report(drained(OURS, 1)))) == []
 
 
 def test_figures_of_a_later_run_replace_those_of_the_first() -> None:
     first, later = report(drained(KUBE, 100), drained(OURS, 300)), report(drained(OURS, 400))
     page = with_tables(f"{BEGIN}\n{END}\n", {"run.json": first, "later.json": later})
-    assert page.index("| basic | 100 | 400 | 4.00 |") < page.index("run.json") < page.index("later.json")
+    assert page.index("| basic | 5 | 100 | 400 | 4.00 |") < page.index("run.json") < page.index("later.json")
     found = newest([first, later])
     ours, kube = found.find("basic", OURS), found.find("basic", KUBE)
     assert ours is not None and kube is not None
