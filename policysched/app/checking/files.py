@@ -101,15 +101,29 @@ LIVE: Final = "live"
 Object = dict[str, Any]
 
 
-async def read_nodes(names: Sequence[str], kubeconfig: Path | None = None, context: str | None = None) -> Cluster:
+async def read_nodes(
+    names: Sequence[str],
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    pods: list[Mapping[str, Any]] | None = None,
+) -> Cluster:
     """Read the nodes of files, folders and, for `live`, of the cluster of the kubeconfig.
+
+    Args:
+        names: Files, folders and `live`.
+        kubeconfig: The kubeconfig of the live cluster.
+        context: The context of the kubeconfig.
+        pods: Receives the pods of the files and folders.
 
     Raises:
         PolicyschedError: one of them cannot be used, or there is no node in them.
     """
     from policysched.app.files.saved_clusters import load_cluster, refuse_twins  # noqa: PLC0415 - most checks are made without nodes
 
-    documents = [one for one in load_cluster(one for one in names if one != LIVE) if one.object["kind"] == "Node"]
+    loaded = load_cluster(one for one in names if one != LIVE)
+    documents = [one for one in loaded if one.object["kind"] == "Node"]
+    if pods is not None:
+        pods += [one.object for one in loaded if one.object["kind"] == "Pod"]
     refuse_twins(documents)
     cluster = nodes_of(await _live(kubeconfig, context) if LIVE in names else ())
     for document in documents:

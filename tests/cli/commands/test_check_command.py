@@ -124,7 +124,8 @@ def test_files_that_cannot_be_read_are_commands_too(command: Command, write: Wri
     done = command("check", "a.yaml", "none.yaml", write("p.yaml", GOOD), "-o", "github")
     assert done.code == 2
     assert done.out.splitlines() == [
-        "::error file=a.yaml,line=2,col=4::not valid YAML: mapping values are not allowed in this context",
+        "::error file=a.yaml,line=2,col=4::not valid YAML: mapping values are not allowed in this context; "
+        "check the indentation of this line",
         "::error::none.yaml: no such file",
         "1 policy: 0 errors, 0 warnings",
     ]

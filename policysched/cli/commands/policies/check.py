@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -62,23 +63,33 @@ def check(  # noqa: PLR0913, PLR0917 - one parameter a flag
     """
     from policysched.app.checking.files import check_files  # noqa: PLC0415 - the compiler is not needed for --help
 
-    nodes = _nodes(cluster, kubeconfig, context) if cluster else None
+    pods: list[Mapping[str, Any]] = []
+    nodes = _nodes(cluster, kubeconfig, context, pods) if cluster else None
     found = check_files(files, nodes, lenient=allow_none)
     if not (found.policies or found.selecting or found.problems or allow_none):
         raise UsageError(f"no SchedulingPolicy in {', '.join(files)}")
     _print(found, output)
+    _say_unselected(found, pods)
     if found.problems:
         return 2
     return int(bool(found.errors or (warnings_as_errors and found.warnings)))
 
 
-def _nodes(names: list[str], kubeconfig: Path | None, context: str | None) -> Cluster:
+def _say_unselected(found: CheckedPolicies, pods: list[Mapping[str, Any]]) -> None:
+    """Note policies that select no pod of the cluster's files."""
+    from policysched.app.checking.unselected import unselected  # noqa: PLC0415 - as above
+
+    for note in unselected(found.documents, pods):
+        say(f"note: {note}", stderr=True)
+
+
+def _nodes(names: list[str], kubeconfig: Path | None, context: str | None, pods: list[Mapping[str, Any]]) -> Cluster:
     from policysched.app.checking.cluster_fields import cluster_warnings  # noqa: PLC0415 - as above
     from policysched.app.checking.files import LIVE, read_nodes  # noqa: PLC0415 - as above
     from policysched.cli.event_loop import wait_for  # noqa: PLC0415
 
     with working("reading the nodes"):
-        nodes = wait_for(read_nodes(names, kubeconfig, context))
+        nodes = wait_for(read_nodes(names, kubeconfig, context, pods))
     for warning in cluster_warnings(one for one in names if one != LIVE):
         say(f"note: {warning}", stderr=True)
     return nodes
