@@ -13,10 +13,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
+from policysched.app.report_table import ReportTable
 from policysched.errors import PolicyschedError, UsageError
 from policysched.late_dataclass import dataclass
 from policysched.visible import visible
@@ -112,9 +111,10 @@ def write_example(example: Example, folder: Path, *, overwrite: bool = False) ->
         raise UsageError(f"{error.filename or folder}: cannot write: {why}") from error
 
 
-def example_table(examples: Sequence[Example]) -> Table:
+def example_table(examples: Sequence[Example]) -> ReportTable:
     """Return a table of examples."""
-    table = Table("example", "description", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+    table = ReportTable("example", "description")
+    table.wraps = True
     for one in examples:
         table.add_row(Text(visible(one.name)), Text(visible(one.description or ", ".join(one.files))))
     return table

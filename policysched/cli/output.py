@@ -67,21 +67,38 @@ def working(text: str) -> Iterator[Callable[[str], None]]:
         yield lambda now: status.update(Text(visible(f"{text}: {now}")))
 
 
-def print_parts(parts: Iterable[RenderableType]) -> None:
-    """Print parts one after another, with an empty line before each table."""
+def print_parts(parts: Iterable[RenderableType], *, wide: bool = False) -> None:
+    """Print parts one after another, with an empty line before each table.
+
+    Args:
+        parts: The parts.
+        wide: Whether tables have all columns at any width.
+    """
     from rich.table import Table  # noqa: PLC0415 - see above
 
+    from policysched.cli.tables import table_lines  # noqa: PLC0415 - it imports Rich
+
     out = console()
+    is_terminal = sys.stdout.isatty()
     for part in parts:
         if isinstance(part, Table):
-            out.print()
-        if sys.stdout.isatty():
+            _print_line(out, "")
+            for line in table_lines(part, out.width if is_terminal else None, wide=wide):
+                _print_line(out, line)
+        elif is_terminal:
             out.print(part)
-            continue
-        # Where a program may read it a line of text stays one line, and no line of a table ends with blanks.
-        with out.capture() as printed:
-            out.print(part, soft_wrap=not isinstance(part, Table))
-        typer.echo("\n".join(without_commands(line.rstrip()) for line in printed.get().splitlines()))
+        else:
+            _print_line(out, part)
+
+
+def _print_line(out: Console, line: RenderableType) -> None:
+    """Print one line, of any width."""
+    if sys.stdout.isatty():
+        out.print(line, soft_wrap=True)
+        return
+    with out.capture() as printed:
+        out.print(line, soft_wrap=True)
+    typer.echo("\n".join(without_commands(one.rstrip()) for one in printed.get().splitlines()))
 
 
 def say(text: str, *, stderr: bool = False) -> None:

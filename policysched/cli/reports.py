@@ -29,7 +29,7 @@ def say_report(
         case OutputFormat.JSON | OutputFormat.YAML:
             say_document(kind, value, output)
         case OutputFormat.TABLE | OutputFormat.WIDE:
-            print_parts(parts)
+            print_parts(parts, wide=output is OutputFormat.WIDE)
         case OutputFormat.MARKDOWN:
             say_lines("\n\n".join(_markdown(parts)))
         case OutputFormat.GITHUB:

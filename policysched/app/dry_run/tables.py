@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from rich import box
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from policysched.app.report_table import ReportTable, short_names
 from policysched.schedule.cycle.ranking import ranked, sums_by_tier
 from policysched.visible import visible
 
@@ -44,7 +44,7 @@ def decision_parts(record: Record) -> Iterator[RenderableType]:
 
 def plain_table(
     title: str | None, columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: range = range(0)
-) -> Table:
+) -> ReportTable:
     """Make a table of texts.
 
     Args:
@@ -53,14 +53,10 @@ def plain_table(
         rows: The cells.
         numbers: The columns that hold numbers, counted from 0.
     """
-    table = Table(
+    table = ReportTable(
         title=title,
         title_justify="left",
         title_style="bold",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        collapse_padding=True,
     )
     for index, column in enumerate(columns):
         table.add_column(Text(visible(column)), justify="right" if index in numbers else "left", overflow="fold")
@@ -126,11 +122,22 @@ def _scores(record: Record) -> Table:
     ]
     columns = ["node", *plugins, *(f"tier {tier}" for tier in tiers), "total"]
     table = plain_table("Scores", columns, rows, range(1, len(columns)))
+    table.sums_up, table.short = plugins, short_names(plugins)
+    table.least = (*_by_difference(scores, plugins), *(f"tier {tier}" for tier in reversed(tiers)), "total")
     if len(names) > LIMIT:
         least = "that rank lower" if tiers else f"with a total of {total[names[LIMIT]]} or less"
         table.caption = f"… and {len(names) - LIMIT} nodes {least}"
         table.caption_justify = "left"
     return table
+
+
+def _by_difference(scores: Mapping[str, Mapping[str, int]], plugins: Sequence[str]) -> list[str]:
+    """Return plugins in the order of the largest difference that they make between nodes."""
+    return sorted(plugins, key=lambda plugin: _spread([of[plugin] for of in scores.values()]))
+
+
+def _spread(values: Sequence[int]) -> int:
+    return max(values) - min(values)
 
 
 def _rejections(rejected: Mapping[str, Any]) -> Table:
@@ -140,6 +147,7 @@ def _rejections(rejected: Mapping[str, Any]) -> Table:
         for node in names[:LIMIT]
     ]
     table = plain_table("Rejected", ["node", "plugin", "reason", "code"], rows)
+    table.sums_up, table.least = ("plugin", "code"), ("code", "plugin")
     if len(names) > LIMIT:
         counts = Counter(
             f"{rejected[node]['plugin']}: {'; '.join(rejected[node]['reasons'])}" for node in names[LIMIT:]

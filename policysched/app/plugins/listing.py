@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from msgspec.structs import fields
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from policysched.app.configuration.model import Plugins
@@ -18,6 +16,7 @@ from policysched.app.configuration.plugin_lists import POINTS_OF
 from policysched.app.configuration.profiles import check_plugin, points_of, registry_with
 from policysched.app.plugins.discovery import FoundPlugins
 from policysched.app.plugins.factories import CheckedFactory
+from policysched.app.report_table import ReportTable
 from policysched.errors import UsageError
 from policysched.late_dataclass import dataclass
 from policysched.plugins.registry import DEFAULT_ORIGIN
@@ -72,11 +71,12 @@ def plugin_rows(found: FoundPlugins, times: Mapping[str, float] = NOTHING_MEASUR
             yield PluginRow(name, ordered, entry.origin, microseconds=times.get(name))
 
 
-def plugin_table(rows: list[PluginRow]) -> Table:
+def plugin_table(rows: list[PluginRow]) -> ReportTable:
     """Show the rows, with what was measured of any."""
     measured = any(row.microseconds is not None for row in rows)
     heads = ("name", "points", "origin", *(("µs per decision",) if measured else ()))
-    table = Table(*heads, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+    table = ReportTable(*heads)
+    table.wraps = True
     for row in rows:
         points = _NOT_KNOWN if row.points is None else " ".join(row.points)
         taken = "" if row.microseconds is None else f"{row.microseconds:,.0f}"

@@ -76,7 +76,7 @@ def test_dry_run_prints_what_pull_requests_show(command: Command) -> None:
 
 @pytest.mark.usefixtures("cluster")
 def test_dry_run_prints_tables(command: Command) -> None:
-    done = command(*ASK)
+    done = command(*ASK, "-o", "wide")
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
     assert lines[0] == "pod default/web → node n1 (profile policysched)"
     assert "n3 SchedulingPolicy/ssd policy ssd/only: no SSD UnschedulableAndUnresolvable" in lines

@@ -49,7 +49,7 @@ def example(
         if output.is_value:
             say_document("Example", [one.to_dict() for one in list_examples()], output)
         else:
-            print_parts([example_table(list_examples())])
+            print_parts([example_table(list_examples())], wide=output is TableFormat.WIDE)
         return 0
     found = find_example(name)
     target = folder or Path(found.short_name)

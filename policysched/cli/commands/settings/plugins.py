@@ -53,7 +53,7 @@ def plugins(
     if output.is_value:
         say_document("Plugin", [row.to_dict() for row in rows], output)
     else:
-        print_parts([plugin_table(rows)])
+        print_parts([plugin_table(rows)], wide=output is TableFormat.WIDE)
     problems = list(dict.fromkeys([*found.problems, *(row.problem for row in rows if row.problem)]))
     for problem in problems:
         say_error(problem)
