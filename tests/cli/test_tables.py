@@ -24,7 +24,13 @@ WIDTHS = [80, 120, 200]
 def _scores() -> ReportTable:
     scores = {node: {"TaintToleration": 300, "NodeResourcesFit": 50 + place, "NodeResourcesBalancedAllocation": 70,
                      "ImageLocality": 0, POLICY: 100 * (place % 2)} for place, node in enumerate(NODES)}  # fmt: skip
-    record = {"pod": "a/b", "schedulerName": "x", "result": "Scheduled", "selected": NODES[0], "best": NODES[:1]}
+    record: dict[str, object] = {
+        "pod": "a/b",
+        "schedulerName": "x",
+        "result": "Scheduled",
+        "selected": NODES[0],
+        "best": NODES[:1],
+    }
     record |= {"scores": scores, "total": {node: sum(of.values()) for node, of in scores.items()}}
     (found,) = [one for one in decision_parts(record) if isinstance(one, ReportTable)]
     return found
@@ -34,7 +40,7 @@ def _rejected(
     reason: str = "node(s) didn't match Pod's node affinity/selector, and more text than fits",
 ) -> ReportTable:
     status = {"plugin": "NodeAffinity", "code": "UnschedulableAndUnresolvable", "reasons": [reason]}
-    record = {"pod": "a/b", "schedulerName": "x", "result": "Unschedulable", "fitError": "no"}
+    record: dict[str, object] = {"pod": "a/b", "schedulerName": "x", "result": "Unschedulable", "fitError": "no"}
     rejected: dict[str, object] = dict.fromkeys(NODES, status)
     rejected[NODES[0]] = {"plugin": "NodeResourcesFit", "code": "Unschedulable", "reasons": ["Insufficient cpu"]}
     (found,) = [one for one in decision_parts(record | {"rejected": rejected}) if isinstance(one, ReportTable)]
