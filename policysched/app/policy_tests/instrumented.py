@@ -14,6 +14,7 @@ from typing import cast
 
 from policysched.language.checking.checker import ExpressionChecker
 from policysched.language.checking.compile import each_let
+from policysched.language.functions.lists import is_over_list
 from policysched.language.functions.signatures import Environment
 from policysched.language.ir.graph import AGGREGATES, Typed
 from policysched.language.ir.tree import Call, Case, Expr, Inversion, Keyword, Literal, Path, Span, children
@@ -163,6 +164,10 @@ class _Texts:
 
     def _of_call(self, call: Call, recorder: _Recorder, over: str) -> Iterator[ObservedPart]:
         name = call.function.dotted
+        if is_over_list(name, len(call.arguments)):
+            # the second argument is evaluated for items, which no node and no placed pod has
+            yield from self._parts(call.arguments[0], recorder, over)
+            return
         inside = "pods" if name.startswith("node.pods.") else "nodes" if name in AGGREGATES and over != "pods" else over
         for argument in call.arguments:
             yield from self._parts(argument, recorder, inside)

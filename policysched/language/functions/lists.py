@@ -17,6 +17,11 @@ from policysched.language.ir.types import BOOL, NUMBER, Gap, Kind, Shape, Type, 
 _OF_NODES: Final = frozenset({"node", "peer", "victim", "metrics"})
 
 
+def is_over_list(name: str, arguments: int) -> bool:
+    """Return whether a call evaluates its second argument for each item of its first."""
+    return name in LISTS or (name in {"min", "max"} and arguments == 2)
+
+
 def _any(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
     items = list_argument(checker, call)
     count = items and _count(checker, call, items)

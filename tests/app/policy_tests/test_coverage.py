@@ -37,6 +37,11 @@ CASES = [
         'filters[0].require: node.name == "n2" or not node.cordoned never false',
         'filters[0].require: node.name == "n2" never true', "filters[0].require: node.cordoned never true",
     ]),
+    ("filters: [{name: a, require: 'any(pod.images, item == \"a:1\") or max([1, 2], item) > pod.priority'}]", ANY, [
+        'filters[0].require: any(pod.images, item == "a:1") or max([1, 2], item) > pod.priority never false',
+        'filters[0].require: any(pod.images, item == "a:1") never true',
+        "filters[0].require: max([1, 2], item) > pod.priority never false",
+    ]),
     ("appliesTo: pod.priority > 5\nfilters: [{name: a, require: node.ready}]", ANY, [
         "appliesTo: pod.priority > 5 never true", "filters[0].require: node.ready never true",
         "filters[0].require: node.ready never false",
