@@ -122,7 +122,8 @@ def test_what_is_in_force_stays_where_an_edit_cannot_come_into_force(spec: Objec
 def test_a_plan_refuses_a_policy_that_has_no_room() -> None:
     with pytest.raises(UsageError, match=r"^policy new cannot be used: it does not compile: the policy costs 12 units"):
         policysched.plan([*CLUSTER, *FULL, PENDING], policies=[tried("new", taking(12))])
-    with pytest.raises(UsageError, match=r"^policy edited cannot be used: .*\(E0601, spec\); the previous generation stays"):
+    kept = r"^policy edited cannot be used: .*\(E0601, spec\); the previous generation stays"
+    with pytest.raises(UsageError, match=kept):
         policysched.plan([*CLUSTER, *FULL, PENDING], policies=[tried("edited", taking(14))])
     assert not policysched.plan(
         [*CLUSTER, *FULL, PENDING], policies=[tried("new", taking(12))], without_policies=["edited"]

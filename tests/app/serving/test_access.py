@@ -169,7 +169,8 @@ async def test_failing_reviews_refuse_are_said_once_and_are_not_kept(
     for _ in range(3):
         assert await ask("/metrics", "Bearer good") == "401 Unauthorized"
         assert await ask("/metrics") == (
-            '403 forbidden: User "system:anonymous" cannot get path "/metrics": the API server did not answer the SubjectAccessReview'
+            '403 forbidden: User "system:anonymous" cannot get path "/metrics": '
+            "the API server did not answer the SubjectAccessReview"
         )
         assert await ask("/livez") == "passes"
     assert len(reviews.asked) == 6

@@ -153,7 +153,10 @@ async def test_nothing_is_said_before_all_is_listed() -> None:
         (b"kind: Pod\nmetadata: {name: p}\nspec: {priorityClassName: high}\n", 'no PriorityClass with name "high"'),
         (b'{"kind":"Pod","metadata":{"name":"p"},"spec":{"a":' + b"[" * 5000, "nested deeper than 200 levels"),
         (b'{"kind":"Pod","metadata":{"name":"p"},"spec":{"a":' + b'{"a":' * 985 + b"1" + b"}" * 987, "nested "),
-        (b"kind: List\nitems: [" + b"{kind: Pod, metadata: {name: p}}," * 17 + b"]", "17 pods, more than the limit of 16 per request"),
+        (
+            b"kind: List\nitems: [" + b"{kind: Pod, metadata: {name: p}}," * 17 + b"]",
+            "17 pods, more than the limit of 16 per request",
+        ),
     ],
 )  # fmt: skip
 async def test_malformed_body_is_refused_with_its_place(body: bytes, said: str) -> None:
