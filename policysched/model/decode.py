@@ -207,12 +207,13 @@ def _wrong_type(kind: str, key: str, error: msgspec.ValidationError, made: Any =
 def _exact(value: Any, field: str, got: str) -> str:
     """Put the keys of a map in the place of `[...]`, which is all that the decoder says about them."""
     before, unnamed, after = field.partition(_ANY_KEY)
-    if not unnamed:
+    held = _at(value, before) if unnamed else None
+    if not isinstance(held, dict):
         return field
-    for key in _at(value, before) or ():
-        exact = _exact(value, f"{before}.{key}{after}", got)
-        if type(_at(value, exact)).__name__ in _TYPES_OF.get(got, (got,)):
-            return exact
+    for key, item in held.items():
+        rest = _exact(item, after, got)
+        if type(_at(item, rest)).__name__ in _TYPES_OF.get(got, (got,)):
+            return f"{before}.{key}{rest}"
     return field
 
 
