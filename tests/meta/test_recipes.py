@@ -293,5 +293,5 @@ def test_extension_point_is_in_the_files_that_know_a_present_one() -> None:
     found = {str(path.relative_to(ROOT)) for path in modules if known.search(path.read_text("utf-8"))}
     every_point = {"policysched/framework/__init__.py", "policysched/app/configuration/model.py"}
     out_of_tree = {"policysched/framework/out_of_tree/methods.py", "policysched/framework/out_of_tree/adapter.py"}
-    out_of_tree |= {"policysched/app/plugins/package.py"}  # what new plugins begin with
+    out_of_tree |= {"policysched/app/plugins/templates.py"}  # what new plugins begin with
     assert found - every_point - out_of_tree == set(recipe("An extension point"))

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from policysched.app.plugins.package import DEFAULT_POINTS, TEMPLATES, new_package
+from policysched.app.plugins.package import DEFAULT_POINTS, new_package
+from policysched.app.plugins.templates import TEMPLATES
 from policysched.errors import UsageError
 from tests.meta.markdown import ROOT
 
@@ -107,7 +108,7 @@ def test_installed_plugin_is_found_configured_and_decides(tmp_path: Path) -> Non
     command = (python, "-c", "from policysched.cli import main; main()")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    listed = json.loads(ran(*command, "plugins", "-o", "json", cwd=elsewhere))
+    listed = json.loads(ran(*command, "plugins", "-o", "json", cwd=elsewhere))["items"]
     origin = "entry point node-group of node-group 0.1.0"
     assert {"name": "node-group", "points": ["filter", "score"], "origin": origin} in listed
     files = {flag: made.folder / f"{name}.yaml" for flag, name in FILES.items()}
