@@ -238,7 +238,7 @@ class FeatureGateFlags:
         "Feature gates of kube-scheduler; unsupported values are rejected. Repeatable.",
     )
     min_compatibility_version: tuple[str, ...] = flag(
-        Form("VERSION,...", LIST.read, is_list=True), no_effect="all API servers from 1.33 on are supported"
+        Form("VERSION,...", LIST.read, is_list=True), no_effect="the version of the API server changes no behaviour"
     )
 
 
