@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from policysched.model.kinds import KINDS
+
 from .conftest import Command
 
 POD = """kind: Pod
@@ -168,6 +170,15 @@ def test_misspelt_fields_of_a_cluster_that_scheduling_reads_are_warnings(
     assert done.code in {0, 1}
     found = [line for line in done.problem.splitlines() if line.startswith(f"note: {cluster}:")]
     assert found == [f"note: {cluster}:{one}" for one in WARNINGS]
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"SchedulingPolicy"}))
+def test_a_misspelt_field_of_any_kind_is_a_warning(command: Command, tmp_path: Path, kind: str) -> None:
+    cluster = tmp_path / "cluster.yaml"
+    version = KINDS[kind].api_version
+    cluster.write_text(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x, lables: {{a: b}}}}\n")
+    done = command("plan", "--cluster", str(cluster), "--cluster", "nodes3.yaml", "--cluster", "c15-pod.yaml")
+    assert (done.code, "did you mean `labels`?" in done.problem) == (0, True)
 
 
 def test_objects_that_an_api_server_has_checked_have_no_warnings(command: Command, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from policysched.language.ir.types import Unit
 from policysched.language.messages.amounts import written
-from tests.app.dry_runs import Object, node, pod
+from tests.app.dry_runs import Object, node, pod, policy
 from tests.app.why.test_why import bound
 
 from .conftest import Command
@@ -102,3 +102,22 @@ def test_a_pod_on_a_node_is_not_said_to_go_there(command: Command, tmp_path: Pat
         *["pod default/off is on n2 but would not fit it if recreated; missing: nodeSelector disk=ssd; "
           "it would go to n1 if recreated"] * 2,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("spec", "note"),
+    [
+        ({"priority": 5, "preemptionPolicy": "Never"}, "preemption is not possible: preemptionPolicy=Never"),
+        ({"priority": 5}, "preemption would not help: policies protect default/low (policy keep/preemption: false)"),
+        ({}, ""),
+    ],
+)
+def test_preemption_is_noted_only_if_a_reader_can_change_something(
+    command: Command, tmp_path: Path, spec: dict[str, object], note: str
+) -> None:
+    keep = policy("keep", preemption={"require": "false"})
+    cluster = write(tmp_path, [node("n1"), bound("low", "n1", 3), pod("web", 2, **spec), keep])
+    done = command("why", "web", "--cluster", cluster)
+    assert [line for line in done.problem.splitlines() if line.startswith("note: preemption")] == (
+        [f"note: {note}"] if note else []
+    )

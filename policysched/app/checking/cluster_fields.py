@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
+from msgspec import inspect
 
 from policysched.app.checking.api_fields import ApiFault, field_faults, schema_of
 from policysched.app.checking.pod_faults import pod_faults
@@ -83,7 +83,21 @@ def _taint_faults(raw: Object) -> Iterator[ApiFault]:
 def _names_read(kind: str) -> frozenset[str]:
     """Return the names of fields that scheduling and admission read of a kind."""
     shape = getattr(model, kind, None) or getattr(admission, kind, None)
-    if shape is None:
-        return frozenset()
-    parts = msgspec.json.schema(shape).get("$defs", {}).values()
-    return frozenset(name for part in parts for name in part.get("properties", ()))
+    names: dict[type, list[str]] = {}
+    if shape is not None:
+        _collect(inspect.type_info(shape), names)
+    return frozenset(name for of_struct in names.values() for name in of_struct)
+
+
+def _collect(info: Any, names: dict[type, list[str]]) -> None:
+    """Add the names of the fields of a type by struct."""
+    if isinstance(info, inspect.StructType):
+        if info.cls not in names:
+            names[info.cls] = [one.encode_name for one in info.fields]
+            for one in info.fields:
+                _collect(one.type, names)
+        return
+    parts = [getattr(info, name, None) for name in ("item_type", "value_type", "type")]
+    for part in (*parts, *getattr(info, "item_types", ()), *getattr(info, "types", ())):
+        if part is not None:
+            _collect(part, names)
