@@ -143,7 +143,7 @@ def public(of: type) -> set[str]:
 @pytest.mark.parametrize(
     ("recorded", "plain", "unrecorded"),
     [
-        (RecordedCluster, Cluster, {"is_assumed", "is_elsewhere"}),
+        (RecordedCluster, Cluster, {"is_assumed", "is_elsewhere", "follow_details"}),
         (
             RecordedNominations,
             Nominations,
