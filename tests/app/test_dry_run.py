@@ -243,11 +243,3 @@ def test_what_is_no_list_is_told(given: str) -> None:
 def test_a_policy_without_a_name_is_no_crash() -> None:
     unnamed = {"kind": "SchedulingPolicy", "spec": requiring("node.cordoned")}
     assert record([node()], pod(), unnamed)["result"] == "Unschedulable"
-
-
-def test_pod_without_a_scheduler_name_gets_the_only_one_of_the_policies() -> None:
-    rules = [policy(name, schedulerNames=["gpu"], **requiring("true")) for name in "ab"]
-    assert dry_run([node()], pod(), policies=rules).to_dict()["schedulerName"] == "gpu"
-    assert dry_run([node()], pod(), policies=[*rules, policy("c", **requiring("true"))]).to_dict()["schedulerName"] == (
-        "policysched"
-    )

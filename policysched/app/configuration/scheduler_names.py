@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from policysched.app.configuration.reading import ReadConfiguration
 from policysched.errors import UsageError
 from policysched.language.messages.suggestions import did_you_mean
 from policysched.late_dataclass import dataclass
 from policysched.model.policy import KIND
+
+FLAG: Final = "--scheduler-name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ def choose_scheduler_names(
     profiles = [one.scheduler_name or "" for read in configurations for one in read.completed.profiles]
     if given:
         _refuse_unknown(given, profiles)
-        return SchedulerNames(tuple(dict.fromkeys(given)), "--scheduler-name")
+        return SchedulerNames(tuple(dict.fromkeys(given)), FLAG)
     if profiles:
         return SchedulerNames(tuple(dict.fromkeys(profiles)), "the configuration")
     of_policies = [*policies]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace as replace_field
 from datetime import UTC, datetime
@@ -25,7 +24,6 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
-from policysched.app.configuration.scheduler_names import choose_scheduler_names, names_of_policies
 from policysched.app.dry_run.policies import compiled_policies, standing_policies, try_policies
 from policysched.app.dry_run.template_claims import with_template_claims
 from policysched.app.files.given import Objects, OneObject, given_objects, one_object
@@ -261,13 +259,12 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     pod, notes = as_new(of_kind(one_object(pod, "pod"), "Pod"))
     read = None if config is None else load_configuration(config)
     filled = admission.complete_pod(pod)
-    tried = [of_kind(one, KIND) for one in given_objects(policies, "policies", KIND)]
-    default = _default_name((*given, *tried))
-    profile, wanted = _choose_profile(decode_pod(filled), pod, read, plugins, default)
+    profile, wanted = _choose_profile(decode_pod(filled), pod, read, plugins)
     cluster = _cluster(given, admission, wanted)
     wanted = with_template_claims(wanted, cluster)
     cluster.time.move(seconds_at(now or SystemClock().now()))
     store = standing_policies(one for one in given if one["kind"] == KIND)
+    tried = (of_kind(one, KIND) for one in given_objects(policies, "policies", KIND))
     taken = compiled_policies(store, try_policies(store, tried))
     policy_set = PolicySet.of(taken.compiled)
     problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)
@@ -295,20 +292,14 @@ def seconds_at(now: datetime | str) -> float:
     return (now if now.tzinfo is not None else now.replace(tzinfo=UTC)).timestamp()
 
 
-def _default_name(objects: Iterable[Object]) -> str:
-    """Return the name for a pod without `schedulerName`: the only name in `schedulerNames` of all policies, or ours."""
-    names = choose_scheduler_names((), (), names_of_policies(objects), Counter([DEFAULT_NAME])).names
-    return names[0] if len(names) == 1 else DEFAULT_NAME
-
-
 def _choose_profile(
-    wanted: Pod, raw: Object, read: ReadConfiguration | None, plugins: PluginRegistry | None, default: str
+    wanted: Pod, raw: Object, read: ReadConfiguration | None, plugins: PluginRegistry | None
 ) -> tuple[Profile, Pod]:
     stated = (raw.get("spec") or {}).get("schedulerName")
     if isinstance(stated, str) and not stated.strip():
         raise UsageError(f'pod "{wanted.key}": spec.schedulerName: name is empty; set a name or remove the field')
     if read is None:
-        return _under(default_profile(stated or default), wanted)
+        return _under(default_profile(stated or DEFAULT_NAME), wanted)
     profiles = configured_profiles(read, find_plugins().registry if plugins is None else plugins)
     named = profiles.get(wanted.spec.scheduler_name)
     if named is not None:

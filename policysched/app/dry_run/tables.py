@@ -14,6 +14,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from policysched.app.dry_run.preemption_text import why_no_preemption
 from policysched.app.report_table import ReportTable, short_names
 from policysched.schedule.cycle.ranking import ranked, sums_by_tier
 from policysched.visible import visible
@@ -163,7 +164,7 @@ def _preemption(record: Record) -> Iterator[RenderableType]:
     told = record.get("preemption", {})
     if "nominated" not in record:
         if "message" in told:
-            yield _line(told["message"])
+            yield _line(why_no_preemption(told | {"protected": {}}) or "preemption would not help")
         yield from _protected(told)
         return
     node, going = record["nominated"]["node"], record["nominated"]["victims"]

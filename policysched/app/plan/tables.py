@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from policysched.app.amounts import counted
 from policysched.app.dry_run.tables import plain_table
 from policysched.app.plan.results import NodeEffect, Plan, PodEffect
+from policysched.app.report_table import ReportTable
 from policysched.visible import visible
 
 LIMIT: Final = 20
+EXAMPLES: Final = "pod: node without → with change"
 _OTHERS: Final = "not evaluated (static, finished, or of another scheduler)"
 
 
@@ -51,8 +53,11 @@ def _effects(told: Plan) -> Iterator[RenderableType]:
         [one.workload, one.effect.of(one.pods), str(one.pods), one.by, "; ".join(map(_example, one.examples))]
         for one in workloads
     ]
-    columns = ["workload", "effect", "pods", "decided by", "examples: without → with change"]
-    yield _table("Workloads", columns, rows, range(2, 3))
+    columns = ["workload", "effect", "pods", "decided by", EXAMPLES]
+    table = _table("Workloads", columns, rows, range(2, 3))
+    table.short = {EXAMPLES: "examples"}
+    table.least = (EXAMPLES, "decided by")
+    yield table
     reasons: dict[str, list[str]] = {}
     for group in workloads[:LIMIT]:
         for example in group.examples[:1]:
@@ -72,10 +77,13 @@ def _nodes(told: Plan) -> Iterator[RenderableType]:
         for one in nodes
     ]
     columns = ["node", "without change", "with change", "difference", *(["would exceed"] if over else [])]
-    yield _table("Affected pods per node", columns, rows, range(1, 4))
+    table = _table("Affected pods per node", columns, rows, range(1, 4))
+    table.short = {"without change": "without", "with change": "with"}
+    table.least = ("difference",)
+    yield table
 
 
-def _table(title: str, columns: list[str], rows: list[list[str]], numbers: range = range(0)) -> Table:
+def _table(title: str, columns: list[str], rows: list[list[str]], numbers: range = range(0)) -> ReportTable:
     table = plain_table(title, columns, rows[:LIMIT], numbers)
     if len(rows) > LIMIT:
         table.caption, table.caption_justify = Text(f"… and {len(rows) - LIMIT:,} more"), "left"
@@ -94,4 +102,4 @@ def _example(one: PodEffect) -> str:
     name = one.pod.partition("/")[2]
     name += f" (on {one.node})" if one.runs and one.node != one.before else ""
     ways = f"{one.before or 'none'} → {one.after or 'none'}"
-    return f"{name}: {ways}" + (f" (1 of {one.ties} equal nodes)" if one.ties > 1 else "")
+    return f"{name}: {ways}" + (f" or {counted(one.ties - 1, 'other')}" if one.ties > 1 else "")

@@ -14,6 +14,7 @@ from policysched.app.why.results import Explanation, NodeComparison, ScoreDiffer
 from policysched.visible import visible
 
 LIMIT: Final = 20
+FITTING: Final = "nodes that then fit"
 
 
 def explanation_parts(told: Explanation) -> Iterator[RenderableType]:
@@ -38,7 +39,10 @@ def _comparison(found: NodeComparison) -> Iterator[Table]:
             if one.tier == tier:
                 rows += _difference(one)
         rows.append([f"tier {tier}" if tier else "total", "", str(here), str(there), f"{here - there:+d}"])
-    yield plain_table("Scores", ["plugin", "weight", found.here, found.there, "lead"], rows, range(1, 5))
+    table = plain_table("Scores", ["plugin", "weight", found.here, found.there, "lead"], rows, range(1, 5))
+    table.short = {found.here: "A", found.there: "B"}
+    table.least = ("weight",)
+    yield table
     turned = [[one.plugin, str(one.now), str(one.weight), ", ".join(one.selected[:3])] for one in found.turns]
     if turned:
         yield plain_table(
@@ -64,6 +68,7 @@ def _conditions(told: Explanation) -> Table:
     ]
     title = "Conditions on 1 node" if told.nodes == 1 else f"Conditions on all {told.nodes} nodes"
     table = plain_table(title, ["condition", "plugin", "rejects", "accepts", "rejects alone"], rows, range(2, 5))
+    table.least = ("accepts", "plugin", "rejects alone")
     if len(told.conditions) > LIMIT:
         table.caption, table.caption_justify = Text(f"… and {len(told.conditions) - LIMIT} conditions"), "left"
     return table
@@ -72,6 +77,7 @@ def _conditions(told: Explanation) -> Table:
 def _groups(told: Explanation) -> Table:
     rows = [[str(one.nodes), "; ".join(one.lacks), _some(one.nodes, one.examples)] for one in told.groups]
     table = plain_table("Nodes by missing conditions", ["nodes", "missing", "examples"], rows, range(1))
+    table.least = ("examples", "missing")
     if told.more_groups:
         text = f"… and {told.more_nodes} nodes in {told.more_groups} more groups"
         table.caption, table.caption_justify = Text(text), "left"
@@ -84,7 +90,10 @@ def _repairs(told: Explanation) -> Table:
         for group in told.groups
         for one in group.repairs
     ]
-    return plain_table("Fixes, each simulated", ["change", "fix", "nodes that then fit", "example"], rows)
+    table = plain_table("Fixes, each simulated", ["change", "fix", FITTING, "example"], rows)
+    table.short = {FITTING: "fits"}
+    table.least = ("example", FITTING, "fix")
+    return table
 
 
 def _some(count: int, names: tuple[str, ...]) -> str:

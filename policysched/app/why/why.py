@@ -16,8 +16,14 @@ from policysched.app.amounts import counted
 from policysched.app.configuration.model import DEFAULT_SCHEDULER
 from policysched.app.configuration.profiles import DEFAULT_NAME
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
-from policysched.app.configuration.scheduler_names import SchedulerNames, choose_scheduler_names, names_of_policies
+from policysched.app.configuration.scheduler_names import (
+    FLAG,
+    SchedulerNames,
+    choose_scheduler_names,
+    names_of_policies,
+)
 from policysched.app.dry_run.dry_run import Measure, Numbers, simulate, unlisted
+from policysched.app.dry_run.preemption_text import why_no_preemption
 from policysched.app.files.given import Objects, given_objects
 from policysched.app.files.objects import metadata_of
 from policysched.app.why.asking import Asking
@@ -142,8 +148,8 @@ def _scheduler_names(
 
 
 def _named(raw: Object, names: SchedulerNames) -> Object:
-    """Return a pod of a file, which may have no `schedulerName`, with the only one that is evaluated."""
-    if _spec(raw).get("schedulerName") or len(names.names) > 1:
+    """Return a pod of a file, which may have no `schedulerName`, with the name of the flag."""
+    if _spec(raw).get("schedulerName") or names.source != FLAG or len(names.names) > 1:
         return raw
     return {**raw, "spec": {**_spec(raw), "schedulerName": names.names[0]}}
 
@@ -237,7 +243,8 @@ class _Explaining:
     def _unschedulable(self, begun: Explanation, answer: _Answer, conditions: Sequence[Any]) -> Explanation:
         found = grouped(self._asking, self._made.raw, conditions, self._asked_about)
         preemption = preempting(self._asking, answer.outcome)
-        notes = () if preemption is not None else _no_preemption(answer.record)
+        told = "" if preemption is not None else why_no_preemption(answer.record.get("preemption", {}))
+        notes = (told,) if told else ()
         if self._asked_about and found.groups:
             fit = "is on {} but would not fit it if recreated" if self._asked_about == begun.node else "does not fit {}"
             lacks = " and ".join(found.groups[0].lacks)
@@ -293,17 +300,6 @@ def _with(begun: Explanation, found: Grouped) -> Explanation:
         more_groups=found.more_groups,
         more_nodes=found.more_nodes,
     )
-
-
-def _no_preemption(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """Say which pods policies protect from preemption; without such pods there is nothing that a reader can change."""
-    protected = record.get("preemption", {}).get("protected", {})
-    pods = {pod: why for on_node in protected.values() for pod, why in on_node.items()}
-    if not pods:
-        return ()
-    named = ", ".join(f"{pod} ({why})" for pod, why in [*pods.items()][:MOST_SAID])
-    more = f" and {len(pods) - MOST_SAID} more" if len(pods) > MOST_SAID else ""
-    return (f"preemption would not help: policies protect {named}{more}",)
 
 
 def _fits_none(begun: Explanation, found: Grouped, decision: Decision) -> str:

@@ -177,7 +177,9 @@ def test_why_evaluates_a_pod_of_the_names_that_are_chosen() -> None:
     )
     rule = policy("gpu", schedulerNames=["gpu"], **requiring("true"))
     assert policysched.why(objects, "web", policies=[rule]).state is State.OTHER_SCHEDULER
-    assert policysched.why([*objects, pod("free")], "free", policies=[rule]).scheduler_name == "gpu"
+    free = [*objects, pod("free")]
+    assert policysched.why(free, "free", policies=[rule]).scheduler_name == "policysched"
+    assert policysched.why(free, "free", policies=[rule], scheduler_name="gpu").scheduler_name == "gpu"
 
 
 @pytest.mark.parametrize(
