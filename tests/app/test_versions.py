@@ -23,7 +23,7 @@ def test_other_minor_version_is_logged(version: str, caplog: pytest.LogCaptureFi
             json.dumps({"gitVersion": one}).encode()
             for one in (KUBERNETES, "v1.36.0+k3s1", "v1.36.9-gke.1", "", "main")
         ),
-        *(b"", b"<html>", b"[]", b'{"gitVersion": 1}', b"{}"),
+        *(b"", b"<html>", b"[]", b'{"gitVersion": 1}', b"{}", b'{"a":' + b"[" * 100_000, b'{"gitVersion":"\xff"}'),
     ],
 )
 def test_same_version_and_documents_without_one_are_not(document: bytes, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,6 +8,8 @@ from typing import Final
 
 import msgspec
 
+from policysched.model.lenient_json import UNREADABLE
+
 log = logging.getLogger(__name__)
 KUBERNETES: Final = "v1.36.2"
 """Decisions, events and metrics are compared with kube-scheduler of this version."""
@@ -26,7 +28,7 @@ def log_skew(document: bytes) -> None:
     """
     try:
         version = msgspec.json.decode(document, type=_Version).gitVersion
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return
     found = _MINOR.match(version)
     if found is not None and found[0].lstrip("v") != KUBERNETES.lstrip("v").rpartition(".")[0]:
