@@ -64,7 +64,8 @@ def paragraphs(command: Any) -> list[str]:
 
 def exit_codes(text: str) -> list[tuple[str, str]]:
     """Return codes and meanings of a paragraph such as `Exit codes: 0 success; 2 a flag is invalid.`."""
-    return re.findall(r"(\d+) (.*?)(?:; (?=\d)|\Z)", text.removeprefix(EXIT_CODES).strip().rstrip("."))
+    listed = re.split(r"; (?=\d)", text.removeprefix(EXIT_CODES).strip().rstrip("."))
+    return [(code, meaning) for code, _, meaning in (one.partition(" ") for one in listed)]
 
 
 def value_name(one: Any) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.app.serving.ports import free_port
 from tests.controlplane.plane import ControlPlane
+from policysched.cli.formats import API_VERSION
 from tests.e2e.objects import NAME, node, pod, policy
 from tests.e2e.schedulers import COMMAND, spawned
 from tests.e2e.server import Server
@@ -41,7 +42,7 @@ async def test_answer_is_what_the_command_says_of_the_live_cluster(server: Serve
             *command, "--seed=3", "-o", "json", stdout=asyncio.subprocess.PIPE
         )
         out, _ = await process.communicate()
-        assert (code, record) == (200, json.loads(out))
+        assert (code, {"apiVersion": API_VERSION, "kind": "DryRun", **record}) == (200, json.loads(out))
         assert record["selected"] in {"n2", "n3"}
         assert await server.nodes_of() == await server.placed("placed")
 
