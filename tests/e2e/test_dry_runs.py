@@ -10,9 +10,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from policysched.cli.formats import API_VERSION
 from tests.app.serving.ports import free_port
 from tests.controlplane.plane import ControlPlane
-from policysched.cli.formats import API_VERSION
 from tests.e2e.objects import NAME, node, pod, policy
 from tests.e2e.schedulers import COMMAND, spawned
 from tests.e2e.server import Server
