@@ -33,6 +33,7 @@ class ShortNode(_Written, frozen=True):
     allocatable: Annotated[Amounts, Meta(description="Allocatable quantities; default 4 cores, 16 Gi, 110 pods.")] = {}
     images: Annotated[Amounts, Meta(description="Sizes of images on the node, by image.")] = {}
     ready: bool = True
+    conditions: Annotated[dict[str, str], Meta(description="Status of conditions by type, as `DiskPressure`.")] = {}
     cordoned: bool = False
     created: Annotated[str | None, Meta(description="When it was created, as 2026-01-01T00:00:00Z.")] = None
 

@@ -151,12 +151,17 @@ def _nodes(source: PolicyTestSource, short: ShortNode, path: str) -> Iterator[Ob
             spec["unschedulable"] = True
         status: dict[str, Any] = {
             "allocatable": allocatable,
-            "conditions": [{"type": "Ready", "status": "True" if short.ready else "False"}],
+            "conditions": [{"type": kind, "status": status} for kind, status in _conditions(short).items()],
         }
         if images:
             status["images"] = [{"names": [image], "sizeBytes": value(size)} for image, size in images.items()]
         metadata = _metadata(name, {"kubernetes.io/hostname": name} | labels, short.annotations, short.created)
         yield {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec, "status": status}
+
+
+def _conditions(short: ShortNode) -> dict[str, str]:
+    """Return the status of each condition of a node, by type."""
+    return {"Ready": "True" if short.ready else "False"} | short.conditions
 
 
 def _placed(source: PolicyTestSource, short: PlacedShortPod, path: str) -> Iterator[Object]:

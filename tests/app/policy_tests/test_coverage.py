@@ -42,6 +42,10 @@ CASES = [
         'filters[0].require: any(pod.images, item == "a:1") never true',
         "filters[0].require: max([1, 2], item) > pod.priority never false",
     ]),
+    ("filters: [{name: a, require: 'node.conditions[\"Ready\"] == \"True\"'}]", ANY, [
+        'filters[0].require: node.conditions["Ready"] == "True" never false',
+        'filters[0].require: node.conditions["Ready"] never missing',
+    ]),
     ("appliesTo: pod.priority > 5\nfilters: [{name: a, require: node.ready}]", ANY, [
         "appliesTo: pod.priority > 5 never true", "filters[0].require: node.ready never true",
         "filters[0].require: node.ready never false",

@@ -132,3 +132,16 @@ def test_a_run_repeats_itself(tmp_path: Path) -> None:
     text = "- {given: a, cluster: {nodes: [{name: b-*, count: 9}]}, expect: {ties: 9}}"
     first, second = (results(tmp_path, text, SPEC)[0].records for _ in range(2))
     assert first == second
+
+
+def test_conditions_of_nodes_are_stated_by_type(tmp_path: Path) -> None:
+    spec = "filters: [{name: disk, require: 'node.conditions[\"DiskPressure\"] != \"True\" and node.ready'}]"
+    check(
+        tmp_path,
+        """\
+  - add: {nodes: [{name: full, conditions: {DiskPressure: "True"}}, {name: down, conditions: {Ready: Unknown}}]}
+    pod: {name: a}
+    expect: {rejected: {disk: [full, down]}, result: Scheduled}
+""",
+        spec,
+    )
