@@ -6,7 +6,6 @@ An option that takes one value is rejected if it is given twice.
 from __future__ import annotations
 
 import enum
-import glob
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -148,6 +147,8 @@ def _matching(names: Iterable[Any]) -> Iterator[Any]:
         if not set("*?[") & set(text) or Path(text).exists():
             yield name
             continue
+        import glob  # noqa: PLC0415 - few names are patterns
+
         found = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - names stay as the user writes them
         if not found:
             raise UsageError(f"{text}: no file matches")

@@ -103,7 +103,7 @@ NOT_TO_START = {
 }
 """What is imported once it is needed: by the port, for a policy's text, by other commands."""
 BELOW = "policysched.cli.commands."
-MOST_MODULES = 878
+MOST_MODULES = 879
 """How many modules a scheduler may import before it asks for the first list, those of the interpreter among them."""
 
 
