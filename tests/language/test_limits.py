@@ -230,3 +230,16 @@ def test_lets_that_go_round_or_have_no_name_get_one_error_each(
 )
 def test_cases_that_make_no_sense_get_errors(lines: list[str], wanted: list[str]) -> None:
     assert codes(compile_cases(lines, Environment("score"))) == wanted
+
+
+@pytest.mark.parametrize("wanted", ['"b"', "pod.name"])
+def test_lists_in_each_other_take_no_longer_than_one_by_one(wanted: str) -> None:
+    items = ", ".join(f'"a{number}"' for number in range(100))
+    text = f"item == {wanted}"
+    for _ in range(4):
+        text = f"any([{items}], {text})"
+    compiled = compile_soon(text)
+    assert compiled.program is not None
+    begin = time.process_time()
+    assert interpret(compiled.program, TableFrame([{}]).at(0)) is False
+    assert time.process_time() - begin < LONGEST

@@ -191,8 +191,22 @@ class _ItemFrame:
 def _over_items(node: Typed, items: Scalar, frame: ScalarFrame, kept: _Kept) -> Scalar:
     if items is None:
         return None
-    each = [cast("ScalarFrame", _ItemFrame(item, frame)) for item in cast("Sequence[Any]", items)]
-    return _reduced(node, each, kept)
+    plan = steps(node.inner[0])
+    common: dict[Typed, Scalar] = {}
+    for one in plan:  # what reads no item is evaluated once, so that lists in each other take no longer than one by one
+        if ITEM not in one.inputs:
+            common[one] = _operate(one, [common[arg] for arg in one.args], frame, kept)
+    return _of_values(
+        node, [_of_item(plan, common, _ItemFrame(item, frame), kept) for item in cast("list[Any]", items)]
+    )
+
+
+def _of_item(plan: Sequence[Typed], common: Mapping[Typed, Scalar], frame: Any, kept: _Kept) -> Scalar:
+    values = dict(common)
+    for one in plan:
+        if one not in common:
+            values[one] = _operate(one, [values[arg] for arg in one.args], frame, kept)
+    return values[plan[-1]]
 
 
 def _over_rows(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: _Kept) -> Scalar:
@@ -212,7 +226,10 @@ def _over_rows(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: _Kept)
 
 
 def _reduced(node: Typed, rows: Iterable[ScalarFrame], kept: _Kept) -> Scalar:
-    values = [_evaluate(node.inner[0], one, kept) for one in rows]
+    return _of_values(node, [_evaluate(node.inner[0], one, kept) for one in rows])
+
+
+def _of_values(node: Typed, values: Iterable[Scalar]) -> Scalar:
     return _bounded(REDUCED[node.op]([float(value) for value in values if isinstance(value, float) or value is True]))
 
 
