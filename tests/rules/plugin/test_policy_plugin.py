@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import SKIP, Cluster, Code, Status
+from policysched.framework import SKIP, Action, Cluster, Code, Resource, Status
 from policysched.model.objects import Metadata, Namespace, Node, NodeCondition, Pod
+from policysched.rules.plugin.guard import guard_of
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from tests.build import cluster, node, pod
 from tests.plugins.ask import filtered, rejected, scored
@@ -228,3 +229,19 @@ def test_rules_read_what_is_requested_of_a_resource_whether_or_not_a_node_has_it
     made.remove_pod("default.a")
     made.set_pod(pod("d", on="n2", requests={"x.io/a": 1}))
     assert rejected(few, pod(), made) == rejected(free, pod(), made) == {"n2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "actions"),
+    [
+        ('victim.labels["a"] == "b"', Action.UPDATE_POD_LABEL),
+        ('victim.annotations["a"] == "b"', Action.UPDATE_OTHER),
+        ('victim.phase == "Running" and victim.labels["a"] == "b"', Action.UPDATE_POD_LABEL | Action.UPDATE_OTHER),
+        ("victim.priority > 1", Action.NONE),
+    ],
+)
+def test_a_condition_on_victims_names_the_changes_of_pods_that_it_reads(text: str, actions: Action) -> None:
+    guard = guard_of(plugin(preemption={"name": "keep", "require": text}))
+    assert guard is not None
+    found = [hint.actions for hint in guard.events() if hint.resource is Resource.ASSIGNED_POD]
+    assert found == ([actions] if actions else [])
