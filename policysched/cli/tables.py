@@ -148,7 +148,8 @@ def _least(one: _Column, kept: Sequence[_Column], table: ReportTable) -> int:
     if one.is_number or one.header in table.least:
         return one.width
     least = _LEAST_IMPORTANT if any(other.header in table.least for other in kept) else _LEAST_TEXT
-    return min(one.width, max(least, *map(cell_len, one.head)))
+    words = [cell_len(word) for cell in one.cells for word in cell.split()] if table.wraps else []
+    return min(one.width, max(least, *words, *map(cell_len, one.head)))
 
 
 def _wrapped(text: str, width: int) -> str:

@@ -43,6 +43,12 @@ class Effect(StrEnum):
         """The effect on one pod, in words."""
         return self.of(1)
 
+    @property
+    def short(self) -> str:
+        """The effect in a table: `no node`, `another node`."""
+        words = self.said.removeprefix(_GET).removeprefix("would ")
+        return words.replace("be ", "").replace("keep ", "keeps ")
+
     def of(self, pods: int) -> str:
         """The effect on a number of pods, in words."""
         return _SAID[self] if pods == 1 or self is not Effect.STAYS else "would keep their nodes"

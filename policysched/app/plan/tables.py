@@ -16,6 +16,7 @@ from policysched.visible import visible
 
 LIMIT: Final = 20
 EXAMPLES: Final = "pod: node without → with change"
+POLICY: Final = "SchedulingPolicy/"
 _OTHERS: Final = "not evaluated (static, finished, or of another scheduler)"
 
 
@@ -50,13 +51,13 @@ def _effects(told: Plan) -> Iterator[RenderableType]:
     if not workloads:
         return
     rows = [
-        [one.workload, one.effect.of(one.pods), str(one.pods), one.by, "; ".join(map(_example, one.examples))]
+        [one.workload, one.effect.short, str(one.pods), _cause(one.by), "; ".join(map(_example, one.examples))]
         for one in workloads
     ]
     columns = ["workload", "effect", "pods", "decided by", EXAMPLES]
     table = _table("Workloads", columns, rows, range(2, 3))
     table.short = {EXAMPLES: "examples"}
-    table.least = (EXAMPLES, "decided by")
+    table.least = (EXAMPLES,)
     yield table
     reasons: dict[str, list[str]] = {}
     for group in workloads[:LIMIT]:
@@ -92,6 +93,11 @@ def _table(title: str, columns: list[str], rows: list[list[str]], numbers: range
 
 def _count(pods: int) -> str:
     return f"{pods:,} {'pod' if pods == 1 else 'pods'}"
+
+
+def _cause(by: str) -> str:
+    """Write a cause for a narrow column: a rule as `policy/rule`, the score of a policy as `score of policy NAME`."""
+    return by.replace("policy ", "").replace(POLICY, "policy ")
 
 
 def _over(one: NodeEffect) -> str:

@@ -68,7 +68,7 @@ def _conditions(told: Explanation) -> Table:
     ]
     title = "Conditions on 1 node" if told.nodes == 1 else f"Conditions on all {told.nodes} nodes"
     table = plain_table(title, ["condition", "plugin", "rejects", "accepts", "rejects alone"], rows, range(2, 5))
-    table.least = ("accepts", "plugin", "rejects alone")
+    table.least, table.wraps = ("accepts", "plugin"), True
     if len(told.conditions) > LIMIT:
         table.caption, table.caption_justify = Text(f"… and {len(told.conditions) - LIMIT} conditions"), "left"
     return table
@@ -77,7 +77,7 @@ def _conditions(told: Explanation) -> Table:
 def _groups(told: Explanation) -> Table:
     rows = [[str(one.nodes), "; ".join(one.lacks), _some(one.nodes, one.examples)] for one in told.groups]
     table = plain_table("Nodes by missing conditions", ["nodes", "missing", "examples"], rows, range(1))
-    table.least = ("examples", "missing")
+    table.least, table.wraps = ("examples",), True
     if told.more_groups:
         text = f"… and {told.more_nodes} nodes in {told.more_groups} more groups"
         table.caption, table.caption_justify = Text(text), "left"
@@ -92,7 +92,7 @@ def _repairs(told: Explanation) -> Table:
     ]
     table = plain_table("Fixes, each simulated", ["change", "fix", FITTING, "example"], rows)
     table.short = {FITTING: "fits"}
-    table.least = ("example", FITTING, "fix")
+    table.least, table.wraps = ("example",), True
     return table
 
 
