@@ -194,7 +194,8 @@ def members(body: bytes | msgspec.Raw, what: str, most: int = MOST_FIELDS) -> Ma
         ExtenderError: it is no object, or has too many.
     """
     if are_few(body):
-        return bounded(decoded(_MEMBERS, body, what) or {}, what, most)
+        few = decoded(_MEMBERS, body, what)
+        return bounded(few or {}, what, most)
     found: Mapping[str, msgspec.Raw] = bounded_by(most, dict[Key, msgspec.Raw], body, what)
     return found
 
