@@ -11,13 +11,13 @@ import pytest
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from policysched.model.policy import PolicyKey
 from policysched.app.configuration.profiles import default_profile
 from policysched.app.running.metrics.shadow_victims import ShadowVictims
 from policysched.framework import Cluster, PostFilterResult, RowNumbers, plugin_name
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.model.objects import Metadata, Namespace, OwnerReference, Pod
+from policysched.model.policy import PolicyKey
 from policysched.plugins.default_preemption import slices
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.plugin.guard import PolicyGuard
