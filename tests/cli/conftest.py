@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,11 @@ class Done:
     code: int
     out: str
     problem: str
+
+    @property
+    def value(self) -> Any:
+        """What the command printed with `-o json`."""
+        return json.loads(self.out)
 
 
 Command = Callable[..., Done]

@@ -55,7 +55,7 @@ USAGE = [
     (("check", "node.yaml"), "error: no SchedulingPolicy in node.yaml"),
     (("fmt",), "error: missing argument 'FILE'"),
     (("fmt", "--nope", "a"), "error: no such option: --nope"),
-    (("explain", "E0300"), 'error: unknown code "E0300"; did you mean E0310?'),
+    (("explain", "E0300"), 'error: unknown code "E0300"; run `policysched explain` to list all codes'),
     (("explain", "x"), 'error: unknown code "x"; run `policysched explain` to list all codes'),
     (("explain", ""), 'error: unknown code ""; run `policysched explain` to list all codes'),
     (("explain", "E0301", "E0302"), "error: got unexpected extra argument"),
