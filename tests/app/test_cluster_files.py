@@ -31,7 +31,7 @@ HEAD = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}}
 NODE = {
     "apiVersion": "v1", "kind": "Node",
     "metadata": {"name": "n1", "labels": {"a": "ä"}, "managedFields": [{"manager": "x"}]},
-    "status": {"capacity": {"cpu": "4"}, "nodeInfo": {"kernelVersion": "6"}},
+    "status": {"capacity": {"cpu": "4"}, "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}}},
 }  # fmt: skip
 POD = {
     "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p1", "creationTimestamp": None},
@@ -94,7 +94,7 @@ def test_keys_that_are_there_twice_are_refused_at_their_place(
 def test_what_nobody_reads_is_left_out(tmp_path: Path) -> None:
     node, pod = (one.object for one in load_cluster([write(tmp_path, [NODE, POD])]))
     assert "managedFields" not in node["metadata"]
-    assert "nodeInfo" not in node["status"]
+    assert "daemonEndpoints" not in node["status"]
     assert "env" not in pod["spec"]["containers"][0]
 
 

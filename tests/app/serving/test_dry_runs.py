@@ -94,7 +94,7 @@ POLICIES_TO_TRY = (
 async def test_record_equals_that_of_the_command(index: int) -> None:
     [case] = singles(SEED, [index])
     objects = [*case["objects"], *(POLICIES_TO_TRY if index % 2 else ())]
-    of = case["pod"]
+    of = case["pod"] | {"metadata": case["pod"]["metadata"] | {"uid": "admitted"}}
     names = {one["metadata"].get("namespace") or "default" for one in [*objects, of] if one["kind"] == "Pod"}
     known = {one["metadata"]["name"] for one in objects if one["kind"] == "Namespace"}
     spaces = [{"kind": "Namespace", "metadata": {"name": name}} for name in sorted(names - known)]
