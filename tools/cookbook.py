@@ -57,8 +57,7 @@ policysched dry-run --cluster examples/cookbook/pin-a-node/cluster.yaml \\
     --policy examples/cookbook/pin-a-node/policy.yaml --pod examples/cookbook/pin-a-node/pod.yaml
 ```
 
-To use a policy, adapt it and apply it with `kubectl apply -f policy.yaml`. The
-[language](../reference/language.md) defines the expressions. [Weights](weights.md) explains `weight` and `tier`.
+The [language](../reference/language.md) defines the expressions. [Weights](weights.md) explains `weight` and `tier`.
 """
 
 
@@ -71,7 +70,7 @@ def _section(folder: str, title: str) -> str:
     purpose, policy = _split((EXAMPLES / folder / "policy.yaml").read_text("utf-8"))
     rows = "".join(f"- {given}: {_result(expect)}\n" for given, expect in _tests(folder))
     cluster = f"[this cluster](../../examples/{folder}/cluster.yaml)"
-    return f"\n## {title}\n\n{purpose}\n\n```yaml\n{policy}```\n\nBest nodes on {cluster}:\n\n{rows}"
+    return f"\n## {title}\n\n{purpose}\n\n```yaml\n{policy}```\n\nBest nodes ({cluster}):\n\n{rows}"
 
 
 def _tests(folder: str) -> list[tuple[str, Expectation]]:
