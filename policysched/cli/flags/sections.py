@@ -100,7 +100,8 @@ class SecureServingFlags:
     )
     secure_port: int | None = flag(
         PORT,
-        "HTTPS port for health checks, metrics and dry-runs; 0 disables it. Default: 10259 if that port is free.",
+        "HTTPS port for health checks, metrics and dry-runs; 0 disables it. Default: 10259; if 10259 is in use, the "
+        "scheduler runs without the port.",
     )
     tls_cert_file: Path | None = flag(FILE, "Server certificate with its chain, PEM; reloaded when it changes.")
     tls_cipher_suites: tuple[str, ...] = flag(LIST, "Allowed TLS 1.2 cipher suites, by IANA name.", default="[]")

@@ -159,8 +159,9 @@ class PolicyMetrics(Observer, Collector):
         )
         state = GaugeMetricFamily(
             "policysched_policy_state",
-            "1 if the policy is in this state, else 0. Active, Shadow, Disabled: the mode of the generation in force. "
-            "Rejected: the newest generation cannot be used.",
+            "1 if the policy is in this state, else 0. Active, Shadow, Disabled: the mode of the last accepted "
+            "generation. Rejected: the newest generation cannot be used. "
+            "Active and Rejected are both 1 while an earlier generation stays in force.",
             labels=("policy", "state"),
         )
         for key in listed:
