@@ -18,8 +18,8 @@ from typer.core import TyperCommand, TyperGroup
 from policysched.cli.formats import OutputFormat, TableFormat, TextFormat
 from policysched.errors import UsageError
 
-_FILES: Final = ("FILE", "PATH")
-"""How the value names of files begin."""
+_FILES: Final = frozenset(("FILE", "FILE|DIR", "FILE|DIR|live", "PATH"))
+"""Value names of options and arguments that take files."""
 _SHELL_OPTIONS: Final = ("install_completion", "show_completion")
 
 
@@ -131,7 +131,7 @@ class OnceCommand(TyperCommand):
                 raise UsageError(f"{parameter.opts[0]} is given {count} times but takes one value")
         rest = super().parse_args(ctx, args)
         for one in self.params:
-            if (one.metavar or "").startswith(_FILES) and (one.nargs == -1 or getattr(one, "multiple", False)):
+            if one.metavar in _FILES and (one.nargs == -1 or getattr(one, "multiple", False)):
                 ctx.params[one.name] = [*_matching(ctx.params[one.name] or ())]
         return rest
 

@@ -7,7 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from policysched.cli import make_app
 from policysched.cli.flags.feature_gates import FIXED, known_gates
 from policysched.cli.flags.sections import FLAGS, SECTIONS, OwnFlags, RunFlags, read_run_flags
 from tests.controlplane.build import binary
@@ -75,3 +77,9 @@ def test_the_page_names_every_flag_without_effect_and_why() -> None:
     page = (ROOT / "docs" / "reference" / "configuration.md").read_text("utf-8")
     rows = re.findall(r"^\| `--([\w-]+)` \| (.*) \|$", page, re.MULTILINE)
     assert rows == [(one.name, one.no_effect) for one in FLAGS if one.no_effect]
+
+
+def test_paths_of_requests_are_no_names_of_files() -> None:
+    command = get_command(make_app()).commands["run"]  # type: ignore[attr-defined]
+    given = command.make_context("run", ["--authorization-always-allow-paths=/*"]).params
+    assert given["authorization_always_allow_paths"] == ["/*"]
