@@ -103,7 +103,7 @@ async def test_standby_knows_everything_and_writes_nothing(server: Server, sandb
         await server.patch("SchedulingPolicy", "pin", {"spec": only("pin", "n1")["spec"]})
         await standby.said('policy "pin" generation 2 is in force')
         assert await server.nodes_of() == {"web": "", "big": ""}
-        assert "status" not in await server.get("SchedulingPolicy", "pin")
+        assert (await server.get("SchedulingPolicy", "pin"))["status"] == {"observedGeneration": -1}
         assert not [one for one in await server.objects("Event") if one["regarding"]["kind"] != "Node"]
         patch = {"spec": {"holderIdentity": ""}}
         await server.call("PATCH", f"{LEASES}/taken", patch, "application/merge-patch+json")
