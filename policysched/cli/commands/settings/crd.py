@@ -20,9 +20,9 @@ def crd(
 
     text = definition_text()
     if output is TextFormat.JSON:
-        import yaml  # noqa: PLC0415 - only JSON needs it
+        from policysched import bounded_yaml  # noqa: PLC0415 - only JSON needs it
 
-        say_json(yaml.safe_load(text))
+        say_json(bounded_yaml.load(text))
     else:
         say_lines(text)
     return 0
