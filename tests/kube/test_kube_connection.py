@@ -118,9 +118,7 @@ async def test_context_chooses_another_user(kube: Kube, home: Path) -> None:
             r'kubeconfig .*/config: the exec plugin "/no/such" of user "u" is not installed$',
         ),
         (
-            kubeconfig(
-                "http://x", {"exec": {**MISSING_PLUGIN, "installHint": "Install it:\n\n  brew install x\n"}}
-            ),
+            kubeconfig("http://x", {"exec": {**MISSING_PLUGIN, "installHint": "Install it:\n\n  brew install x\n"}}),
             None,
             r'the exec plugin "no-such" of user "u" is not installed: Install it: brew install x$',
         ),

@@ -135,7 +135,7 @@ def test_a_run_repeats_itself(tmp_path: Path) -> None:
 
 
 def test_conditions_of_nodes_are_stated_by_type(tmp_path: Path) -> None:
-    spec = "filters: [{name: disk, require: 'node.conditions[\"DiskPressure\"] != \"True\" and node.ready'}]"
+    spec = 'filters: [{name: disk, require: \'node.conditions["DiskPressure"] != "True" and node.ready\'}]'
     check(
         tmp_path,
         """\

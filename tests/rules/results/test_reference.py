@@ -71,7 +71,7 @@ CONDITIONS = (
     "(node.pods.max(peer.priority) <= pod.priority) ?? true",
     'node.pods.min(peer.requests.cpu, peer.labels["team"] == pod.labels["team"]) < 1',
     'node.pods.all(peer.labels["team"] == "a")',
-    "sum(node.pods.max(peer.priority)) by node.labels[\"zone\"] > 20",
+    'sum(node.pods.max(peer.priority)) by node.labels["zone"] > 20',
     "node.pods.count(peer.age < 1min) > 0",
     "node.pods.max(peer.age) > avg(node.age)",
     'node.pods.any(peer.annotations["batch"] == "yes")',
