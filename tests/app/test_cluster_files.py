@@ -71,7 +71,7 @@ def test_objects_and_places_are_those_of_any_file(tmp_path: Path, how: dict[str,
     [
         ('"uid": 1', '"uid": 1, "uid": 1', "uid"),
         ('"manager": "x"', '"manager": "x", "f": {"a": "\\u003c", "a" :1}', "a"),
-        ('"kernelVersion": "6"', '"kernelVersion": "6", "kernelVersion": "6"', "kernelVersion"),
+        ('"Port": 10250', '"Port": 10250, "Port": 10250', "Port"),
         ('"nodeName": "n1"', '"nodeName": "n1", "nodeName": "n2"', "nodeName"),
         ('"apiVersion": "v1", "kind": "List"', '"kind": "List", "apiVersion": "v1", "kind": "List"', "kind"),
         ('"resources": {}}]}}]', '"resources": {}}]}}], "items": []', "items"),
