@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from policysched.framework.plugin import Codes, FilterPlugin, Plugin, ScorePlugin
 from policysched.framework.status import Status
 from policysched.model.objects import Pod
-from policysched.pausing import Pausing
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import RowNumbers, Rows
 from policysched.state.what_if import ChangedRow, ChangedRows
@@ -57,7 +56,7 @@ def working_ahead(plugin: Plugin) -> WorkingAhead | None:
     return found
 
 
-ClassWork: TypeAlias = Callable[[Pod, Cluster], Pausing[object]]
+ClassWork: TypeAlias = Callable[[Pod, Cluster], object]
 """Works out in pieces what is slow in the first cycle of a pod class; what it returns is held until that cycle."""
 
 

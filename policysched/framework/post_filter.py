@@ -22,7 +22,6 @@ from policysched.framework.plugin import Codes, Hint, Mask, Plugin
 from policysched.framework.status import Code, Status
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
-from policysched.pausing import Pausing
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import RowNumbers
 from policysched.state.what_if import ChangedRows
@@ -148,7 +147,7 @@ class FailedDecision(Protocol):
     def verdicts(self, changed: ChangedRows) -> RowVerdicts | None:
         """Return what would be said of many rows at once; None where only a what-if of each can tell."""
 
-    def asking(self, changed: ChangedRows) -> Pausing[RowVerdicts | None]:
+    def asking(self, changed: ChangedRows) -> RowVerdicts | None:
         """Do what `verdicts` does, pausing after each filter; it means nothing once the cluster has changed."""
 
     @property

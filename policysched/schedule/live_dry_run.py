@@ -18,7 +18,6 @@ from policysched.errors import UsageError
 from policysched.framework import PostFilterResult
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
-from policysched.pausing import Pausing
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle import with_extenders
 from policysched.schedule.cycle.decision import Decision, drawn
@@ -48,7 +47,7 @@ class LiveState:
     turns: Callable[[Callable[[], Decision]], Turn]
     """Makes what gives the loop its turn in a search for victims."""
 
-    async def work_through(self, work: Pausing[T]) -> T:
+    async def work_through(self, work: T) -> T:
         """Work in slices, and rest after each."""
         while True:
             begin = now = self.monotonic()
@@ -106,7 +105,7 @@ async def _decided(
     return decision, None if decision.row >= 0 or decision.failed else outcome
 
 
-def _node_of(pod: Pod, cluster: Cluster) -> Pausing[str]:
+def _node_of(pod: Pod, cluster: Cluster) -> str:
     """Find the node of the placed pod of the same name; empty where there is none."""
     wanted = pod.metadata
     for number, one in enumerate([*cluster.pods.by_id.values()]):
@@ -114,5 +113,4 @@ def _node_of(pod: Pod, cluster: Cluster) -> Pausing[str]:
         if metadata.name == wanted.name and metadata.namespace == wanted.namespace:
             return cluster.nodes.names[one.row]
         if not number % AT_ONCE:
-            yield
     return ""

@@ -15,7 +15,6 @@ from typing import TypeVar
 from policysched.framework import ApiError, Client, Clock, plugin_name
 from policysched.framework.profile import Profile
 from policysched.model.policy import Policy, PolicyKey
-from policysched.pausing import Pausing
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
@@ -170,7 +169,7 @@ class Reloader:
                 log.info('policy "%s" %s', key, effect(entry.active))
             await self._report(key)
 
-    async def _work_through(self, work: Pausing[T]) -> T:
+    async def _work_through(self, work: T) -> T:
         """Do work that pauses, giving the loop its turn when it has taken one."""
         turn_ends = self._clock.monotonic() + TURN
         while True:

@@ -30,7 +30,6 @@ from policysched.framework.profile import Profile
 from policysched.model.kinds import FINISHED
 from policysched.model.objects import Node, Pod
 from policysched.model.pod_requirements import pod_priority
-from policysched.pausing import Pausing, finished
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.attempts import TURN, Attempts
 from policysched.schedule.binding import Binder
@@ -131,9 +130,9 @@ class Scheduler:
         Returns:
             How many pods were requeued.
         """
-        return finished(self.using_policies(policies, changed))
+        return self.using_policies(policies, changed)
 
-    def using_policies(self, policies: PolicySet, changed: frozenset[str], *, ahead: bool = True) -> Pausing[int]:
+    def using_policies(self, policies: PolicySet, changed: frozenset[str], *, ahead: bool = True) -> int:
         """Do what `use_policies` does, pausing now and then.
 
         What policies say of nodes without a pod is worked out before the swap, which takes force at once for all
@@ -145,14 +144,14 @@ class Scheduler:
             ahead: Whether that is worked out before; else the first decision does it.
         """
         if ahead:
-            active = yield from self.joining(policies)
+            active = self.joining(policies)
         else:
             active = {name: policies.join(profile) for name, profile in self._profiles.items()}
-        return (yield from self._taking_force(active, policies, changed))
+        return self._taking_force(active, policies, changed)
 
     def using_profiles(
         self, profiles: Mapping[str, Profile], policies: PolicySet, changed: frozenset[str]
-    ) -> Pausing[int]:
+    ) -> int:
         """Put profiles in the place of those of their names, pausing now and then; the others go on as they are.
 
         Args:
@@ -163,12 +162,12 @@ class Scheduler:
         Returns:
             How many pods were requeued.
         """
-        active = yield from self._joining(policies, profiles)
+        active = self._joining(policies, profiles)
         for name, profile in profiles.items():
             profile.take_over(self._profiles[name])
         self._profiles.update(profiles)
         self._connect_plugins()
-        return (yield from self._taking_force(active, policies, changed, "ConfigurationUpdate"))
+        return self._taking_force(active, policies, changed, "ConfigurationUpdate")
 
     def _taking_force(
         self,
@@ -176,27 +175,26 @@ class Scheduler:
         policies: PolicySet,
         changed: frozenset[str],
         event: str = "SchedulingPolicyUpdate",
-    ) -> Pausing[int]:
+    ) -> int:
         interests = {**self.queue.profiles, **_interests(active)}
         old = [self._engines[name].use(profile) for name, profile in active.items()]
         self.queue.profiles = interests
         if self._observers:
             tell(self._observers, lambda one: one.on_swap(active, policies))
-        moved = yield from self.queue.moving_rejected_by(changed, event)
+        moved = self.queue.moving_rejected_by(changed, event)
         for evaluations in old:
             while evaluations:
                 evaluations.pop()
-                yield
         return moved
 
-    def joining(self, policies: PolicySet) -> Pausing[dict[str, Profile]]:
+    def joining(self, policies: PolicySet) -> dict[str, Profile]:
         """Return the profiles with policies, worked out as far as nothing takes force."""
-        return (yield from self._joining(policies, dict(self._profiles)))
+        return self._joining(policies, dict(self._profiles))
 
-    def _joining(self, policies: PolicySet, profiles: Mapping[str, Profile]) -> Pausing[dict[str, Profile]]:
+    def _joining(self, policies: PolicySet, profiles: Mapping[str, Profile]) -> dict[str, Profile]:
         active = {}
         for name, profile in profiles.items():
-            active[name] = yield from policies.joining(profile, self.cluster)
+            active[name] = policies.joining(profile, self.cluster)
         return active
 
     def _connect_plugins(self) -> None:

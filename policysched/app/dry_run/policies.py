@@ -18,7 +18,6 @@ from policysched.language.messages.diagnostics import Diagnostic
 from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError
 from policysched.model.policy import LAST_GOOD, LastGood, Policy, PolicyKey, decode_last_good, decode_policy
-from policysched.pausing import finished
 from policysched.rules.compile.compiler import CompilationResult, compile_policy
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.budget import PolicyBudget, crowded_out
@@ -53,7 +52,7 @@ def standing_policies(objects: Iterable[Object]) -> PolicyStore:
 def started(policies: Iterable[Policy]) -> PolicyStore:
     """Put policies in force, as a scheduler that starts with them."""
     store = PolicyStore()
-    finished(store.starting(policies))
+    store.starting(policies)
     return store
 
 
@@ -66,7 +65,7 @@ def try_policies(store: PolicyStore, tried: Iterable[Object], without: Collectio
     """
     named = _named(tried)
     edits = [_as_edit(policy, store.get(key)) for key, policy in named.items()]
-    finished(store.changing(edits, map(PolicyKey, without)))
+    store.changing(edits, map(PolicyKey, without))
     return set(named)
 
 

@@ -38,7 +38,6 @@ from policysched.language.syntax.formatting import format_tree
 from policysched.language.syntax.lazy_parser import parse
 from policysched.language.syntax.terminals import KEYWORDS
 from policysched.late_dataclass import dataclass
-from policysched.pausing import Pausing
 
 
 class Want(enum.Enum):
@@ -169,7 +168,7 @@ class _Line:
         return self.value is not None and (self.guard is not None or isinstance(self.case.guard, Keyword))
 
 
-def compiling_cases(lines: Sequence[str], environment: Environment) -> Pausing[Compiled]:
+def compiling_cases(lines: Sequence[str], environment: Environment) -> Compiled:
     """Compile the lines of a score's cases, pausing after each; a diagnostic's `case` is the index of its line."""
     if not lines:
         return Compiled(None, (diagnose("E0100", "", Span(0, 0), "empty"),))
@@ -181,20 +180,19 @@ def compiling_cases(lines: Sequence[str], environment: Environment) -> Pausing[C
             found.append(dataclasses.replace(tree, case=index))
         else:
             parsed.append(_checked(_Line(index, ExpressionChecker(text, environment), cast("Case", tree))))
-        yield
-    return (yield from _put_together(lines, parsed, found))
+    return _put_together(lines, parsed, found)
 
 
-def _put_together(lines: Sequence[str], parsed: list[_Line], found: list[Diagnostic]) -> Pausing[Compiled]:
+def _put_together(lines: Sequence[str], parsed: list[_Line], found: list[Diagnostic]) -> Compiled:
     arms = [line for line in parsed if line.case.guard is not Keyword.MISSING]
     rests = [line for line in parsed if line.case.guard is Keyword.MISSING]
     _check_order(arms, rests)
     _check_reached(arms)
     program = None
     if len(parsed) == len(lines) and all(line.complete for line in parsed):
-        program = yield from _assemble(parsed, arms, rests)
+        program = _assemble(parsed, arms, rests)
         if not any(item.severity == "error" for line in parsed for item in line.checker.diagnostics):
-            yield from _warn_cases(program, arms, rests)
+            _warn_cases(program, arms, rests)
     for line in parsed:
         found.extend(dataclasses.replace(item, case=line.index) for item in line.checker.diagnostics)
     return _outcome(program, found)
@@ -256,35 +254,32 @@ def _check_reached(arms: Sequence[_Line]) -> None:
             always = always or constant_value(line.guard) is True
 
 
-def _assemble(parsed: Sequence[_Line], arms: Sequence[_Line], rests: Sequence[_Line]) -> Pausing[Program]:
+def _assemble(parsed: Sequence[_Line], arms: Sequence[_Line], rests: Sequence[_Line]) -> Program:
     result = constant(None, NUMBER.filled(Gap.OWN))
     for line in reversed(arms):
         value = cast("Typed", line.value)
         if line.guard is not None:
             value = make(Op.IF, (line.guard, value, result), value.type.over(result.type, line.guard.type))
         result = value
-        yield
     rest = constant_value(rests[0].value) if rests and rests[0].value else None
     text = "\n".join(line.text for line in parsed)
     return Program(result, text, constant_value(result), rest if isinstance(rest, float) else None)
 
 
-def _warn_cases(program: Program, arms: Sequence[_Line], rests: Sequence[_Line]) -> Pausing[None]:
+def _warn_cases(program: Program, arms: Sequence[_Line], rests: Sequence[_Line]) -> None:
     if rests and not program.type.optional:
         rests[0].checker.report("W0702", rests[0].case.guard_span)
     if arms and arms[-1].guard is not None and constant_value(arms[-1].guard) is True:
         arms[-1].checker.report("W0703", arms[-1].case.guard_span, value="true", hint="write `else`")
     for line in arms:
-        yield
         if not rests:
             _warn_of_doubts(line)
         if line.guard is not None:
             bounds, usual = line.checker.environment.bounds
             if line.guard.inputs and is_never_true(line.guard, bounds):
                 line.checker.report("W0703", line.case.guard_span, "never", hint="this case is never used")
-            yield
             ranges(line.guard, usual, usual=True)  # those of the whole score are told from those of its parts
-    yield from _warn_of_taken(arms)
+    _warn_of_taken(arms)
     if arms:
         _warn_spread(arms[0].checker, arms[0].case.value.span, program)
 
@@ -296,11 +291,10 @@ def _warn_of_doubts(line: _Line) -> None:
             line.checker.report("W0701", span, variant, input=found.input, what=found.what)
 
 
-def _warn_of_taken(arms: Sequence[_Line]) -> Pausing[None]:
+def _warn_of_taken(arms: Sequence[_Line]) -> None:
     """Report cases that those above them leave nothing of, pausing after each."""
     told = {line.index for line in arms if any(item.code == "W0703" for item in line.checker.diagnostics)}
     for taken in taken_above([line.guard for line in arms]):
-        yield
         if taken is None:
             continue
         index, above = taken

@@ -20,7 +20,6 @@ from policysched.late_dataclass import dataclass
 from policysched.model.objects import Affinity, LabelSelector, Pod, PodAffinity, PodAffinityTerm
 from policysched.model.selection.pod_part_cache import PodPartCache
 from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector, selector_key
-from policysched.pausing import Pausing, finished
 
 TERMS_PER_PIECE: Final = 500
 NO_LABELS: Final[Mapping[str, str]] = {}
@@ -115,32 +114,31 @@ def _stated(pod: Pod) -> tuple[str, PodAffinity | None, PodAffinity | None] | No
 
 
 def _terms_of(pod: Pod) -> PodTerms:
-    return finished(_compiling(pod))
+    return _compiling(pod)
 
 
-def _compiling(pod: Pod) -> Pausing[PodTerms]:
+def _compiling(pod: Pod) -> PodTerms:
     """Compile a pod's terms, pausing after so many."""
     affinity = pod.spec.affinity or Affinity()
     near, away = affinity.pod_affinity or PodAffinity(), affinity.pod_anti_affinity or PodAffinity()
     faults: list[str] = []
     compiler = _TermCompiler(pod.metadata.namespace)
 
-    def parsing(sort: str, stated: Iterable[PodAffinityTerm]) -> Pausing[Sequence[AffinityTerm]]:
+    def parsing(sort: str, stated: Iterable[PodAffinityTerm]) -> Sequence[AffinityTerm]:
         found: list[AffinityTerm] = []
         try:
             for one in stated:
                 found.append(compiler.term(one))
                 if len(found) % TERMS_PER_PIECE == 0:
-                    yield
         except SelectorError as error:
             faults.append(f"{sort}: {error}")
             return ()
         return found
 
-    required = yield from parsing("requiredAffinityTerms", near.required)
-    anti = yield from parsing("requiredAntiAffinityTerms", away.required)
-    liked = yield from parsing("preferredAffinityTerms", (one.pod_affinity_term for one in near.preferred))
-    disliked = yield from parsing("preferredAntiAffinityTerms", (one.pod_affinity_term for one in away.preferred))
+    required = parsing("requiredAffinityTerms", near.required)
+    anti = parsing("requiredAntiAffinityTerms", away.required)
+    liked = parsing("preferredAffinityTerms", (one.pod_affinity_term for one in near.preferred))
+    disliked = parsing("preferredAntiAffinityTerms", (one.pod_affinity_term for one in away.preferred))
     return PodTerms(
         affinity=tuple(required),
         anti_affinity=tuple(anti),

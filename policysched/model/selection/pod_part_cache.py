@@ -14,7 +14,6 @@ import msgspec
 from cachetools import LRUCache
 
 from policysched.model.objects import Pod
-from policysched.pausing import Pausing
 
 T = TypeVar("T")
 KEPT_BYTES: Final = 32 << 20
@@ -39,7 +38,7 @@ class PodPartCache(Generic[T]):
         answer: Callable[[Pod], T],
         part: Callable[[Pod], Any | None],
         without: T,
-        in_pieces: Callable[[Pod], Pausing[T]] | None = None,
+        in_pieces: Callable[[Pod], T] | None = None,
     ) -> None:
         self._answer = answer
         self._in_pieces = in_pieces
@@ -70,7 +69,7 @@ class PodPartCache(Generic[T]):
             return known[0]
         return self._keep(part, key, self._answer(pod))
 
-    def working_out(self, pod: Pod) -> Pausing[T]:
+    def working_out(self, pod: Pod) -> T:
         """Work the answer for a pod out in pieces, and keep it."""
         part = self._part(pod)
         if self._in_pieces is None or part is None or (self._last is not None and self._last[0] == part):
@@ -78,7 +77,7 @@ class PodPartCache(Generic[T]):
         key = _key(part)
         if key is None or key in self._kept:
             return self(pod)
-        return self._keep(part, key, (yield from self._in_pieces(pod)))
+        return self._keep(part, key, (self._in_pieces(pod)))
 
     def _keep(self, part: Any, key: bytes, answer: T) -> T:
         size = LEAST_BYTES + BYTES_PER_BYTE * len(key)

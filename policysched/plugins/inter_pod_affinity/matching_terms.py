@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from policysched.framework import ChangedRow, ChangedRows, Mask
 from policysched.model.objects import Metadata, Pod
 from policysched.model.selection.pod_affinity import ExistingTerm, TermKind, pod_terms
-from policysched.pausing import Pausing
 from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts
 from policysched.plugins.inter_pod_affinity.sums import KeyedCounter
 from policysched.plugins.inter_pod_affinity.terms import Weighted
@@ -117,26 +116,24 @@ class MatchingExistingTerms:
         self._labels, self._labels_seen = labels, shared.namespace_changes.position
         return False
 
-    def listing(self) -> Pausing[None]:
+    def listing(self) -> None:
         """List and count the terms that there are, pausing after so many; `renew` catches up with what changed."""
         terms = self._shared.existing_terms
         self._choose_keys()
         self._seen = terms.version
-        found = yield from terms.listing(self._pod, self._labels, self._counts)
+        found = terms.listing(self._pod, self._labels, self._counts)
         found.sort(key=itemgetter(0))
         for start in range(0, len(found), TERMS_PER_PIECE):
             self._append(self._weighted(found[start : start + TERMS_PER_PIECE]))
-            yield
         looked = 0
         for block in self._blocks:
             block.parts(self._shared)
             looked += len(block.stated)
             if looked >= TERMS_PER_PIECE:
                 looked = 0
-                yield
         self._is_news = bool(self._blocks)
         if TermKind.REPELS in self._weights:
-            yield from self._nominated.renewing(self._shared.nominations.terms, self._shared.nodes, self._labels)
+            self._nominated.renewing(self._shared.nominations.terms, self._shared.nodes, self._labels)
 
     def renew(self) -> bool:
         """Look for new existing terms, and for new topology keys of nodes; tell whether the list is another.
@@ -246,10 +243,10 @@ class TermsByClass:
         self.shared = shared
         self._ahead: weakref.WeakValueDictionary[Hashable, MatchingExistingTerms] = weakref.WeakValueDictionary()
 
-    def listing_ahead(self, pod: Pod, weights: Mapping[TermKind, int]) -> Pausing[MatchingExistingTerms]:
+    def listing_ahead(self, pod: Pod, weights: Mapping[TermKind, int]) -> MatchingExistingTerms:
         """List and count the terms about a pod in pieces, for the state that is made next for its class."""
         made = MatchingExistingTerms(pod, self.shared, weights)
-        yield from made.listing()
+        made.listing()
         self._ahead[_what_terms_are_about(pod, weights)] = made
         return made
 

@@ -40,7 +40,6 @@ from policysched.framework import (
 )
 from policysched.model.objects import LabelSelector, Pod
 from policysched.model.selection.pod_affinity import TermKind, pod_terms
-from policysched.pausing import Pausing
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
 from policysched.plugins.bases import ScoresInRange
 from policysched.plugins.columns import levelled
@@ -171,13 +170,13 @@ class InterPodAffinity(ScoresInRange):
             return False
         return nominations.waiting + nominations.terms.unfiled + nominations.terms.led_to(pod) >= MANY_PEERS
 
-    def class_work(self, pod: Pod, cluster: Cluster) -> Pausing[object]:
+    def class_work(self, pod: Pod, cluster: Cluster) -> object:
         """Count in pieces the terms about a pod class, those of nominated pods too, and its own; return them."""
-        yield from cluster.nominations.entering()
+        cluster.nominations.entering()
         existing = self._existing_terms(cluster)
-        repelling = yield from existing.listing_ahead(pod, REPELLING)
-        scoring = yield from existing.listing_ahead(pod, self._weights)
-        return repelling, scoring, (yield from _counting_own(pod, existing.shared))
+        repelling = existing.listing_ahead(pod, REPELLING)
+        scoring = existing.listing_ahead(pod, self._weights)
+        return repelling, scoring, (_counting_own(pod, existing.shared))
 
     def leaves_out(self, state: PreferredState) -> bool:
         """Return whether no placed pod has anything to do with the class."""
@@ -232,17 +231,17 @@ def _requirements(selector: LabelSelector | None) -> int:
     return 0 if selector is None else len(selector.match_labels) + len(selector.match_expressions)
 
 
-def _counting_own(pod: Pod, shared: SharedCounts) -> Pausing[object]:
+def _counting_own(pod: Pod, shared: SharedCounts) -> object:
     """Compile the terms of a pod to place, where they are many, and count the pods that they mean."""
     if _stated(pod) < MANY_STATED:
         return ()
-    terms = yield from pod_terms.working_out(pod)
+    terms = pod_terms.working_out(pod)
     found: list[ResolvedTerms] = []
     for of in TermsOfPod:
-        resolved = yield from shared.resolving(terms, of)
+        resolved = shared.resolving(terms, of)
         found.append(resolved)
         if of is not TermsOfPod.AFFINITY:  # of which all have to hold for a pod
-            yield from shared.counting(resolved)
+            shared.counting(resolved)
     return terms, found
 
 

@@ -10,7 +10,6 @@ from typing import Final, assert_never
 
 from policysched.framework import Rows
 from policysched.model.selection.pod_affinity import AffinityTerm, PodTerms
-from policysched.pausing import Pausing, finished
 from policysched.plugins.columns import row_count
 from policysched.plugins.inter_pod_affinity.namespaces import Namespaces
 from policysched.plugins.inter_pod_affinity.sums import KeyedCounter, WeightedCounter, WeightedSums
@@ -124,16 +123,16 @@ class SharedCounts:
 
     def resolved(self, terms: PodTerms, of: TermsOfPod) -> ResolvedTerms:
         """Resolve the namespaces of some terms of a pod to place."""
-        return finished(self.resolving(terms, of))
+        return self.resolving(terms, of)
 
-    def resolving(self, terms: PodTerms, of: TermsOfPod) -> Pausing[ResolvedTerms]:
+    def resolving(self, terms: PodTerms, of: TermsOfPod) -> ResolvedTerms:
         """Do the same, pausing after so many terms; it is found again as long as somebody holds it."""
         key = id(terms), of
         known = self._resolved.get(key)
         if known is not None and known.are_of(terms) and not known.are_outdated():
             return known
         made = ResolvedTerms(terms, self.namespace_labels, self.namespace_changes)
-        yield from made.resolving(_weighted(terms, of), self._namespaces)
+        made.resolving(_weighted(terms, of), self._namespaces)
         self._resolved[key] = made
         return made
 
@@ -171,16 +170,16 @@ class SharedCounts:
 
     def parts_of_terms(self, resolved: ResolvedTerms) -> list[KeyedCounter]:
         """Count the pods that terms mean by topology keys that nodes have, with what these add."""
-        return finished(self.counting(resolved))
+        return self.counting(resolved)
 
-    def counting(self, resolved: ResolvedTerms) -> Pausing[list[KeyedCounter]]:
+    def counting(self, resolved: ResolvedTerms) -> list[KeyedCounter]:
         """Do the same, pausing after so many terms; nothing is done again until nodes have other labels."""
         generation = self.nodes.label_keys_generation
         if resolved.counted is None or resolved.counted[0] != generation:
-            resolved.counted = generation, (yield from self.counting_terms(resolved.terms))
+            resolved.counted = generation, (self.counting_terms(resolved.terms))
         return resolved.counted[1]
 
-    def counting_terms(self, stated: Iterable[Weighted[ResolvedPeers]]) -> Pausing[list[KeyedCounter]]:
+    def counting_terms(self, stated: Iterable[Weighted[ResolvedPeers]]) -> list[KeyedCounter]:
         """Count the pods that terms mean, pausing after so many."""
 
         def many(terms: Sizes[ResolvedPeers]) -> PodCounter:
@@ -197,7 +196,7 @@ class SharedCounts:
         stated = [one for one in stated if self.nodes.has_label(one.key)]
         few = (one.said.pods for alike in apart(stated).values() if len(alike) <= FEW for one in alike)
         held = self._counters.columns(few)
-        counted = yield from self._counting(stated, lambda meant: self.matching([meant]), many, portions)
+        counted = self._counting(stated, lambda meant: self.matching([meant]), many, portions)
         del held
         return counted
 
@@ -209,7 +208,7 @@ class SharedCounts:
             weigh = WeighedByExistingTerms(self.existing_terms, made)
             return self._counters.of(("existing terms", made), weigh, among=among)
 
-        return finished(self._counting(stated, self.stating, many, lambda alike: (alike,)))
+        return self._counting(stated, self.stating, many, lambda alike: (alike,))
 
     def _counting(
         self,
@@ -217,7 +216,7 @@ class SharedCounts:
         one: Callable[[T], PodCounter],
         many: Callable[[Sizes[T]], PodCounter],
         portions: Callable[[Sequence[Weighted[T]]], Iterable[Sequence[Weighted[T]]]],
-    ) -> Pausing[list[KeyedCounter]]:
+    ) -> list[KeyedCounter]:
         """Count what is said by topology keys: a few things each by itself, more some together."""
         parts: list[KeyedCounter] = []
         for (key, sign), alike in apart(said).items():
@@ -226,7 +225,6 @@ class SharedCounts:
                 continue
             for some in portions(alike):
                 parts.append((key, WeightedCounter(many(sizes(some)), sign)))
-                yield
         return parts
 
     def sums(self, parts: Iterable[KeyedCounter]) -> list[WeightedSums]:

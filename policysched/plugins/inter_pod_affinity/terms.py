@@ -18,7 +18,6 @@ from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector, PodTerms
 from policysched.model.selection.selectors import LabelMatcher
-from policysched.pausing import Pausing
 from policysched.plugins.inter_pod_affinity.namespaces import (
     BYTES_PER_NAME,
     Namespaces,
@@ -147,7 +146,7 @@ class ResolvedTerms:
         self.nbytes = 0
         self.counted: tuple[int, list[KeyedCounter]] | None = None
 
-    def resolving(self, terms: Iterable[tuple[int, AffinityTerm]], namespaces: Namespaces) -> Pausing[None]:
+    def resolving(self, terms: Iterable[tuple[int, AffinityTerm]], namespaces: Namespaces) -> None:
         """Resolve terms, each with its weight, pausing after so many; labels that change meanwhile outdate them."""
         resolved: dict[PeerSelector, ResolvedPeers] = {}
         for some in in_portions([*terms], lambda one: len(one[1].peers.namespace_selector.requirements or ())):
@@ -158,7 +157,6 @@ class ResolvedTerms:
                 if found is None:
                     found = resolved[peers] = meant_by(peers, namespaces)
                 self.terms.append(Weighted(key, weight, found))
-            yield
         self._selecting = [
             (peers, found.namespaces)
             for peers, found in resolved.items()

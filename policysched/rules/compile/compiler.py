@@ -34,7 +34,6 @@ from policysched.model.objects import LabelSelector
 from policysched.model.policy import FilterRule, Policy, PolicySpec, ScoreRule
 from policysched.model.selection.name_validation import is_label_name
 from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector, contradicted
-from policysched.pausing import Pausing, finished
 from policysched.rules.compile.policy import (
     CompiledFilter,
     CompiledPolicy,
@@ -101,7 +100,7 @@ def compile_policy(policy: Policy, spec: PolicySpec | None = None, generation: i
         spec: Another spec to compile under its name: the last good one.
         generation: That spec's generation.
     """
-    return finished(compiling(policy, spec, generation))
+    return compiling(policy, spec, generation)
 
 
 def compiling(
@@ -109,12 +108,12 @@ def compiling(
     spec: PolicySpec | None = None,
     generation: int | None = None,
     before: CompilationResult | None = None,
-) -> Pausing[CompilationResult]:
+) -> CompilationResult:
     """Compile a policy, pausing after each field; returns the CompilationResult.
 
     Texts that another generation has, too, are not compiled again.
     """
-    return (yield from _Compilation(policy, spec, generation, before).run())
+    return _Compilation(policy, spec, generation, before).run()
 
 
 class _Compilation:
@@ -134,25 +133,21 @@ class _Compilation:
         self._metrics = declare((), self._report)
         self._lets = Environment()
 
-    def run(self) -> Pausing[CompilationResult]:
+    def run(self) -> CompilationResult:
         spec = self._spec
         if self._is_too_large():
             return CompilationResult(None, tuple(self._found), Cost())
         self._metrics = declare(spec.metrics, lambda field, problem: self._report(f"spec.{field}", problem))
         self._lets = Environment(metrics=self._metrics.units)
         pods = self._selector("podSelector", spec.pod_selector)
-        yield
         namespaces = self._selector("namespaceSelector", spec.namespace_selector)
-        yield
         self._names()
-        yield from self._define_lets()
+        self._define_lets()
         applies_to = self._condition(spec.applies_to, "appliesTo", "pod")
-        yield
-        filters = yield from self._each(spec.filters, self._filter)
-        scores = yield from self._each(spec.scores, self._score)
+        filters = self._each(spec.filters, self._filter)
+        scores = self._each(spec.scores, self._score)
         guard = self._preemption()
         if guard is not None:
-            yield
         kept_filters = tuple(rule for rule in filters if rule is not None)
         kept_scores = tuple(rule for rule in scores if rule is not None)
         return self._finish(
@@ -221,11 +216,10 @@ class _Compilation:
             if spec.weight and not score.weight:
                 self._report(f"spec.scores[{index}].weight", diagnose("W0711", "0", Span(0, 1)))
 
-    def _each(self, rules: Sequence[Any], compile_rule: Callable[[int, Any], Pausing[Any]]) -> Pausing[list[Any]]:
+    def _each(self, rules: Sequence[Any], compile_rule: Callable[[int, Any], Any]) -> list[Any]:
         made = []
         for index, rule in enumerate(rules):
-            made.append((yield from compile_rule(index, rule)))
-            yield
+            made.append((compile_rule(index, rule)))
         return made
 
     def _is_too_large(self) -> bool:
@@ -245,13 +239,12 @@ class _Compilation:
             self._report("spec", diagnose("E0601", "", Span(0, 0), "size", number=number, kind=kind, limit=limit))
         return bool(over)
 
-    def _define_lets(self) -> Pausing[None]:
+    def _define_lets(self) -> None:
         texts = [(let.name, str(let.value)) for let in self._spec.let]
         for index, (let, known) in enumerate(each_let(texts, self._lets)):
             self._report(f"spec.let[{index}].name", *let.name_diagnostics)
             self._report(f"spec.let[{index}].value", *let.value.diagnostics)
             self._lets = known
-            yield
 
     def _names(self) -> None:
         spec = self._spec
@@ -275,10 +268,9 @@ class _Compilation:
             elif name in names[:index]:
                 self._report(place, finding("E0208", f'two {kind} have the name "{name}"', len(name)))
 
-    def _filter(self, index: int, rule: FilterRule) -> Pausing[CompiledFilter | None]:
+    def _filter(self, index: int, rule: FilterRule) -> CompiledFilter | None:
         field = f"filters[{index}]"
         when = self._condition(rule.when, f"{field}.when", "pod")
-        yield
         require = self._condition(rule.require, f"{field}.require", "filter")
         return None if require is None else compiled_filter(rule.name, when, require, rule.message)
 
@@ -290,25 +282,24 @@ class _Compilation:
         require = self._condition(rule.require, "preemption.require", "preemption")
         return None if require is None else compiled_filter(rule.name, None, require, rule.message)
 
-    def _score(self, index: int, rule: ScoreRule) -> Pausing[CompiledScore | None]:
+    def _score(self, index: int, rule: ScoreRule) -> CompiledScore | None:
         field = f"scores[{index}]"
         when = self._condition(rule.when, f"{field}.when", "pod")
-        yield
         takes_maximum = rule.normalize == "Max"
-        value = yield from self._value(rule, field, replace(self._lets, phase="score", normalized=takes_maximum))
+        value = self._value(rule, field, replace(self._lets, phase="score", normalized=takes_maximum))
         if value is None:
             return None
         missing = 0.0 if value.missing_arm is None else value.missing_arm
         return CompiledScore(rule.name, rule.weight, when, value, takes_maximum, missing, value.missing_arm is not None)
 
-    def _value(self, rule: ScoreRule, field: str, environment: Environment) -> Pausing[Program | None]:
+    def _value(self, rule: ScoreRule, field: str, environment: Environment) -> Program | None:
         if bool(rule.cases) == (rule.value is not None):
             text = "a score needs either `cases` or `value`" + (", not both" if rule.cases else "")
             self._report(f"spec.{field}", finding("E0501", text))
             return None
         if rule.value is not None:
             return self._take(f"spec.{field}.value", self._expression(str(rule.value), environment, Want.NUMBER))
-        compiled = yield from self._cases(tuple(rule.cases), environment)
+        compiled = self._cases(tuple(rule.cases), environment)
         for one in compiled.diagnostics:
             self._report(f"spec.{field}.cases" + (f"[{one.case}]" if one.case is not None else ""), one)
         return self._bind(compiled.program)
@@ -327,12 +318,12 @@ class _Compilation:
             compiled = self._kept(key, compile_expression(text, around, want), around.used)
         return compiled
 
-    def _cases(self, lines: tuple[str, ...], environment: Environment) -> Pausing[Compiled]:
+    def _cases(self, lines: tuple[str, ...], environment: Environment) -> Compiled:
         key = (lines, environment.normalized)
         compiled = self._recalled(key)
         if compiled is None:
             around = replace(environment, used=set())
-            compiled = self._kept(key, (yield from compiling_cases(lines, around)), around.used)
+            compiled = self._kept(key, (compiling_cases(lines, around)), around.used)
         return compiled
 
     def _recalled(self, key: Hashable) -> Compiled | None:

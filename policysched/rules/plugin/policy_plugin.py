@@ -43,7 +43,6 @@ from policysched.language.evaluation.columns import evaluate_columns
 from policysched.language.ir.graph import POD_AGGREGATES, Program, Typed
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import is_system
-from policysched.pausing import Pausing, finished
 from policysched.rules.compile.graphs import POD_AGE, parts, reads_time, time_keys, walk
 from policysched.rules.compile.policy import CompiledFilter, CompiledPolicy
 from policysched.rules.inputs import aspects_read, beyond_class, is_node_column, node_column
@@ -289,9 +288,9 @@ class PolicyPlugin:
 
     def filter_changed_rows(self, state: PolicySlice[FilterRow], changed: ChangedRows) -> Codes | None:
         """Reject rows where a rule would not hold if their pods were others, None where each has to be asked."""
-        return finished(self.asking_changed_rows(state, changed))
+        return self.asking_changed_rows(state, changed)
 
-    def asking_changed_rows(self, state: PolicySlice[FilterRow], changed: ChangedRows) -> Pausing[Codes | None]:
+    def asking_changed_rows(self, state: PolicySlice[FilterRow], changed: ChangedRows) -> Codes | None:
         """Do what `filter_changed_rows` does, pausing after each rule; it means nothing once anything has changed."""
         return state.changing_codes(changed)
 
@@ -330,7 +329,7 @@ class PolicyPlugin:
         """Normalise each rule's values over the feasible rows and combine them."""
         return state.final(feasible) if isinstance(state, NormalizedScores) else scores
 
-    def class_work(self, pod: Pod, cluster: Cluster) -> Pausing[object]:
+    def class_work(self, pod: Pod, cluster: Cluster) -> object:
         """Make the counters of placed pods that rules ask for a pod class, pausing after each; return them."""
         context = self.context(cluster)
         if self.selection.unselected(pod, cluster):
@@ -338,7 +337,6 @@ class PolicyPlugin:
         found = []
         for node in self._counted:
             found.append(counter(context, node, context.inputs(pod)))
-            yield
         return found
 
     @property
@@ -422,7 +420,7 @@ class PolicyGroup:
         for results in self._results.values():
             results.independent.seed()
 
-    def preparing(self, cluster: Cluster) -> Pausing[None]:
+    def preparing(self, cluster: Cluster) -> None:
         """Work out what the policies say of nodes without a pod, pausing after each column and each group of rules.
 
         The first decision after these policies took force would do it in one piece.
@@ -431,9 +429,8 @@ class PolicyGroup:
         for item in dict.fromkeys(item for plugin in plugins for item in plugin.policy.inputs):
             if is_node_column(item):
                 node_column(cluster, None, item, NO_ROWS)
-                yield
         if plugins:
-            yield from self.on(plugins[0].context(cluster)).independent.refreshing()
+            self.on(plugins[0].context(cluster)).independent.refreshing()
 
     def on(self, context: EvaluationContext) -> GroupResults:
         """Return the results on a cluster."""

@@ -11,7 +11,6 @@ import numpy as np
 from policysched.framework import SKIP, Cluster, Mask, Status
 from policysched.language.evaluation.columns import evaluate_columns
 from policysched.model.objects import Pod
-from policysched.pausing import Pausing, finished
 from policysched.rules.compile.policy import CompiledPolicy, CompiledScore
 from policysched.rules.plugin.guard import guard_of, possible_victims
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
@@ -33,10 +32,10 @@ def describe(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -
     lower priority are told that a condition on victims protects, each with what that read of it.
     Shapes: feasible (N,).
     """
-    return finished(describing(plugin, pod, cluster, feasible))
+    return describing(plugin, pod, cluster, feasible)
 
 
-def describing(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -> Pausing[dict[str, Any] | None]:
+def describing(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -> dict[str, Any] | None:
     """Do what `describe` does, pausing after each rule; all is read before the first pause.
 
     Shapes: feasible (N,).
@@ -56,15 +55,12 @@ def describing(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask)
     if scores is not None and feasible.any():
         scores.answers(rows)
         values = [(score.rule, found.copy()) for score, found in scores.by_rule(feasible)]
-    yield
     rejected = {}
     for rule, found in codes:
         rejected[rule.rule.name] = _rejected(rule, found, np.flatnonzero((found != FINE) & there).tolist(), names)
-        yield
     told, chosen = {}, np.flatnonzero(feasible).tolist()
     for score, of_rows in values:
         told[score.name] = {names[row]: _number(score, of_rows, row) for row in chosen}
-        yield
     said |= {"filters": {name: nodes for name, nodes in rejected.items() if nodes}, "scores": told or None} | protected
     return {key: value for key, value in said.items() if value not in ({}, None)}
 

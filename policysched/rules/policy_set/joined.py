@@ -13,7 +13,6 @@ from typing import Final
 
 from policysched.framework import Cluster
 from policysched.late_dataclass import dataclass
-from policysched.pausing import Pausing
 from policysched.rules.plugin.policy_plugin import PolicyGroup, PolicyPlugin
 from policysched.rules.policy_set.budget import MAX_UNITS
 
@@ -75,7 +74,7 @@ class JoinedPolicies:
         own = {one.name: one.joined(group) for one in (*filters, *scores)}
         return cls({**others, **own}, (*groups, group), is_made=True)
 
-    def preparing(self, cluster: Cluster) -> Pausing[None]:
+    def preparing(self, cluster: Cluster) -> None:
         """Work out what policies say of nodes without a pod, of those alone that no decision asks yet."""
         if self.is_made:
-            yield from self.groups[-1].preparing(cluster)
+            self.groups[-1].preparing(cluster)

@@ -15,7 +15,6 @@ from policysched.framework.profile import Profile
 from policysched.language.ir.graph import Typed
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
-from policysched.pausing import Pausing
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.inputs import value_beyond_class
 from policysched.rules.plugin.guard import PolicyGuard, guard_of
@@ -57,10 +56,10 @@ class PolicySet:
         """Return a profile with the enforced policies behind its own plugins."""
         return self._with(profile, self._joined(profile))
 
-    def joining(self, profile: Profile, cluster: Cluster) -> Pausing[Profile]:
+    def joining(self, profile: Profile, cluster: Cluster) -> Profile:
         """Do what `join` does, and work out before what the policies say of nodes without a pod, piece by piece."""
         joined = self._joined(profile)
-        yield from joined.preparing(cluster)
+        joined.preparing(cluster)
         return self._with(profile, joined)
 
     def _joined(self, profile: Profile) -> JoinedPolicies:

@@ -23,7 +23,6 @@ from policysched.language.checking.estimates import Cost
 from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError
 from policysched.model.policy import LAST_GOOD, LastGood, Policy, PolicyKey, UnreadablePolicy, decode_last_good
-from policysched.pausing import Pausing, finished
 from policysched.rules.compile.compiler import CompilationResult, compiling
 from policysched.rules.compile.policy import CompiledPolicy, finding
 from policysched.rules.policy_set.budget import BudgetLimit, PolicyBudget, crowded_out
@@ -77,28 +76,28 @@ class PolicyStore:
         self._last = PolicySet.of(active, self._last)
         return self._last
 
-    def applying(self, policy: Policy) -> Pausing[frozenset[PolicyKey]]:
+    def applying(self, policy: Policy) -> frozenset[PolicyKey]:
         """Take a policy as it is now, pausing after each compiled field; returns the policies that changed in force."""
         before, known = self._active(), self._entries.get(policy.key)
-        yield from self._taking(policy)
+        self._taking(policy)
         if known is not None and _compiled_alike(known, self._entries[policy.key]):
             return frozenset()  # its status or annotations moved, as after a write of ours
-        return (yield from self._settling(before))
+        return self._settling(before)
 
-    def starting(self, policies: Iterable[Policy]) -> Pausing[None]:
+    def starting(self, policies: Iterable[Policy]) -> None:
         """Take the policies that there are at the start: what was in force before goes first."""
-        yield from self.changing(policies)
+        self.changing(policies)
 
-    def changing(self, policies: Iterable[Policy], gone: Iterable[PolicyKey] = ()) -> Pausing[frozenset[PolicyKey]]:
+    def changing(self, policies: Iterable[Policy], gone: Iterable[PolicyKey] = ()) -> frozenset[PolicyKey]:
         """Take several changes at once, pausing; returns the policies that changed in force."""
         before = self._active()
         for key in gone:
             self._entries.pop(key, None)
         for policy in policies:
-            yield from self._taking(policy)
-        return (yield from self._settling(before))
+            self._taking(policy)
+        return self._settling(before)
 
-    def _taking(self, policy: Policy) -> Pausing[None]:
+    def _taking(self, policy: Policy) -> None:
         """Take a policy as it is now. A generation that compiles waits until it is settled whether there is room."""
         known = self._entries.get(policy.key)
         if known is not None and known.policy.metadata.uid != policy.metadata.uid:
@@ -108,21 +107,20 @@ class PolicyStore:
             self._entries[policy.key] = _same_spec(known, policy)
             return
         newest = None if known is None else known.waiting or known.result
-        result = yield from self._compiling(policy, before=newest)
+        result = self._compiling(policy, before=newest)
         if known is not None:
             active, refused = known.active, known.refused
         else:
-            active, refused = yield from self._remembered(policy, result.policy)
+            active, refused = self._remembered(policy, result.policy)
         waiting = result if result.policy is not None else None
         self._entries[policy.key] = StoredPolicy(policy, result, active, refused, waiting)
 
-    def _settling(self, before: dict[PolicyKey, CompiledPolicy]) -> Pausing[frozenset[PolicyKey]]:
+    def _settling(self, before: dict[PolicyKey, CompiledPolicy]) -> frozenset[PolicyKey]:
         """Put in force what there is room for, pausing; tell which policies are in force otherwise than before."""
         keys, budget = sorted(self._entries, key=lambda key: age(self._entries[key].policy)), PolicyBudget()
         for number, key in enumerate(keys, 1):
             self._keep(key, budget)
             if not number % AT_ONCE:
-                yield
         keys.sort(key=lambda key: _grows(self._entries[key]))
         was_admitted = True
         while was_admitted:  # what takes less of one thing than before makes room for those that had none
@@ -130,7 +128,6 @@ class PolicyStore:
             for number, key in enumerate(keys, 1):
                 was_admitted |= self._admit(key, budget)
                 if not number % AT_ONCE:
-                    yield
         after = self._active()
         return frozenset(key for key in before.keys() | after.keys() if before.get(key) is not after.get(key))
 
@@ -165,12 +162,12 @@ class PolicyStore:
         policy, refused = self._entries[key].policy, ""
         self._on_failure(policy, error)
         if acting is None:
-            acting, refused = finished(self._remembered(policy, None))
+            acting, refused = self._remembered(policy, None)
         self._entries[key] = StoredPolicy(policy, failed(error), acting, refused)
 
     def _compiling(
         self, policy: Policy, kept: LastGood | None = None, before: CompilationResult | None = None
-    ) -> Pausing[CompilationResult]:
+    ) -> CompilationResult:
         """Compile a policy, or what its annotation keeps, but for texts that were compiled before.
 
         One that cannot be read, or at which the compiler itself fails, is one with an error.
@@ -179,13 +176,13 @@ class PolicyStore:
             return CompilationResult(None, (replace(finding("E0001", policy.reason), field=policy.field),), Cost())
         try:
             if kept is not None:
-                return (yield from compiling(policy, kept.spec, kept.generation))
-            return (yield from compiling(policy, before=before))
+                return compiling(policy, kept.spec, kept.generation)
+            return compiling(policy, before=before)
         except Exception as error:
             self._on_failure(policy, error)
             return failed(error)
 
-    def _remembered(self, policy: Policy, newest: CompiledPolicy | None) -> Pausing[tuple[CompiledPolicy | None, str]]:
+    def _remembered(self, policy: Policy, newest: CompiledPolicy | None) -> tuple[CompiledPolicy | None, str]:
         """Return the last good generation that the annotation keeps; else say why what is told of one is not used.
 
         Args:
@@ -200,7 +197,7 @@ class PolicyStore:
         if kept is not None:
             if newest is not None and kept.spec == newest.spec:
                 return newest, ""
-            compiled = (yield from self._compiling(policy, kept)).policy
+            compiled = (self._compiling(policy, kept)).policy
             return compiled, "" if compiled else f"the annotation {LAST_GOOD} is ignored: it does not compile"
         if status.active_spec is None and not status.active_generation:
             return None, ""
@@ -210,13 +207,13 @@ class PolicyStore:
             f"{told} in the status is ignored: only the annotation {LAST_GOOD} restores it",
         )
 
-    def removing(self, key: PolicyKey) -> Pausing[frozenset[PolicyKey]]:
+    def removing(self, key: PolicyKey) -> frozenset[PolicyKey]:
         """Forget a policy, pausing; tell which policies changed in force, those among them that have room now."""
-        return (yield from self.changing((), (key,)))
+        return self.changing((), (key,))
 
     def remove(self, key: PolicyKey) -> frozenset[PolicyKey]:
         """Do what `removing` does without pauses."""
-        return finished(self.removing(key))
+        return self.removing(key)
 
 
 def _same_spec(known: StoredPolicy, policy: Policy) -> StoredPolicy:

@@ -43,7 +43,6 @@ from policysched.late_dataclass import dataclass
 from policysched.model.objects import Node
 from policysched.model.policy import PolicyKey, PolicySpec
 from policysched.model.requests import allocatable
-from policysched.pausing import Pausing, finished
 from policysched.rules.compile.policy import CompiledPolicy, MetricInput
 from policysched.rules.inputs import RESOURCE_NAMES
 from policysched.rules.policy_set.store import StoredPolicy
@@ -183,7 +182,7 @@ class Coverage:
         return {(one.name, one.present == 0, one.problem) for one in self.inputs}, self.warnings
 
 
-def covering(policy: CompiledPolicy, cluster: Cluster) -> Pausing[Coverage]:
+def covering(policy: CompiledPolicy, cluster: Cluster) -> Coverage:
     """Count a policy's inputs on a cluster, pausing after each of them and after each text; returns the Coverage.
 
     Cost: O(nodes) for each input and for each place in a text that names one.
@@ -192,28 +191,25 @@ def covering(policy: CompiledPolicy, cluster: Cluster) -> Pausing[Coverage]:
     for item in policy.inputs:
         if len(counted) < MOST_INPUTS and _may_be_absent(item):
             counted.append(_count(item, cluster))
-            yield
-    return Coverage(tuple(counted), (yield from _absences(policy, cluster)))
+    return Coverage(tuple(counted), (_absences(policy, cluster)))
 
 
 def absent(policy: CompiledPolicy, cluster: Cluster) -> tuple[Diagnostic, ...]:
     """Warn of inputs and values that no node has (W0705); a cluster without nodes says nothing of them."""
-    return finished(_absences(policy, cluster))
+    return _absences(policy, cluster)
 
 
-def _absences(policy: CompiledPolicy, cluster: Cluster) -> Pausing[tuple[Diagnostic, ...]]:
+def _absences(policy: CompiledPolicy, cluster: Cluster) -> tuple[Diagnostic, ...]:
     if not cluster.nodes.count:
         return ()
     bound = {item.path: item for item in policy.inputs if isinstance(item, MetricInput)}
     found: dict[Diagnostic, None] = {}
     keys: KeysOf = lru_cache(maxsize=None)(partial(_keys, cluster))
     for in_text in references_by_text(policy.spec):
-        yield
         for reference in in_text:
             found.update(
                 dict.fromkeys(_warnings(reference, bound.get(reference.item.path, reference.item), cluster, keys))
             )
-            yield
     return tuple(found)
 
 
@@ -417,12 +413,12 @@ class CoverageReports:
         """Return what is told of a policy."""
         return self._told.get(key, NO_COVERAGE)
 
-    def taking(self, entry: StoredPolicy) -> Pausing[bool]:
+    def taking(self, entry: StoredPolicy) -> bool:
         """Look at the cluster again, pausing now and then; returns whether a status has to say something else now."""
         key = entry.policy.key
         if entry.active is None:
             return self._told.pop(key, None) is not None
-        found = yield from covering(entry.active, self._cluster)
+        found = covering(entry.active, self._cluster)
         before = self._told.get(key)
         if before is None:
             own = (one.inputs for one in entry.policy.status.instances if one.name == self._instance)

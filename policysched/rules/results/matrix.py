@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import ChangedRow, ChangedRows, Codes, Rows, Scores
-from policysched.pausing import Pausing
 from policysched.rules.inputs import PodInputs
 from policysched.rules.results.pod_independent import FEW, PodIndependentResults, RefreshGroup
 from policysched.rules.results.rule_order import RuleOrder
@@ -150,7 +149,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
         codes = (rule.result(frame).item() for rule in self._order.speaking[policy])
         return next((code for code in codes if code != FINE), 0)
 
-    def changing_codes(self: PolicyMatrix[FilterRow], policy: int, changed: ChangedRows) -> Pausing[Codes | None]:
+    def changing_codes(self: PolicyMatrix[FilterRow], policy: int, changed: ChangedRows) -> Codes | None:
         """Return a policy's codes for rows whose pods were others, pausing after each rule.
 
         Shapes: (R,). Missing: None where they have to be asked one by one.
@@ -158,18 +157,17 @@ class PolicyMatrix(ABC, Generic[RowT]):
         rules = self._order.speaking[policy]
         if any(is_row_by_row(rule.root) for rule in rules):
             return None
-        codes = (yield from self._unmoved_codes(policy, changed)).astype(np.int32)
+        codes = (self._unmoved_codes(policy, changed)).astype(np.int32)
         frame = ChangedRowsFrame(self._context, self.pod, changed)
         try:
             for rule in rules:
                 if reads_pods(rule.root):
                     np.minimum(codes, rule.result(frame), out=codes)
-                    yield
         except RowByRowError:
             return None
         return plugin_codes(codes)
 
-    def _unmoved_codes(self: PolicyMatrix[FilterRow], policy: int, changed: ChangedRows) -> Pausing[NDArray[np.int64]]:
+    def _unmoved_codes(self: PolicyMatrix[FilterRow], policy: int, changed: ChangedRows) -> NDArray[np.int64]:
         """Return what the rules say that read nothing of pods, worked out once for the rows. Shapes: (R,)."""
         key, codes = (self, policy), np.full(changed.rows.size, FINE, np.int64)
         if not changed.knows(key):
@@ -177,7 +175,6 @@ class PolicyMatrix(ABC, Generic[RowT]):
             for rule in self._order.speaking[policy]:
                 if not reads_pods(rule.root):
                     np.minimum(codes, rule.result(frame), out=codes)
-                    yield
         return changed.now(key, lambda: codes)
 
     def by_rule(self, policy: int, rows: Rows) -> Iterator[tuple[RowT, Array]]:
@@ -328,7 +325,7 @@ class PolicySlice(Generic[RowT]):
         """Return the policy's code for a row whose pods were others."""
         return self.together.changed_code(self.place, changed)
 
-    def changing_codes(self: PolicySlice[FilterRow], changed: ChangedRows) -> Pausing[Codes | None]:
+    def changing_codes(self: PolicySlice[FilterRow], changed: ChangedRows) -> Codes | None:
         """Return the policy's codes for rows whose pods were others, pausing after each rule.
 
         Missing: None where they have to be asked one by one.

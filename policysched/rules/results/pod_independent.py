@@ -22,7 +22,6 @@ from policysched.framework import NO_ROWS, Aspect, Rows
 from policysched.language.evaluation.columns import Batch
 from policysched.language.ir.graph import Typed, per_graph
 from policysched.language.ir.types import Shape
-from policysched.pausing import Pausing, finished
 from policysched.rules.compile.graphs import is_pod_independent, reads_image_sizes, reads_namespaces, shared_parts
 from policysched.rules.inputs import aspects_read
 from policysched.rules.results.remembered import RememberedAnswers
@@ -217,7 +216,7 @@ class PodIndependentResults:
     def dependencies(self, rules: Iterable[RuleRow]) -> list[Dependency]:
         """Return what tells when results of some of the rules have to be read again on rows that did not change."""
         if self._groups is None:
-            finished(self._grouping())
+            self._grouping()
         return list(dict.fromkeys(self._group_of[rule] for rule in rules))
 
     def refresh(self, *, whole: bool = True) -> None:
@@ -226,7 +225,7 @@ class PodIndependentResults:
         if version == (self._whole_version if whole else self._version):
             return
         try:
-            finished(self.refreshing(whole=whole))
+            self.refreshing(whole=whole)
         except BaseException:  # half of it is written
             self._version = self._whole_version = None
             for group in self._groups or ():
@@ -236,13 +235,13 @@ class PodIndependentResults:
         if whole:
             self._whole_version = version
 
-    def refreshing(self, *, whole: bool = True) -> Pausing[None]:
+    def refreshing(self, *, whole: bool = True) -> None:
         """Write the results again where something changed, pausing after each rule or group of rules.
 
         What changes meanwhile is written when the results are refreshed next.
         """
         if self._groups is None:
-            yield from self._grouping()
+            self._grouping()
         columns = self.context.cluster.nodes.columns
         for group in self._groups or ():
             if group.is_direct and not whole:
@@ -253,12 +252,11 @@ class PodIndependentResults:
                 self.values, self.parts = np.zeros((2, len(self.values), capacity))
             rows = group.due()
             if isinstance(rows, slice):
-                yield from self._writing(group, rows)
+                self._writing(group, rows)
             elif rows.size:
                 self._write_group(group, self.context.frame(self.context.no_pod, rows))
-                yield
 
-    def _writing(self, group: RefreshGroup, rows: slice) -> Pausing[None]:
+    def _writing(self, group: RefreshGroup, rows: slice) -> None:
         """Write what a group of rules says of all rows, pausing after each rule."""
         for index, rule in group.rules:
             if self.context.cluster.nodes.size < rows.stop:
@@ -267,7 +265,6 @@ class PodIndependentResults:
             if not self._take_over(index, rule, rows):
                 self._write(index, rule, self.context.frame(self.context.no_pod, rows))
             self.context.results[rule] = self
-            yield
 
     def _take_over(self, index: int, rule: RuleRow, rows: slice) -> bool:
         """Copy what an earlier set's results say of all rows, once; return whether there are any."""
@@ -315,7 +312,7 @@ class PodIndependentResults:
             self.values[index, rows] = values
             self.parts[index, rows] = rule.part(values)
 
-    def _grouping(self) -> Pausing[None]:
+    def _grouping(self) -> None:
         """Put rules together that read alike; one that placements may move on rows of others stands for itself.
 
         It pauses after each rule and each group, because what they count of placed pods is counted then.
@@ -329,11 +326,9 @@ class PodIndependentResults:
             if any(_is_lively(node) for node in shared_parts([rule.root], timed=True)):
                 key = rule
             together.setdefault(key, []).append((index, rule))
-            yield
         groups: list[RefreshGroup] = []
         for group in together.values():
             groups.append(RefreshGroup(self, group))
-            yield
         self._groups = groups
         self._group_of = {rule: group for group in groups for _, rule in group.rules}
 

@@ -21,7 +21,6 @@ from cachetools import LRUCache
 
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
-from policysched.pausing import Pausing
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.nominated_pods import with_nominated_pods
@@ -209,7 +208,7 @@ class Engine:
                 return found.handed_over() if found.generations == self._generations(profile) else None
         return None
 
-    def evaluating(self, pod: Pod) -> Pausing[None]:
+    def evaluating(self, pod: Pod) -> None:
         """Work out the evaluation of the pod's class, pausing now and then; a decision brings it up to date.
 
         What moves its generations meanwhile, or labels of namespaces, ends it: then the decision does it as a whole.
@@ -224,7 +223,6 @@ class Engine:
             except StopIteration as end:
                 self._keep(key, end.value)
                 return
-            yield
 
     def _generations(self, profile: Profile | None = None) -> Hashable:
         return (profile or self.profile).generations(self.cluster), self.cluster.nodes.columns.capacity
@@ -234,12 +232,12 @@ class Engine:
         """The memory that the evaluations took when they were last measured. Units: bytes."""
         return int(self._evaluations.currsize)
 
-    def working_ahead(self, pod: Pod) -> Pausing[None]:
+    def working_ahead(self, pod: Pod) -> None:
         """Have plugins work out in pieces what the pod's cycle will ask them, and what the first one of its class will.
 
         The next decision lets go of what they found; what changed by then it finds out itself.
         """
-        yield from self.profile.working_ahead(pod, self.cluster)
+        self.profile.working_ahead(pod, self.cluster)
         counting, size = self.profile.class_works
         works = self.profile.long_class_works(pod, self.cluster)
         if size * len(self.cluster.signatures.present) >= LONG_COUNTS:
@@ -254,7 +252,7 @@ class Engine:
             or known.is_outdated
         ):
             for work in works:
-                self._held.append((yield from work(pod, self.cluster)))
+                self._held.append((work(pod, self.cluster)))
 
     def work_ahead(self, pod: Pod) -> None:
         """Have plugins work out at once what a running scheduler has them work out in pieces before a pod's cycle."""

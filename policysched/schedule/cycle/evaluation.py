@@ -22,7 +22,6 @@ from policysched.framework.optional_interfaces import outdated_check
 from policysched.framework.out_of_tree.adapter import PodCycle
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
-from policysched.pausing import Pausing, finished
 from policysched.schedule.cycle.preparing import PreFilter, preparing_scores
 from policysched.schedule.cycle.results.carried_over import EarlierResults
 from policysched.schedule.cycle.results.joint_results import (
@@ -118,20 +117,20 @@ class Evaluation:
         earlier: EarlierResults | None = None,
     ) -> None:
         self.cluster, self.profile, self.generations, self.times = cluster, profile, generations, times
-        finished(self._working_out(pod, earlier))
+        self._working_out(pod, earlier)
 
     @classmethod
-    def evaluating(cls, cluster: Cluster, profile: Profile, pod: Pod, generations: Hashable) -> Pausing[Evaluation]:
+    def evaluating(cls, cluster: Cluster, profile: Profile, pod: Pod, generations: Hashable) -> Evaluation:
         """Make one, pausing after each step of a plugin; a refresh catches up with what changed meanwhile.
 
         Once the generations have moved it is not to be gone on with.
         """
         made = object.__new__(cls)
         made.cluster, made.profile, made.generations, made.times = cluster, profile, generations, None
-        yield from made._working_out(pod, None, pauses=True)
+        made._working_out(pod, None, pauses=True)
         return made
 
-    def _working_out(self, pod: Pod, earlier: EarlierResults | None, *, pauses: bool = False) -> Pausing[None]:
+    def _working_out(self, pod: Pod, earlier: EarlierResults | None, *, pauses: bool = False) -> None:
         cluster, profile, times = self.cluster, self.profile, self.times
         self._names: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         self.nbytes = self._refreshes = 0
@@ -141,7 +140,7 @@ class Evaluation:
         self._namespace = pod.metadata.namespace
         self._namespace_labels = cluster.namespaces.get(self._namespace)
         self.pod_resources: PodResources = pod_resources(pod)
-        prepared = yield from PreFilter.asking(cluster, profile, pod, times, earlier)
+        prepared = PreFilter.asking(cluster, profile, pod, times, earlier)
         self._lap(PREPARED)
         self.filters, self.narrowing, self.outcomes = prepared.filters, prepared.narrowing, prepared.outcomes
         self._failing = [one for one in self.filters if one.fails]
@@ -169,11 +168,11 @@ class Evaluation:
         """The journal's position that the scores are of, None where they have to be computed anew."""
         if self.rejection is None:
             scoring = preparing_scores(profile.class_scores, pod, cluster, times, earlier)
-            self.scores, self.score_failure = yield from scoring
+            self.scores, self.score_failure = scoring
             self._lap(PRE_SCORED)
             # what plugins noted while they prepared is in what is asked now, unless some of it was asked before
             seen = self._seen if pauses or earlier is not None else cluster.journal.position
-            yield from self._recomputing(seen, earlier)
+            self._recomputing(seen, earlier)
         prepared_parts: tuple[FilterResults | ScoreResults, ...] = (*self.filters, *self.scores)
         asking = [(outdated_check(one.plugin), one) for one in prepared_parts]
         self._outdated_checks = [(asked, results) for asked, results in asking if asked is not None]
@@ -254,7 +253,7 @@ class Evaluation:
             return
         changed = journal.since(before)
         if changed is None:
-            finished(self._recomputing(journal.position))
+            self._recomputing(journal.position)
             return
         self._seen = journal.position
         moved = [rows for one in self._following if (rows := one.update_moved()).size]
@@ -281,14 +280,13 @@ class Evaluation:
         if changed is not None:
             self._update_scores(RowChanges(*changed), None)
             return
-        finished(self._scoring())
+        self._scoring()
 
-    def _scoring(self, earlier: EarlierResults | None = None) -> Pausing[None]:
+    def _scoring(self, earlier: EarlierResults | None = None) -> None:
         """Ask about all rows, as of the verdicts' position."""
         nodes, self._scored = self.cluster.nodes, self._seen
         for one in [one for one in self.scores if earlier is None or not earlier.answers_score(one)]:
             asked(self.times, one.plugin.name, SCORE, one.recompute, nodes.columns.capacity, nodes.size)
-            yield
         self._ranking = joint_scores(self.scores, nodes.columns.capacity, self.ranked.dtype)
         self._adding = adding_by_tier(self._ranking)
         self.higher = {tier: np.full_like(self.ranked, self.infeasible) for tier in self._adding if tier}
@@ -428,7 +426,7 @@ class Evaluation:
         results = self.filters[int(self.first[row]) - 1]
         return results.reason(int(results.codes[row]))
 
-    def _recomputing(self, seen: int, earlier: EarlierResults | None = None) -> Pausing[None]:
+    def _recomputing(self, seen: int, earlier: EarlierResults | None = None) -> None:
         """Ask about all rows; what is after a position of the journal is caught up with later, again or not."""
         nodes = self.cluster.nodes
         self._seen, self._scored = seen, None
@@ -436,13 +434,12 @@ class Evaluation:
         self.ranked = np.full(nodes.columns.capacity, self.infeasible, self.ranked.dtype)
         for one in [one for one in self.filters if earlier is None or not earlier.answers_filter(one)]:
             asked(self.times, one.plugin.name, FILTER, one.recompute, nodes.columns.capacity, nodes.size)
-            yield
         self._filtering = joint_filters(self.filters)
         self._following = [one for one in self.filters if one.follows]
         self._judge(slice(0, nodes.size))
         self._lap(FILTERED)
         if self.feasible_count:
-            yield from self._scoring(earlier)
+            self._scoring(earlier)
 
     def _judge(self, rows: Rows) -> None:
         """Find rows' first rejecting filters."""

@@ -33,7 +33,6 @@ from policysched.framework import (
 )
 from policysched.framework.extender import Extender
 from policysched.model.objects import Pod
-from policysched.pausing import Pausing, finished
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT, FilterResults
@@ -124,9 +123,9 @@ class FailedCycle:
 
     def verdicts(self, changed: ChangedRows) -> RowVerdicts | None:
         """Return what would be said of many rows at once; None where only a what-if of each can tell."""
-        return finished(self.asking(changed))
+        return self.asking(changed)
 
-    def asking(self, changed: ChangedRows) -> Pausing[RowVerdicts | None]:
+    def asking(self, changed: ChangedRows) -> RowVerdicts | None:
         """Do what `verdicts` does, pausing after each filter."""
         evaluation = self.decision.evaluation
         return asking_on(changed, self.filters, evaluation.nominated, evaluation.pod_cycle)

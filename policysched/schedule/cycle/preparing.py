@@ -13,7 +13,6 @@ from typing import Any
 from policysched.framework import SKIP, Code, FilterPlugin, Narrow, ScorePlugin, Status, unresolvable
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
-from policysched.pausing import Pausing, finished
 from policysched.schedule.cycle.results.carried_over import EarlierResults
 from policysched.schedule.cycle.results.plugin_results import FilterResults, NarrowedNodes, ScoreResults
 from policysched.schedule.timing import PRE_FILTER, PRE_SCORE, CycleTimes, asked
@@ -49,7 +48,7 @@ class PreFilter:
         pod: Pod,
         times: CycleTimes | None = None,
         earlier: EarlierResults | None = None,
-    ) -> Pausing[PreFilter]:
+    ) -> PreFilter:
         """Ask the filters whose answers hold for the whole pod class and are not known yet, pausing after each."""
         made = cls(profile.places)
         for place, plugin in profile.class_filters:
@@ -59,7 +58,6 @@ class PreFilter:
                 state = asked(times, plugin.name, PRE_FILTER, plugin.prepare_filter, pod, cluster)
             if made.ends(place, plugin, state):
                 return made
-            yield
         made.settle(cluster)
         return made
 
@@ -114,7 +112,7 @@ def prepare_scores(
 
     A plugin without a weight is at PreScore alone.
     """
-    return finished(preparing_scores(plugins, pod, cluster, times))
+    return preparing_scores(plugins, pod, cluster, times)
 
 
 def preparing_scores(
@@ -123,7 +121,7 @@ def preparing_scores(
     cluster: Cluster,
     times: CycleTimes | None = None,
     earlier: EarlierResults | None = None,
-) -> Pausing[tuple[list[ScoreResults], Status | None]]:
+) -> tuple[list[ScoreResults], Status | None]:
     """Do what `prepare_scores` does, pausing after each plugin; those whose answers are known are not asked."""
     found: list[ScoreResults] = []
     for plugin, weight in plugins:
@@ -135,5 +133,4 @@ def preparing_scores(
             return [], state.by(plugin.name)
         if state is not SKIP and weight is not None:
             found.append(ScoreResults(plugin, weight, state))
-        yield
     return found, None

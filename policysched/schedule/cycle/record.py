@@ -14,7 +14,6 @@ import numpy as np
 from policysched.framework import Cluster, Mask, PostFilterResult, Status
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import DeviceResult, ResourceClaim
-from policysched.pausing import Pausing, finished
 from policysched.plugins.default_preemption.guards import Guarded
 from policysched.plugins.default_preemption.plugin import PreemptionDetails
 from policysched.plugins.dynamic_resources.plugin import DynamicResources
@@ -45,12 +44,12 @@ def make_record(
         policies: The policies that may have something to say, Shadow ones too.
         outcome: What PostFilter came to, where no node was feasible.
     """
-    return finished(making_record(decision, policies, outcome))
+    return making_record(decision, policies, outcome)
 
 
 def making_record(
     decision: Decision, policies: Sequence[PolicyPlugin] = (), outcome: PostFilterResult | None = None
-) -> Pausing[Record]:
+) -> Record:
     """Do what `make_record` does, pausing now and then.
 
     The decision is read before the first pause. What a policy says is of the time when it is asked.
@@ -75,10 +74,9 @@ def making_record(
         record["fitError"] = decision.fit_error()
         record |= _preemption(outcome) if outcome is not None else {}
     record["devices"] = _devices(decision)
-    yield
     if columns is not None:
-        record |= yield from _scores(columns, [names[row] for row in np.flatnonzero(feasible).tolist()])
-    record["rules"] = yield from _rules(decision, policies, feasible, names)
+        record |= _scores(columns, [names[row] for row in np.flatnonzero(feasible).tolist()])
+    record["rules"] = _rules(decision, policies, feasible, names)
     return {key: value for key, value in record.items() if value not in ({}, [])}
 
 
@@ -204,7 +202,7 @@ def _columns(decision: Decision, feasible: Mask) -> Columns | None:
     return Columns(by_plugin, tuple(one.tier for one in shown), evaluation.scored)
 
 
-def _scores(columns: Columns, nodes: Sequence[str]) -> Pausing[Record]:
+def _scores(columns: Columns, nodes: Sequence[str]) -> Record:
     plugins, by_node = tuple(columns.by_plugin), zip(*columns.by_plugin.values(), strict=True)
     if not plugins:
         return {"scores": {}, "total": dict.fromkeys(nodes, 0 if columns.scored else 1)}
@@ -217,7 +215,6 @@ def _scores(columns: Columns, nodes: Sequence[str]) -> Pausing[Record]:
             tiers[node] = {str(tier): _sum(tier, columns.tiers, parts) for tier in higher}
             total[node] -= sum(tiers[node].values())
         if not len(total) % AT_ONCE:
-            yield
     return {"scores": scores, "total": total, "tiers": tiers}
 
 
@@ -227,14 +224,13 @@ def _sum(tier: int, tiers: Sequence[int], parts: Sequence[int]) -> int:
 
 def _rules(
     decision: Decision, policies: Sequence[PolicyPlugin], feasible: Mask, names: Sequence[str]
-) -> Pausing[Record]:
+) -> Record:
     cluster = decision.cluster
     said: Record = {}
     for policy in sorted(policies, key=lambda policy: policy.policy.key):
-        parts = yield from describing(policy, decision.pod, cluster, _still(feasible, names, cluster))
+        parts = describing(policy, decision.pod, cluster, _still(feasible, names, cluster))
         if parts is not None:
             said[policy.policy.key] = parts
-        yield
     return said
 
 

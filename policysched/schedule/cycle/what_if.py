@@ -29,7 +29,6 @@ from policysched.framework import (
 from policysched.framework.out_of_tree.adapter import PodCycle
 from policysched.framework.out_of_tree.node_info import NodeInfo
 from policysched.model.objects import Pod
-from policysched.pausing import Pausing, finished
 from policysched.schedule.cycle.results.out_of_tree_results import OutOfTreeResults
 from policysched.schedule.cycle.results.plugin_results import FilterResults
 from policysched.state.nominated.columns import PodsByRow
@@ -177,19 +176,19 @@ def verdicts_on(
 
     Cost: a few operations over the rows for each filter.
     """
-    return finished(asking_on(changed, filters, nominated, cycle))
+    return asking_on(changed, filters, nominated, cycle)
 
 
 def asking_on(
     changed: ChangedRows, filters: Sequence[FilterResults], nominated: PodsByRow, cycle: PodCycle | None
-) -> Pausing[RowVerdicts | None]:
+) -> RowVerdicts | None:
     """Do what `verdicts_on` does, pausing after each filter; it means nothing once the cluster has changed."""
     if cycle is not None and cycle.extended:
         return None
-    without = yield from _first_of(changed, filters)
+    without = _first_of(changed, filters)
     if without is None or not nominated:
         return without
-    beside = yield from _first_of(changed.with_nominated(nominated), filters)
+    beside = _first_of(changed.with_nominated(nominated), filters)
     return None if beside is None else beside.over(without)
 
 
@@ -199,11 +198,11 @@ def codes_on(one: FilterResults, changed: ChangedRows) -> Codes | None:
     Shapes: (R,).
     """
     if one.reads & POD_ASPECTS:
-        return finished(_codes_of(one, changed))
+        return _codes_of(one, changed)
     return one.codes[changed.rows] if one.rejects_any else np.zeros(changed.rows.size, np.int32)
 
 
-def _first_of(changed: ChangedRows, filters: Sequence[FilterResults]) -> Pausing[RowVerdicts | None]:
+def _first_of(changed: ChangedRows, filters: Sequence[FilterResults]) -> RowVerdicts | None:
     """Find the first filter that rejects each row."""
     rejecting: list[tuple[FilterResults, Codes]] = []
     for one in filters:
@@ -211,10 +210,9 @@ def _first_of(changed: ChangedRows, filters: Sequence[FilterResults]) -> Pausing
         if isinstance(one, OutOfTreeResults):
             return None
         if one.reads & POD_ASPECTS:
-            codes = yield from _codes_of(one, changed)
+            codes = _codes_of(one, changed)
             if codes is None:
                 return None
-            yield
         elif one.rejects_any:
             codes = one.codes[changed.rows]
         if codes is not None and np.count_nonzero(codes):
@@ -222,13 +220,13 @@ def _first_of(changed: ChangedRows, filters: Sequence[FilterResults]) -> Pausing
     return _verdicts(changed.rows.size, rejecting)
 
 
-def _codes_of(one: FilterResults, changed: ChangedRows) -> Pausing[Codes | None]:
+def _codes_of(one: FilterResults, changed: ChangedRows) -> Codes | None:
     """Ask a filter about changed rows, one that can piece by piece; None where it has to be asked row by row."""
     plugin = one.plugin
-    piece_by_piece: Callable[[Any, ChangedRows], Pausing[Codes | None]] | None
+    piece_by_piece: Callable[[Any, ChangedRows], Codes | None] | None
     piece_by_piece = getattr(plugin, "asking_changed_rows", None)
     if piece_by_piece is not None:
-        codes: Codes | None = yield from piece_by_piece(one.state, changed)
+        codes: Codes | None = piece_by_piece(one.state, changed)
         return codes
     return plugin.filter_changed_rows(one.state, changed) if isinstance(plugin, FilterOfChangedRows) else None
 

@@ -23,7 +23,6 @@ from functools import partial
 from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugin, Resource
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
-from policysched.pausing import Pausing
 from policysched.schedule.queue.costly_attempts import CostlyAttempts
 from policysched.schedule.queue.hints import Interests, QueueingStrategy, index_of, label
 from policysched.schedule.queue.in_flight import Flight, InFlight, Occurrence
@@ -260,7 +259,7 @@ class Queue:
             self._in_flight.record(Occurrence(change))
         return self._in_portions(list(concerned.values()), partial(self._judge_all, change))
 
-    def moving_rejected_by(self, plugins: frozenset[str], event: str = "SchedulingPolicyUpdate") -> Pausing[int]:
+    def moving_rejected_by(self, plugins: frozenset[str], event: str = "SchedulingPolicyUpdate") -> int:
         """Requeue the pods that these plugins had rejected, because the plugins changed; count them.
 
         It pauses now and then; pods that are elsewhere by then stay there. `event` is what logs and metrics call it.
@@ -277,7 +276,6 @@ class Queue:
             if queued.stage is Stage.UNSCHEDULABLE and not plugins.isdisjoint(queued.rejectors | queued.pending):
                 moved += self._queues.requeue(queued, QueueingStrategy.AFTER_BACKOFF, event)
             if number % PORTION == 0:
-                yield
         return moved
 
     def activate(self, identities: Iterable[str]) -> None:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from policysched.model.objects import Pod, PodCondition
 from policysched.model.pod_requirements import pod_priority
-from policysched.pausing import Pausing, finished
 from policysched.state.nominated.columns import NominatedColumns, Nomination, PodsByRow, SignatureKey
 from policysched.state.nominated.terms import RepellingTerms
 from policysched.state.placed.pods import Measured, measure, pod_id
@@ -126,7 +125,7 @@ class Nominations:
         Cost: O(nodes that are kept), a few operations over all nominated pods, and O(what those state that came or
             changed since the last question).
         """
-        finished(self.entering())
+        self.entering()
         columns = self._columns
         return {} if columns is None else columns.yielded_to(pod_priority(pod), pod_id(pod), row_of)
 
@@ -135,7 +134,7 @@ class Nominations:
         """How many pods have no place in the columns yet."""
         return len(self._waiting)
 
-    def entering(self) -> Pausing[None]:
+    def entering(self) -> None:
         """Read what pods state that came or changed, pausing now and then."""
         pods = length = 0
         while self._waiting:
@@ -149,7 +148,6 @@ class Nominations:
             pods, length = pods + 1, length + _length(measured)
             if pods >= PODS_PER_PIECE or length >= BYTES_PER_PIECE:
                 pods = length = 0
-                yield
         left, self._left = self._left, []
         for number in left:
             self.terms.leave(number)

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from policysched.model.objects import Metadata, Pod
 from policysched.model.selection.pod_affinity import PeerSelector, pod_terms
-from policysched.pausing import Pausing, finished
 from policysched.state.placed.selector_index import IndexKey, index_keys_met, index_keys_of_peers
 from policysched.state.tables.nodes import NodeTable
 
@@ -183,7 +182,7 @@ class RepellingTerms:
         met = index_keys_met(metadata.namespace, metadata.labels, self._by_index_key)
         return sum(len(self._by_index_key[index_key]) for index_key in met)
 
-    def filing(self, nodes: NodeTable) -> Pausing[None]:
+    def filing(self, nodes: NodeTable) -> None:
         """File what is not filed by the topology keys that nodes have, pausing after so many peers.
 
         Cost: O(peers not filed).
@@ -195,9 +194,8 @@ class RepellingTerms:
             self._file(number, nodes)
             if looked >= PEERS_PER_PIECE:
                 looked = 0
-                yield
 
-    def about(self, pod: Pod, namespace_labels: Mapping[str, str], bits: dict[str, bytearray]) -> Pausing[None]:
+    def about(self, pod: Pod, namespace_labels: Mapping[str, str], bits: dict[str, bytearray]) -> None:
         """Mark what is filed and means a pod, pausing after so many peers.
 
         Args:
@@ -212,7 +210,6 @@ class RepellingTerms:
             for peers in list(self._by_index_key.get(index_key, ())):
                 if looked >= PEERS_PER_PIECE:
                     looked = 0
-                    yield
                 together = self._by_index_key.get(index_key, {}).get(peers, {})
                 looked += len(together)
                 if _is_news(together, bits) and peers.matches(pod, namespace_labels):
@@ -313,10 +310,10 @@ class RepelledClass:
             these lead to when nodes got other label keys.
         Shapes: (numbers,), to be read at once.
         """
-        finished(self.renewing(terms, nodes, namespace_labels))
+        self.renewing(terms, nodes, namespace_labels)
         return {key: np.frombuffer(bits, np.bool_) for key, bits in self._bits.items()}
 
-    def renewing(self, terms: RepellingTerms, nodes: NodeTable, namespace_labels: Mapping[str, str]) -> Pausing[None]:
+    def renewing(self, terms: RepellingTerms, nodes: NodeTable, namespace_labels: Mapping[str, str]) -> None:
         """Do what `by_key` does, pausing now and then; what appears meanwhile is left to the next time."""
         terms.follow(nodes)
         holds = self._is_about(terms, namespace_labels)
@@ -327,10 +324,10 @@ class RepelledClass:
         self._terms, self._labels = None, namespace_labels  # until it is done
         if appeared is None or self._is_listed_sooner(appeared, terms, nodes):
             self._bits = {}
-            yield from terms.filing(nodes)
-            yield from terms.about(self._pod, namespace_labels, self._bits)
+            terms.filing(nodes)
+            terms.about(self._pod, namespace_labels, self._bits)
         else:
-            yield from self._taking(appeared, terms, nodes)
+            self._taking(appeared, terms, nodes)
         for key, bits in self._bits.items():
             if len(bits) < terms.size:
                 self._bits[key] = bits + bytes(terms.size - len(bits))
@@ -352,7 +349,7 @@ class RepelledClass:
         asked = sum(len(terms.stated(number, nodes)) for number in appeared)
         return asked > terms.unfiled + terms.led_to(self._pod)
 
-    def _taking(self, appeared: Iterable[int], terms: RepellingTerms, nodes: NodeTable) -> Pausing[None]:
+    def _taking(self, appeared: Iterable[int], terms: RepellingTerms, nodes: NodeTable) -> None:
         """Ask about what appeared; a number may have stood for something else before."""
         answers: dict[PeerSelector, bool] = {}
         looked = 0
@@ -363,7 +360,6 @@ class RepelledClass:
                 looked += 1
                 if looked >= PEERS_PER_PIECE:
                     looked = 0
-                    yield
                 if _is_news({number: keys}, self._bits) and self._is_meant(peers, answers):
                     _mark(self._bits, number, keys, terms.size)
 

@@ -16,7 +16,6 @@ from itertools import takewhile
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import ExistingTerm, PeerSelector, existing_terms
 from policysched.model.selection.selectors import LabelMatcher
-from policysched.pausing import Pausing
 from policysched.state.placed.selector_index import IndexKey, index_keys_met, index_keys_of_peers
 
 ByNumber = dict[int, ExistingTerm]
@@ -108,7 +107,7 @@ class ExistingTerms:
 
     def listing(
         self, pod: Pod, namespace_labels: Mapping[str, str], counts: Callable[[ExistingTerm], bool]
-    ) -> Pausing[list[tuple[int, ExistingTerm]]]:
+    ) -> list[tuple[int, ExistingTerm]]:
         """List what `about` lists, pausing after so many peers; terms that appear meanwhile are left out."""
         end, looked = self._next, 0
         found: list[tuple[int, ExistingTerm]] = []
@@ -119,7 +118,6 @@ class ExistingTerms:
                 looked += len(together)
                 if looked >= TERMS_PER_PIECE:
                     looked = 0
-                    yield
                 counting = [one for one in together.items() if one[0] < end and counts(one[1])]
                 if not counting:
                     continue

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from policysched.model.objects import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from policysched.model.objects.storage import MIGRATED_PLUGINS, class_of
-from policysched.pausing import Pausing, finished
 from policysched.state.cluster_events import Change
 from policysched.state.placed.pods import PlacedPod, PodTable, pod_id
 from policysched.state.tables.columns import Column, ColumnSet
@@ -157,13 +156,12 @@ class Attachments:
 
     def refresh_row(self, row: int) -> None:
         """Count what is stale of one row."""
-        finished(self._refreshing(row))
+        self._refreshing(row)
 
-    def refreshing(self) -> Pausing[None]:
+    def refreshing(self) -> None:
         """Count what is stale now, pausing after each row and after many volumes."""
         for row in tuple(self._stale):
-            yield from self._refreshing(row)
-            yield
+            self._refreshing(row)
 
     def migrated(self, in_tree: str) -> NDArray[np.bool_]:
         """Tell which rows have moved from an in-tree plugin to the driver that took its place."""
@@ -265,7 +263,7 @@ class Attachments:
             found = self._made(row)
         return found.counts_with((pod_id(one.pod), one) for one in pods)
 
-    def _refreshing(self, row: int) -> Pausing[None]:
+    def _refreshing(self, row: int) -> None:
         """Count what is stale of a row, pausing after many volumes; others may do so meanwhile."""
         stale = self._stale.get(row)
         if stale is not None and self._has_nothing(row, stale):
@@ -282,7 +280,6 @@ class Attachments:
                 return
             if looked_at >= SLICE:
                 looked_at = 0
-                yield
 
     def _step(self, row: int, known: RowVolumes, stale: StaleRow) -> int:
         """Count one of the things that are stale; tell how many volumes were looked at."""
