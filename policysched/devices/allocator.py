@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import Final
@@ -24,7 +24,7 @@ from policysched.devices.requests.requirements import compile_ahead
 from policysched.devices.steps import OutOfStepsError, Steps
 from policysched.model.objects import AllocationResult, DeviceClass, ResourceClaim
 
-STEPS: Final = 50_000
+STEPS: Final = 300_000
 """How many steps one question may take: about as many microseconds."""
 _STEPS_TO_COMPILE: Final = 30_000
 """How many of these selectors may take that are not known yet."""
@@ -32,10 +32,6 @@ MOST_BYTES: Final = 64 << 20
 """How much memory the answers about claims that are kept may take together, beside those about the last ones."""
 MOST_KEPT: Final = 256
 """About claims of how many specs answers are kept."""
-_STEPS_A_PIECE: Final = 10_000
-"""How many steps are taken before others have their turn, where somebody gives it to them."""
-_MOST_PIECES: Final = 30
-"""How many such pieces there are for one attempt at most."""
 TIMED_OUT: Final = "timed out trying to allocate devices"
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
@@ -133,16 +129,6 @@ class Allocator:
         if not is_spent:
             prepared.refresh(self._steps)
         return AllocationAnswers(self, prepared)
-
-    def working_ahead(self) -> Iterator[None]:
-        """Find out in pieces what `answers` will be asked; what takes more pieces is left to it."""
-        for _ in range(_MOST_PIECES):
-            try:
-                if not self._prepared().work_on(_STEPS_A_PIECE):
-                    return
-            except AllocationTimeoutError:
-                pass  # some more selectors are compiled
-            yield
 
     @property
     def shared_key(self) -> bytes | None:

@@ -5,7 +5,7 @@ The functions look for attributes, the protocols are asked with `isinstance`. Sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -40,43 +40,6 @@ def class_score(plugin: ScorePlugin) -> ScorePlugin | None:
     """
     part: ScorePlugin | None = plugin if per_pod(plugin) is None else getattr(plugin, "class_score", None)
     return part
-
-
-WorkingAhead: TypeAlias = Callable[[Pod, Cluster], Iterator[None]]
-"""Works out in pieces what a plugin will be asked about a pod."""
-
-
-def working_ahead(plugin: Plugin) -> WorkingAhead | None:
-    """Return a per-pod plugin's `working_ahead`, None where it has none.
-
-    What may take long to find out for a pod's own things is found out there before the cycle begins, and the loop has
-    its turn after each piece. The cycle finds out the rest.
-    """
-    found: WorkingAhead | None = getattr(plugin, "working_ahead", None)
-    return found
-
-
-ClassWork: TypeAlias = Callable[[Pod, Cluster], object]
-"""Works out in pieces what is slow in the first cycle of a pod class; what it returns is held until that cycle."""
-
-
-def class_work(plugin: Plugin) -> tuple[ClassWork, int] | None:
-    """Return a plugin's `class_work`, with its `class_work_size`: for how many counters it looks at placed pods.
-
-    Missing: None where that is for none.
-    """
-    size: int = getattr(plugin, "class_work_size", 0)
-    return (plugin.class_work, size) if size else None  # type: ignore[attr-defined]
-
-
-LongClassWork: TypeAlias = tuple[Callable[[Pod, Cluster], bool], ClassWork]
-"""Whether the first cycle of a pod's class would hold the loop, and what works that out before."""
-
-
-def long_class_work(plugin: Plugin) -> LongClassWork | None:
-    """Return a plugin's `class_work` with its `has_long_class_work`, None where it does not look at each pod."""
-    asked: Callable[[Pod, Cluster], bool] | None = getattr(plugin, "has_long_class_work", None)
-    return None if asked is None else (asked, plugin.class_work)  # type: ignore[attr-defined]
 
 
 SharedKey: TypeAlias = Callable[[Pod, Cluster], Hashable | None]
@@ -183,10 +146,7 @@ class FilterOfChangedRow(Protocol):
 
 @runtime_checkable
 class FilterOfChangedRows(Protocol):
-    """A filter that answers so for many rows at once; what preemption may ask about is found sooner then.
-
-    One that may take long has `asking_changed_rows` beside: it does the same and pauses after each piece of its work.
-    """
+    """A filter that answers so for many rows at once; what preemption may ask about is found sooner then."""
 
     def filter_changed_rows(self, state: Any, changed: ChangedRows) -> Codes | None:
         """Return the reason codes that the rows would have, None where this state has to be asked row by row.

@@ -5,7 +5,7 @@ Policies come after the configured plugins of a point. A profile is immutable; a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -13,23 +13,17 @@ from typing import NamedTuple
 from policysched.framework.binding import BindPlugin, PermitPlugin, PostBindPlugin, PreBindPlugin, ReservePlugin
 from policysched.framework.extender import EXTENDER, Extender
 from policysched.framework.optional_interfaces import (
-    ClassWork,
     FilterOfChangedRow,
-    LongClassWork,
     PerPod,
     PuttingOff,
     SharedKey,
     Successor,
-    WorkingAhead,
     class_filter,
     class_score,
-    class_work,
     is_lasting,
-    long_class_work,
     per_pod,
     reads_own_namespace,
     shared_key,
-    working_ahead,
 )
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
@@ -256,12 +250,6 @@ class Profile:
         scores = tuple((plugin, weight) for plugin, weight in ordered if has(plugin))
         return PerPodPlugins(filters, scores) if filters or scores else None
 
-    def working_ahead(self, pod: Pod, cluster: Cluster) -> Iterator[None]:
-        """Have plugins work out in pieces what the pod's cycle will ask them."""
-        for asked, work in self._working_ahead:
-            if asked(pod, cluster):
-                yield from work(pod, cluster)
-
     def put_off_by(self, pod: Pod, cluster: Cluster) -> str:
         """Return the name of a plugin for which the pod is to be tried later, empty for none: see `PuttingOff`."""
         return next((plugin.name for plugin in self._putting_off if plugin.puts_off(pod, cluster)), "")
@@ -269,25 +257,6 @@ class Profile:
     @cached_property
     def _putting_off(self) -> tuple[PuttingOff, ...]:
         return tuple(plugin for plugin in self.prepared if isinstance(plugin, PuttingOff))
-
-    @cached_property
-    def _working_ahead(self) -> tuple[tuple[PerPod, WorkingAhead], ...]:
-        each = ((per_pod(plugin), working_ahead(plugin)) for plugin in self.prepared)
-        return tuple((asked, work) for asked, work in each if asked is not None and work is not None)
-
-    @cached_property
-    def class_works(self) -> tuple[tuple[ClassWork, ...], int]:
-        """What is worked out before the first cycle of a pod class, and for how many counters of placed pods."""
-        works = [work for plugin in self._preparing() if (work := class_work(plugin)) is not None]
-        return tuple(work for work, _ in works), sum(size for _, size in works)
-
-    def long_class_works(self, pod: Pod, cluster: Cluster) -> list[ClassWork]:
-        """Return what else is worked out before the first cycle of a pod's class, because it would hold the loop."""
-        return [work for asked, work in self._long_class_works if asked(pod, cluster)]
-
-    @cached_property
-    def _long_class_works(self) -> tuple[LongClassWork, ...]:
-        return tuple(work for plugin in self._preparing() if (work := long_class_work(plugin)) is not None)
 
     def _preparing(self) -> Iterable[Plugin]:
         """List the plugins that filter or score, each once."""

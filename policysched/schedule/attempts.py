@@ -1,7 +1,6 @@
 """`Attempts`: one pod at a time is decided, assumed on its node and on its way to be bound, or turned away.
 
-An attempt waits for extenders alone and, where very many bindings are under way, for the end of one; what takes long
-gives the loop its turn in between.
+An attempt awaits extenders only and, where very many bindings are under way, the end of one.
 
 Source: pkg/scheduler/schedule_one.go (ScheduleOne, schedulingCycle, handleSchedulingFailure).
 """
@@ -12,7 +11,6 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 from policysched.framework import AssumedPod, Client, Clock, Event
@@ -24,7 +22,7 @@ from policysched.schedule.binding import Binder, Failure
 from policysched.schedule.cluster_changes import ClusterChanges
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.post_filter import FailedCycle, Turn, message_of, run_post_filters
+from policysched.schedule.cycle.post_filter import FailedCycle, message_of, run_post_filters
 from policysched.schedule.observer import AttemptResult, Observers, tell
 from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
@@ -88,7 +86,7 @@ class Attempts:
         self._observers, self._timing = observers, timing
         self.shadows = ShadowGuards()
         self._went_on_at = 0.0
-        """The processor time at which the attempt under way began, or went on after a turn of the loop."""
+        """The processor time at which the attempt under way began, or went on after extenders had answered."""
         self.tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(MAX_BINDINGS)
 
@@ -100,18 +98,17 @@ class Attempts:
                 return
             self._changes.tell_time()
             self._went_on_at = self._processor()
-            decided = await self._decide(queued)
-            if decided is None:
+            decision = await self._decide(queued)
+            if decision is None:
                 self._queue.done(queued)
                 return
-            decision, anew = decided
             if self._observers:
                 tell(self._observers, lambda one: one.on_decision(queued, decision))
             if self._timing is not None:
                 self._tell_times(self._timing, queued.profile, decision)
             if decision.row < 0:
                 self._note_work(queued)
-                await self._decided_against(queued, decision, anew)
+                await self._decided_against(queued, decision)
             else:
                 await self._place(queued, decision)
         except Exception as error:
@@ -164,30 +161,7 @@ class Attempts:
             log.warning("stopped before the API server answered %d binding or status request(s)", len(late))
             await asyncio.gather(*late, return_exceptions=True)
 
-    def turns(self, engine: Engine, anew: Callable[[], Decision]) -> Turn:
-        """Return what gives the loop its turn when it is time, and decides anew where anything changed meanwhile.
-
-        A slice is as long as deciding anew took at least, so that this is half of the work at most.
-        """
-        ends, before = self._clock.monotonic() + TURN, self.state_of(engine)
-
-        async def turn() -> Decision | None:
-            nonlocal ends, before
-            if self._clock.monotonic() < ends:
-                return None
-            await asyncio.sleep(0)
-            begin, seen, decision = self._clock.monotonic(), before, None
-            before = self.state_of(engine)
-            if before != seen:
-                self._changes.tell_time()
-                decision = anew()
-            now = self._clock.monotonic()
-            ends = now + max(TURN, now - begin)
-            return decision
-
-        return turn
-
-    def state_of(self, engine: Engine) -> tuple[int, int, Profile]:
+    def _state_of(self, engine: Engine) -> tuple[int, int, Profile]:
         """Return what differs once anything has changed that a decision depends on."""
         return self._changes.count, self._cluster.nominations.generation, engine.profile
 
@@ -211,37 +185,23 @@ class Attempts:
         self._client.record(Event(pod, "Warning", "FailedScheduling", "Scheduling", note, self._clock.now()))
         return True
 
-    async def _decide(self, queued: QueuedPod) -> tuple[Decision, Callable[[], Decision]] | None:
-        """Run a scheduling cycle; return also what decides anew, None where the pod went meanwhile."""
+    async def _decide(self, queued: QueuedPod) -> Decision | None:
+        """Run a scheduling cycle; return None where the pod went while extenders were asked."""
         pod, engine = queued.pod, self._engines[queued.profile]
         if log.isEnabledFor(V3):
             log.log(V3, "Attempting to schedule pod", {"pod": pod.key})
-        if not await self._work_ahead(queued):
-            return None
         extenders = self._profiles[queued.profile].extending(pod)
         if not extenders:
-            return engine.decide(pod), partial(engine.decide, pod)
+            return engine.decide(pod)
         from policysched.schedule.cycle import with_extenders  # noqa: PLC0415 - clusters without extenders need none
 
-        before = self.state_of(engine)
+        before = self._state_of(engine)
         answers = await with_extenders.ask(engine, pod, extenders)
         self._went_on_at = self._processor()
         if self._queue.get(queued.identity) is not queued or queued.identity in self._cluster.pods.by_id:
             return None
         self._changes.tell_time()
-        choose = partial(with_extenders.choose, engine, pod, answers)
-        return choose(moved=self.state_of(engine) != before), partial(choose, moved=True)
-
-    async def _work_ahead(self, queued: QueuedPod) -> bool:
-        """Have plugins find out what takes long, the loop having its turn after each piece; False if the pod goes."""
-        for _ in self._engines[queued.profile].working_ahead(queued.pod):
-            self._note_work(queued)
-            await asyncio.sleep(0)
-            if self._queue.get(queued.identity) is not queued or queued.identity in self._cluster.pods.by_id:
-                return False
-            self._changes.tell_time()
-            self._went_on_at = self._processor()
-        return True
+        return with_extenders.choose(engine, pod, answers, moved=self._state_of(engine) != before)
 
     def _note_work(self, queued: QueuedPod) -> None:
         """Count what an attempt took of the processor since it began or went on."""
@@ -285,7 +245,7 @@ class Attempts:
         finally:
             self._room.release()
 
-    async def _decided_against(self, queued: QueuedPod, decision: Decision, anew: Callable[[], Decision]) -> None:
+    async def _decided_against(self, queued: QueuedPod, decision: Decision) -> None:
         """End an attempt without a feasible node, after PostFilter has looked for a way."""
         if decision.failed:
             self.fail(queued, Failure(AttemptResult.ERROR, decision.error()))
@@ -295,8 +255,7 @@ class Attempts:
         fit_error, rejectors, pending = decision.fit_error(), decision.rejectors(), decision.pending()
         self._queue.note_decision(queued, rejectors)
         engine, extenders = self._engines[queued.profile], profile.extending(pod)
-        turn = self.turns(engine, anew)
-        failed = FailedCycle(decision, self._rng, extenders, lambda: engine.profile.victim_guards, turn)
+        failed = FailedCycle(decision, self._rng, extenders, engine.profile.victim_guards)
         finding = run_post_filters(profile.post_filters, pod, failed, self._timing)
         result = await at_point(self._timing, POST_FILTER, queued.profile, finding)
         if result.victims:

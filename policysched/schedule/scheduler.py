@@ -130,29 +130,10 @@ class Scheduler:
         Returns:
             How many pods were requeued.
         """
-        return self.using_policies(policies, changed)
+        return self._put_in_force(self.join(policies), policies, changed, "SchedulingPolicyUpdate")
 
-    def using_policies(self, policies: PolicySet, changed: frozenset[str], *, ahead: bool = True) -> int:
-        """Do what `use_policies` does, pausing now and then.
-
-        What policies say of nodes without a pod is worked out before the swap, which takes force at once for all
-        profiles; after it pods are moved and what was known is freed. Before the swap nothing is changed.
-
-        Args:
-            policies: The new set.
-            changed: The plugin names of the policies that were changed or removed.
-            ahead: Whether that is worked out before; else the first decision does it.
-        """
-        if ahead:
-            active = self.joining(policies)
-        else:
-            active = {name: policies.join(profile) for name, profile in self._profiles.items()}
-        return self._taking_force(active, policies, changed)
-
-    def using_profiles(
-        self, profiles: Mapping[str, Profile], policies: PolicySet, changed: frozenset[str]
-    ) -> int:
-        """Put profiles in the place of those of their names, pausing now and then; the others go on as they are.
+    def use_profiles(self, profiles: Mapping[str, Profile], policies: PolicySet, changed: frozenset[str]) -> int:
+        """Replace the profiles of these names; other profiles stay as they are.
 
         Args:
             profiles: The new profiles, which sort the queue as the old ones.
@@ -162,40 +143,26 @@ class Scheduler:
         Returns:
             How many pods were requeued.
         """
-        active = self._joining(policies, profiles)
+        active = _join(policies, profiles)
         for name, profile in profiles.items():
             profile.take_over(self._profiles[name])
         self._profiles.update(profiles)
         self._connect_plugins()
-        return self._taking_force(active, policies, changed, "ConfigurationUpdate")
+        return self._put_in_force(active, policies, changed, "ConfigurationUpdate")
 
-    def _taking_force(
-        self,
-        active: Mapping[str, Profile],
-        policies: PolicySet,
-        changed: frozenset[str],
-        event: str = "SchedulingPolicyUpdate",
+    def join(self, policies: PolicySet) -> dict[str, Profile]:
+        """Return the profiles with policies; nothing takes force."""
+        return _join(policies, self._profiles)
+
+    def _put_in_force(
+        self, active: Mapping[str, Profile], policies: PolicySet, changed: frozenset[str], event: str
     ) -> int:
-        interests = {**self.queue.profiles, **_interests(active)}
-        old = [self._engines[name].use(profile) for name, profile in active.items()]
-        self.queue.profiles = interests
+        self.queue.profiles = {**self.queue.profiles, **_interests(active)}
+        for name, profile in active.items():
+            self._engines[name].use(profile)
         if self._observers:
             tell(self._observers, lambda one: one.on_swap(active, policies))
-        moved = self.queue.moving_rejected_by(changed, event)
-        for evaluations in old:
-            while evaluations:
-                evaluations.pop()
-        return moved
-
-    def joining(self, policies: PolicySet) -> dict[str, Profile]:
-        """Return the profiles with policies, worked out as far as nothing takes force."""
-        return self._joining(policies, dict(self._profiles))
-
-    def _joining(self, policies: PolicySet, profiles: Mapping[str, Profile]) -> dict[str, Profile]:
-        active = {}
-        for name, profile in profiles.items():
-            active[name] = policies.joining(profile, self.cluster)
-        return active
+        return self.queue.move_rejected_by(changed, event)
 
     def _connect_plugins(self) -> None:
         for profile in self._profiles.values():
@@ -213,16 +180,10 @@ class Scheduler:
         Raises:
             UsageError: a pod of its name is on a node.
         """
-        from policysched.schedule.live_dry_run import LiveState, dry_run  # noqa: PLC0415 - a start needs none
+        from policysched.schedule.live_dry_run import dry_run  # noqa: PLC0415 - a start needs none
 
-        engine, attempts = self._engines[pod.spec.scheduler_name].beside(rng), self.attempts
-        live = LiveState(
-            self._clock.monotonic,
-            self._changes.tell_time,
-            partial(attempts.state_of, engine),
-            partial(attempts.turns, engine),
-        )
-        return await dry_run(engine, pod, policies, rng, live)
+        engine = self._engines[pod.spec.scheduler_name].beside(rng)
+        return await dry_run(engine, pod, policies, rng, self._changes.tell_time)
 
     def plugin_watches(self) -> dict[str, PluginWatch]:
         """Return what out-of-tree plugins take, by profile; it may be asked from any thread."""
@@ -370,33 +331,23 @@ class Scheduler:
         finally:
             await self.attempts.finish(self.last_words)
 
-    async def _count_attached(self) -> None:
-        """Count the volumes attached to nodes where that changed, which the next pod would have to wait for."""
-        turn_ends = self._clock.monotonic() + TURN
-        for _ in self.cluster.attachments.refreshing():
-            if self._clock.monotonic() >= turn_ends:
-                await asyncio.sleep(0)
-                turn_ends = self._clock.monotonic() + TURN
-
     async def _try_pods(self) -> None:
         """Try pods for a turn, or wait for one."""
-        if self.cluster.attachments.is_stale:
-            await self._count_attached()
-        turn_ends, decided = self._clock.monotonic() + TURN, None
+        turn_ends = self._clock.monotonic() + TURN
         while (queued := self.queue.pop()) is not None:
             await self.attempts.make(queued)
             if self._clock.monotonic() >= turn_ends:
                 await asyncio.sleep(0)
                 return
-            decided = self._engines.get(queued.profile)
-        if decided is not None:
-            await asyncio.sleep(0)  # the pod's binding is sent first
-            decided.keep_up()
         await self._waiter.wait()
 
 
 def _tell_queued(observers: Observers, queued: QueuedPod, queue: str, event: str) -> None:
     tell(observers, lambda one: one.on_queued(queued, queue, event))
+
+
+def _join(policies: PolicySet, profiles: Mapping[str, Profile]) -> dict[str, Profile]:
+    return {name: policies.join(profile) for name, profile in profiles.items()}
 
 
 def _interests(profiles: Mapping[str, Profile]) -> dict[str, Interests]:

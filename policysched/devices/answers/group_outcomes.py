@@ -84,18 +84,6 @@ class GroupOutcomes:
         """What was found in search spaces that are kept."""
 
     @property
-    def has_begun(self) -> bool:
-        """Whether a search ran out of steps, which another one goes on with."""
-        return self._begun is not None
-
-    @property
-    def found_out(self) -> tuple[int, ...]:
-        """Numbers of which some changes as long as there is progress."""
-        verdicts = sum(map(len, self.known))
-        outcomes = len(self._outcomes) + len(self._wide_outcomes)
-        return len(self.kinds.kinds), verdicts, len(self._shapes), outcomes, self._wide.looked_at
-
-    @property
     def size(self) -> int:
         """About how much memory it takes. Units: bytes."""
         of_kinds = len(self.kinds.kinds) * (_BYTES_A_KIND + _BYTES_A_VERDICT * len(self.known))

@@ -82,17 +82,6 @@ class PreparedClaims:
             self._classes_at = revision
         return not self.groups.kinds.is_overgrown
 
-    def work_on(self, steps: int) -> bool:
-        """Do a part of what `refresh` does; return whether another part would find out more."""
-        before = self._found_out
-        self.refresh(steps)
-        return bool(self._waiting) and (self.groups.has_begun or self._found_out != before)
-
-    @property
-    def _found_out(self) -> tuple[int, ...]:
-        """Numbers of which some changes as long as there is progress."""
-        return self._waiting_count, *self.groups.found_out
-
     def refresh(self, steps: int) -> None:
         """Ask about the nodes that moved.
 

@@ -42,7 +42,7 @@ from policysched.framework import (
 from policysched.model.objects import AllocationResult, Pod, ResourceClaim
 from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import SECOND, Duration, Fault, PluginArguments, go_duration, nanoseconds
-from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY, ExtendedRows, extended_requests
+from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY, extended_requests
 from policysched.plugins.dynamic_resources.hints import hints
 from policysched.plugins.dynamic_resources.pod_claims import (
     NO_ALLOCATION,
@@ -175,13 +175,6 @@ class DynamicResources:
         return not isinstance(claims, Status) and any(
             known.pending_allocation(claim.metadata.uid) is not None for claim in claims
         )
-
-    def working_ahead(self, pod: Pod, cluster: Cluster) -> Iterator[None]:
-        """Find out in pieces where the claims of a pod can be had, which takes long for the first ones of a sort."""
-        found = self._claims_of(pod, cluster)
-        if isinstance(found, PodClaims):
-            for asked in _asked_together(found, cluster):
-                yield from asked.working_ahead()
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Find the pod's claims and look at every row."""
@@ -374,24 +367,6 @@ def _reservation() -> Callable[[PodClaims, Pod, str, Cluster, float], ClaimReser
     from policysched.plugins.dynamic_resources.taking import reservation  # noqa: PLC0415 - as above
 
     return reservation
-
-
-def _asked_together(found: PodClaims, cluster: Cluster) -> Iterator[Allocator]:
-    """Yield what allocates a pod's claims: with extended resources one for each set of them that nodes lack."""
-    extended, claims = found.extended, found.to_allocate
-    if extended is None:
-        if claims:
-            yield found.allocator(cluster.devices)
-        return
-    from policysched.devices import Allocator  # noqa: PLC0415 - a start needs none
-
-    if extended.is_stale:
-        return
-    has_devices = extended.claim.status.allocation is not None
-    for resources in [[]] if has_devices else [each for each, _ in ExtendedRows(extended, cluster).groups()]:
-        asked = [*claims, extended.on(resources)] if resources else claims
-        if asked:
-            yield Allocator(cluster.devices, asked)
 
 
 def _pending(claim: ResourceClaim, cluster: Cluster) -> Status | None:

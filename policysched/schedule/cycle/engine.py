@@ -50,8 +50,6 @@ FORGOTTEN = 20_000
 """With how many weights of their counters no further ones are given up at once."""
 GIVEN_UP = 64
 """How many classes are given up at once where there are too many counters of placed pods."""
-LONG_COUNTS = 10_000
-"""From how many counters times kinds of placed pods on these are counted before the first cycle of a pod class."""
 MOST_EARLIER = 4
 """Of how many earlier profiles evaluations are kept, to go on with what they found. Each keeps the results of its
 policies' rules, too; of profiles that differ in weights alone one stands for all, because evaluations know the weights
@@ -77,10 +75,6 @@ class Engine:
         """For so many nodes evaluations may take memory."""
         self._capacity = cluster.nodes.columns.capacity
         self._evaluations = _no_evaluations(self._nodes)
-        self._held: list[object] = []
-        """What was worked out ahead of the next decision and is nowhere else yet."""
-        self._last: Hashable = None
-        """The class that was decided last."""
         self._earlier: list[ref[Profile]] = []
         """The profiles of evaluations that are not of the one in force, the newest first; evaluations hold them."""
         if profile.handle is not None:
@@ -128,7 +122,7 @@ class Engine:
         Nothing that it decides shows in what this one keeps, and what plugins reach the scheduler with stays as it is.
         """
         made = copy(self)
-        made._rng, made.times, made._held = rng, None, []
+        made._rng, made.times = rng, None
         made.forget()
         return made
 
@@ -153,7 +147,6 @@ class Engine:
             self.relieve()
         if key is None or pod.spec.resource_claims:  # what claims have in common is so for a moment only
             key = self.key(pod)
-        self._last = key
         generations = self._generations()
         evaluation = self._evaluations.get(key)
         if evaluation is not None and evaluation.profile is not self.profile:
@@ -173,25 +166,6 @@ class Engine:
             self._refresh(key, evaluation)
         return evaluation
 
-    def keep_up(self) -> None:
-        """Bring what was found for the class decided last up to date, which the next pod of it need not wait for.
-
-        What fails then is left to the next decision; what it takes counts for none.
-        """
-        key = self._last
-        evaluation = self._evaluations.get(key)
-        if evaluation is None or evaluation.profile is not self.profile:
-            return
-        if evaluation.generations != self._generations() or evaluation.is_outdated:
-            return
-        times, evaluation.times = evaluation.times, None
-        try:
-            self._refresh(key, evaluation)
-        except Exception:
-            log.debug("refreshing a pod class before its next pod failed", exc_info=True)
-        finally:
-            evaluation.times = times
-
     def _earlier_results(self, pod: Pod, key: Hashable) -> EarlierResults | None:
         """Return what was found for the pod's class under earlier policies, None where nothing can be gone on with.
 
@@ -208,22 +182,6 @@ class Engine:
                 return found.handed_over() if found.generations == self._generations(profile) else None
         return None
 
-    def evaluating(self, pod: Pod) -> None:
-        """Work out the evaluation of the pod's class, pausing now and then; a decision brings it up to date.
-
-        What moves its generations meanwhile, or labels of namespaces, ends it: then the decision does it as a whole.
-        """
-        self.cluster.strings.tidy()
-        self._follow_rows()
-        key, generations, namespaces = self.key(pod), self._generations(), self.cluster.namespaces_generation
-        work = Evaluation.evaluating(self.cluster, self.profile, pod, generations)
-        while self._generations() == generations and self.cluster.namespaces_generation == namespaces:
-            try:
-                next(work)
-            except StopIteration as end:
-                self._keep(key, end.value)
-                return
-
     def _generations(self, profile: Profile | None = None) -> Hashable:
         return (profile or self.profile).generations(self.cluster), self.cluster.nodes.columns.capacity
 
@@ -232,42 +190,12 @@ class Engine:
         """The memory that the evaluations took when they were last measured. Units: bytes."""
         return int(self._evaluations.currsize)
 
-    def working_ahead(self, pod: Pod) -> None:
-        """Have plugins work out in pieces what the pod's cycle will ask them, and what the first one of its class will.
-
-        The next decision lets go of what they found; what changed by then it finds out itself.
-        """
-        self.profile.working_ahead(pod, self.cluster)
-        counting, size = self.profile.class_works
-        works = self.profile.long_class_works(pod, self.cluster)
-        if size * len(self.cluster.signatures.present) >= LONG_COUNTS:
-            works += counting
-        if not works:
-            return
-        known = self._evaluations.get(self.key(pod))
-        if (
-            known is None
-            or known.profile is not self.profile
-            or known.generations != self._generations()
-            or known.is_outdated
-        ):
-            for work in works:
-                self._held.append((work(pod, self.cluster)))
-
-    def work_ahead(self, pod: Pod) -> None:
-        """Have plugins work out at once what a running scheduler has them work out in pieces before a pod's cycle."""
-        for _ in self.profile.working_ahead(pod, self.cluster):
-            pass
-
     def decide(self, pod: Pod, key: Hashable = None) -> Decision:
         """Run one scheduling cycle for a pod.
 
         Cost: a few operations over all rows, plus what the plugins ask for rows that changed.
         """
-        decision = self.choose(pod, self.find(pod, key))
-        if self._held:
-            self._held = []
-        return decision
+        return self.choose(pod, self.find(pod, key))
 
     def find(self, pod: Pod, key: Hashable = None) -> Evaluation:
         """Return which nodes every filter lets pass.

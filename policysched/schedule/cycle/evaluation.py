@@ -22,7 +22,7 @@ from policysched.framework.optional_interfaces import outdated_check
 from policysched.framework.out_of_tree.adapter import PodCycle
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
-from policysched.schedule.cycle.preparing import PreFilter, preparing_scores
+from policysched.schedule.cycle.preparing import PreFilter, prepare_scores
 from policysched.schedule.cycle.results.carried_over import EarlierResults
 from policysched.schedule.cycle.results.joint_results import (
     JointFilters,
@@ -117,21 +117,6 @@ class Evaluation:
         earlier: EarlierResults | None = None,
     ) -> None:
         self.cluster, self.profile, self.generations, self.times = cluster, profile, generations, times
-        self._working_out(pod, earlier)
-
-    @classmethod
-    def evaluating(cls, cluster: Cluster, profile: Profile, pod: Pod, generations: Hashable) -> Evaluation:
-        """Make one, pausing after each step of a plugin; a refresh catches up with what changed meanwhile.
-
-        Once the generations have moved it is not to be gone on with.
-        """
-        made = object.__new__(cls)
-        made.cluster, made.profile, made.generations, made.times = cluster, profile, generations, None
-        made._working_out(pod, None, pauses=True)
-        return made
-
-    def _working_out(self, pod: Pod, earlier: EarlierResults | None, *, pauses: bool = False) -> None:
-        cluster, profile, times = self.cluster, self.profile, self.times
         self._names: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         self.nbytes = self._refreshes = 0
         self._seen = cluster.journal.position
@@ -140,7 +125,7 @@ class Evaluation:
         self._namespace = pod.metadata.namespace
         self._namespace_labels = cluster.namespaces.get(self._namespace)
         self.pod_resources: PodResources = pod_resources(pod)
-        prepared = PreFilter.asking(cluster, profile, pod, times, earlier)
+        prepared = PreFilter.of(cluster, profile, pod, times, earlier)
         self._lap(PREPARED)
         self.filters, self.narrowing, self.outcomes = prepared.filters, prepared.narrowing, prepared.outcomes
         self._failing = [one for one in self.filters if one.fails]
@@ -167,12 +152,11 @@ class Evaluation:
         self._scored: int | None = None
         """The journal's position that the scores are of, None where they have to be computed anew."""
         if self.rejection is None:
-            scoring = preparing_scores(profile.class_scores, pod, cluster, times, earlier)
-            self.scores, self.score_failure = scoring
+            self.scores, self.score_failure = prepare_scores(profile.class_scores, pod, cluster, times, earlier)
             self._lap(PRE_SCORED)
             # what plugins noted while they prepared is in what is asked now, unless some of it was asked before
-            seen = self._seen if pauses or earlier is not None else cluster.journal.position
-            self._recomputing(seen, earlier)
+            seen = cluster.journal.position if earlier is None else self._seen
+            self._recompute(seen, earlier)
         prepared_parts: tuple[FilterResults | ScoreResults, ...] = (*self.filters, *self.scores)
         asking = [(outdated_check(one.plugin), one) for one in prepared_parts]
         self._outdated_checks = [(asked, results) for asked, results in asking if asked is not None]
@@ -253,7 +237,7 @@ class Evaluation:
             return
         changed = journal.since(before)
         if changed is None:
-            self._recomputing(journal.position)
+            self._recompute(journal.position)
             return
         self._seen = journal.position
         moved = [rows for one in self._following if (rows := one.update_moved()).size]
@@ -280,9 +264,9 @@ class Evaluation:
         if changed is not None:
             self._update_scores(RowChanges(*changed), None)
             return
-        self._scoring()
+        self._score_all()
 
-    def _scoring(self, earlier: EarlierResults | None = None) -> None:
+    def _score_all(self, earlier: EarlierResults | None = None) -> None:
         """Ask about all rows, as of the verdicts' position."""
         nodes, self._scored = self.cluster.nodes, self._seen
         for one in [one for one in self.scores if earlier is None or not earlier.answers_score(one)]:
@@ -426,7 +410,7 @@ class Evaluation:
         results = self.filters[int(self.first[row]) - 1]
         return results.reason(int(results.codes[row]))
 
-    def _recomputing(self, seen: int, earlier: EarlierResults | None = None) -> None:
+    def _recompute(self, seen: int, earlier: EarlierResults | None = None) -> None:
         """Ask about all rows; what is after a position of the journal is caught up with later, again or not."""
         nodes = self.cluster.nodes
         self._seen, self._scored = seen, None
@@ -439,7 +423,7 @@ class Evaluation:
         self._judge(slice(0, nodes.size))
         self._lap(FILTERED)
         if self.feasible_count:
-            self._scoring(earlier)
+            self._score_all(earlier)
 
     def _judge(self, rows: Rows) -> None:
         """Find rows' first rejecting filters."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -36,30 +36,21 @@ from policysched.model.objects import Pod
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT, FilterResults
-from policysched.schedule.cycle.what_if import POD_ASPECTS, Trial, asking_on
+from policysched.schedule.cycle.what_if import Trial, verdicts_on
 from policysched.schedule.timing import POST_FILTER, Timing, awaited
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-Turn = Callable[[], Awaitable[Decision | None]]
-Guards = Callable[[], Sequence[VictimGuard]]
-
-
-def no_guards() -> Sequence[VictimGuard]:
-    """Return no guards of victims."""
-    return ()
 
 
 class FailedCycle:
     """A decision as PostFilter plugins see it (`FailedDecision`).
 
     Args:
-        decision: One without a feasible node, of a cluster with nodes, in which no plugin failed.
-        rng: What draws among equals.
-        extenders: The extenders that are interested in the pod; they may be waited for.
-        guards: Gives what keeps pods from being victims; it is asked again where extenders have answered meanwhile.
-        turn: Gives others their turn if it is time, and the decision as it is then if anything changed meanwhile.
-            Without it and without extenders nothing is waited for.
+        decision: A decision without a feasible node, of a cluster with nodes, in which no plugin failed.
+        rng: Draws among equal candidates.
+        extenders: The extenders that are interested in the pod.
+        victim_guards: The guards that protect pods from preemption.
     """
 
     def __init__(
@@ -67,32 +58,12 @@ class FailedCycle:
         decision: Decision,
         rng: random.Random,
         extenders: Sequence[Extender] = (),
-        guards: Guards = no_guards,
-        turn: Turn | None = None,
+        victim_guards: Sequence[VictimGuard] = (),
     ) -> None:
-        self.decision, self.rng, self._turn = decision, rng, turn
-        self._guards = guards
+        self.decision, self.rng, self.victim_guards = decision, rng, victim_guards
         self.extenders = [one for one in extenders if one.preempts]
         self.pod, self.cluster, self.state = decision.pod, decision.cluster, decision.state
         self._filters: list[FilterResults] | None = None
-
-    @property
-    def victim_guards(self) -> Sequence[VictimGuard]:
-        """The guards of victims that are in force now."""
-        return self._guards()
-
-    @property
-    def holds(self) -> bool:
-        """Whether no node is feasible, and no plugin failed."""
-        return self.decision.row < 0 and not self.decision.failed and self.cluster.nodes.count > 0
-
-    async def pause(self) -> bool:
-        """Let others have their turn if it is time; return whether the decision is another one since."""
-        decision = None if self._turn is None else await self._turn()
-        if decision is None:
-            return False
-        self.decision, self.state, self._filters = decision, decision.state, None
-        return True
 
     def rows_with(self, code: Code) -> RowNumbers:
         """Return the rows of the nodes that were rejected with a code; PreFilter's rejection is one of all nodes."""
@@ -122,18 +93,9 @@ class FailedCycle:
         return Trial(self.cluster, self.filters, row, evaluation.nominated.get(row, ()), evaluation.pod_cycle)
 
     def verdicts(self, changed: ChangedRows) -> RowVerdicts | None:
-        """Return what would be said of many rows at once; None where only a what-if of each can tell."""
-        return self.asking(changed)
-
-    def asking(self, changed: ChangedRows) -> RowVerdicts | None:
-        """Do what `verdicts` does, pausing after each filter."""
+        """Return the verdicts on many changed rows; None where only a what-if of each row can tell."""
         evaluation = self.decision.evaluation
-        return asking_on(changed, self.filters, evaluation.nominated, evaluation.pod_cycle)
-
-    @property
-    def filter_units(self) -> int:
-        """What it takes to ask the policies that read pods about many rows at once."""
-        return sum(getattr(one.plugin, "units", 0) for one in self.filters if one.reads & POD_ASPECTS)
+        return verdicts_on(changed, self.filters, evaluation.nominated, evaluation.pod_cycle)
 
     def most_pods(self, rows: RowNumbers) -> NDArray[np.int64]:
         """Return how many other pods filters let be on rows at most; they need not let so many be."""
@@ -243,10 +205,10 @@ def at_once(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def post_filtered(
-    engine: Engine, decision: Decision, rng: random.Random, extenders: Sequence[Extender] = (), turn: Turn | None = None
+    engine: Engine, decision: Decision, rng: random.Random, extenders: Sequence[Extender] = ()
 ) -> PostFilterResult | None:
-    """Look for a way by PostFilter where no node fits; nothing of it is done."""
+    """Run the PostFilter plugins where no node fits; nothing of their results is done."""
     if decision.row >= 0 or decision.failed:
         return None
-    failed = FailedCycle(decision, rng, extenders, lambda: engine.profile.victim_guards, turn)
+    failed = FailedCycle(decision, rng, extenders, engine.profile.victim_guards)
     return await run_post_filters(engine.profile.post_filters, decision.pod, failed)

@@ -41,7 +41,7 @@ class PreFilter:
         self._places = places
 
     @classmethod
-    def asking(
+    def of(
         cls,
         cluster: Cluster,
         profile: Profile,
@@ -49,7 +49,7 @@ class PreFilter:
         times: CycleTimes | None = None,
         earlier: EarlierResults | None = None,
     ) -> PreFilter:
-        """Ask the filters whose answers hold for the whole pod class and are not known yet, pausing after each."""
+        """Ask the filters whose answers hold for the whole pod class and are not known yet."""
         made = cls(profile.places)
         for place, plugin in profile.class_filters:
             if earlier is not None and earlier.has_filter(plugin):
@@ -106,23 +106,21 @@ def _narrowed_to_nothing(plugins: tuple[str, ...]) -> str:
 
 
 def prepare_scores(
-    plugins: Sequence[tuple[ScorePlugin, int | None]], pod: Pod, cluster: Cluster, times: CycleTimes | None = None
-) -> tuple[list[ScoreResults], Status | None]:
-    """Run PreScore; return the plugins that have something to say, or the status of one that failed.
-
-    A plugin without a weight is at PreScore alone.
-    """
-    return preparing_scores(plugins, pod, cluster, times)
-
-
-def preparing_scores(
     plugins: Sequence[tuple[ScorePlugin, int | None]],
     pod: Pod,
     cluster: Cluster,
     times: CycleTimes | None = None,
     earlier: EarlierResults | None = None,
 ) -> tuple[list[ScoreResults], Status | None]:
-    """Do what `prepare_scores` does, pausing after each plugin; those whose answers are known are not asked."""
+    """Run PreScore; return the plugins that have something to say, or the status of one that failed.
+
+    Args:
+        plugins: The plugins with their weights; None for a plugin at PreScore alone.
+        pod: A pod of the class.
+        cluster: The cluster.
+        times: Measures the plugins.
+        earlier: Plugins whose states it has are not run.
+    """
     found: list[ScoreResults] = []
     for plugin, weight in plugins:
         if earlier is not None and earlier.has_score(plugin):

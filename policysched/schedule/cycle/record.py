@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from policysched.framework import Cluster, Mask, PostFilterResult, Status
+from policysched.framework import Mask, PostFilterResult, Status
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import DeviceResult, ResourceClaim
 from policysched.plugins.default_preemption.guards import Guarded
@@ -19,7 +19,7 @@ from policysched.plugins.default_preemption.plugin import PreemptionDetails
 from policysched.plugins.dynamic_resources.plugin import DynamicResources
 from policysched.plugins.dynamic_resources.pod_claims import NO_DEVICES
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
-from policysched.rules.plugin.record import describing
+from policysched.rules.plugin.record import describe
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.per_pod_results import with_out_of_tree_scores
 from policysched.schedule.cycle.results.rejections import FEASIBLE
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from policysched.devices import Refusals
 
 Record = dict[str, Any]
-AT_ONCE: Final = 512
-"""How many nodes are told of between two pauses."""
 MOST_EXPLAINED: Final = 20
 """Of how many nodes it is told what stands against their devices."""
 
@@ -44,22 +42,12 @@ def make_record(
         policies: The policies that may have something to say, Shadow ones too.
         outcome: What PostFilter came to, where no node was feasible.
     """
-    return making_record(decision, policies, outcome)
-
-
-def making_record(
-    decision: Decision, policies: Sequence[PolicyPlugin] = (), outcome: PostFilterResult | None = None
-) -> Record:
-    """Do what `make_record` does, pausing now and then.
-
-    The decision is read before the first pause. What a policy says is of the time when it is asked.
-    """
     pod = decision.pod
     record: Record = {"pod": pod.key, "schedulerName": pod.spec.scheduler_name, "result": _result(decision)}
     if decision.failed:
         record["error"] = decision.error()
         return record
-    feasible, names = feasible_nodes(decision), list(decision.cluster.nodes.names)
+    feasible, names = feasible_nodes(decision), decision.cluster.nodes.names
     if decision.row >= 0:
         record["selected"] = decision.node
         record["best"] = sorted(names[row] for row in decision.best)
@@ -76,7 +64,7 @@ def making_record(
     record["devices"] = _devices(decision)
     if columns is not None:
         record |= _scores(columns, [names[row] for row in np.flatnonzero(feasible).tolist()])
-    record["rules"] = _rules(decision, policies, feasible, names)
+    record["rules"] = _rules(decision, policies, feasible)
     return {key: value for key, value in record.items() if value not in ({}, [])}
 
 
@@ -214,7 +202,6 @@ def _scores(columns: Columns, nodes: Sequence[str]) -> Record:
         if higher:
             tiers[node] = {str(tier): _sum(tier, columns.tiers, parts) for tier in higher}
             total[node] -= sum(tiers[node].values())
-        if not len(total) % AT_ONCE:
     return {"scores": scores, "total": total, "tiers": tiers}
 
 
@@ -222,24 +209,10 @@ def _sum(tier: int, tiers: Sequence[int], parts: Sequence[int]) -> int:
     return sum(part for part, one in zip(parts, tiers, strict=True) if one == tier)
 
 
-def _rules(
-    decision: Decision, policies: Sequence[PolicyPlugin], feasible: Mask, names: Sequence[str]
-) -> Record:
-    cluster = decision.cluster
+def _rules(decision: Decision, policies: Sequence[PolicyPlugin], feasible: Mask) -> Record:
     said: Record = {}
     for policy in sorted(policies, key=lambda policy: policy.policy.key):
-        parts = describing(policy, decision.pod, cluster, _still(feasible, names, cluster))
+        parts = describe(policy, decision.pod, decision.cluster, feasible)
         if parts is not None:
             said[policy.policy.key] = parts
     return said
-
-
-def _still(feasible: Mask, names: Sequence[str], cluster: Cluster) -> Mask:
-    """Return where the nodes are now that were feasible."""
-    nodes = cluster.nodes
-    if nodes.size == feasible.size and nodes.names[: nodes.size] == names[: nodes.size]:
-        return feasible
-    mask: Mask = np.zeros(nodes.size, np.bool_)
-    rows = (nodes.row_of.get(names[row], -1) for row in np.flatnonzero(feasible).tolist())
-    mask[[row for row in rows if row >= 0]] = True
-    return mask

@@ -10,8 +10,8 @@ RunFilterPluginsWithNominatedPods).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, cast
+from collections.abc import Sequence
+from typing import Final, cast
 
 import numpy as np
 
@@ -176,13 +176,6 @@ def verdicts_on(
 
     Cost: a few operations over the rows for each filter.
     """
-    return asking_on(changed, filters, nominated, cycle)
-
-
-def asking_on(
-    changed: ChangedRows, filters: Sequence[FilterResults], nominated: PodsByRow, cycle: PodCycle | None
-) -> RowVerdicts | None:
-    """Do what `verdicts_on` does, pausing after each filter; it means nothing once the cluster has changed."""
     if cycle is not None and cycle.extended:
         return None
     without = _first_of(changed, filters)
@@ -198,37 +191,21 @@ def codes_on(one: FilterResults, changed: ChangedRows) -> Codes | None:
     Shapes: (R,).
     """
     if one.reads & POD_ASPECTS:
-        return _codes_of(one, changed)
+        plugin = one.plugin
+        return plugin.filter_changed_rows(one.state, changed) if isinstance(plugin, FilterOfChangedRows) else None
     return one.codes[changed.rows] if one.rejects_any else np.zeros(changed.rows.size, np.int32)
 
 
 def _first_of(changed: ChangedRows, filters: Sequence[FilterResults]) -> RowVerdicts | None:
-    """Find the first filter that rejects each row."""
+    """Find the first filter that rejects each row; None where a filter answers for one row only."""
     rejecting: list[tuple[FilterResults, Codes]] = []
     for one in filters:
-        codes: Codes | None = None
-        if isinstance(one, OutOfTreeResults):
+        codes = None if isinstance(one, OutOfTreeResults) else codes_on(one, changed)
+        if codes is None:
             return None
-        if one.reads & POD_ASPECTS:
-            codes = _codes_of(one, changed)
-            if codes is None:
-                return None
-        elif one.rejects_any:
-            codes = one.codes[changed.rows]
-        if codes is not None and np.count_nonzero(codes):
+        if np.count_nonzero(codes):
             rejecting.append((one, codes))
     return _verdicts(changed.rows.size, rejecting)
-
-
-def _codes_of(one: FilterResults, changed: ChangedRows) -> Codes | None:
-    """Ask a filter about changed rows, one that can piece by piece; None where it has to be asked row by row."""
-    plugin = one.plugin
-    piece_by_piece: Callable[[Any, ChangedRows], Codes | None] | None
-    piece_by_piece = getattr(plugin, "asking_changed_rows", None)
-    if piece_by_piece is not None:
-        codes: Codes | None = piece_by_piece(one.state, changed)
-        return codes
-    return plugin.filter_changed_rows(one.state, changed) if isinstance(plugin, FilterOfChangedRows) else None
 
 
 def _verdicts(size: int, rejecting: Sequence[tuple[FilterResults, Codes]]) -> RowVerdicts:
