@@ -259,7 +259,7 @@ class Attempts:
         finding = run_post_filters(profile.post_filters, pod, failed, self._timing)
         result = await at_point(self._timing, POST_FILTER, queued.profile, finding)
         if result.victims:
-            await self.shadows.look(engine.profile.shadow_guards, pod, self._cluster, result.victims)
+            self.shadows.look(engine.profile.shadow_guards, pod, self._cluster, result.victims)
         if self._queue.get(queued.identity) is not queued:
             self._queue.done(queued)  # it went away while extenders were asked, and nobody has to make room for it
             return

@@ -6,7 +6,6 @@ go says a dry-run.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
@@ -24,8 +23,6 @@ log = logging.getLogger(__name__)
 
 MOST_SAID: Final = 32
 """How many victims the log names for an attempt; the others are counted."""
-AT_ONCE: Final = 8
-"""How many guards are asked before the loop gets its turn."""
 
 
 class ShadowGuards:
@@ -40,17 +37,12 @@ class ShadowGuards:
         for name in self.kept.keys() - names:
             del self.kept[name]
 
-    async def look(self, guards: Sequence[VictimGuard], pod: Pod, cluster: Cluster, victims: Sequence[Pod]) -> None:
-        """Ask guards in Shadow mode about victims that are to make room for a pod; one that fails is logged.
-
-        Others have their turn meanwhile; victims that are gone by then are not asked about.
-        """
+    def look(self, guards: Sequence[VictimGuard], pod: Pod, cluster: Cluster, victims: Sequence[Pod]) -> None:
+        """Ask guards in Shadow mode about the victims that are to make room for a pod; a guard that fails is logged."""
         going = [pod_id(one) for one in victims if one.metadata.deletion_timestamp is None]
+        placed = [found for one in going if (found := cluster.pods.by_id.get(one)) is not None]
         told = 0
-        for number, guard in enumerate(guards):
-            if number and not number % AT_ONCE:
-                await asyncio.sleep(0)
-            placed = [found for one in going if (found := cluster.pods.by_id.get(one)) is not None]
+        for guard in guards:
             for victim, say in _kept(guard, pod, cluster, placed):
                 self.kept[guard.name] += 1
                 told += 1

@@ -230,7 +230,6 @@ class Simulation:
         Raises:
             UsageError: an extender's URL or certificate cannot be used.
         """
-        engine.work_ahead(self.pod)
         if self.configuration is None or not self.configuration.extenders:
             decision = engine.decide(self.pod)
             return decision, at_once(post_filtered(engine, decision, rng))

@@ -89,7 +89,6 @@ class ClusterSide:
             prefer: which nodes it takes where they are among equally good ones, the first of them that is.
         """
         engine = self._engine(pod)
-        engine.work_ahead(pod)
         decision = engine.decide(pod, key)
         self._look(key, decision.evaluation)
         return self._landing(decision, *prefer), decision
@@ -104,7 +103,6 @@ class ClusterSide:
         """
         pod, engine = as_waiting(one.pod), self._engine(one.pod)
         self.cluster.nominations.discard(pod_id(pod))
-        engine.work_ahead(pod)
         key = engine.key(pod)
         position = self.cluster.journal.position, self.cluster.nominations.generation
         lost: Hashable = (key, position, pod.spec.priority, pod.spec.scheduler_name)

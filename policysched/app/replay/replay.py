@@ -155,7 +155,6 @@ class _Comparing:
         found.plugins |= engine.profile.out_of_tree_cycle
         self._state.rng.use(told.draws)
         try:
-            engine.work_ahead(pod)
             decision = engine.decide(pod)
         except Exception as error:  # it did not fail then
             found.found([ReplayDifference(told.number, pod.key, "failed", told.outcome.node, repr(error))])

@@ -175,7 +175,6 @@ class _Day:
 def _effect(told: Decided, engine: Engine) -> PodEffect | None:
     """Decide once more; return what would be different, None where nothing would."""
     before, pod = told.outcome, told.pod
-    engine.work_ahead(pod)
     decision = engine.decide(pod)
     after = landing_of(decision, before.node)
     effect = effect_of(before.node, after.node)
