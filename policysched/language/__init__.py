@@ -11,8 +11,8 @@ from policysched.language.checking.compile import (
     Want,
     check_cost,
     check_name,
+    compile_cases,
     compile_expression,
-    compiling_cases,
     each_let,
     policy_cost,
     reserved_names,
@@ -36,7 +36,7 @@ def code_table() -> dict[str, Message]:
 __all__ = [
     "AGGREGATES", "FIELDS", "PLACED", "POD_AGGREGATES", "TIME", "UNKNOWN", "Compiled", "CompiledLet", "Cost",
     "Diagnostic", "Environment", "Gap", "Input", "Kind", "Message", "Op", "Program", "ScalarFrame", "Shape", "Span",
-    "Type", "Typed", "Unit", "Want", "check_cost", "check_name", "code_table", "compile_expression",
-    "compiling_cases", "diagnose", "each_let", "format_text", "format_tree", "interpret", "load_grammar",
+    "Type", "Typed", "Unit", "Want", "check_cost", "check_name", "code_table", "compile_cases",
+    "compile_expression", "diagnose", "each_let", "format_text", "format_tree", "interpret", "load_grammar",
     "message_table", "parse", "policy_cost", "render", "reserved_names", "weigh",
 ]  # fmt: skip

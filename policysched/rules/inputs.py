@@ -112,11 +112,6 @@ def node_column(cluster: Cluster, pod: Pod | None, item: Input, rows: Rows) -> N
     return _amount(cluster, name, RESOURCE_NAMES.get(item.path[1], item.path[1]), rows)
 
 
-def is_node_column(item: Input) -> bool:
-    """Return whether an input is a column of nodes that stays, whichever pod is decided about."""
-    return item.root == "node" and item.key != ANY_KEY and item.path[0] not in {"age", "cached_image_bytes", "pods"}
-
-
 def needed(pod: Pod | None) -> Pod:
     """Return the pod that is decided about.
 

@@ -52,7 +52,7 @@ def standing_policies(objects: Iterable[Object]) -> PolicyStore:
 def started(policies: Iterable[Policy]) -> PolicyStore:
     """Put policies in force, as a scheduler that starts with them."""
     store = PolicyStore()
-    store.starting(policies)
+    store.change(policies)
     return store
 
 
@@ -65,7 +65,7 @@ def try_policies(store: PolicyStore, tried: Iterable[Object], without: Collectio
     """
     named = _named(tried)
     edits = [_as_edit(policy, store.get(key)) for key, policy in named.items()]
-    store.changing(edits, map(PolicyKey, without))
+    store.change(edits, map(PolicyKey, without))
     return set(named)
 
 

@@ -168,8 +168,8 @@ class _Line:
         return self.value is not None and (self.guard is not None or isinstance(self.case.guard, Keyword))
 
 
-def compiling_cases(lines: Sequence[str], environment: Environment) -> Compiled:
-    """Compile the lines of a score's cases, pausing after each; a diagnostic's `case` is the index of its line."""
+def compile_cases(lines: Sequence[str], environment: Environment) -> Compiled:
+    """Compile the lines of a score's cases; a diagnostic's `case` is the index of its line."""
     if not lines:
         return Compiled(None, (diagnose("E0100", "", Span(0, 0), "empty"),))
     parsed: list[_Line] = []
@@ -274,11 +274,10 @@ def _warn_cases(program: Program, arms: Sequence[_Line], rests: Sequence[_Line])
     for line in arms:
         if not rests:
             _warn_of_doubts(line)
-        if line.guard is not None:
-            bounds, usual = line.checker.environment.bounds
-            if line.guard.inputs and is_never_true(line.guard, bounds):
+        if line.guard is not None and line.guard.inputs:
+            bounds, _ = line.checker.environment.bounds
+            if is_never_true(line.guard, bounds):
                 line.checker.report("W0703", line.case.guard_span, "never", hint="this case is never used")
-            ranges(line.guard, usual, usual=True)  # those of the whole score are told from those of its parts
     _warn_of_taken(arms)
     if arms:
         _warn_spread(arms[0].checker, arms[0].case.value.span, program)
@@ -292,12 +291,9 @@ def _warn_of_doubts(line: _Line) -> None:
 
 
 def _warn_of_taken(arms: Sequence[_Line]) -> None:
-    """Report cases that those above them leave nothing of, pausing after each."""
+    """Report cases that the cases above them make unreachable."""
     told = {line.index for line in arms if any(item.code == "W0703" for item in line.checker.diagnostics)}
-    for taken in taken_above([line.guard for line in arms]):
-        if taken is None:
-            continue
-        index, above = taken
+    for index, above in taken_above([line.guard for line in arms]):
         guard = None if above is None else arms[above].case.guard
         text = arms[above or 0].checker.source(guard) if guard and not isinstance(guard, Keyword) else ""
         hint = f"`{text}` above includes it" if text else "the cases above include it"

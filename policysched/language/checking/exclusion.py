@@ -106,15 +106,14 @@ class _Above(NamedTuple):
     depends: bool
 
 
-def taken_above(guards: Sequence[Typed | None]) -> Iterator[tuple[int, int | None] | None]:
+def taken_above(guards: Sequence[Typed | None]) -> Iterator[tuple[int, int | None]]:
     """Find the cases that are never taken because guards above them are true, or unknown, wherever theirs is.
 
     Args:
         guards: The guards in their order, None for `else` at the end.
 
     Yields:
-        The number of such a case, and that of the guard that alone takes all of it, if one does; None for each other
-        one, so that others may have their turn.
+        The number of such a case, and that of the guard that alone takes all of it, if one does.
     """
     looked = 0
     certain: set[Typed] = set()
@@ -127,7 +126,8 @@ def taken_above(guards: Sequence[Typed | None]) -> Iterator[tuple[int, int | Non
             return
         if not excluded(own):
             taken, alone = _taken(own, certain, above)
-            yield (index, alone) if taken else None
+            if taken:
+                yield index, alone
         if excluded(certain):  # what comes behind is never taken either, for the same reason
             return
         if guard is not None:

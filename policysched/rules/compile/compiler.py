@@ -1,15 +1,14 @@
 """From a SchedulingPolicy's texts to programs, one field at a time.
 
-`compiling` is a generator so that a large policy never holds up decisions: it pauses after each field, and after each
-case of a score. How much there is to compile is counted, and bounded, before any of it is. Either every
-field compiles and there is a policy, or there are diagnostics that name the fields; nothing in between.
+How much there is to compile is counted, and bounded, before any of it is. Either every field compiles and there is a
+policy, or there are diagnostics that name the fields; nothing in between.
 
 Source: docs/reference/language.md#the-object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
 from itertools import chain
@@ -19,8 +18,8 @@ from policysched.language.checking.compile import (
     Compiled,
     Want,
     check_cost,
+    compile_cases,
     compile_expression,
-    compiling_cases,
     each_let,
     policy_cost,
 )
@@ -92,26 +91,19 @@ class CompilationResult:
         return sum(diagnostic.severity == "error" for diagnostic in self.diagnostics)
 
 
-def compile_policy(policy: Policy, spec: PolicySpec | None = None, generation: int | None = None) -> CompilationResult:
-    """Compile a policy in one go.
-
-    Args:
-        policy: The object.
-        spec: Another spec to compile under its name: the last good one.
-        generation: That spec's generation.
-    """
-    return compiling(policy, spec, generation)
-
-
-def compiling(
+def compile_policy(
     policy: Policy,
     spec: PolicySpec | None = None,
     generation: int | None = None,
     before: CompilationResult | None = None,
 ) -> CompilationResult:
-    """Compile a policy, pausing after each field; returns the CompilationResult.
+    """Compile a policy.
 
-    Texts that another generation has, too, are not compiled again.
+    Args:
+        policy: The object.
+        spec: Another spec to compile under its name: the last good one.
+        generation: That spec's generation.
+        before: The result of another generation: texts that both have are not compiled again.
     """
     return _Compilation(policy, spec, generation, before).run()
 
@@ -144,10 +136,9 @@ class _Compilation:
         self._names()
         self._define_lets()
         applies_to = self._condition(spec.applies_to, "appliesTo", "pod")
-        filters = self._each(spec.filters, self._filter)
-        scores = self._each(spec.scores, self._score)
+        filters = [self._filter(index, rule) for index, rule in enumerate(spec.filters)]
+        scores = [self._score(index, rule) for index, rule in enumerate(spec.scores)]
         guard = self._preemption()
-        if guard is not None:
         kept_filters = tuple(rule for rule in filters if rule is not None)
         kept_scores = tuple(rule for rule in scores if rule is not None)
         return self._finish(
@@ -215,12 +206,6 @@ class _Compilation:
         for index, score in enumerate(spec.scores):
             if spec.weight and not score.weight:
                 self._report(f"spec.scores[{index}].weight", diagnose("W0711", "0", Span(0, 1)))
-
-    def _each(self, rules: Sequence[Any], compile_rule: Callable[[int, Any], Any]) -> list[Any]:
-        made = []
-        for index, rule in enumerate(rules):
-            made.append((compile_rule(index, rule)))
-        return made
 
     def _is_too_large(self) -> bool:
         """Report what there is too much of; nothing is compiled then."""
@@ -323,7 +308,7 @@ class _Compilation:
         compiled = self._recalled(key)
         if compiled is None:
             around = replace(environment, used=set())
-            compiled = self._kept(key, (compiling_cases(lines, around)), around.used)
+            compiled = self._kept(key, compile_cases(lines, around), around.used)
         return compiled
 
     def _recalled(self, key: Hashable) -> Compiled | None:

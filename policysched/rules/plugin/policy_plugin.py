@@ -21,7 +21,6 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from policysched.framework import (
-    NO_ROWS,
     SKIP,
     Action,
     Change,
@@ -40,12 +39,12 @@ from policysched.framework import (
     unresolvable,
 )
 from policysched.language.evaluation.columns import evaluate_columns
-from policysched.language.ir.graph import POD_AGGREGATES, Program, Typed
+from policysched.language.ir.graph import Program
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import is_system
-from policysched.rules.compile.graphs import POD_AGE, parts, reads_time, time_keys, walk
+from policysched.rules.compile.graphs import POD_AGE, reads_time, time_keys
 from policysched.rules.compile.policy import CompiledFilter, CompiledPolicy
-from policysched.rules.inputs import aspects_read, beyond_class, is_node_column, node_column
+from policysched.rules.inputs import aspects_read, beyond_class
 from policysched.rules.plugin.hints import RejectedPods, Rejections, changes_read, hints, next_time
 from policysched.rules.results.matrix import FilterMatrix, PolicySlice, ScoreMatrix
 from policysched.rules.results.normalized import NormalizedScores
@@ -53,7 +52,6 @@ from policysched.rules.results.pod_independent import PodIndependentResults
 from policysched.rules.results.rule_rows import FilterRow, RowT, ScoreRow, filter_rows, reason, score_rows
 from policysched.rules.shared_values.aggregates import evaluation_context
 from policysched.rules.shared_values.context import EvaluationContext, RuleFrame
-from policysched.rules.shared_values.pod_aggregates import counter
 
 Contexts = WeakKeyDictionary[Cluster, EvaluationContext]
 Slice = PolicySlice[Any] | NormalizedScores
@@ -168,13 +166,6 @@ def _holds(program: Program | None, frame: RuleFrame, *, unknown: bool) -> bool:
     return bool(true) or (unknown and bool(lacking))
 
 
-def _counted(policy: CompiledPolicy) -> tuple[Typed, ...]:
-    """Return the aggregates over placed pods that are others for each pod class, as they read the pod."""
-    roots = [*(rule.require.root for rule in policy.filters), *(rule.value.root for rule in policy.scores)]
-    found = (node for node in walk(roots, parts) if node.op in POD_AGGREGATES)
-    return tuple(node for node in found if any(item.root == "pod" for item in node.inputs))
-
-
 class PolicyPlugin:
     """One policy at the points Filter and Score.
 
@@ -200,9 +191,6 @@ class PolicyPlugin:
         filters, scores = ((), ()) if before is None else (before.filter_rows, before.score_rows)
         self.filter_rows: tuple[FilterRow, ...] = filter_rows(policy.filters, filters)
         self.score_rows: tuple[ScoreRow, ...] = score_rows(policy.scores, scores)
-        self._counted = _counted(policy)
-        self.class_work_size = len(self._counted)
-        """How many counters of placed pods are made for each pod class. Units: counters."""
         self._contexts: Contexts = WeakKeyDictionary() if contexts is None else contexts
         reading = [item.root for item in policy.inputs if item.path[0] == _LABELS]
         self.reads_own_namespace = policy.namespaces is not None or "pod" in reading
@@ -288,11 +276,7 @@ class PolicyPlugin:
 
     def filter_changed_rows(self, state: PolicySlice[FilterRow], changed: ChangedRows) -> Codes | None:
         """Reject rows where a rule would not hold if their pods were others, None where each has to be asked."""
-        return self.asking_changed_rows(state, changed)
-
-    def asking_changed_rows(self, state: PolicySlice[FilterRow], changed: ChangedRows) -> Codes | None:
-        """Do what `filter_changed_rows` does, pausing after each rule; it means nothing once anything has changed."""
-        return state.changing_codes(changed)
+        return state.changed_codes(changed)
 
     def reason(self, state: object, code: int) -> Status:  # noqa: ARG002 - codes name rules of the policy
         """Name the policy, the rule and what it says."""
@@ -328,16 +312,6 @@ class PolicyPlugin:
     def normalize(self, state: Slice, scores: Scores, feasible: Mask) -> Scores:
         """Normalise each rule's values over the feasible rows and combine them."""
         return state.final(feasible) if isinstance(state, NormalizedScores) else scores
-
-    def class_work(self, pod: Pod, cluster: Cluster) -> object:
-        """Make the counters of placed pods that rules ask for a pod class, pausing after each; return them."""
-        context = self.context(cluster)
-        if self.selection.unselected(pod, cluster):
-            return None
-        found = []
-        for node in self._counted:
-            found.append(counter(context, node, context.inputs(pod)))
-        return found
 
     @property
     def lasting(self) -> bool:
@@ -420,17 +394,11 @@ class PolicyGroup:
         for results in self._results.values():
             results.independent.seed()
 
-    def preparing(self, cluster: Cluster) -> None:
-        """Work out what the policies say of nodes without a pod, pausing after each column and each group of rules.
-
-        The first decision after these policies took force would do it in one piece.
-        """
+    def evaluate(self, cluster: Cluster) -> None:
+        """Evaluate the rules that do not read the pod."""
         plugins = (*self.filters, *self.scores)
-        for item in dict.fromkeys(item for plugin in plugins for item in plugin.policy.inputs):
-            if is_node_column(item):
-                node_column(cluster, None, item, NO_ROWS)
         if plugins:
-            self.on(plugins[0].context(cluster)).independent.refreshing()
+            self.on(plugins[0].context(cluster)).independent.refresh()
 
     def on(self, context: EvaluationContext) -> GroupResults:
         """Return the results on a cluster."""

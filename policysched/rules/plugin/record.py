@@ -32,14 +32,6 @@ def describe(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -
     lower priority are told that a condition on victims protects, each with what that read of it.
     Shapes: feasible (N,).
     """
-    return describing(plugin, pod, cluster, feasible)
-
-
-def describing(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -> dict[str, Any] | None:
-    """Do what `describe` does, pausing after each rule; all is read before the first pause.
-
-    Shapes: feasible (N,).
-    """
     filters = plugin.prepare_filter(pod, cluster)
     scores = plugin.normalized_scores(pod, cluster)
     protected = {} if feasible.any() else _protected(plugin, pod, cluster)
@@ -47,20 +39,17 @@ def describing(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask)
         return None
     said: dict[str, Any] = {"activeGeneration": plugin.policy.generation, "mode": plugin.policy.spec.mode}
     rows, names = slice(0, cluster.nodes.size), list(cluster.nodes.names)
-    there, codes, values = cluster.nodes.present.data[rows].copy(), [], []
+    there, rejected, told = cluster.nodes.present.data[rows], {}, {}
     if isinstance(filters, Status):
         said["waits"] = filters.message
     elif filters is not SKIP:
-        codes = [(rule, found.copy()) for rule, found in filters.by_rule(rows)]
+        for rule, codes in filters.by_rule(rows):
+            rejected[rule.rule.name] = _rejected(rule, codes, np.flatnonzero((codes != FINE) & there).tolist(), names)
     if scores is not None and feasible.any():
         scores.answers(rows)
-        values = [(score.rule, found.copy()) for score, found in scores.by_rule(feasible)]
-    rejected = {}
-    for rule, found in codes:
-        rejected[rule.rule.name] = _rejected(rule, found, np.flatnonzero((found != FINE) & there).tolist(), names)
-    told, chosen = {}, np.flatnonzero(feasible).tolist()
-    for score, of_rows in values:
-        told[score.name] = {names[row]: _number(score, of_rows, row) for row in chosen}
+        chosen = np.flatnonzero(feasible).tolist()
+        for score, values in scores.by_rule(feasible):
+            told[score.rule.name] = {names[row]: _number(score.rule, values, row) for row in chosen}
     said |= {"filters": {name: nodes for name, nodes in rejected.items() if nodes}, "scores": told or None} | protected
     return {key: value for key, value in said.items() if value not in ({}, None)}
 

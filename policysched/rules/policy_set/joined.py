@@ -30,8 +30,6 @@ class JoinedPolicies:
     """By their names."""
     groups: Sequence[PolicyGroup]
     """The first one, and where policies stand apart a second one."""
-    is_made: bool
-    """Whether the last group is one that was made for them."""
 
     @classmethod
     def of(
@@ -57,7 +55,7 @@ class JoinedPolicies:
         for group in before.groups:
             group.seed()
         if apart <= stays.keys():
-            return cls(stays, before.groups, is_made=False)
+            return cls(stays, before.groups)
         filtering, scoring = ([one for one in those if one.name in apart] for those in (filters, scores))
         return cls._with_group(filtering, scoring, stays, (first,))
 
@@ -72,9 +70,9 @@ class JoinedPolicies:
         """Put some policies into a group of their own, beside others."""
         group = PolicyGroup(tuple(filters), tuple(scores))
         own = {one.name: one.joined(group) for one in (*filters, *scores)}
-        return cls({**others, **own}, (*groups, group), is_made=True)
+        return cls({**others, **own}, (*groups, group))
 
-    def preparing(self, cluster: Cluster) -> None:
-        """Work out what policies say of nodes without a pod, of those alone that no decision asks yet."""
-        if self.is_made:
-            self.groups[-1].preparing(cluster)
+    def evaluate(self, cluster: Cluster) -> None:
+        """Evaluate the rules that do not read the pod."""
+        for group in self.groups:
+            group.evaluate(cluster)

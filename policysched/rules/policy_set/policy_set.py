@@ -52,25 +52,21 @@ class PolicySet:
         )
         return cls(tuple(plugins), contexts, {} if before is None else dict(before._joined_at))
 
-    def join(self, profile: Profile) -> Profile:
-        """Return a profile with the enforced policies behind its own plugins."""
-        return self._with(profile, self._joined(profile))
+    def join(self, profile: Profile, cluster: Cluster | None = None) -> Profile:
+        """Return a profile with the enforced policies behind its own plugins.
 
-    def joining(self, profile: Profile, cluster: Cluster) -> Profile:
-        """Do what `join` does, and work out before what the policies say of nodes without a pod, piece by piece."""
-        joined = self._joined(profile)
-        joined.preparing(cluster)
-        return self._with(profile, joined)
-
-    def _joined(self, profile: Profile) -> JoinedPolicies:
+        Args:
+            profile: The profile without policies.
+            cluster: Where to evaluate the rules that do not read the pod now; by default the first decision does it.
+        """
+        points = profile.policies_filter, profile.policies_score
         enforced = [plugin for plugin in self.plugins if plugin.policy.spec.mode == "Enforce"]
-        filters = [plugin for plugin in enforced if plugin.policy.filters and profile.policies_filter]
-        scores = [plugin for plugin in enforced if plugin.policy.scores and profile.policies_score]
-        return JoinedPolicies.of(filters, scores, self._joined_at.get(_points(profile)))
-
-    def _with(self, profile: Profile, joined: JoinedPolicies) -> Profile:
-        """Return a profile with policies that are worked out as far as they are to be; the next set follows them."""
-        self._joined_at[_points(profile)] = joined
+        filtering = [plugin for plugin in enforced if plugin.policy.filters and profile.policies_filter]
+        scoring = [plugin for plugin in enforced if plugin.policy.scores and profile.policies_score]
+        joined = JoinedPolicies.of(filtering, scoring, self._joined_at.get(points))
+        if cluster is not None:
+            joined.evaluate(cluster)
+        self._joined_at[points] = joined
         own = [(joined.plugins[plugin.name], plugin) for plugin in self.plugins if plugin.name in joined.plugins]
         filters = tuple(one for one, _ in own if one.policy.filters and profile.policies_filter)
         scores = tuple(
@@ -90,11 +86,6 @@ class PolicySet:
         if profile.policies_filter:
             return tuple(PolicyPlugin(replace(policy, scores=()), self.contexts) for policy in policies)
         return tuple(PolicyPlugin(replace(policy, filters=(), preemption=None), self.contexts) for policy in policies)
-
-
-def _points(profile: Profile) -> tuple[bool, bool]:
-    """Return at which points policies act in a profile."""
-    return profile.policies_filter, profile.policies_score
 
 
 def _following(before: PolicyPlugin | None, policy: CompiledPolicy, contexts: Contexts) -> PolicyPlugin:

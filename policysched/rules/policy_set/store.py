@@ -23,14 +23,12 @@ from policysched.language.checking.estimates import Cost
 from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError
 from policysched.model.policy import LAST_GOOD, LastGood, Policy, PolicyKey, UnreadablePolicy, decode_last_good
-from policysched.rules.compile.compiler import CompilationResult, compiling
+from policysched.rules.compile.compiler import CompilationResult, compile_policy
 from policysched.rules.compile.policy import CompiledPolicy, finding
 from policysched.rules.policy_set.budget import BudgetLimit, PolicyBudget, crowded_out
 from policysched.rules.policy_set.policy_set import PolicySet
 
-AT_ONCE: Final = 100
-"""For how many policies it is found out in one piece whether there is room."""
-NO_ROOM = f"the annotation {LAST_GOOD} is ignored: the cost limit for all policies is reached"
+NO_ROOM: Final = f"the annotation {LAST_GOOD} is ignored: the cost limit for all policies is reached"
 
 
 def age(policy: Policy) -> tuple[bool, str, str]:
@@ -60,6 +58,8 @@ class PolicyStore:
     def __init__(self, on_failure: Callable[[Policy, Exception], None] | None = None) -> None:
         self._on_failure = on_failure or _nobody
         self._entries: dict[PolicyKey, StoredPolicy] = {}
+        self._settled: dict[PolicyKey, CompiledPolicy] = {}
+        """What is in force, but for what was compiled since."""
         self._last: PolicySet | None = None
 
     def get(self, key: PolicyKey) -> StoredPolicy | None:
@@ -76,29 +76,33 @@ class PolicyStore:
         self._last = PolicySet.of(active, self._last)
         return self._last
 
-    def applying(self, policy: Policy) -> frozenset[PolicyKey]:
-        """Take a policy as it is now, pausing after each compiled field; returns the policies that changed in force."""
-        before, known = self._active(), self._entries.get(policy.key)
-        self._taking(policy)
+    def apply(self, policy: Policy) -> frozenset[PolicyKey]:
+        """Take a policy as it is now; return the policies of which another generation is in force then."""
+        known = self._entries.get(policy.key)
+        self.compile(policy)
         if known is not None and _compiled_alike(known, self._entries[policy.key]):
-            return frozenset()  # its status or annotations moved, as after a write of ours
-        return self._settling(before)
+            return frozenset()  # its status or annotations changed, as after a write of ours
+        return self.settle()
 
-    def starting(self, policies: Iterable[Policy]) -> None:
-        """Take the policies that there are at the start: what was in force before goes first."""
-        self.changing(policies)
+    def change(self, policies: Iterable[Policy], gone: Iterable[PolicyKey] = ()) -> frozenset[PolicyKey]:
+        """Apply several changes at once; return the policies of which another generation is in force then.
 
-    def changing(self, policies: Iterable[Policy], gone: Iterable[PolicyKey] = ()) -> frozenset[PolicyKey]:
-        """Take several changes at once, pausing; returns the policies that changed in force."""
-        before = self._active()
+        Args:
+            policies: Policies as they are now.
+            gone: Policies that were deleted.
+        """
         for key in gone:
             self._entries.pop(key, None)
         for policy in policies:
-            self._taking(policy)
-        return self._settling(before)
+            self.compile(policy)
+        return self.settle()
 
-    def _taking(self, policy: Policy) -> None:
-        """Take a policy as it is now. A generation that compiles waits until it is settled whether there is room."""
+    def remove(self, key: PolicyKey) -> frozenset[PolicyKey]:
+        """Forget a policy; return the policies of which another generation is in force then."""
+        return self.change((), (key,))
+
+    def compile(self, policy: Policy) -> None:
+        """Take a policy as it is now, and compile it; `settle` puts it in force where there is room."""
         known = self._entries.get(policy.key)
         if known is not None and known.policy.metadata.uid != policy.metadata.uid:
             known = None
@@ -107,7 +111,7 @@ class PolicyStore:
             self._entries[policy.key] = _same_spec(known, policy)
             return
         newest = None if known is None else known.waiting or known.result
-        result = self._compiling(policy, before=newest)
+        result = self._compiled(policy, before=newest)
         if known is not None:
             active, refused = known.active, known.refused
         else:
@@ -115,20 +119,19 @@ class PolicyStore:
         waiting = result if result.policy is not None else None
         self._entries[policy.key] = StoredPolicy(policy, result, active, refused, waiting)
 
-    def _settling(self, before: dict[PolicyKey, CompiledPolicy]) -> frozenset[PolicyKey]:
-        """Put in force what there is room for, pausing; tell which policies are in force otherwise than before."""
+    def settle(self) -> frozenset[PolicyKey]:
+        """Put in force what there is room for; return the policies of which another generation is in force then."""
         keys, budget = sorted(self._entries, key=lambda key: age(self._entries[key].policy)), PolicyBudget()
-        for number, key in enumerate(keys, 1):
+        for key in keys:
             self._keep(key, budget)
-            if not number % AT_ONCE:
         keys.sort(key=lambda key: _grows(self._entries[key]))
         was_admitted = True
         while was_admitted:  # what takes less of one thing than before makes room for those that had none
             was_admitted = False
-            for number, key in enumerate(keys, 1):
+            for key in keys:
                 was_admitted |= self._admit(key, budget)
-                if not number % AT_ONCE:
-        after = self._active()
+        before, after = self._settled, self._active()
+        self._settled = after
         return frozenset(key for key in before.keys() | after.keys() if before.get(key) is not after.get(key))
 
     def _keep(self, key: PolicyKey, budget: PolicyBudget) -> None:
@@ -164,8 +167,9 @@ class PolicyStore:
         if acting is None:
             acting, refused = self._remembered(policy, None)
         self._entries[key] = StoredPolicy(policy, failed(error), acting, refused)
+        self._settled = self._active()
 
-    def _compiling(
+    def _compiled(
         self, policy: Policy, kept: LastGood | None = None, before: CompilationResult | None = None
     ) -> CompilationResult:
         """Compile a policy, or what its annotation keeps, but for texts that were compiled before.
@@ -176,8 +180,8 @@ class PolicyStore:
             return CompilationResult(None, (replace(finding("E0001", policy.reason), field=policy.field),), Cost())
         try:
             if kept is not None:
-                return compiling(policy, kept.spec, kept.generation)
-            return compiling(policy, before=before)
+                return compile_policy(policy, kept.spec, kept.generation)
+            return compile_policy(policy, before=before)
         except Exception as error:
             self._on_failure(policy, error)
             return failed(error)
@@ -197,7 +201,7 @@ class PolicyStore:
         if kept is not None:
             if newest is not None and kept.spec == newest.spec:
                 return newest, ""
-            compiled = (self._compiling(policy, kept)).policy
+            compiled = self._compiled(policy, kept).policy
             return compiled, "" if compiled else f"the annotation {LAST_GOOD} is ignored: it does not compile"
         if status.active_spec is None and not status.active_generation:
             return None, ""
@@ -206,14 +210,6 @@ class PolicyStore:
             None,
             f"{told} in the status is ignored: only the annotation {LAST_GOOD} restores it",
         )
-
-    def removing(self, key: PolicyKey) -> frozenset[PolicyKey]:
-        """Forget a policy, pausing; tell which policies changed in force, those among them that have room now."""
-        return self.changing((), (key,))
-
-    def remove(self, key: PolicyKey) -> frozenset[PolicyKey]:
-        """Do what `removing` does without pauses."""
-        return self.removing(key)
 
 
 def _same_spec(known: StoredPolicy, policy: Policy) -> StoredPolicy:

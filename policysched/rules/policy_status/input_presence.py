@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import lru_cache, partial
+from itertools import islice
 
 import numpy as np
 
@@ -82,9 +83,9 @@ class Reference:
     converted: bool = False
 
 
-def references_by_text(spec: PolicySpec) -> Iterator[tuple[Reference, ...]]:
-    """Find the references of a spec that compiles, one text at a time."""
-    return (_in_text(field, text, start) for field, text, start in _texts(spec))
+def references(spec: PolicySpec) -> Iterator[Reference]:
+    """Find the references of a spec that compiles."""
+    return (reference for field, text, start in _texts(spec) for reference in _in_text(field, text, start))
 
 
 def _texts(spec: PolicySpec) -> Iterator[tuple[str, str, str]]:
@@ -182,34 +183,26 @@ class Coverage:
         return {(one.name, one.present == 0, one.problem) for one in self.inputs}, self.warnings
 
 
-def covering(policy: CompiledPolicy, cluster: Cluster) -> Coverage:
-    """Count a policy's inputs on a cluster, pausing after each of them and after each text; returns the Coverage.
+def count_inputs(policy: CompiledPolicy, cluster: Cluster) -> Coverage:
+    """Count the nodes that have each input of a policy, and warn of inputs that no node has.
 
     Cost: O(nodes) for each input and for each place in a text that names one.
     """
-    counted: list[InputCoverage] = []
-    for item in policy.inputs:
-        if len(counted) < MOST_INPUTS and _may_be_absent(item):
-            counted.append(_count(item, cluster))
-    return Coverage(tuple(counted), (_absences(policy, cluster)))
+    inputs = islice(filter(_may_be_absent, policy.inputs), MOST_INPUTS)
+    counted = [_count(item, cluster) for item in inputs]
+    return Coverage(tuple(counted), absent(policy, cluster))
 
 
 def absent(policy: CompiledPolicy, cluster: Cluster) -> tuple[Diagnostic, ...]:
     """Warn of inputs and values that no node has (W0705); a cluster without nodes says nothing of them."""
-    return _absences(policy, cluster)
-
-
-def _absences(policy: CompiledPolicy, cluster: Cluster) -> tuple[Diagnostic, ...]:
     if not cluster.nodes.count:
         return ()
     bound = {item.path: item for item in policy.inputs if isinstance(item, MetricInput)}
     found: dict[Diagnostic, None] = {}
     keys: KeysOf = lru_cache(maxsize=None)(partial(_keys, cluster))
-    for in_text in references_by_text(policy.spec):
-        for reference in in_text:
-            found.update(
-                dict.fromkeys(_warnings(reference, bound.get(reference.item.path, reference.item), cluster, keys))
-            )
+    for reference in references(policy.spec):
+        item = bound.get(reference.item.path, reference.item)
+        found.update(dict.fromkeys(_warnings(reference, item, cluster, keys)))
     return tuple(found)
 
 
@@ -413,12 +406,12 @@ class CoverageReports:
         """Return what is told of a policy."""
         return self._told.get(key, NO_COVERAGE)
 
-    def taking(self, entry: StoredPolicy) -> bool:
-        """Look at the cluster again, pausing now and then; returns whether a status has to say something else now."""
+    def refresh(self, entry: StoredPolicy) -> bool:
+        """Count a policy's inputs again; return whether its status has to change."""
         key = entry.policy.key
         if entry.active is None:
             return self._told.pop(key, None) is not None
-        found = covering(entry.active, self._cluster)
+        found = count_inputs(entry.active, self._cluster)
         before = self._told.get(key)
         if before is None:
             own = (one.inputs for one in entry.policy.status.instances if one.name == self._instance)

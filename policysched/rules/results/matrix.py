@@ -149,15 +149,15 @@ class PolicyMatrix(ABC, Generic[RowT]):
         codes = (rule.result(frame).item() for rule in self._order.speaking[policy])
         return next((code for code in codes if code != FINE), 0)
 
-    def changing_codes(self: PolicyMatrix[FilterRow], policy: int, changed: ChangedRows) -> Codes | None:
-        """Return a policy's codes for rows whose pods were others, pausing after each rule.
+    def changed_codes(self: PolicyMatrix[FilterRow], policy: int, changed: ChangedRows) -> Codes | None:
+        """Return a policy's codes for rows whose pods were others.
 
         Shapes: (R,). Missing: None where they have to be asked one by one.
         """
         rules = self._order.speaking[policy]
         if any(is_row_by_row(rule.root) for rule in rules):
             return None
-        codes = (self._unmoved_codes(policy, changed)).astype(np.int32)
+        codes = self._unmoved_codes(policy, changed).astype(np.int32)
         frame = ChangedRowsFrame(self._context, self.pod, changed)
         try:
             for rule in rules:
@@ -325,12 +325,12 @@ class PolicySlice(Generic[RowT]):
         """Return the policy's code for a row whose pods were others."""
         return self.together.changed_code(self.place, changed)
 
-    def changing_codes(self: PolicySlice[FilterRow], changed: ChangedRows) -> Codes | None:
-        """Return the policy's codes for rows whose pods were others, pausing after each rule.
+    def changed_codes(self: PolicySlice[FilterRow], changed: ChangedRows) -> Codes | None:
+        """Return the policy's codes for rows whose pods were others.
 
         Missing: None where they have to be asked one by one.
         """
-        return self.together.changing_codes(self.place, changed)
+        return self.together.changed_codes(self.place, changed)
 
     def by_rule(self, rows: Rows) -> Iterator[tuple[RowT, Array]]:
         """Return the result of each of its rules on rows. Shapes: (R,) each."""

@@ -216,7 +216,7 @@ class PodIndependentResults:
     def dependencies(self, rules: Iterable[RuleRow]) -> list[Dependency]:
         """Return what tells when results of some of the rules have to be read again on rows that did not change."""
         if self._groups is None:
-            self._grouping()
+            self._make_groups()
         return list(dict.fromkeys(self._group_of[rule] for rule in rules))
 
     def refresh(self, *, whole: bool = True) -> None:
@@ -225,7 +225,7 @@ class PodIndependentResults:
         if version == (self._whole_version if whole else self._version):
             return
         try:
-            self.refreshing(whole=whole)
+            self._write_due(whole=whole)
         except BaseException:  # half of it is written
             self._version = self._whole_version = None
             for group in self._groups or ():
@@ -235,33 +235,26 @@ class PodIndependentResults:
         if whole:
             self._whole_version = version
 
-    def refreshing(self, *, whole: bool = True) -> None:
-        """Write the results again where something changed, pausing after each rule or group of rules.
-
-        What changes meanwhile is written when the results are refreshed next.
-        """
+    def _write_due(self, *, whole: bool) -> None:
+        """Write the results again where something changed."""
         if self._groups is None:
-            self._grouping()
-        columns = self.context.cluster.nodes.columns
+            self._make_groups()
+        capacity = self.context.cluster.nodes.columns.capacity
+        if self.codes.shape[1] != capacity:
+            self.codes = np.full((len(self.codes), capacity), FINE, np.int32)
+            self.values, self.parts = np.zeros((2, len(self.values), capacity))
         for group in self._groups or ():
             if group.is_direct and not whole:
                 continue
-            capacity = columns.capacity
-            if self.codes.shape[1] != capacity:
-                self.codes = np.full((len(self.codes), capacity), FINE, np.int32)
-                self.values, self.parts = np.zeros((2, len(self.values), capacity))
             rows = group.due()
             if isinstance(rows, slice):
-                self._writing(group, rows)
+                self._write_all(group, rows)
             elif rows.size:
                 self._write_group(group, self.context.frame(self.context.no_pod, rows))
 
-    def _writing(self, group: RefreshGroup, rows: slice) -> None:
-        """Write what a group of rules says of all rows, pausing after each rule."""
+    def _write_all(self, group: RefreshGroup, rows: slice) -> None:
+        """Write what a group of rules says of all rows."""
         for index, rule in group.rules:
-            if self.context.cluster.nodes.size < rows.stop:
-                group.forget()
-                return
             if not self._take_over(index, rule, rows):
                 self._write(index, rule, self.context.frame(self.context.no_pod, rows))
             self.context.results[rule] = self
@@ -312,11 +305,8 @@ class PodIndependentResults:
             self.values[index, rows] = values
             self.parts[index, rows] = rule.part(values)
 
-    def _grouping(self) -> None:
-        """Put rules together that read alike; one that placements may move on rows of others stands for itself.
-
-        It pauses after each rule and each group, because what they count of placed pods is counted then.
-        """
+    def _make_groups(self) -> None:
+        """Put rules together that read alike; one that placements may move on rows of others stands for itself."""
         together: dict[Hashable, list[tuple[int, RuleRow]]] = {}
         held: list[Reads] = []
         for index, rule in self._rules:
@@ -326,10 +316,7 @@ class PodIndependentResults:
             if any(_is_lively(node) for node in shared_parts([rule.root], timed=True)):
                 key = rule
             together.setdefault(key, []).append((index, rule))
-        groups: list[RefreshGroup] = []
-        for group in together.values():
-            groups.append(RefreshGroup(self, group))
-        self._groups = groups
+        self._groups = groups = [RefreshGroup(self, group) for group in together.values()]
         self._group_of = {rule: group for group in groups for _, rule in group.rules}
 
 
