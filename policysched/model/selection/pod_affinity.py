@@ -11,7 +11,7 @@ pkg/scheduler/framework/types.go (PodInfo.Update), v1.36.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import field
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -21,7 +21,6 @@ from policysched.model.objects import Affinity, LabelSelector, Pod, PodAffinity,
 from policysched.model.selection.pod_part_cache import PodPartCache
 from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector, selector_key
 
-TERMS_PER_PIECE: Final = 500
 NO_LABELS: Final[Mapping[str, str]] = {}
 
 
@@ -114,34 +113,25 @@ def _stated(pod: Pod) -> tuple[str, PodAffinity | None, PodAffinity | None] | No
 
 
 def _terms_of(pod: Pod) -> PodTerms:
-    return _compiling(pod)
-
-
-def _compiling(pod: Pod) -> PodTerms:
-    """Compile a pod's terms, pausing after so many."""
     affinity = pod.spec.affinity or Affinity()
     near, away = affinity.pod_affinity or PodAffinity(), affinity.pod_anti_affinity or PodAffinity()
     faults: list[str] = []
     compiler = _TermCompiler(pod.metadata.namespace)
 
-    def parsing(sort: str, stated: Iterable[PodAffinityTerm]) -> Sequence[AffinityTerm]:
-        found: list[AffinityTerm] = []
+    def compile_terms(sort: str, stated: Iterable[PodAffinityTerm]) -> tuple[AffinityTerm, ...]:
         try:
-            for one in stated:
-                found.append(compiler.term(one))
-                if len(found) % TERMS_PER_PIECE == 0:
+            return tuple(map(compiler.term, stated))
         except SelectorError as error:
             faults.append(f"{sort}: {error}")
             return ()
-        return found
 
-    required = parsing("requiredAffinityTerms", near.required)
-    anti = parsing("requiredAntiAffinityTerms", away.required)
-    liked = parsing("preferredAffinityTerms", (one.pod_affinity_term for one in near.preferred))
-    disliked = parsing("preferredAntiAffinityTerms", (one.pod_affinity_term for one in away.preferred))
+    required = compile_terms("requiredAffinityTerms", near.required)
+    anti = compile_terms("requiredAntiAffinityTerms", away.required)
+    liked = compile_terms("preferredAffinityTerms", (one.pod_affinity_term for one in near.preferred))
+    disliked = compile_terms("preferredAntiAffinityTerms", (one.pod_affinity_term for one in away.preferred))
     return PodTerms(
-        affinity=tuple(required),
-        anti_affinity=tuple(anti),
+        affinity=required,
+        anti_affinity=anti,
         preferred=tuple(Preference(one.weight, term) for one, term in zip(near.preferred, liked, strict=False)),
         preferred_anti=tuple(Preference(one.weight, term) for one, term in zip(away.preferred, disliked, strict=False)),
         faults=tuple(faults),
@@ -209,7 +199,7 @@ def _existing_terms_of(pod: Pod) -> Mapping[ExistingTerm, int]:
     )
 
 
-pod_terms: Final = PodPartCache(_terms_of, _stated, PodTerms(), _compiling)
+pod_terms: Final = PodPartCache(_terms_of, _stated, PodTerms())
 """Return a pod's terms, as the pod that is to be placed reads them."""
 existing_terms: Final = PodPartCache[Mapping[ExistingTerm, int]](_existing_terms_of, _stated, {})
 """Return how often a placed pod states what."""

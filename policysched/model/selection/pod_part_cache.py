@@ -30,18 +30,10 @@ class PodPartCache(Generic[T]):
         answer: Works the answer out for a pod; it may read nothing but the part.
         part: Gives what the answer depends on, None where that is nothing.
         without: The answer where it is nothing.
-        in_pieces: Works the answer out with pauses, where that may take long.
     """
 
-    def __init__(
-        self,
-        answer: Callable[[Pod], T],
-        part: Callable[[Pod], Any | None],
-        without: T,
-        in_pieces: Callable[[Pod], T] | None = None,
-    ) -> None:
+    def __init__(self, answer: Callable[[Pod], T], part: Callable[[Pod], Any | None], without: T) -> None:
         self._answer = answer
-        self._in_pieces = in_pieces
         self._part = part
         self._without = without
         self._kept: LRUCache[Hashable, tuple[T, int]] = LRUCache(KEPT_BYTES, getsizeof=itemgetter(1))
@@ -67,19 +59,7 @@ class PodPartCache(Generic[T]):
         if known is not None:
             self._last, self._last_is_large = (part, known[0]), False
             return known[0]
-        return self._keep(part, key, self._answer(pod))
-
-    def working_out(self, pod: Pod) -> T:
-        """Work the answer for a pod out in pieces, and keep it."""
-        part = self._part(pod)
-        if self._in_pieces is None or part is None or (self._last is not None and self._last[0] == part):
-            return self(pod)
-        key = _key(part)
-        if key is None or key in self._kept:
-            return self(pod)
-        return self._keep(part, key, (self._in_pieces(pod)))
-
-    def _keep(self, part: Any, key: bytes, answer: T) -> T:
+        answer = self._answer(pod)
         size = LEAST_BYTES + BYTES_PER_BYTE * len(key)
         self._last, self._last_is_large = (part, answer), size > KEPT_BYTES
         if not self._last_is_large:

@@ -7,8 +7,7 @@ Source: plugins/interpodaffinity/filtering.go (getExistingAntiAffinityCounts) an
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Hashable, Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from operator import itemgetter
 
 import numpy as np
@@ -21,7 +20,6 @@ from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts
 from policysched.plugins.inter_pod_affinity.sums import KeyedCounter
 from policysched.plugins.inter_pod_affinity.terms import Weighted
 from policysched.state.nominated.terms import NONE, RepelledClass, RepellingTerms
-from policysched.state.placed.existing_terms import TERMS_PER_PIECE
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.interner import MISSING
 
@@ -71,7 +69,7 @@ class MatchingExistingTerms:
     """The affinity terms of placed pods that match one pod class, of the kinds that have a weight."""
 
     __slots__ = (
-        *("__weakref__", "_blocks", "_generation", "_is_news", "_keys", "_known", "_labels", "_labels_seen"),
+        *("__weakref__", "_blocks", "_generation", "_keys", "_known", "_labels", "_labels_seen"),
         *("_nominated", "_pod", "_seen", "_shared", "_weights"),
     )
 
@@ -90,8 +88,6 @@ class MatchingExistingTerms:
         """The number of the first term that was not looked at."""
         self._known = 0
         """How many terms are listed."""
-        self._is_news = False
-        """Whether they were listed ahead of the first question."""
         self._blocks: list[TermBlock] = []
         self._nominated = RepelledClass(self._pod)
 
@@ -116,34 +112,11 @@ class MatchingExistingTerms:
         self._labels, self._labels_seen = labels, shared.namespace_changes.position
         return False
 
-    def listing(self) -> None:
-        """List and count the terms that there are, pausing after so many; `renew` catches up with what changed."""
-        terms = self._shared.existing_terms
-        self._choose_keys()
-        self._seen = terms.version
-        found = terms.listing(self._pod, self._labels, self._counts)
-        found.sort(key=itemgetter(0))
-        for start in range(0, len(found), TERMS_PER_PIECE):
-            self._append(self._weighted(found[start : start + TERMS_PER_PIECE]))
-        looked = 0
-        for block in self._blocks:
-            block.parts(self._shared)
-            looked += len(block.stated)
-            if looked >= TERMS_PER_PIECE:
-                looked = 0
-        self._is_news = bool(self._blocks)
-        if TermKind.REPELS in self._weights:
-            self._nominated.renewing(self._shared.nominations.terms, self._shared.nodes, self._labels)
-
     def renew(self) -> bool:
         """Look for new existing terms, and for new topology keys of nodes; tell whether the list is another.
 
         Cost: O(new existing terms), but all of them when nodes have other ones of the topology keys that are stated.
         """
-        is_news, self._is_news = self._is_news, False
-        return self._renewed() or is_news
-
-    def _renewed(self) -> bool:
         terms, generation = self._shared.existing_terms, self._generation
         self._choose_keys()
         if self._generation != generation:
@@ -228,35 +201,3 @@ class MatchingExistingTerms:
     def parts(self) -> list[KeyedCounter]:
         """Return what the existing terms add, by topology key; a preference adds its own weight besides."""
         return [part for block in self._blocks for part in block.parts(self._shared)]
-
-
-class TermsByClass:
-    """The existing terms about pod classes over one cluster.
-
-    Args:
-        shared: What counts the pods that state them.
-    """
-
-    __slots__ = ("__weakref__", "_ahead", "shared")
-
-    def __init__(self, shared: SharedCounts) -> None:
-        self.shared = shared
-        self._ahead: weakref.WeakValueDictionary[Hashable, MatchingExistingTerms] = weakref.WeakValueDictionary()
-
-    def listing_ahead(self, pod: Pod, weights: Mapping[TermKind, int]) -> MatchingExistingTerms:
-        """List and count the terms about a pod in pieces, for the state that is made next for its class."""
-        made = MatchingExistingTerms(pod, self.shared, weights)
-        made.listing()
-        self._ahead[_what_terms_are_about(pod, weights)] = made
-        return made
-
-    def about(self, pod: Pod, weights: Mapping[TermKind, int]) -> MatchingExistingTerms:
-        """Return the terms about a pod: what was listed ahead, or what lists them when it is renewed."""
-        ahead = self._ahead.pop(_what_terms_are_about(pod, weights), None) if self._ahead else None
-        if ahead is not None and not ahead.are_outdated():
-            return ahead
-        return MatchingExistingTerms(pod, self.shared, weights)
-
-
-def _what_terms_are_about(pod: Pod, weights: Mapping[TermKind, int]) -> Hashable:
-    return pod.metadata.namespace, frozenset(pod.metadata.labels.items()), frozenset(weights.items())

@@ -38,16 +38,15 @@ from policysched.framework import (
     unresolvable,
     unschedulable,
 )
-from policysched.model.objects import LabelSelector, Pod
+from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import TermKind, pod_terms
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
 from policysched.plugins.bases import ScoresInRange
 from policysched.plugins.columns import levelled
 from policysched.plugins.inter_pod_affinity.hints import INDEX, namespace_helps, node_helps, pod_helps
-from policysched.plugins.inter_pod_affinity.matching_terms import TermsByClass
+from policysched.plugins.inter_pod_affinity.matching_terms import MatchingExistingTerms
 from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts, TermsOfPod
 from policysched.plugins.inter_pod_affinity.states import AWAY, NEAR, REPELLED, PreferredState, RequiredState
-from policysched.plugins.inter_pod_affinity.terms import ResolvedTerms
 
 STATUSES = {
     NEAR: unresolvable("node(s) didn't match pod affinity rules"),
@@ -58,10 +57,6 @@ READS = Aspect.PODS | Aspect.LABELS
 DEFAULT_HARD_WEIGHT = 1
 REPELLING = {TermKind.REPELS: 1}
 """The kinds of existing terms that keep a pod away, with what each adds."""
-MANY_PEERS = 2000
-"""From how many peers on that may mean a pod existing terms are listed before the first cycle of its class."""
-MANY_STATED = 1000
-"""From how many requirements of its own terms on these are compiled before the first cycle of a pod class."""
 WIDEST_SPREAD = 4096
 """Up to which difference of sums what they are stretched to is looked up."""
 
@@ -82,22 +77,22 @@ class InterPodAffinity(ScoresInRange):
     def __init__(self, hard_weight: int = DEFAULT_HARD_WEIGHT, *, ignore_preferred: bool = False) -> None:
         self._ignore_preferred = ignore_preferred
         self._weights = {TermKind.PREFERRED: 0} | ({TermKind.REQUIRED: hard_weight} if hard_weight > 0 else {})
-        self._terms_of: weakref.WeakKeyDictionary[Cluster, TermsByClass] = weakref.WeakKeyDictionary()
+        self._shared_by_cluster: weakref.WeakKeyDictionary[Cluster, SharedCounts] = weakref.WeakKeyDictionary()
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Find what the pod requires of others, and what others require of it."""
         terms = pod_terms(pod)
         if terms.faults:
             return unresolvable(f"parsing pod: {terms.fault}")
-        existing = self._existing_terms(cluster)
         if not cluster.existing_terms.ever and not terms.affinity and not terms.anti_affinity:
             return SKIP
-        near = existing.shared.resolved(terms, TermsOfPod.AFFINITY)
+        shared = self._shared(cluster)
+        near = shared.resolved(terms, TermsOfPod.AFFINITY)
         return RequiredState(
             near=near,
-            away=existing.shared.resolved(terms, TermsOfPod.ANTI_AFFINITY),
-            concerning=existing.about(pod, REPELLING),
-            shared=existing.shared,
+            away=shared.resolved(terms, TermsOfPod.ANTI_AFFINITY),
+            concerning=MatchingExistingTerms(pod, shared, REPELLING),
+            shared=shared,
             may_be_first=bool(near.terms) and all(one.said.matches(pod) for one in near.terms),
         )
 
@@ -137,9 +132,9 @@ class InterPodAffinity(ScoresInRange):
             return Status(Code.ERROR, (f"failed to parse pod: {terms.fault}",))
         if not prefers and not cluster.existing_terms.ever:
             return SKIP
-        existing = self._existing_terms(cluster)
-        resolved = existing.shared.resolved(terms, TermsOfPod.PREFERENCES)
-        return PreferredState(resolved, existing.about(pod, self._weights), existing.shared)
+        shared = self._shared(cluster)
+        resolved = shared.resolved(terms, TermsOfPod.PREFERENCES)
+        return PreferredState(resolved, MatchingExistingTerms(pod, shared, self._weights), shared)
 
     def score_affected(self, state: PreferredState, rows: RowNumbers) -> Rows:
         """Name the rows near the changed ones."""
@@ -159,39 +154,13 @@ class InterPodAffinity(ScoresInRange):
         chosen = scores if np.count_nonzero(feasible) == feasible.size else levelled(scores, feasible)
         return _normalized(scores, chosen)
 
-    def has_long_class_work(self, pod: Pod, cluster: Cluster) -> bool:
-        """Return whether so many terms are its own, or may be about it, that they would hold the loop."""
-        if _stated(pod) >= MANY_STATED:
-            return True
-        if cluster.existing_terms.led_to(pod) >= MANY_PEERS:
-            return True
-        nominations = cluster.nominations
-        if not nominations:
-            return False
-        return nominations.waiting + nominations.terms.unfiled + nominations.terms.led_to(pod) >= MANY_PEERS
-
-    def class_work(self, pod: Pod, cluster: Cluster) -> object:
-        """Count in pieces the terms about a pod class, those of nominated pods too, and its own; return them."""
-        cluster.nominations.entering()
-        existing = self._existing_terms(cluster)
-        repelling = existing.listing_ahead(pod, REPELLING)
-        scoring = existing.listing_ahead(pod, self._weights)
-        return repelling, scoring, (_counting_own(pod, existing.shared))
-
     def leaves_out(self, state: PreferredState) -> bool:
         """Return whether no placed pod has anything to do with the class."""
         return state.idle
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Return what moves when pods begin to state anything, or nodes have other topology keys of very many terms.
-
-        With these all is made anew: what is about a class is listed in pieces before.
-        """
-        if not cluster.existing_terms.ever:
-            return None
-        keys = self._existing_terms(cluster).shared.topology_keys
-        keys.follow()
-        return keys.moved_many
+        """Return whether pods ever stated anything: until then all pods without terms of their own are skipped."""
+        return cluster.existing_terms.ever
 
     def is_outdated(self, state: RequiredState | PreferredState) -> bool:
         """Return whether labels of namespaces changed so that other pods, or other terms, may matter to the class."""
@@ -207,42 +176,11 @@ class InterPodAffinity(ScoresInRange):
             Hint(Resource.NAMESPACE, Action.ALL, namespace_helps),
         )
 
-    def _existing_terms(self, cluster: Cluster) -> TermsByClass:
-        found = self._terms_of.get(cluster)
+    def _shared(self, cluster: Cluster) -> SharedCounts:
+        found = self._shared_by_cluster.get(cluster)
         if found is None:
-            found = self._terms_of[cluster] = TermsByClass(SharedCounts(cluster))
+            found = self._shared_by_cluster[cluster] = SharedCounts(cluster)
         return found
-
-
-def _stated(pod: Pod) -> int:
-    """Return how many requirements the terms of a pod have, a term without any as one."""
-    affinity = pod.spec.affinity
-    parts = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
-    terms = (
-        term
-        for part in parts
-        if part is not None
-        for term in (*part.required, *(one.pod_affinity_term for one in part.preferred))
-    )
-    return sum(1 + _requirements(one.label_selector) + _requirements(one.namespace_selector) for one in terms)
-
-
-def _requirements(selector: LabelSelector | None) -> int:
-    return 0 if selector is None else len(selector.match_labels) + len(selector.match_expressions)
-
-
-def _counting_own(pod: Pod, shared: SharedCounts) -> object:
-    """Compile the terms of a pod to place, where they are many, and count the pods that they mean."""
-    if _stated(pod) < MANY_STATED:
-        return ()
-    terms = pod_terms.working_out(pod)
-    found: list[ResolvedTerms] = []
-    for of in TermsOfPod:
-        resolved = shared.resolving(terms, of)
-        found.append(resolved)
-        if of is not TermsOfPod.AFFINITY:  # of which all have to hold for a pod
-            shared.counting(resolved)
-    return terms, found
 
 
 def _normalized(scores: Scores, chosen: Scores) -> Scores | None:

@@ -38,8 +38,6 @@ ASKED_AT_ONCE: Final = 8
 """How many terms that a pod has to meet together are asked before it is looked whether any pod is left."""
 MOST_LOOKED_AT: Final = 64
 """Of how many such terms it is found out how few pods they may mean."""
-MANY_TERMS: Final = 2000
-"""From how many existing terms on it would hold the loop to list them all anew."""
 Sizes = frozenset[tuple[T, int]]
 
 
@@ -61,7 +59,7 @@ class StatedKeys:
         nodes: The nodes.
     """
 
-    __slots__ = ("_labels", "_nodes", "_stated", "_terms", "generation", "moved_many", "present")
+    __slots__ = ("_labels", "_nodes", "_stated", "_terms", "generation", "present")
 
     def __init__(self, terms: ExistingTerms, nodes: NodeTable) -> None:
         self._terms, self._nodes = terms, nodes
@@ -69,8 +67,6 @@ class StatedKeys:
         """The generations of nodes' labels and of the keys stated when it was last looked."""
         self.generation = 0
         """Moves when nodes are the first to have a key of terms that there were, or the last to lose it."""
-        self.moved_many = 0
-        """How often it moved while there were very many terms."""
         self.present: Set[str] = frozenset()
         """The keys that are stated and nodes have; some may not be stated any more."""
 
@@ -89,7 +85,6 @@ class StatedKeys:
         elif not found <= self.present or self._nodes.labels_among(self.present) != self.present:
             self.present = frozenset(found)
             self.generation += 1
-            self.moved_many += len(self._terms) >= MANY_TERMS
         self._labels, self._stated = labels, stated
 
 
@@ -122,17 +117,13 @@ class SharedCounts:
         return len(self._signatures.present)
 
     def resolved(self, terms: PodTerms, of: TermsOfPod) -> ResolvedTerms:
-        """Resolve the namespaces of some terms of a pod to place."""
-        return self.resolving(terms, of)
-
-    def resolving(self, terms: PodTerms, of: TermsOfPod) -> ResolvedTerms:
-        """Do the same, pausing after so many terms; it is found again as long as somebody holds it."""
+        """Resolve the namespaces of some terms of a pod to place, once as long as somebody holds them."""
         key = id(terms), of
         known = self._resolved.get(key)
         if known is not None and known.are_of(terms) and not known.are_outdated():
             return known
         made = ResolvedTerms(terms, self.namespace_labels, self.namespace_changes)
-        made.resolving(_weighted(terms, of), self._namespaces)
+        made.resolve(_weighted(terms, of), self._namespaces)
         self._resolved[key] = made
         return made
 
@@ -170,18 +161,12 @@ class SharedCounts:
 
     def parts_of_terms(self, resolved: ResolvedTerms) -> list[KeyedCounter]:
         """Count the pods that terms mean by topology keys that nodes have, with what these add."""
-        return self.counting(resolved)
-
-    def counting(self, resolved: ResolvedTerms) -> list[KeyedCounter]:
-        """Do the same, pausing after so many terms; nothing is done again until nodes have other labels."""
         generation = self.nodes.label_keys_generation
         if resolved.counted is None or resolved.counted[0] != generation:
-            resolved.counted = generation, (self.counting_terms(resolved.terms))
+            resolved.counted = generation, self._count_terms(resolved.terms)
         return resolved.counted[1]
 
-    def counting_terms(self, stated: Iterable[Weighted[ResolvedPeers]]) -> list[KeyedCounter]:
-        """Count the pods that terms mean, pausing after so many."""
-
+    def _count_terms(self, stated: Iterable[Weighted[ResolvedPeers]]) -> list[KeyedCounter]:
         def many(terms: Sizes[ResolvedPeers]) -> PodCounter:
             key = "affinity terms", terms
             if (known := self._counters.get(key)) is not None:

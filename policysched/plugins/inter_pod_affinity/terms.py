@@ -146,8 +146,8 @@ class ResolvedTerms:
         self.nbytes = 0
         self.counted: tuple[int, list[KeyedCounter]] | None = None
 
-    def resolving(self, terms: Iterable[tuple[int, AffinityTerm]], namespaces: Namespaces) -> None:
-        """Resolve terms, each with its weight, pausing after so many; labels that change meanwhile outdate them."""
+    def resolve(self, terms: Iterable[tuple[int, AffinityTerm]], namespaces: Namespaces) -> None:
+        """Resolve terms, each with its weight."""
         resolved: dict[PeerSelector, ResolvedPeers] = {}
         for some in in_portions([*terms], lambda one: len(one[1].peers.namespace_selector.requirements or ())):
             namespaces.refresh()

@@ -8,7 +8,6 @@ Source: pkg/scheduler/backend/queue/nominator.go.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,10 +16,6 @@ from policysched.model.pod_requirements import pod_priority
 from policysched.state.nominated.columns import NominatedColumns, Nomination, PodsByRow, SignatureKey
 from policysched.state.nominated.terms import RepellingTerms
 from policysched.state.placed.pods import Measured, measure, pod_id
-
-BYTES_PER_PIECE = 1 << 16
-"""After how much that nominated pods state there is a pause. Units: bytes of what tells their kind."""
-PODS_PER_PIECE = 250
 
 
 class _Waiting(NamedTuple):
@@ -47,7 +42,7 @@ class Nominations:
         """What those with a place in the columns state that keeps others away."""
         self._measured: dict[str, Measured] = {}
         self._columns: NominatedColumns | None = None
-        self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
+        self._waiting: dict[str, _Waiting] = {}
         self._left: list[int] = []
         """The numbers of what pods stated that lost their place, not counted off yet: others may state the same."""
         self._by_id: dict[str, Nomination] = {}
@@ -125,29 +120,18 @@ class Nominations:
         Cost: O(nodes that are kept), a few operations over all nominated pods, and O(what those state that came or
             changed since the last question).
         """
-        self.entering()
+        self.enter()
         columns = self._columns
         return {} if columns is None else columns.yielded_to(pod_priority(pod), pod_id(pod), row_of)
 
-    @property
-    def waiting(self) -> int:
-        """How many pods have no place in the columns yet."""
-        return len(self._waiting)
-
-    def entering(self) -> None:
-        """Read what pods state that came or changed, pausing now and then."""
-        pods = length = 0
-        while self._waiting:
-            identity = next(iter(self._waiting))
-            one, repelling = self._waiting[identity]
+    def enter(self) -> None:
+        """Give pods that came or changed their place in the columns."""
+        for identity, (one, repelling) in [*self._waiting.items()]:
             measured = self.measured(one.pod) or measure(one.pod)
             if self._columns is None:
                 self._columns = NominatedColumns(self.terms)
             self._columns.enter(identity, one, measured, self.terms.enter(one.pod, repelling))
             del self._waiting[identity]
-            pods, length = pods + 1, length + _length(measured)
-            if pods >= PODS_PER_PIECE or length >= BYTES_PER_PIECE:
-                pods = length = 0
         left, self._left = self._left, []
         for number in left:
             self.terms.leave(number)
@@ -251,12 +235,3 @@ def _is_alike(before: Pod, after: Pod) -> bool:
 
 def _conditions(conditions: Sequence[PodCondition]) -> list[PodCondition]:
     return [one for one in conditions if one.type != "PodScheduled"]
-
-
-def _length(measured: Measured) -> int:
-    """Return about how much a pod states. Units: bytes."""
-    key = measured.signature_key
-    length = 0
-    for part in key if isinstance(key, tuple) else ():
-        length += len(part) if isinstance(part, bytes) else 16 * len(part) if isinstance(part, tuple | frozenset) else 0
-    return length

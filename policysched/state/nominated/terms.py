@@ -24,8 +24,6 @@ Stated = tuple[tuple[PeerSelector, tuple[str, ...]], ...]
 """Peers, each with the topology keys by which they are kept away."""
 NONE: Final = 0
 """The number of pods that state no required anti-affinity."""
-PEERS_PER_PIECE = 1000
-"""How many peers are looked at between two pauses: that takes a few milliseconds."""
 LEAST_LOGGED = 1024
 """How many numbers that appeared are known at least, beside as many as there are."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
@@ -182,21 +180,16 @@ class RepellingTerms:
         met = index_keys_met(metadata.namespace, metadata.labels, self._by_index_key)
         return sum(len(self._by_index_key[index_key]) for index_key in met)
 
-    def filing(self, nodes: NodeTable) -> None:
-        """File what is not filed by the topology keys that nodes have, pausing after so many peers.
+    def file(self, nodes: NodeTable) -> None:
+        """File what is not filed by the topology keys that nodes have.
 
         Cost: O(peers not filed).
         """
-        looked = 0
-        while self._unfiled:
-            number = next(iter(self._unfiled))
-            looked += self._unfiled[number]
+        for number in [*self._unfiled]:
             self._file(number, nodes)
-            if looked >= PEERS_PER_PIECE:
-                looked = 0
 
     def about(self, pod: Pod, namespace_labels: Mapping[str, str], bits: dict[str, bytearray]) -> None:
-        """Mark what is filed and means a pod, pausing after so many peers.
+        """Mark what is filed and means a pod.
 
         Args:
             pod: The pod.
@@ -205,13 +198,9 @@ class RepellingTerms:
 
         Cost: O(labels of the pod + peers that one of them leads to).
         """
-        metadata, looked = pod.metadata, 0
+        metadata = pod.metadata
         for index_key in index_keys_met(metadata.namespace, metadata.labels, self._by_index_key):
-            for peers in list(self._by_index_key.get(index_key, ())):
-                if looked >= PEERS_PER_PIECE:
-                    looked = 0
-                together = self._by_index_key.get(index_key, {}).get(peers, {})
-                looked += len(together)
+            for peers, together in self._by_index_key[index_key].items():
                 if _is_news(together, bits) and peers.matches(pod, namespace_labels):
                     _mark_all(bits, together, self.size)
 
@@ -310,28 +299,26 @@ class RepelledClass:
             these lead to when nodes got other label keys.
         Shapes: (numbers,), to be read at once.
         """
-        self.renewing(terms, nodes, namespace_labels)
+        self._renew(terms, nodes, namespace_labels)
         return {key: np.frombuffer(bits, np.bool_) for key, bits in self._bits.items()}
 
-    def renewing(self, terms: RepellingTerms, nodes: NodeTable, namespace_labels: Mapping[str, str]) -> None:
-        """Do what `by_key` does, pausing now and then; what appears meanwhile is left to the next time."""
+    def _renew(self, terms: RepellingTerms, nodes: NodeTable, namespace_labels: Mapping[str, str]) -> None:
         terms.follow(nodes)
         holds = self._is_about(terms, namespace_labels)
         if holds and self._position == terms.version:
             return
         appeared = terms.since(self._position) if holds else None
-        position, generation = terms.version, terms.generation
         self._terms, self._labels = None, namespace_labels  # until it is done
         if appeared is None or self._is_listed_sooner(appeared, terms, nodes):
             self._bits = {}
-            terms.filing(nodes)
+            terms.file(nodes)
             terms.about(self._pod, namespace_labels, self._bits)
         else:
-            self._taking(appeared, terms, nodes)
+            self._take(appeared, terms, nodes)
         for key, bits in self._bits.items():
             if len(bits) < terms.size:
                 self._bits[key] = bits + bytes(terms.size - len(bits))
-        self._terms, self._position, self._generation = terms, position, generation
+        self._terms, self._position, self._generation = terms, terms.version, terms.generation
 
     @property
     def nbytes(self) -> int:
@@ -349,17 +336,13 @@ class RepelledClass:
         asked = sum(len(terms.stated(number, nodes)) for number in appeared)
         return asked > terms.unfiled + terms.led_to(self._pod)
 
-    def _taking(self, appeared: Iterable[int], terms: RepellingTerms, nodes: NodeTable) -> None:
+    def _take(self, appeared: Iterable[int], terms: RepellingTerms, nodes: NodeTable) -> None:
         """Ask about what appeared; a number may have stood for something else before."""
         answers: dict[PeerSelector, bool] = {}
-        looked = 0
         for number in dict.fromkeys(appeared):
             for of_key in self._bits.values():
                 of_key[number : number + 1] = bytes(len(of_key[number : number + 1]))
             for peers, keys in terms.stated(number, nodes):
-                looked += 1
-                if looked >= PEERS_PER_PIECE:
-                    looked = 0
                 if _is_news({number: keys}, self._bits) and self._is_meant(peers, answers):
                     _mark(self._bits, number, keys, terms.size)
 

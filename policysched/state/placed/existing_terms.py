@@ -19,8 +19,6 @@ from policysched.model.selection.selectors import LabelMatcher
 from policysched.state.placed.selector_index import IndexKey, index_keys_met, index_keys_of_peers
 
 ByNumber = dict[int, ExistingTerm]
-TERMS_PER_PIECE = 1000
-"""How many existing terms are looked at between two pauses: that takes a few milliseconds."""
 MOST_COMPARED = 1000
 """Up to how many namespaceSelectors are asked whether they tell an old version of a namespace from its new one."""
 
@@ -97,46 +95,19 @@ class ExistingTerms:
             return [one for one in stated if counts(one[1]) and one[1].term.peers.matches(pod, namespace_labels)]
         found: list[tuple[int, ExistingTerm]] = []
         for index_key in met:
+            are_meant: dict[int, bool] = {}
             for peers, together in self._by_index_key[index_key].items():
                 if next(reversed(together)) < since:
                     continue
                 counting = [one for one in together.items() if one[0] >= since and counts(one[1])]
-                if counting and peers.matches(pod, namespace_labels):
-                    found += counting
-        return found
-
-    def listing(
-        self, pod: Pod, namespace_labels: Mapping[str, str], counts: Callable[[ExistingTerm], bool]
-    ) -> list[tuple[int, ExistingTerm]]:
-        """List what `about` lists, pausing after so many peers; terms that appear meanwhile are left out."""
-        end, looked = self._next, 0
-        found: list[tuple[int, ExistingTerm]] = []
-        metadata = pod.metadata
-        for index_key in index_keys_met(metadata.namespace, metadata.labels, self._by_index_key):
-            are_meant: dict[int, bool] = {}
-            for peers, together in list(self._by_index_key.get(index_key, {}).items()):
-                looked += len(together)
-                if looked >= TERMS_PER_PIECE:
-                    looked = 0
-                counting = [one for one in together.items() if one[0] < end and counts(one[1])]
                 if not counting:
                     continue
-                pods = peers.pods
-                is_meant = are_meant.get(id(pods))
+                is_meant = are_meant.get(id(peers.pods))  # terms of one pod often share it
                 if is_meant is None:
-                    is_meant = are_meant[id(pods)] = pods.matches(metadata.labels)
+                    is_meant = are_meant[id(peers.pods)] = peers.pods.matches(metadata.labels)
                 if is_meant and peers.is_in(metadata.namespace, namespace_labels):
                     found += counting
         return found
-
-    def led_to(self, pod: Pod) -> int:
-        """Count the peers of existing terms that have to be asked whether they mean a pod.
-
-        Cost: O(labels of the pod).
-        """
-        metadata = pod.metadata
-        met = index_keys_met(metadata.namespace, metadata.labels, self._by_index_key)
-        return sum(len(self._by_index_key[index_key]) for index_key in met)
 
     def may_tell_apart(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
         """Return whether terms may mean other pods of a namespace that had some labels and has others now.

@@ -11,7 +11,6 @@ v1.36.
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
@@ -32,8 +31,6 @@ NO_LIMIT: Final = 2**63 - 1
 """More than can ever be attached."""
 MOST_DRIVERS: Final = 256
 """Of how many drivers there are columns."""
-SLICE: Final = 2000
-"""After how many volumes counting pauses."""
 
 
 class DriverNumbers:
@@ -79,17 +76,17 @@ class DriverNumbers:
 
 
 class StaleRow:
-    """What of a row is to be counted anew, taken from the front, where a dict looks at all that went before."""
+    """What of a row is to be counted anew."""
 
     __slots__ = ("attachments", "pods", "uses")
 
     def __init__(self) -> None:
-        self.pods: OrderedDict[str, bool] = OrderedDict()
+        self.pods: dict[str, bool] = {}
         """Pods that came, went or are to be looked at again, by identity, in the order in which they came; whether one
         came or went."""
-        self.uses: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self.uses: dict[tuple[str, str], None] = {}
         """Claims that changed, each with the identity of a pod that uses it."""
-        self.attachments: OrderedDict[str, None] = OrderedDict()
+        self.attachments: dict[str, None] = {}
         """VolumeAttachments that came, changed or went, by name."""
 
 
@@ -140,28 +137,34 @@ class Attachments:
             known.clear()
         self.touch_node(row)
 
-    @property
-    def is_stale(self) -> bool:
-        """Whether anything is to be counted."""
-        return bool(self._stale)
-
     def refresh(self) -> None:
         """Count what is stale.
 
         Cost: O(volumes of pods that came or went, claims and attachments that changed).
         """
         for row in tuple(self._stale):
-            for _ in self._refreshing(row):
-                pass
+            self.refresh_row(row)
 
     def refresh_row(self, row: int) -> None:
         """Count what is stale of one row."""
-        self._refreshing(row)
-
-    def refreshing(self) -> None:
-        """Count what is stale now, pausing after each row and after many volumes."""
-        for row in tuple(self._stale):
-            self._refreshing(row)
+        stale = self._stale.get(row)
+        if stale is None:
+            return
+        known = self._by_row.get(row)
+        if known is None or row in self._renewed:
+            known = self._current(row, stale)
+        for claim, identity in stale.uses:  # first, so that a pod is counted once however many of its claims changed
+            if identity in stale.pods:
+                continue
+            if known.can_be_told(identity, claim):
+                known.rename(claim)
+            else:
+                stale.pods[identity] = False
+        for identity, moved in stale.pods.items():
+            self._recount(row, known, identity, moved=moved)
+        for name in stale.attachments:
+            known.attach(name)
+        self._finish(row, known)
 
     def migrated(self, in_tree: str) -> NDArray[np.bool_]:
         """Tell which rows have moved from an in-tree plugin to the driver that took its place."""
@@ -263,42 +266,6 @@ class Attachments:
             found = self._made(row)
         return found.counts_with((pod_id(one.pod), one) for one in pods)
 
-    def _refreshing(self, row: int) -> None:
-        """Count what is stale of a row, pausing after many volumes; others may do so meanwhile."""
-        stale = self._stale.get(row)
-        if stale is not None and self._has_nothing(row, stale):
-            self._finish_empty(row)
-            return
-        looked_at = 0
-        while stale is not None and self._stale.get(row) is stale:
-            known = self._by_row.get(row)
-            if known is None or row in self._renewed:
-                known = self._current(row, stale)
-            looked_at += self._step(row, known, stale)
-            if not (stale.pods or stale.uses or stale.attachments):
-                self._finish(row, known)
-                return
-            if looked_at >= SLICE:
-                looked_at = 0
-
-    def _step(self, row: int, known: RowVolumes, stale: StaleRow) -> int:
-        """Count one of the things that are stale; tell how many volumes were looked at."""
-        if stale.uses:  # first, so that a pod is counted once however many of its claims changed
-            (claim, identity), _ = stale.uses.popitem(last=False)
-            if identity in stale.pods:
-                return 1
-            if known.can_be_told(identity, claim):
-                known.rename(claim)
-            else:
-                stale.pods[identity] = False
-        elif stale.pods:
-            identity, moved = stale.pods.popitem(last=False)
-            return 1 + self._recount(row, known, identity, moved=moved)
-        elif stale.attachments:
-            name, _ = stale.attachments.popitem(last=False)
-            known.attach(name)
-        return 1
-
     def _current(self, row: int, stale: StaleRow) -> RowVolumes:
         """Return what is known of a row; of one with another node, or another kind of node, all is to be counted."""
         if row not in self._renewed:  # nothing was counted of it
@@ -312,9 +279,9 @@ class Attachments:
         if before is not None:
             before.clear()
         stale.uses.clear()
-        stale.attachments = OrderedDict.fromkeys(one.metadata.name for one in self._storage.attached_to(name))
+        stale.attachments = dict.fromkeys(one.metadata.name for one in self._storage.attached_to(name))
         identities = (pod_id(one.pod) for one in self._pods.on_row(row))
-        stale.pods = OrderedDict.fromkeys((one for one in identities if one in self._storage.pods), True)
+        stale.pods = dict.fromkeys((one for one in identities if one in self._storage.pods), True)
         made = self._by_row[row] = self._made(row)
         return made
 
@@ -324,13 +291,13 @@ class Attachments:
             row, self._nodes.names[row], has_csi_node=has_csi_node, storage=self._storage, rows_of=self._rows_of
         )
 
-    def _recount(self, row: int, known: RowVolumes, identity: str, *, moved: bool) -> int:
-        """Count a pod anew, or take it off; tell how much it uses and used."""
-        looked_at = known.remove(identity, goes=moved) if identity in known.pods else 0
+    def _recount(self, row: int, known: RowVolumes, identity: str, *, moved: bool) -> None:
+        """Count a pod anew, or take it off."""
+        if identity in known.pods:
+            known.remove(identity, goes=moved)
         placed = self._storage.pods.get(identity)
         if placed is not None and placed.row == row:
-            looked_at += known.add(identity, placed, next(self._arrivals) if moved else None)
-        return looked_at
+            known.add(identity, placed, next(self._arrivals) if moved else None)
 
     def _finish(self, row: int, known: RowVolumes) -> None:
         """Record what was counted of a row of which nothing is stale."""
@@ -342,20 +309,6 @@ class Attachments:
         self._counts.store(row, known.counts)
         if known.is_empty:
             del self._by_row[row]
-
-    def _has_nothing(self, row: int, stale: StaleRow) -> bool:
-        """Return whether neither pods with volumes nor attachments are or were on a row, as on most new nodes."""
-        if row in self._by_row or stale.pods or stale.uses or stale.attachments or self._storage.pods:
-            return False
-        return not self._storage.attached_to(self._nodes.names[row])
-
-    def _finish_empty(self, row: int) -> None:
-        del self._stale[row]
-        if row in self._renewed:
-            self._renewed.discard(row)
-            self._renew(row)
-        self._errors.pop(row, None)
-        self._counts.store(row, {})
 
     def _renew(self, row: int) -> None:
         node = self._storage.csi_nodes.get(self._nodes.names[row])

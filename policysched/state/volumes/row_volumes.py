@@ -83,8 +83,8 @@ class RowVolumes:
             self._leave(name)
         self._used.clear()
 
-    def add(self, identity: str, placed: PlacedPod, order: int | None) -> int:
-        """Count a pod, and tell how much it uses.
+    def add(self, identity: str, placed: PlacedPod, order: int | None) -> None:
+        """Count a pod.
 
         Args:
             identity: Of the pod.
@@ -108,10 +108,9 @@ class RowVolumes:
             else:
                 users[item] = 1
                 self._name(item)
-        return len(items) or len(placed.pod.spec.volumes)
 
-    def remove(self, identity: str, *, goes: bool) -> int:
-        """Take a pod off that is counted, and tell how much it used; one that does not go keeps its order."""
+    def remove(self, identity: str, *, goes: bool) -> None:
+        """Take a pod off that is counted; one that does not go keeps its order."""
         if goes:
             self._order.pop(identity, None)
         uses = self.pods.pop(identity)
@@ -125,7 +124,6 @@ class RowVolumes:
             else:
                 del users[item]
                 self._unname(item)
-        return len(uses.items)
 
     def counts_alike(self, identity: str) -> bool:
         """Return whether a pod is counted, and its volumes can be told whatever becomes of its claims."""
