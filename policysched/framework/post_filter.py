@@ -79,9 +79,6 @@ class Protection:
 class VictimGuard(Plugin, Protocol):
     """A plugin that protects placed pods from preemption."""
 
-    units: int
-    """What it takes to ask about a pod. Units: as what policies take together."""
-
     def protected(self, pod: Pod, cluster: Cluster, slots: RowNumbers) -> Protection | None:
         """Return which pods are protected.
 
@@ -99,7 +96,7 @@ class VictimGuard(Plugin, Protocol):
 
 
 class FailedDecision(Protocol):
-    """A decision without a feasible node; it holds until the cluster changes, and so until the next pause."""
+    """A decision without a feasible node. Its methods are valid until the cluster changes."""
 
     @property
     def pod(self) -> Pod:
@@ -111,51 +108,37 @@ class FailedDecision(Protocol):
 
     @property
     def state(self) -> CycleState:
-        """What plugins keep for the attempt."""
+        """The state that plugins share in the attempt."""
 
     @property
     def rng(self) -> random.Random:
-        """What draws among equals."""
+        """The generator that draws among equal candidates."""
 
     @property
     def extenders(self) -> Sequence[Extender]:
-        """The extenders that are interested in the pod and have a say in preemption."""
+        """The extenders that are interested in the pod and take part in preemption."""
 
     @property
     def victim_guards(self) -> Sequence[VictimGuard]:
-        """What keeps pods from being victims; a pod may go where all of them let it."""
+        """The guards of placed pods; a pod may be evicted if no guard protects it."""
 
     def rows_with(self, code: Code) -> RowNumbers:
-        """Return the rows of the nodes that were rejected with a code, in the order of rows."""
+        """Return the rows of the nodes that were rejected with a code, in ascending order."""
 
     def status_of(self, node: str) -> Status | None:
-        """Return the status that keeps a node out, None for a name that no node has."""
+        """Return the status that rejects a node; None if there is no node of the name."""
 
     def pre_filtered(self, plugin: str) -> bool:
-        """Return whether a plugin was asked at PreFilter, rather than left out after another one's rejection."""
+        """Return whether a plugin ran at PreFilter; plugins after one that rejects do not."""
 
     def trial(self, row: int) -> WhatIf:
-        """Return a what-if of a node."""
-
-    @property
-    def holds(self) -> bool:
-        """Whether no node is feasible, and no plugin failed: other nodes may be by the end of a pause."""
-
-    async def pause(self) -> bool:
-        """Let others have their turn if it is time; return whether the cluster changed, and the decision with it."""
+        """Return a simulation of a node with other pods."""
 
     def verdicts(self, changed: ChangedRows) -> RowVerdicts | None:
-        """Return what would be said of many rows at once; None where only a what-if of each can tell."""
-
-    def asking(self, changed: ChangedRows) -> RowVerdicts | None:
-        """Do what `verdicts` does, pausing after each filter; it means nothing once the cluster has changed."""
-
-    @property
-    def filter_units(self) -> int:
-        """What it takes to ask filters about many rows at once. Units: as what policies take together."""
+        """Return the results of all filters for changed rows; None if a filter can evaluate one node only."""
 
     def most_pods(self, rows: RowNumbers) -> NDArray[np.int64]:
-        """Return how many other pods may be on each row at most for the pod to go there, whichever they are.
+        """Return the highest number of other pods on each row with which the pod may fit.
 
         Shapes: (R,).
         """
@@ -183,7 +166,7 @@ class PostFilterResult:
     cleanups: tuple[Callable[[Handle], Coroutine[Any, Any, None]], ...] = ()
     """Writes to the API server that run whatever other plugins return. Not called in a dry-run."""
     ask: Callable[[], Awaitable[PostFilterResult]] | None = None
-    """Continues with calls of extenders or with pauses, and returns the result that replaces this one."""
+    """Calls extenders and returns the result that replaces this one. The cluster may change meanwhile."""
 
 
 class PostFilterPlugin(Plugin, Protocol):

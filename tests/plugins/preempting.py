@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -21,7 +20,6 @@ from policysched.model.objects import (
     PodStatus,
 )
 from policysched.model.objects.cluster import PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
-from policysched.pausing import Pausing
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionArguments, PreemptionDetails
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle
@@ -101,16 +99,13 @@ LABELS = {"app": "web"}
 class OneByOne(FailedCycle):
     """A decision that answers for no more than one node at a time."""
 
-    def asking(self, changed: Any) -> Pausing[None]:  # noqa: ARG002 - the protocol's signature
+    def verdicts(self, changed: Any) -> None:
         return None
-        yield
 
 
 def outcome(failed: FailedCycle, given: PreemptionArguments | None = None) -> Any:
     """What a preemption comes to: every candidate and the best ones, or what is said."""
     result = DefaultPreemption(given).post_filter(failed.pod, failed)
-    if result.ask is not None:
-        result = asyncio.run(result.ask())  # type: ignore[arg-type]
     if result.status is not None:
         return result.status, result.nominated_node
     assert isinstance(result.details, PreemptionDetails)

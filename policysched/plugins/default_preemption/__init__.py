@@ -2,8 +2,7 @@
 
 | module | task |
 |---|---|
-| `search`, `steps`, `slices` | find victims, on all nodes at once or some nodes at a time |
-| `reprieve` | keep victims that need not be evicted |
+| `search` | find the victims on each node |
 | `guards`, `budgets` | pods that policies protect, disruption budgets |
 | `candidates` | choose the node |
 | `extenders` | call extenders |

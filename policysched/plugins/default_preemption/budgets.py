@@ -16,13 +16,8 @@ from policysched.framework import Cluster, Mask
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod, PodDisruptionBudget
 from policysched.model.selection.indexed_selector import IndexedSelector
-from policysched.pausing import Pausing, finished
 
 Places = NDArray[np.intp]
-FEW: Final = 16
-"""What more budgets than these select is found out with pauses."""
-PORTION: Final = 64
-"""How many budgets are put together between two pauses."""
 SPARE: Final = 1024
 """How many sets of labels more than twice the kinds of pods there are are remembered before all are forgotten."""
 
@@ -198,33 +193,12 @@ class Budgets:
                 name: known for name, known in before._limits.items() if known.is_of(self._by_namespace.get(name, ()))
             }
 
-    @property
-    def are_many(self) -> bool:
-        """Whether it may take long to find out what they select."""
-        return sum(map(len, self._by_namespace.values())) > FEW
-
-    def preparing(self, cluster: Cluster, slots: Places) -> Pausing[None]:
-        """Find out what each budget selects of the labels of some pods, pausing after each.
-
-        Nothing of it is lost where the cluster changes: labels that come meanwhile are asked about alone.
-        """
-        for namespace in self._numbered(cluster, np.unique(cluster.pods.signatures[slots]).tolist()):
-            sets = self._sets[namespace]
-            for one in self._by_namespace[namespace]:
-                one.selection.of(sets)
-                yield
-            yield from self._finding_limits(namespace)
-
     def of(self, pod: Pod) -> list[SelectingBudget]:
         """Return the budgets that select a pod and do not count it already; a pod without labels has none."""
-        return [one for one in self._selecting(pod) if pod.metadata.name not in one.disrupted]
-
-    def _selecting(self, pod: Pod) -> Iterator[SelectingBudget]:
-        """Give the budgets that select pods with the labels of this one."""
         metadata = pod.metadata
-        if metadata.labels:
-            among = self._by_namespace.get(metadata.namespace, ())
-            yield from (one for one in among if one.selection.selector.matches(metadata.labels))
+        among = self._by_namespace.get(metadata.namespace, ()) if metadata.labels else ()
+        selecting = (one for one in among if one.selection.selector.matches(metadata.labels))
+        return [one for one in selecting if metadata.name not in one.disrupted]
 
     def violating(self, cluster: Cluster, slots: Places) -> Mask:
         """Say of pods whose going violates a budget, where all before them on their node have gone.
@@ -247,7 +221,7 @@ class Budgets:
         of_signature = np.split(order, begins[1:])
         most = int(np.unique(rows, return_counts=True)[1].max())
         for namespace, (places, numbers) in self._numbered(cluster, present.tolist()).items():
-            limits = finished(self._finding_limits(namespace))
+            limits = self._limits_of(namespace)
             for place in places[limits.spent[numbers]].tolist():
                 found[of_signature[place]] = True
             for budgets, selected in _joined((one.budgets, one.selected[numbers]) for one in limits.below(most)):
@@ -258,8 +232,8 @@ class Budgets:
                     found[counted[_counted_on_row(rows[counted]) > allowed]] = True
         return found
 
-    def _finding_limits(self, namespace: str) -> Pausing[Limits]:
-        """Return what the budgets of a namespace say of all its sets of labels, pausing after some."""
+    def _limits_of(self, namespace: str) -> Limits:
+        """Return what the budgets of a namespace say of all its sets of labels."""
         sets, budgets = self._sets[namespace], self._by_namespace[namespace]
         known = self._limits.get(namespace)
         size = len(sets.labels)
@@ -267,14 +241,12 @@ class Budgets:
             return known
         spent: Mask = np.zeros(size, np.bool_)
         rest: dict[bytes, EqualBudgets] = {}
-        for number, one in enumerate(budgets, 1):
-            selected = one.selection.of(sets)[:size]
+        for one in budgets:
+            selected = one.selection.of(sets)
             if one.disrupted or one.allowed > 0:
                 rest.setdefault(selected.tobytes(), EqualBudgets([], selected)).budgets.append(one)
             else:
                 spent |= selected
-            if number % PORTION == 0:
-                yield
         found = self._limits[namespace] = Limits(sets, budgets, spent, list(rest.values()))
         return found
 

@@ -10,7 +10,7 @@ Source: pkg/scheduler/framework/preemption/preemption.go (pickOneNodeForPreempti
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
-from policysched.plugins.default_preemption.reprieve import Places
+from policysched.plugins.default_preemption.budgets import Places
 from policysched.plugins.default_preemption.search import Search
 
 LOWEST: Final = -(2**31)
@@ -49,43 +49,42 @@ class Candidate:
 
 
 class Choice:
-    """The candidates of a search, and which of them cost least.
+    """The candidates of a search, and which of them cost least; read it before the cluster changes.
 
-    Shapes: C candidates, by their places.
+    Shapes: C candidates.
 
     Args:
-        costs: What making room there costs by each criterion: less is better. Shapes: (C,) each.
-        name_of: Gives the name of a candidate.
-        victims_of: Gives its victims, the most important first, and the names of those whose going violates a budget.
+        found: A search that found candidates.
     """
 
-    def __init__(
-        self,
-        costs: Sequence[Costs],
-        name_of: Callable[[int], str],
-        victims_of: Callable[[int], tuple[tuple[Pod, ...], frozenset[str]]],
-    ) -> None:
-        self._costs, self._name_of, self._victims_of = costs, name_of, victims_of
-        self.size = costs[0].size
-        self._loses_by = np.zeros(self.size, np.int8)
-        best = np.arange(self.size)
-        for number, cost in enumerate(costs, 1):
+    def __init__(self, found: Search) -> None:
+        self._found, self._places = found, found.candidates
+        self._costs = list(_costs(found, self._places))
+        self._loses_by = np.zeros(self._places.size, np.int8)
+        best = np.arange(self._places.size)
+        for number, cost in enumerate(self._costs, 1):
             of_best = cost[best]
             self._loses_by[best[of_best != of_best.min()]] = number
             best = best[of_best == of_best.min()]
         self._best = int(best[0])
-        self._place_of = {name_of(at): at for at in best.tolist()}
+        self._place_of = {self._name(at): at for at in best.tolist()}
         self.best: list[str] = sorted(self._place_of)
         """The names of the best nodes."""
 
     def victims_on(self, node: str) -> Sequence[Pod]:
         """List the victims on one of the best nodes, the most important first."""
-        return self._victims_of(self._place_of[node])[0]
+        return self._victims_and_violations(self._place_of[node])[0]
 
     def candidates(self) -> Iterator[Candidate]:
-        """Give every candidate, by name; read them before the cluster changes."""
-        for at in sorted(range(self.size), key=self._name_of):
-            yield Candidate(self._name_of(at), *self._victims_of(at), self._why_not(at))
+        """Yield every candidate, by name."""
+        for at in sorted(range(self._places.size), key=self._name):
+            yield Candidate(self._name(at), *self._victims_and_violations(at), self._why_not(at))
+
+    def _name(self, at: int) -> str:
+        return self._found.cluster.nodes.names[int(self._found.rows[self._places[at]])]
+
+    def _victims_and_violations(self, at: int) -> tuple[tuple[Pod, ...], frozenset[str]]:
+        return self._found.victims_and_violations(int(self._places[at]))
 
     def _why_not(self, at: int) -> str:
         number = int(self._loses_by[at]) - 1
@@ -96,18 +95,8 @@ class Choice:
         return f"{CRITERIA[number]}: {here} against {there}"
 
 
-def choice_of(found: Search, among: Places) -> Choice:
-    """Make the choice among some of the nodes of a search."""
-    names, rows = found.cluster.nodes.names, found.rows[among]
-    return Choice(
-        list(costs_of(found, among)),
-        lambda at: names[int(rows[at])],
-        lambda at: found.victims_and_violations(int(among[at])),
-    )
-
-
-def costs_of(found: Search, among: Places) -> Iterator[Costs]:
-    """Give the costs of some of the nodes of a search by each criterion: less is better.
+def _costs(found: Search, among: Places) -> Iterator[Costs]:
+    """Yield the costs of nodes of a search by each criterion; lower is better.
 
     Shapes: (C,) each.
     """

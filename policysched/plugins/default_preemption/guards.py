@@ -9,7 +9,6 @@ Shapes: V the pods asked about.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -38,27 +37,18 @@ class _Answer:
     """Those that have to stay."""
 
 
-@dataclass(slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class Guarded:
-    """The pods that have to stay, for a pod that would take their place.
-
-    Read it before the cluster changes; `names` and `examples` of what was added before hold on.
-    """
+    """The answers of guards about the pods that a search may evict; read it before the cluster changes."""
 
     cluster: Cluster
     slots: RowNumbers
-    """The pods that the guards were asked about."""
-    answers: list[_Answer] = field(default_factory=list)
-    _examples: dict[str, tuple[Rank, str]] = field(default_factory=dict)
-    """The example of each reason that the first answers give, and how soon that pod would go."""
-    _told: int = 0
-    """How many answers these are."""
-    _reasons: dict[int, dict[str, None]] | None = None
-    """What `read` read."""
+    """(V,): the pods, by their slots in the pod table."""
+    answers: Sequence[_Answer] = ()
 
     @property
     def may_go(self) -> Mask:
-        """Which pods every guard lets go. Shapes: (V,)."""
+        """Which pods no guard protects. Shapes: (V,)."""
         free = np.ones(self.slots.size, np.bool_)
         for one in self.answers:
             free &= ~one.kept
@@ -66,16 +56,14 @@ class Guarded:
 
     @property
     def names(self) -> frozenset[str]:
-        """The guards that keep a pod."""
+        """The guards that protect a pod."""
         return frozenset(one.guard for one in self.answers)
 
     def reasons(self) -> dict[int, dict[str, None]]:
-        """Say for each row why pods on it have to stay, each reason once.
+        """Return by row why pods on it are protected, each reason once.
 
         Cost: a few operations over the pods, and one step for each row and reason.
         """
-        if self._reasons is not None:
-            return self._reasons
         found: dict[int, dict[str, None]] = {}
         for one in self.answers:
             places = np.flatnonzero(one.kept)
@@ -85,37 +73,18 @@ class Guarded:
                 found.setdefault(both >> _CODE_BITS, {})[texts[both & _CODES]] = None
         return found
 
-    def read(self) -> None:
-        """Read what `reasons` and `examples` tell, so that they may be asked after the cluster has changed."""
-        self._reasons = self.reasons()
-        self.examples()
-
-    def add(self, other: Guarded) -> None:
-        """Take what guards say of other pods; their reasons are told as the other told them first."""
-        self.answers += other.answers
-        self._told += len(other.answers)
-        for reason, (rank, text) in other._examples.items():
-            if reason not in self._examples or rank < self._examples[reason][0]:
-                self._examples[reason] = rank, text
-        for one in other.answers[other._told :]:
-            self._tell(one)
-
     def examples(self) -> dict[str, str]:
-        """Give each reason with the one of the pods that it keeps that would go first, and what was read of that."""
-        return {reason: text for reason, (_, text) in self.ranked().items()}
-
-    def ranked(self) -> dict[str, tuple[Rank, str]]:
-        """Give the examples with how soon each pod would go."""
-        for one in self.answers[self._told :]:
-            self._tell(one)
-        self._told = len(self.answers)
-        return self._examples
-
-    def _tell(self, one: _Answer) -> None:
-        places = np.flatnonzero(one.kept)
-        codes = one.protection.codes[places]
-        for code in np.unique(codes).tolist():
-            self._take_example(one, places[codes == code])
+        """Return each reason with the least important pod that it protects, and the values that the guard read."""
+        found: dict[str, tuple[Rank, str]] = {}
+        for one in self.answers:
+            places = np.flatnonzero(one.kept)
+            codes = one.protection.codes[places]
+            for code in np.unique(codes).tolist():
+                reason = one.protection.reason_of(code)
+                rank, place = self._least_important(one, places[codes == code])
+                if reason not in found or rank < found[reason][0]:
+                    found[reason] = rank, _with_example(reason, rank[2], one.protection.values_of(place))
+        return {reason: text for reason, (_, text) in found.items()}
 
     def describe(self) -> dict[str, Any]:
         """Say which pods have to stay on which node, and why: the first ones by name, and how many there are beside."""
@@ -137,28 +106,28 @@ class Guarded:
         values = answer.protection.values_of(place)
         return f"{reason} ({values})" if values not in reason else reason
 
-    def _take_example(self, answer: _Answer, places: RowNumbers) -> None:
-        """Tell of the least important of pods that have to stay for one reason, if nobody less important is told of."""
-        reason = answer.protection.reason_of(int(answer.protection.codes[places[0]]))
+    def _least_important(self, answer: _Answer, places: RowNumbers) -> tuple[Rank, int]:
+        """Return the place of the pod that would be evicted first, with its rank."""
         pods = self.cluster.pods
         priorities = self.cluster.signatures.priorities()[pods.signatures[answer.slots[places]]]
         least = places[priorities == priorities.min()]
         starts = pods.starts(answer.slots[least])
-        pod, shown = min(
+        pod, place = min(
             (self._placed(answer, place).pod.key, place) for place in least[starts == starts.max()].tolist()
         )
-        rank = int(priorities.min()), -float(starts.max()), pod
-        if reason in self._examples and self._examples[reason][0] <= rank:
-            return
-        values = answer.protection.values_of(shown)
-        told = f" ({pod}: {values})" if values not in reason else f" ({pod})"
-        self._examples[reason] = rank, reason + told if values else reason
+        return (int(priorities.min()), -float(starts.max()), pod), place
 
     def _placed(self, answer: _Answer, place: int) -> PlacedPod:
         placed = self.cluster.pods.by_slot[int(answer.slots[place])]
         if placed is None:
             raise RuntimeError("the cluster changed after policies were evaluated for preemption")
         return placed
+
+
+def _with_example(reason: str, pod: str, values: str) -> str:
+    if not values:
+        return reason
+    return f"{reason} ({pod})" if values in reason else f"{reason} ({pod}: {values})"
 
 
 def ask_guards(failed: FailedDecision, slots: RowNumbers) -> Guarded:

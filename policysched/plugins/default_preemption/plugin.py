@@ -1,9 +1,9 @@
 """DefaultPreemption: the plugin at PostFilter and PreEnqueue.
 
-Knows no other plugin: whether the pod would fit is asked through the decision's what-if, so everything that filters
-takes part, policies and volumes, too. It looks at every node that preemption may help on, where kube-scheduler by
-default looks at 10 % of them, and at 100 at least: the numbers of candidates in its arguments are minima. Extenders are
-asked about as many candidates as there: each is sent with its pods.
+It knows no other plugin: the what-if of the decision evaluates all filters, policies and volumes included. By default
+it searches every node that preemption may help, where kube-scheduler searches 10 % of them and at least 100 (the
+numbers of candidates in its arguments are minima). Extenders receive as many candidates as in kube-scheduler, because
+each candidate is sent with its pods.
 
 Source: plugins/defaultpreemption/default_preemption.go, pkg/scheduler/framework/preemption/preemption.go,
 pkg/scheduler/apis/config/validation/validation_pluginargs.go, v1.36.
@@ -16,8 +16,6 @@ from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
-
-import numpy as np
 
 from policysched.framework import (
     Action,
@@ -40,7 +38,7 @@ from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
 from policysched.plugins.default_preemption.budgets import Budgets
-from policysched.plugins.default_preemption.candidates import Candidate, Choice, choice_of
+from policysched.plugins.default_preemption.candidates import Candidate, Choice
 from policysched.plugins.default_preemption.eviction import (
     Evictions,
     Preemption,
@@ -49,19 +47,13 @@ from policysched.plugins.default_preemption.eviction import (
 )
 from policysched.plugins.default_preemption.extenders import NONE_LEFT, ask_extenders, least_costly, without_guarded
 from policysched.plugins.default_preemption.guards import Guarded, ask_about
-from policysched.plugins.default_preemption.reprieve import Places
-from policysched.plugins.default_preemption.search import Search, answers_together, lower_on, search_victims
-from policysched.plugins.default_preemption.slices import SearchInSlices, guards_take_long
-from policysched.plugins.default_preemption.steps import Pauses, search_in_steps, takes_steps
+from policysched.plugins.default_preemption.search import Search, search_victims
 
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 HELD_BACK: Final = unresolvable("waiting for the preemption for this pod to be finished")
-CHANGED: Final = "the pod may fit now: the cluster changed during the search for victims."
-MOST_ROUNDS: Final = 3
-"""How often it is found out with pauses what budgets select, where budgets or labels change meanwhile."""
 PERCENTAGE, ABSOLUTE = 10, 100
 """The defaults of the arguments; with them every node is looked at."""
 
@@ -162,99 +154,32 @@ class DefaultPreemption:
         return (Hint(Resource.ASSIGNED_POD, Action.DELETE, _never_helps),)
 
     def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
-        """Find the node where making room costs least, and the pods that have to go there."""
+        """Find the node where preemption costs least, and the pods to evict there."""
         why_not = _ineligible(pod, failed)
         if why_not:
             return _said(Code.UNSCHEDULABLE, why_not)
-        if self._renewed_budgets(failed.cluster).are_many:
-            return PostFilterResult(ask=partial(self._search_prepared, pod, failed))
-        return self._search(pod, failed)
-
-    async def _search_prepared(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
-        """Find out with pauses what budgets select, then search; budgets and labels that come meanwhile are few."""
-        cluster, changed = failed.cluster, True
-        for _ in range(MOST_ROUNDS):
-            if not changed:
-                break
-            changed = False
-            slots = lower_on(cluster, pod_priority(pod), failed.rows_with(Code.UNSCHEDULABLE))
-            for _ in self._renewed_budgets(cluster).preparing(cluster, slots):
-                changed |= await failed.pause()
-                if not failed.holds:
-                    return _said(Code.UNSCHEDULABLE, CHANGED)
-        result = self._search(pod, failed)
-        return result if result.ask is None else await result.ask()
-
-    def _search(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
-        """Look for victims on all nodes."""
         cluster = failed.cluster
+        budgets = self._budgets = Budgets(cluster, self._budgets)
         rows = failed.rows_with(Code.UNSCHEDULABLE)
-        long = guards_take_long(failed)
-        if takes_steps(failed) and not long:
-            return PostFilterResult(ask=partial(self._search_in_steps, pod, failed))
-        together = answers_together(failed)
-        if long or not together:
-            return PostFilterResult(ask=partial(self._search_on, pod, failed, together=together))
-        budgets = self._renewed_budgets(cluster)
-        found = search_victims(failed, pod_priority(pod), rows, budgets, cluster.time.seconds)
-        return self._chosen(pod, failed, found, budgets)
-
-    def _chosen(self, pod: Pod, failed: FailedDecision, found: Search, budgets: Budgets) -> PostFilterResult:
-        """Choose among the candidates of a search on all nodes together."""
-        cluster = failed.cluster
-        candidates = self._bounded(found, failed, found.rows.size + found.empty_rows.size)
-        if not candidates.size:
-            return _no_candidate(found.failures(), found.guarded, cluster.nodes.count)
-        choice = choice_of(found, candidates)
+        most = self._given.most_candidates(rows.size, extended=bool(failed.extenders))
+        found = search_victims(failed, rows, budgets, most)
+        if not found.candidates.size:
+            return _no_candidate(found)
+        choice = Choice(found)
         if failed.extenders:
-            return PostFilterResult(ask=partial(self._ask, pod, failed, choice, found.failures()))
+            victims = {one.node: NodeVictims(one.victims, len(one.violating)) for one in choice.candidates()}
+            return PostFilterResult(ask=partial(self._ask_extenders, pod, failed, victims, found.failures()))
         node = failed.rng.choice(choice.best)
         details = PreemptionDetails(node, choice, budgets, lower_nominated(cluster, pod, node), found.guarded)
         return self._result(pod, cluster, node, choice.victims_on(node), details)
 
-    def _renewed_budgets(self, cluster: Cluster) -> Budgets:
-        self._budgets = Budgets(cluster, self._budgets)
-        return self._budgets
-
-    async def _search_in_steps(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
-        """Look at all nodes together, with pauses."""
-        budgets = self._renewed_budgets(failed.cluster)
-        rows = failed.rows_with(Code.UNSCHEDULABLE)
-        answer = await search_in_steps(failed, rows, budgets, Pauses(failed))
-        if answer is None:
-            return _said(Code.UNSCHEDULABLE, CHANGED)
-        found, is_whole = answer
-        if not is_whole:
-            return await self._search_on(pod, failed, together=False)
-        result = self._chosen(pod, failed, found, budgets)
-        return result if result.ask is None else await result.ask()
-
-    async def _search_on(self, pod: Pod, failed: FailedDecision, *, together: bool) -> PostFilterResult:
-        """Look at some nodes after others, with pauses; those of a slice together if filters answer so."""
-        cluster = failed.cluster
-        search = SearchInSlices(failed, self._renewed_budgets, together=together)
-        rows = failed.rows_with(Code.UNSCHEDULABLE).tolist()
-        most = self._given.most_candidates(len(rows), extended=bool(failed.extenders))
-        if most < len(rows):
-            begin = failed.rng.randrange(len(rows))
-            rows = rows[begin:] + rows[:begin]
-        chosen = await search.choose() if await search.run(rows, most) else None
-        guarded = search.guarded
-        if not failed.holds:
-            return _said(Code.UNSCHEDULABLE, CHANGED)
-        if chosen is None:
-            return _no_candidate(search.failures, guarded, cluster.nodes.count)
-        node, choice = chosen
-        if failed.extenders:
-            return await self._ask(pod, failed, choice, search.failures)
-        details = PreemptionDetails(node, choice, search.budgets, lower_nominated(cluster, pod, node), guarded)
-        return self._result(pod, cluster, node, choice.victims_on(node), details)
-
-    async def _ask(
-        self, pod: Pod, failed: FailedDecision, choice: Choice, statuses: Counter[Status]
+    async def _ask_extenders(
+        self, pod: Pod, failed: FailedDecision, candidates: dict[str, NodeVictims], statuses: Counter[Status]
     ) -> PostFilterResult:
-        """Choose among what extenders leave of the candidates; `statuses` are those of the other nodes."""
-        candidates = {one.node: NodeVictims(one.victims, len(one.violating)) for one in choice.candidates()}
+        """Choose among the candidates that extenders leave; `statuses` are those of the other nodes.
+
+        Guards are evaluated again: an extender may have named other victims, and the cluster may have changed.
+        """
         try:
             left = await ask_extenders(pod, failed.extenders, candidates, failed.cluster)
         except ExtenderError as error:
@@ -278,17 +203,6 @@ class DefaultPreemption:
 
         return PostFilterResult(None, node, act, victims, details)
 
-    def _bounded(self, found: Search, failed: FailedDecision, potential: int) -> Places:
-        """Return the candidates that are enough, beginning anywhere: one that violates nothing, and so many in all."""
-        candidates = found.candidates
-        most = self._given.most_candidates(potential, extended=bool(failed.extenders))
-        if candidates.size <= most:
-            return candidates
-        turned = np.roll(candidates, failed.rng.randrange(candidates.size))
-        violates = found.sum_up((found.victims & found.violating).astype(np.int64))[turned] > 0
-        enough = (np.cumsum(~violates) > 0) & (np.arange(1, turned.size + 1) >= most)
-        return np.sort(turned[: int(enough.argmax()) + 1] if enough.any() else turned)
-
 
 def _never_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
     return False
@@ -308,12 +222,9 @@ def _ineligible(pod: Pod, failed: FailedDecision) -> str:
     return TERMINATING if waits else ""
 
 
-def _no_candidate(statuses: Counter[Status], guarded: Guarded | None, nodes: int) -> PostFilterResult:
-    """Say of all nodes why preemption does not help there; no node is kept for the pod any more.
-
-    Nodes that went after they were asked about count too.
-    """
-    nodes = max(nodes, statuses.total())
+def _no_candidate(found: Search) -> PostFilterResult:
+    """Report why preemption does not help on any node; the pod's nomination is cleared."""
+    statuses, guarded, nodes = found.failures(), found.guarded, found.cluster.nodes.count
     failed = (one for one in statuses if one.code is Code.ERROR)
     errors = list(dict.fromkeys(filter_error(one) if one.plugin else one.message for one in failed))
     if errors:

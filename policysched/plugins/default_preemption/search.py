@@ -1,20 +1,19 @@
-"""The search for victims: on every node the fewest pods of lower priority that have to go for a pod to fit.
+"""Search for victims: on each node, the fewest pods of lower priority to evict so that a pod fits.
 
-All pods of lower priority are taken away first. Where the pod fits then, they are brought back one by one, those whose
-going would violate a disruption budget first, and in each group the more important ones first; those beside which the
-pod does not fit any more are the victims. Pods stand in arrays, ordered by node and then in this order, so that one
-step is made on all nodes at once as long as filters answer for many nodes; where one does not, node by node.
+The search simulates removing all pods of lower priority. Where the pod then fits, it restores them one by one: first
+those whose eviction would violate a disruption budget, and in both groups the most important first. The pods that
+cannot be restored are the victims. Pods are in arrays, ordered by node and by importance, so that one step covers all
+nodes. If a filter can evaluate one node only, the same search runs node by node.
 
-Shapes: R nodes that may become candidates, V pods on them of lower priority.
+Shapes: R nodes with pods of lower priority, V these pods.
 Source: plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode), pkg/scheduler/util/utils.go
 (MoreImportantPod), v1.36.
 """
 
 from __future__ import annotations
 
-import operator
+import random
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import field
 from typing import Final
 
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import (
+    NO_ROWS,
     ChangedRows,
     Cluster,
     Code,
@@ -30,95 +30,107 @@ from policysched.framework import (
     RowNumbers,
     RowVerdicts,
     Status,
-    WhatIf,
     unresolvable,
     unschedulable,
 )
 from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
-from policysched.pausing import finished
-from policysched.plugins.default_preemption.budgets import Budgets
+from policysched.model.pod_requirements import pod_priority
+from policysched.plugins.default_preemption.budgets import Budgets, Places
 from policysched.plugins.default_preemption.guards import Guarded, ask_guards
-from policysched.plugins.default_preemption.reprieve import Places, Reprieve, Steps, until_moved
-from policysched.state.placed.pods import PlacedPod
 
-NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
-MOVED: Final = unschedulable("the node changed during the search for victims")
+NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 FEW: Final = 64
-"""Of how many rows at most the pods are listed row by row, rather than looked for among all pods."""
-READ: Final = 4096
-"""Of how many pods the start is read at once."""
+"""Number of rows up to which pods are listed row by row; above it, the search filters all placed pods."""
 
 
 @dataclass(slots=True)
 class Search:
-    """What was found on each node."""
+    """Result of a search: the pods of lower priority by node, and which of them are victims."""
 
     cluster: Cluster
     rows: RowNumbers
-    """The nodes with pods of lower priority that may go, among those that preemption may help on."""
+    """The nodes with pods of lower priority that may be evicted."""
     begins: Places
-    """(R + 1,): where the pods of each node begin."""
+    """(R + 1,): the place of the first pod of each node."""
     slots: Places
-    """(V,): the pods, by their slots in the pod table, in the order in which they are brought back."""
+    """(V,): the slots of the pods in the pod table, in the order in which the search restores them."""
     priorities: NDArray[np.int64]
     starts: NDArray[np.float64]
-    """When each pod started; one that has not started counts as starting now."""
+    """(V,): start times; the current time for a pod that has not started."""
     importance: Places
-    """(V,): the place of each pod in an order in which those of a node stand by importance."""
+    """(V,): the rank of each pod by importance among the pods of its node."""
     violating: Mask
-    """(V,): whose going violates a budget."""
+    """(V,): pods whose eviction violates a budget."""
     victims: Mask
-    """(V,): who has to go."""
+    """(V,): pods to evict."""
     fits: Mask
-    """(R,): where the pod fits with all of them gone."""
-    verdicts: RowVerdicts | None = None
-    statuses: dict[int, Status] = field(default_factory=dict)
-    """Why the pod fits not even then, by the node's place, where nodes were asked one by one."""
-    empty_rows: RowNumbers = field(default_factory=lambda: np.zeros(0, np.intp))
-    """The nodes without pods of lower priority that may go."""
+    """(R,): nodes that the pod fits without any pod of lower priority."""
+    empty_rows: RowNumbers
+    """The nodes without pods of lower priority that may be evicted."""
     guarded: Guarded | None = None
-    """What guards say of the pods of lower priority; None where there are no guards."""
-    moved: list[int] = field(default_factory=list)
-    """The places of nodes whose pods changed while nodes were asked one by one: nothing is known of these."""
+    """The answers of the guards; None without guards."""
+    verdicts: RowVerdicts | None = None
+    """(R,): the verdicts without any pod of lower priority; None if a filter evaluates single nodes only."""
+    statuses: dict[int, Status] = field(default_factory=dict)
+    """The rejections by place of the node, if the search ran node by node."""
+    left_out: Places = field(default_factory=lambda: NO_ROWS)
+    """The places of nodes that are not considered because other candidates are enough."""
+
+    @property
+    def node_of_pod(self) -> Places:
+        """The place of the node of each pod. Shapes: (V,)."""
+        return np.repeat(np.arange(self.rows.size), np.diff(self.begins))
 
     @property
     def candidates(self) -> Places:
-        """The places of the nodes where victims are known that make the pod fit."""
+        """The places of the nodes that the pod fits once their victims are evicted."""
         return np.flatnonzero(self.fits & self.counts().astype(np.bool_))
 
     def counts(self) -> NDArray[np.int64]:
-        """Count the victims of each node.
-
-        Shapes: (R,).
-        """
+        """Return the number of victims of each node. Shapes: (R,)."""
         return self.sum_up(self.victims.astype(np.int64))
 
     def sum_up(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sum values of pods up by node; sums wrap around in 64 bits.
+        """Return the sums of values of pods by node; sums wrap around in 64 bits.
 
         Shapes: (V,) -> (R,).
         """
         return np.add.reduceat(values, self.begins[:-1]) if self.rows.size else np.zeros(0, np.int64)
 
+    def leave_out(self, places: Places) -> None:
+        """Consider some nodes no longer: other candidates are enough."""
+        self.left_out = places
+        self.fits[places] = False
+
     def victims_and_violations(self, place: int) -> tuple[tuple[Pod, ...], frozenset[str]]:
-        """Return a node's victims, the most important first, and the names of those whose going violates a budget."""
+        """Return a node's victims, most important first, and the names of those whose eviction violates a budget."""
         begin, end = int(self.begins[place]), int(self.begins[place + 1])
         places = begin + np.flatnonzero(self.victims[begin:end])
         by_importance = places[np.argsort(self.importance[places])].tolist()
-        placed = [(number, self.cluster.pods.by_slot[int(self.slots[number])]) for number in by_importance]
-        pods = [(number, one.pod) for number, one in placed if one is not None]
-        violating = frozenset(pod.key for number, pod in pods if self.violating[number])
-        return tuple(pod for _, pod in pods), violating
+        pods = [(number, self.pod_at(number)) for number in by_importance]
+        return tuple(pod for _, pod in pods), frozenset(pod.key for number, pod in pods if self.violating[number])
+
+    def pod_at(self, place: int) -> Pod:
+        """Return a pod by its place; call it before the cluster changes.
+
+        Raises:
+            RuntimeError: The cluster changed.
+        """
+        placed = self.cluster.pods.by_slot[int(self.slots[place])]
+        if placed is None:
+            raise RuntimeError("the cluster changed after the search for victims")
+        return placed.pod
 
     def failures(self) -> Counter[Status]:
-        """Count the nodes that are no candidates by their statuses; those of which nothing is known do not count."""
+        """Count the nodes that are no candidates by status, without the nodes that were left out."""
         reasons = {} if self.guarded is None else self.guarded.reasons()
         protected = [row for row in self.empty_rows.tolist() if row in reasons] if reasons else []
         found = Counter({NO_VICTIMS: self.empty_rows.size - len(protected)})
         found.update(unschedulable(*reasons[row]) for row in protected)
-        known = np.setdiff1d(np.arange(self.rows.size), self.moved) if self.moved else np.arange(self.rows.size)
-        for place in np.setdiff1d(known, self.candidates).tolist():
+        failing = np.ones(self.rows.size, np.bool_)
+        failing[self.candidates] = failing[self.left_out] = False
+        for place in np.flatnonzero(failing).tolist():
             status = self._failure(place)
             more = reasons.get(int(self.rows[place])) if reasons else None
             if more is not None and status.code is not Code.ERROR:
@@ -134,126 +146,43 @@ class Search:
         return status or Status(Code.ERROR, (f'expected at least one victim pod on node "{name}"',))
 
 
-def answers_together(failed: FailedDecision) -> bool:
-    """Return whether all filters answer for many nodes at once."""
-    nowhere = np.zeros(0, np.intp)
-    return failed.verdicts(ChangedRows(failed.cluster, nowhere, nowhere, nowhere)) is not None
-
-
-def search_victims(failed: FailedDecision, priority: int, rows: RowNumbers, budgets: Budgets, now: float) -> Search:
-    """Find the victims on all of some nodes.
+def search_victims(failed: FailedDecision, rows: RowNumbers, budgets: Budgets, most: int) -> Search:
+    """Search for victims on nodes.
 
     Args:
         failed: The decision.
-        priority: The priority of the pod that is to fit.
-        rows: The rows of the nodes.
+        rows: The rows of the nodes, in ascending order.
         budgets: The disruption budgets.
-        now: When pods count as started that have not. Units: seconds since 1970.
+        most: The number of candidates after which the search may end, if one of them violates no budget.
 
-    Cost: O(pods of lower priority), plus a few operations over the nodes for each of the pods of the fullest one.
+    Cost: O(pods of lower priority), and one evaluation of the filters over all nodes for each of the pods of the
+    fullest node. Node by node: one evaluation of the filters for each pod.
     """
-    found, is_whole = finished(searching_victims(failed, priority, rows, budgets, now))
-    if not is_whole:
-        finished(searching_one_by_one(found, failed, budgets))
-    return found
-
-
-def searching_victims(
-    failed: FailedDecision, priority: int, rows: RowNumbers, budgets: Budgets, now: float, *, pauses: bool = False
-) -> Steps[tuple[Search, bool]]:
-    """Find the victims on all of some nodes together, pausing after each filter, as `search_victims` does.
-
-    Args:
-        failed: The decision.
-        priority: The priority of the pod that is to fit.
-        rows: The rows of the nodes.
-        budgets: The disruption budgets.
-        now: When pods count as started that have not. Units: seconds since 1970.
-        pauses: Whether the cluster may change in a pause.
-
-    Returns:
-        What was found, and whether all filters could tell of many nodes at once; it means nothing where they could not.
-    """
-    if pauses and (yield from _reading_starts(failed, priority, rows)):
-        rows = np.intersect1d(rows, failed.rows_with(Code.UNSCHEDULABLE))
-    found, changed = _without_lower(failed, priority, rows, now)
+    found = _gather(failed, rows)
     if not found.rows.size:
-        return found, True
-    moved, verdicts = yield from until_moved(failed.asking(changed))
-    if moved:
-        rows = np.intersect1d(rows, failed.rows_with(Code.UNSCHEDULABLE))
-        found, changed = _without_lower(failed, priority, rows, now)
-        verdicts = failed.verdicts(changed)
-    if not found.rows.size:
-        return found, True
-    if verdicts is None:
-        return found, False
-    found.verdicts, found.fits = verdicts, verdicts.fits.copy()
+        return found
+    found.verdicts = failed.verdicts(_without_lower(found))
+    if found.verdicts is not None:
+        found.fits = found.verdicts.fits.copy()
     _put_violating_first(found, budgets)
-    return found, (yield from _bringing_back(found, failed, pauses=pauses))
-
-
-def _reading_starts(failed: FailedDecision, priority: int, rows: RowNumbers) -> Steps[bool]:
-    """Read when pods of lower priority started, of those that nobody has asked about; return whether anything changed.
-
-    It is kept with the pods, and what a slot's next pod has is read anew: so a change does no harm.
-    """
-    moved, pods = False, failed.cluster.pods
-    slots = lower_on(failed.cluster, priority, rows)
-    for begin in range(0, slots.size, READ):
-        pods.starts(slots[begin : begin + READ])
-        moved |= bool((yield))
-    return moved
-
-
-def _without_lower(failed: FailedDecision, priority: int, rows: RowNumbers, now: float) -> tuple[Search, ChangedRows]:
-    """Gather the pods of lower priority, and take them all away."""
-    found = _gather(failed, priority, rows, now)
-    of = np.repeat(np.arange(found.rows.size), np.diff(found.begins))
-    changed = ChangedRows(found.cluster, found.rows, found.slots, of)
-    changed.remove(np.arange(found.slots.size))
-    return found, changed
-
-
-def searching_one_by_one(found: Search, failed: FailedDecision, budgets: Budgets) -> Steps[None]:
-    """Find the victims on one node after the other, pausing after each verdict."""
-    if found.verdicts is None:
-        found.fits[:] = True
-        _put_violating_first(found, budgets)
-    held = [failed.cluster.pods.on_row(row) for row in found.rows.tolist()]
-    nodes = [NodeReprieve(found, failed, place, there) for place, there in enumerate(held)]
-    moved = False
-    for node in nodes:
-        if not moved or node.stays:
-            yield from node.run()
-        moved |= node.moved
-    if moved:
-        found.moved = [place for place, node in enumerate(nodes) if not (node.done and node.stays)]
-        found.fits[found.moved] = False
-
-
-def searching_on(
-    failed: FailedDecision, priority: int, rows: RowNumbers, budgets: Budgets, now: float
-) -> Steps[Search]:
-    """Find the victims on some nodes, one after the other, pausing after each verdict; see `searching_victims`."""
-    found = _gather(failed, priority, rows, now)
-    if found.guarded is not None:
-        found.guarded.read()
-    yield from searching_one_by_one(found, failed, budgets)
+    if found.verdicts is not None and _restore_pods(found, failed):
+        _bound(found, most, failed.rng)
+    else:
+        _search_node_by_node(found, failed, rows, most)
     return found
 
 
-def _gather(failed: FailedDecision, priority: int, rows: RowNumbers, now: float) -> Search:
-    """List the pods of lower priority that may go by node and importance; no budget is asked yet."""
+def _gather(failed: FailedDecision, rows: RowNumbers) -> Search:
+    """List the pods of lower priority that guards do not protect, by node and importance."""
     cluster = failed.cluster
     pods = cluster.pods
-    slots = lower_on(cluster, priority, rows)
+    slots = _lower_on(cluster, pod_priority(failed.pod), rows)
     guarded = ask_guards(failed, slots) if failed.victim_guards else None
     if guarded is not None:
         slots = slots[guarded.may_go]
     priorities = cluster.signatures.priorities()[pods.signatures[slots]]
     starts = pods.starts(slots)
-    starts[np.isinf(starts)] = now
+    starts[np.isinf(starts)] = cluster.time.seconds
     order = np.lexsort((starts, -priorities, pods.rows[slots]))
     slots = slots[order]
     there, begins = np.unique(pods.rows[slots].astype(np.intp), return_index=True)
@@ -264,37 +193,42 @@ def _gather(failed: FailedDecision, priority: int, rows: RowNumbers, now: float)
         slots,
         priorities[order],
         starts[order],
-        np.arange(slots.size),
-        np.zeros(slots.size, np.bool_),
-        np.zeros(slots.size, np.bool_),
-        np.zeros(there.size, np.bool_),
+        importance=np.arange(slots.size),
+        violating=np.zeros(slots.size, np.bool_),
+        victims=np.zeros(slots.size, np.bool_),
+        fits=np.ones(there.size, np.bool_),
         empty_rows=np.setdiff1d(rows, there),
         guarded=guarded,
     )
 
 
-def lower_on(cluster: Cluster, priority: int, rows: RowNumbers) -> Places:
-    """Return the slots of the pods of lower priority on some rows."""
+def _lower_on(cluster: Cluster, priority: int, rows: RowNumbers) -> Places:
+    """Return the slots of the pods of lower priority on rows."""
     if cluster.signatures.lowest_priority() >= priority:
         return np.zeros(0, np.intp)
-    slots = _slots_on(cluster, rows)
-    return slots[cluster.signatures.priorities()[cluster.pods.signatures[slots]] < priority]
-
-
-def _slots_on(cluster: Cluster, rows: RowNumbers) -> Places:
-    """Return the slots of the pods on some rows."""
     pods = cluster.pods
     if rows.size <= FEW:
-        return np.array([placed.slot for row in rows.tolist() for placed in pods.on_row(row)], np.intp)
-    wanted = np.zeros(cluster.nodes.columns.capacity, np.bool_)
-    wanted[rows] = True
-    held = np.flatnonzero(pods.rows >= 0)
-    return held[wanted[pods.rows[held]]]
+        slots = np.array([placed.slot for row in rows.tolist() for placed in pods.on_row(row)], np.intp)
+    else:
+        wanted = np.zeros(cluster.nodes.columns.capacity, np.bool_)
+        wanted[rows] = True
+        held = np.flatnonzero(pods.rows >= 0)
+        slots = held[wanted[pods.rows[held]]]
+    return slots[cluster.signatures.priorities()[pods.signatures[slots]] < priority]
+
+
+def _without_lower(found: Search) -> ChangedRows:
+    """Return the nodes that may fit without their pods of lower priority."""
+    nodes, of = np.flatnonzero(found.fits), found.node_of_pod
+    pods = np.flatnonzero(found.fits[of])
+    changed = ChangedRows(found.cluster, found.rows[nodes], found.slots[pods], np.searchsorted(nodes, of[pods]))
+    changed.remove(np.arange(pods.size))
+    return changed
 
 
 def _put_violating_first(found: Search, budgets: Budgets) -> None:
-    """Ask budgets about the pods of the nodes where the pod fits, and put those first whose going violates one."""
-    of = np.repeat(np.arange(found.rows.size), np.diff(found.begins))
+    """Evaluate budgets on the nodes that the pod may fit, and order the violating pods of each node first."""
+    of = found.node_of_pod
     asked = np.flatnonzero(found.fits[of])
     found.violating[asked] = budgets.violating(found.cluster, found.slots[asked])
     order = np.lexsort((~found.violating, of))
@@ -302,111 +236,83 @@ def _put_violating_first(found: Search, budgets: Budgets) -> None:
     found.priorities, found.starts, found.importance = found.priorities[order], found.starts[order], order
 
 
-def _bringing_back(found: Search, failed: FailedDecision, *, pauses: bool) -> Steps[bool]:
-    """Bring back one pod after another, on all nodes where the pod fits without them, and note who has to stay away.
+def _restore_pods(found: Search, failed: FailedDecision) -> bool:
+    """Restore one pod after the other on all nodes that fit without any; the pods that cannot be restored are victims.
 
     Returns:
-        Whether all filters could tell.
+        False if a filter can evaluate single nodes only, which may depend on the pods that are restored.
     """
-    kept = np.flatnonzero(found.fits)
-    if not kept.size:
-        return True
-    lengths = np.diff(found.begins)
-    places, of = np.flatnonzero(np.repeat(found.fits, lengths)), np.repeat(np.arange(kept.size), lengths[kept])
-    reprieve = Reprieve(failed, found.rows[kept], found.slots[places], of, pauses=pauses)
-    if not (yield from reprieve.run()):
-        return False
-    found.victims[places], found.slots[places] = reprieve.victims, reprieve.slots
+    nodes = np.flatnonzero(found.fits)
+    pods = np.flatnonzero(found.fits[found.node_of_pod])
+    victims, lengths = np.ones(pods.size, np.bool_), np.diff(found.begins)[nodes]
+    begins = np.cumsum(lengths) - lengths
+    changed = _without_lower(found)
+    room = failed.most_pods(changed.rows) - found.cluster.nodes.pods_count.data[changed.rows]
+    for step in range(int(lengths.max(initial=0))):
+        tried = np.flatnonzero((step < lengths) & (changed.more_pods() < room))
+        if not tried.size:
+            break
+        restored = begins[tried] + step
+        changed.restore(restored)
+        verdicts = failed.verdicts(changed)
+        if verdicts is None:
+            return False
+        fits = verdicts.fits[tried]
+        changed.remove(restored[~fits])
+        victims[restored[fits]] = False
+    found.victims[pods] = victims
     return True
 
 
-class NodeReprieve:
-    """Who of the pods of lower priority on one node has to stay away, where filters answer for one node at a time.
+def _bound(found: Search, most: int, rng: random.Random) -> None:
+    """Leave out candidates beyond the first ones that are enough, beginning at a random one."""
+    candidates = found.candidates
+    if candidates.size <= most:
+        return
+    turned = np.roll(candidates, rng.randrange(candidates.size))
+    violates = found.sum_up((found.victims & found.violating).astype(np.int64))[turned] > 0
+    enough = (np.cumsum(~violates) > 0) & (np.arange(1, turned.size + 1) >= most)
+    if enough.any():
+        found.leave_out(turned[int(enough.argmax()) + 1 :])
 
-    After a change elsewhere it goes on, and asks once more in the end.
 
-    Args:
-        found: What is known of the node.
-        failed: The decision.
-        place: The place of the node.
-        there: The pods of the node, as they were when those of lower priority were listed.
-    """
-
-    def __init__(self, found: Search, failed: FailedDecision, place: int, there: Sequence[PlacedPod]) -> None:
-        self._found, self._failed, self._place, self._there = found, failed, place, there
-        self._row = int(found.rows[place])
-        self.moved = False
-        """Whether anything changed in a pause."""
-        self.done = False
-        """Whether it is known who has to stay away."""
-
-    def run(self) -> Steps[None]:
-        """Take the pods away and bring them back one by one, as long as the node stays."""
-        found, place = self._found, self._place
-        self._pods = _pods_on(found, place)
-        self._away = dict(self._pods)
-        self._trial = self._without()
-        status = self._trial.verdict()
-        if not (yield from self._pausing()):
+def _search_node_by_node(found: Search, failed: FailedDecision, rows: RowNumbers, most: int) -> None:
+    """Search one node after the other until there are enough candidates, beginning at a random row."""
+    order = np.flatnonzero(found.fits)
+    if most < rows.size:
+        begin = rows[failed.rng.randrange(rows.size)]
+        order = np.roll(order, -np.searchsorted(found.rows[order], begin))
+    candidates, is_any_harmless = 0, False
+    for done, place in enumerate(order.tolist()):
+        if candidates >= most and is_any_harmless:
+            found.leave_out(order[done:])
             return
-        if status is None:
-            if not (yield from self._bring_back()):
-                return
-            if self.moved and not self._may_go():
-                return
-            status = self._trial.verdict() if self.moved else None
-        found.fits[place], self.done = status is None, True
-        if status is None:
-            found.victims[list(self._away)] = True
-        else:
-            found.statuses[place] = status
-
-    @property
-    def stays(self) -> bool:
-        """Whether the node is in question still, with the pods that it had."""
-        there = self._failed.cluster.pods.on_row(self._row)
-        same = len(there) == len(self._there) and all(map(operator.is_, there, self._there))
-        return same and self._row in self._failed.rows_with(Code.UNSCHEDULABLE)
-
-    def _bring_back(self) -> Steps[bool]:
-        row = self._found.rows[self._place : self._place + 1]
-        count = self._found.cluster.nodes.pods_count.data[row]
-        left = int((self._failed.most_pods(row) - count)[0]) + len(self._pods)
-        for number, pod in self._pods:
-            if left <= 0:
-                break
-            self._trial.add(pod)
-            if self._trial.verdict() is None:
-                del self._away[number]
-                left -= 1
-            else:
-                self._trial.remove(pod)
-            if not (yield from self._pausing()):
-                return False
-        return True
-
-    def _pausing(self) -> Steps[bool]:
-        """Pause; return whether the node stays."""
-        if (yield):
-            self.moved = True
-            if not self.stays:
-                return False
-            self._trial = self._without()
-        return True
-
-    def _may_go(self) -> bool:
-        """Return whether the guards that are in force now let the victims go."""
-        return bool(ask_guards(self._failed, self._found.slots[list(self._away)]).may_go.all())
-
-    def _without(self) -> WhatIf:
-        trial = self._failed.trial(self._row)
-        for pod in self._away.values():
-            trial.remove(pod)
-        return trial
+        violating = _search_node(found, failed, place)
+        candidates += violating.size > 0
+        is_any_harmless |= violating.size > 0 and not violating.any()
 
 
-def _pods_on(found: Search, place: int) -> list[tuple[int, Pod]]:
-    """List the pods of a node in their order, by their places."""
-    places = range(int(found.begins[place]), int(found.begins[place + 1]))
-    placed = [(number, found.cluster.pods.by_slot[found.slots[number]]) for number in places]
-    return [(number, one.pod) for number, one in placed if one is not None]
+def _search_node(found: Search, failed: FailedDecision, place: int) -> Mask:
+    """Search for victims on one node; return which of its victims violate a budget. Shapes: (victims,)."""
+    pods = range(int(found.begins[place]), int(found.begins[place + 1]))
+    row = found.rows[place : place + 1]
+    trial = failed.trial(int(row[0]))
+    for number in pods:
+        trial.remove(found.pod_at(number))
+    status = trial.verdict()
+    found.fits[place] = status is None
+    if status is not None:
+        found.statuses[place] = status
+        return np.zeros(0, np.bool_)
+    room = int(failed.most_pods(row)[0] - found.cluster.nodes.pods_count.data[row[0]]) + len(pods)
+    for number in pods:
+        if room > 0:
+            trial.add(found.pod_at(number))
+            if trial.verdict() is None:
+                room -= 1
+                continue
+            trial.remove(found.pod_at(number))
+        found.victims[number] = True
+    here = slice(pods.start, pods.stop)
+    violating: Mask = found.violating[here][found.victims[here]]
+    return violating

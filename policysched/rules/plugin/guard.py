@@ -16,7 +16,6 @@ from typing import Final
 import numpy as np
 
 from policysched.framework import Action, Change, Cluster, Codes, Hint, Protection, Resource, RowNumbers
-from policysched.language.checking.estimates import total_of
 from policysched.language.evaluation.columns import evaluate_columns
 from policysched.language.ir.graph import ANY_KEY, Op, Typed, steps
 from policysched.language.ir.types import Unit
@@ -52,7 +51,6 @@ class PolicyGuard:
 
     def __init__(self, plugin: PolicyPlugin, rule: CompiledFilter) -> None:
         self.name = plugin.name
-        self.units = max(1, total_of((), (rule.written.root,)))
         self._plugin = plugin
         self._selection = Selection(plugin.policy, (rule,))
         self._rows = (FilterRow(0, rule, Interner()),)

@@ -12,7 +12,6 @@ import pytest
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import SKIP, ChangedRow, ChangedRows, Cluster, RowVerdicts, Status
 from policysched.model.objects import Pod
-from policysched.pausing import Pausing
 from policysched.plugins.default_preemption.budgets import Budgets
 from policysched.plugins.default_preemption.search import search_victims
 from policysched.schedule.cycle.engine import Engine
@@ -157,16 +156,16 @@ def test_victims_are_found_where_sums_can_be_told_with_some_pods_only() -> None:
     profile = policy_set(p={"filters": filtering(rule)}).join(default_profile())
     decision = Engine(around, profile, Random(1)).decide(pod("high", requests={"cpu": 3}, priority=9))
     failed = FailedCycle(decision, Random(1))
-    together = failed.asking
+    together = failed.verdicts
     answers: list[bool] = []
 
-    def noted(changed: ChangedRows) -> Pausing[RowVerdicts | None]:
-        said = yield from together(changed)
+    def noted(changed: ChangedRows) -> RowVerdicts | None:
+        said = together(changed)
         answers.append(said is not None)
         return said
 
-    failed.asking = noted  # type: ignore[method-assign]
-    found = search_victims(failed, 9, np.zeros(1, np.intp), Budgets(around), 0.0)
+    failed.verdicts = noted  # type: ignore[method-assign]
+    found = search_victims(failed, np.zeros(1, np.intp), Budgets(around), 1)
     assert (answers[0], answers[-1]) == (True, False)
     away = [around.pods.by_slot[slot] for slot in found.slots[found.victims].tolist()]
     assert [one and one.pod.metadata.name for one in away] == ["c"]
