@@ -12,7 +12,6 @@ import policysched
 from policysched.app.dry_run.policies import compiled_policies, in_place, standing_policies, try_policies
 from policysched.errors import UsageError
 from policysched.model.policy import LAST_GOOD, decode_policy
-from policysched.pausing import finished
 from policysched.rules.policy_set.store import PolicyStore
 from tests.app.dry_runs import Object, node, pod, requiring
 from tests.rules.build import compiled, filtering
@@ -66,7 +65,7 @@ def test_what_is_tried_comes_into_force_as_in_a_running_scheduler() -> None:
         running, objects = PolicyStore(), dict[str, Object]()
         for name in names:  # they came one after the other, and what came into force was noted
             made = stored(name, rng.choice(specs), rng.randint(0, 9))
-            finished(running.applying(decode_policy(made)))
+            running.apply(decode_policy(made))
             entry = running.get(decode_policy(made).key)
             assert entry is not None
             objects[name] = stored(name, made["spec"], kept=made["spec"] if entry.active else None)
@@ -80,7 +79,7 @@ def test_what_is_tried_comes_into_force_as_in_a_running_scheduler() -> None:
         coming = stored(name, spec, 30, generation=2)
         if name in objects:
             coming["metadata"] = objects[name]["metadata"] | {"generation": 2}
-        finished(running.changing([decode_policy(coming)], [decode_policy(objects[one]).key for one in gone]))
+        running.change([decode_policy(coming)], [decode_policy(objects[one]).key for one in gone])
         after = in_force(running)
         assert in_force(trying) == after
         outcomes.add((name in before, name in after, before.get(name) != after.get(name), bool(after.keys() - before)))

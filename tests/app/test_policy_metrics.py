@@ -12,7 +12,6 @@ from policysched.app.running.metrics.policy_metrics import EXAMINE, PolicyMetric
 from policysched.app.running.metrics.scheduler_metrics import SchedulerMetrics
 from policysched.app.running.metrics.timing_metrics import TimingMetrics
 from policysched.model.policy import decode_policy
-from policysched.pausing import finished
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.queue.queued_pod import QueuedPod
@@ -58,7 +57,7 @@ class Deciding:
         self.engine = Engine(cluster, profile, random.Random(0), self.timing)
 
     def apply(self, of: dict[str, Any]) -> None:
-        finished(self.store.applying(decode_policy(of)))
+        self.store.apply(decode_policy(of))
 
     def decide(self, times: int = 1, **of: Any) -> None:
         for number in range(times):

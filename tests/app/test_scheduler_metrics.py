@@ -17,7 +17,6 @@ from policysched.app.running.metrics.series import Histogram, exponential
 from policysched.framework import DeviceWait, DeviceWaitOutcome
 from policysched.framework.post_filter import PostFilterResult
 from policysched.model.policy import decode_policy
-from policysched.pausing import finished
 from policysched.schedule.observer import Attempt, AttemptResult
 from policysched.schedule.queue.queued_pod import QueuedPod
 from tests.schedule.queue_parts import StandingClock, pod
@@ -102,7 +101,7 @@ def test_moves_and_the_policies_behind_them_are_counted() -> None:
     attempts = SchedulerMetrics(StandingClock())
     policies = PolicyMetrics(attempts.evaluations, dict)
     for name in ("pin", "gone"):
-        finished(policies.store.applying(decode_policy({"metadata": {"name": name}, "spec": {}})))
+        policies.store.apply(decode_policy({"metadata": {"name": name}, "spec": {}}))
     for one in (attempts, policies):
         one.on_queued(queued("a", 1, "NodeAffinity", "SchedulingPolicy/pin"), "unschedulable", "ScheduleAttemptFailure")
         one.on_queued(queued("a", 1, "SchedulingPolicy/pin"), "active", "NodeAdd")

@@ -223,7 +223,7 @@ def test_a_status_holds_nothing_hidden(text: str) -> None:
     raw["metadata"]["name"] = "p"
     raw["spec"]["filters"][1]["name"] = "g"
     store = PolicyStore()
-    list(store.applying(decode_policy(raw)))
+    store.apply(decode_policy(raw))
     entry = store.get(PolicyKey("p"))
     assert entry is not None
     status = make_status(entry, "policysched", datetime(2026, 1, 1, tzinfo=UTC))

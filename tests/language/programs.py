@@ -6,26 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from policysched.language import (
-    Compiled,
     CompiledLet,
     Environment,
     Program,
     Want,
     compile_expression,
-    compiling_cases,
     each_let,
 )
-from policysched.pausing import finished
 
 
 def program(text: str, phase: Any = "score", want: Want = Want.ANY) -> Program:
     compiled = compile_expression(text, Environment(phase), want)
     assert compiled.program is not None, compiled.diagnostics
     return compiled.program
-
-
-def compile_cases(lines: Sequence[str], environment: Environment) -> Compiled:
-    return finished(compiling_cases(lines, environment))
 
 
 def compile_lets(lets: Sequence[tuple[str, str]], environment: Environment) -> tuple[list[CompiledLet], Environment]:

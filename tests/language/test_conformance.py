@@ -27,12 +27,12 @@ from policysched.language import (
     compile_expression,
     interpret,
 )
+from policysched.language.checking.compile import compile_cases
 from policysched.language.evaluation.columns import run_program
 from policysched.language.functions import FUNCTIONS
 from policysched.language.ir.types import FACTORS, SECONDS
 from policysched.language.syntax.terminals import TERMINALS
 from tests.language.frames import TableFrame, at_row
-from tests.language.programs import compile_cases
 
 FOLDER = Path(__file__).parent / "cases"
 PLACES: dict[str, tuple[Any, Want]] = {

@@ -19,10 +19,10 @@ from policysched.language import (
     load_grammar,
     policy_cost,
 )
-from policysched.language.checking.compile import each_let
+from policysched.language.checking.compile import compile_cases, each_let
 from policysched.language.evaluation.columns import run_program
 from tests.language.frames import TableFrame, at_row
-from tests.language.programs import compile_cases, compile_lets
+from tests.language.programs import compile_lets
 from tests.work import calls
 
 load_grammar()

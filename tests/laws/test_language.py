@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policysched.language import Program, format_text, parse, weigh
+from policysched.language.checking.compile import compile_cases
 from policysched.language.evaluation.columns import Depends, depends, missing_inputs
 from tests.language.frames import RowFrame, TableFrame, missing_input
-from tests.language.programs import compile_cases
 from tests.laws.evaluating import SCORE, all_rows, compiled, is_missing, one_row, shuffled, tallies_of
 from tests.laws.examples import examples
 from tests.strategies import anything, conditions, expressions, quantities, reducing

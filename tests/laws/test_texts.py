@@ -20,8 +20,9 @@ from policysched.language import (
     load_grammar,
     render,
 )
+from policysched.language.checking.compile import compile_cases
 from policysched.language.syntax.terminals import TERMINALS
-from tests.language.programs import compile_cases, compile_lets
+from tests.language.programs import compile_lets
 from tests.laws.evaluating import METRICS
 from tests.laws.examples import examples
 from tests.strategies import expressions

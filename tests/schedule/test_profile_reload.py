@@ -7,7 +7,6 @@ import asyncio
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.model.objects import Pod, Taint
-from policysched.pausing import finished
 from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.subqueues import Backoff
 from tests.build import node, pod
@@ -97,7 +96,7 @@ def test_another_backoff_holds_for_pods_that_wait_already() -> None:
         queued = queue.pop()
         assert queued is not None
         queue.reject(queued, FIT)
-    assert finished(queue.moving_rejected_by(FIT)) == 2
+    assert queue.move_rejected_by(FIT) == 2
     assert queue.counts().backoff == 2
     queue.use_backoff(Backoff(initial=60.0, maximum=600.0))
     clock.at += 30.0

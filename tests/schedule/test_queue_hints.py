@@ -6,7 +6,6 @@ import pytest
 
 from policysched.framework import Action, Change, Cluster, CustomResource, Hint, Resource
 from policysched.model.objects import Pod
-from policysched.pausing import finished
 from policysched.schedule.queue.hints import label
 from tests.schedule.queue_parts import (
     FIT,
@@ -158,7 +157,7 @@ def test_policy_change_moves_those_it_had_rejected() -> None:
     for name in ("a", "b"):
         tested.reject(popped(tested, name), rule if name == "a" else FIT)
     flying = popped(tested, "c")
-    assert finished(tested.moving_rejected_by(rule)) == 1
+    assert tested.move_rejected_by(rule) == 1
     tested.reject(flying, rule)
     assert tested.counts() == (0, 2, 1, 0)
     assert drain(tested) == ["a", "c"]

@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.model.policy import PolicyKey
-from policysched.pausing import finished
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
 from policysched.rules.policy_status.input_presence import CoverageReports
@@ -369,7 +368,7 @@ async def test_what_others_overwrite_again_and_again_is_written_ever_more_slowly
 
 def test_what_others_overwrite_for_days_is_still_written_slowly() -> None:
     clock, store = StandingClock(), PolicyStore()
-    finished(store.applying(policy(**GOOD)))
+    store.apply(policy(**GOOD))
     entry, repeats = store.get(PolicyKey("p")), reload._Repeats(clock)
     assert entry is not None
     for _ in range(2000):

@@ -18,7 +18,6 @@ from policysched.framework import Cluster, MetricAnswer, MetricKey, RejectionLis
 from policysched.framework.profile import Profile
 from policysched.model.objects import Metadata, Namespace, Node, Pod, PodStatus, Workload
 from policysched.model.policy import PolicyKey
-from policysched.pausing import finished
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.queue.hints import Interests
@@ -106,20 +105,16 @@ class Year:
     def _edit_policy(self) -> None:
         name, spec = edited(self.day)
         made = policy(name, generation=self.day + 1, **spec)
-        applying = self.store.applying(made)
-        try:
-            while True:
-                next(applying)
-        except StopIteration:
-            entry = self.store.get(PolicyKey(name))
-            assert entry is not None
-            assert entry.result.policy is not None, entry.result.diagnostics
+        self.store.apply(made)
+        entry = self.store.get(PolicyKey(name))
+        assert entry is not None
+        assert entry.result.policy is not None, entry.result.diagnostics
         policies = self.store.policy_set()
         active = {one: policies.join(profile) for one, profile in self._profiles.items()}
         for one, profile in active.items():
             self.engines[one].use(profile)
         self.queue.profiles = _interests(active)
-        finished(self.queue.moving_rejected_by(frozenset({plugin_name(PolicyKey(name))})))
+        self.queue.move_rejected_by(frozenset({plugin_name(PolicyKey(name))}))
 
     def _renew_namespaces(self) -> None:
         while len(self._namespaces) <= NAMESPACES:

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from policysched.language import Environment, Want, compile_expression
+from policysched.language.checking.compile import compile_cases
 from policysched.language.checking.exclusion import MOST_LOOKED_AT, implied
 from policysched.language.evaluation.columns import evaluate_columns
 from policysched.language.evaluation.scalar import UNKNOWN, interpret
 from tests.language.frames import TableFrame
-from tests.language.programs import compile_cases, compile_lets
+from tests.language.programs import compile_lets
 
 ROWS = [
     {name: value for name, value in zip(names, values, strict=True) if value is not None}

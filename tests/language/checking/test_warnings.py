@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from policysched.language import Compiled, Environment, Unit, Want, compile_expression
-from tests.language.programs import compile_cases
+from policysched.language.checking.compile import compile_cases
 
 
 def warnings_of(compiled: Compiled) -> list[str]:

@@ -19,8 +19,9 @@ from policysched.language import (
     diagnose,
     render,
 )
+from policysched.language.checking.compile import compile_cases
 from policysched.language.checking.estimates import Cost
-from tests.language.programs import compile_cases, compile_lets
+from tests.language.programs import compile_lets
 
 FOLDER = Path(__file__).parent / "snapshots"
 PHASES = {"appliesTo": "pod", "cases": "score"}

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from bench.rules import policies
 from policysched.model.policy import LAST_GOOD, Policy, PolicyKey, last_good_text
-from policysched.pausing import finished
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.policy_set.budget import MAX_UNITS
 from policysched.rules.policy_set.store import NO_ROOM, PolicyStore
@@ -59,7 +58,7 @@ def conditions(store: PolicyStore, name: str) -> list[tuple[str, str]]:
 def applied(*given: Policy) -> PolicyStore:
     store = PolicyStore()
     for one in given:
-        finished(store.applying(one))
+        store.apply(one)
     return store
 
 
@@ -81,7 +80,7 @@ def test_a_policy_for_which_there_is_no_room_does_nothing_and_says_so() -> None:
 
 def test_an_edit_for_which_there_is_no_room_leaves_the_last_good_generation_in_force() -> None:
     store = applied(made("old", 5), made("other", 11))
-    assert not finished(store.applying(made("old", 11, generation=2)))
+    assert not store.apply(made("old", 11, generation=2))
     assert in_force(store) == {"old": 1, "other": 1}
     assert conditions(store, "old") == [("False", "CostError"), ("True", "LastGoodGeneration")]
 
@@ -94,9 +93,9 @@ def test_what_waits_comes_into_force_once_there_is_room(how: str) -> None:
     assert in_force(store) == {"big": 1}
     changed = {
         "removed": lambda: store.remove(PolicyKey("big")),
-        "edited": lambda: finished(store.applying(made("big", 9, generation=2))),
-        "disabled": lambda: finished(store.applying(made("big", 15, generation=2, mode="Disabled"))),
-        "shadowed": lambda: finished(store.applying(made("big", 15, generation=2, mode="Shadow"))),
+        "edited": lambda: store.apply(made("big", 9, generation=2)),
+        "disabled": lambda: store.apply(made("big", 15, generation=2, mode="Disabled")),
+        "shadowed": lambda: store.apply(made("big", 15, generation=2, mode="Shadow")),
     }[how]()
     assert changed == {"big", "b"}
     assert in_force(store) == {"b": 1} | ({} if how == "removed" else {"big": 2})
@@ -125,7 +124,7 @@ def test_so_many_policies_may_be_in_force(mode: str, monkeypatch: pytest.MonkeyP
     assert entry is not None
     assert [one.message for one in entry.result.diagnostics] == ["the limit of 3 policies in force is reached"]
     assert conditions(store, "more") == [("False", "CostError"), ("False", "TooCostly")]
-    finished(store.applying(made("p1", 1, mode="Disabled", generation=2)))
+    store.apply(made("p1", 1, mode="Disabled", generation=2))
     assert "more" in in_force(store)
 
 
@@ -154,7 +153,7 @@ def test_policies_without_room_are_told_so_once(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("policysched.rules.policy_set.budget.MAX_POLICIES", 1)
     store = applied(*(made(f"p{n}", 1) for n in range(3)))
     before = [store.get(PolicyKey(f"p{n}")) for n in (1, 2)]
-    finished(store.applying(made("p0", 3, generation=2)))
+    store.apply(made("p0", 3, generation=2))
     assert all(store.get(PolicyKey(f"p{n}")) is one for n, one in zip((1, 2), before, strict=True))
 
 
@@ -162,7 +161,7 @@ def test_at_the_start_the_oldest_come_first_in_whatever_order_they_are_listed() 
     ages = {"x": "2026-03-01T00:00:00Z", "y": "2026-01-01T00:00:00Z", "z": "2026-02-01T00:00:00Z"}
     for names in permutations(ages):
         store = PolicyStore()
-        finished(store.starting([made(name, 9, since=ages[name]) for name in names]))
+        store.change([made(name, 9, since=ages[name]) for name in names])
         assert in_force(store) == {"y": 1, "z": 1}
 
 
@@ -191,11 +190,11 @@ def test_a_restart_puts_in_force_what_was_in_force(seed: int) -> None:
         since = known.metadata.creation_timestamp if known else f"2026-01-{rng.randrange(1, 29):02}T00:00:00Z"
         mode = rng.choice(["Enforce", "Enforce", "Enforce", "Shadow", "Disabled"])
         objects[name] = made(name, rng.randrange(1, 10) * 2 + 1, since=str(since), generation=generation, mode=mode)
-        finished(store.applying(objects[name]))
+        store.apply(objects[name])
     again = PolicyStore()
     listed = [kept(store, one) for one in objects.values()]
     rng.shuffle(listed)
-    finished(again.starting(listed))
+    again.change(listed)
     assert in_force(again) == in_force(store)
 
 
@@ -203,17 +202,13 @@ def test_what_an_annotation_keeps_takes_no_more_room_than_there_is() -> None:
     entry = {"generation": 1, "spec": taking(15)}
     broken: dict[str, Any] = {"filters": filtering("nod.ready")}
     store = PolicyStore()
-    finished(
-        store.starting(
-            [made("a", 7), policy("b", since="2026-05-05T00:00:00Z", generation=2, last_good=entry, **broken)]
-        )
-    )
+    store.change([made("a", 7), policy("b", since="2026-05-05T00:00:00Z", generation=2, last_good=entry, **broken)])
     assert in_force(store) == {"b": 1}
-    finished(store.starting([made("c", 7)]))
+    store.change([made("c", 7)])
     store = PolicyStore()
     older = policy("a", since="2025-01-01T00:00:00Z", generation=2, last_good=entry, **broken)
     younger = policy("b", since="2026-01-01T00:00:00Z", generation=2, last_good=entry, **broken)
-    finished(store.starting([younger, older]))
+    store.change([younger, older])
     assert in_force(store) == {"a": 1}
     found = store.get(PolicyKey("b"))
     assert found is not None
@@ -224,7 +219,7 @@ def test_what_an_annotation_keeps_takes_no_more_room_than_there_is() -> None:
 def test_an_edit_of_the_number_alone_keeps_a_policy_waiting_or_in_force() -> None:
     store = applied(made("old", 11), made("new", 11))
     for name in ("old", "new"):
-        finished(store.applying(made(name, 11, generation=2)))
+        store.apply(made(name, 11, generation=2))
     assert in_force(store) == {"old": 2}
     entry = store.get(PolicyKey("new"))
     assert entry is not None

@@ -1,4 +1,4 @@
-"""Policies that join a profile piece by piece: what changes between two pieces is seen by the first decision."""
+"""Policies that are evaluated as they join a profile: the first decision sees what changed since."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.framework.profile import Profile
 from policysched.model.objects import Node
-from policysched.pausing import Pausing, finished
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.results.pod_independent import PodIndependentResults
 from policysched.schedule.cycle.engine import Engine
 from tests.build import cluster, node, pod
-from tests.rules.build import filtering, policy_set, scoring
+from tests.rules.build import compiled, filtering, policy_set, scoring
 
 RULES = (
     'node.labels["tier"] != "x{}"',
@@ -64,72 +63,45 @@ def happen(state: Cluster, rng: random.Random, number: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_what_happens_between_two_pieces_is_seen(seed: int) -> None:
+def test_what_happens_before_the_first_decision_is_seen(seed: int) -> None:
     rng, state = random.Random(seed), world()
-    work: Pausing[Profile] = policies().joining(default_profile(), state)
-    pieces = 0
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            joined = end.value
-            break
-        pieces += 1
-        if rng.random() < 0.4:
-            happen(state, rng, pieces)
-    assert pieces > 2 * len(RULES)
+    joined = policies().join(default_profile(), state)
+    for number in range(rng.randrange(8)):
+        happen(state, rng, number)
     assert decided(state, joined) == decided(state, policies().join(default_profile()))
 
 
-ALIKE = [{"name": f"r{number}", "require": f'node.labels["tier"] != "x{number}"'} for number in range(40)]
-
-
-def test_of_rules_that_read_alike_no_piece_writes_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    write, written = PodIndependentResults._write, [0]
-
-    def counting(results: PodIndependentResults, *given: Any) -> None:
-        written[-1] += 1
-        write(results, *given)
-
-    monkeypatch.setattr(PodIndependentResults, "_write", counting)
-    work = policy_set(p={"filters": ALIKE}).joining(default_profile(), world())
-    with pytest.raises(StopIteration):
-        while True:
-            next(work)
-            written.append(0)
-    assert (sum(written), max(written)) == (len(ALIKE), 1)
-
-
-@pytest.mark.parametrize("after", [0, 1, 20, 39])
-def test_rows_given_back_between_two_rules_are_seen(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    state, write, written = world(), PodIndependentResults._write, []
+def test_rows_given_back_before_the_first_decision_are_seen() -> None:
+    state, alike = world(), policies()
     for number in range(500):
         state.set_pod(pod(f"q{number}", on=f"never-{number}"))
+    before, joined = state.nodes.size, alike.join(default_profile(), state)
+    for placed in list(state.pods.by_id):
+        state.remove_pod(placed)
+    state.set_node(located("n1", zone="z1", tier="x39"))
+    assert state.nodes.size < before
+    assert decided(state, joined) == decided(state, policies().join(default_profile()))
 
-    def counting(results: PodIndependentResults, *given: Any) -> None:
-        written.append(given)
-        write(results, *given)
 
-    monkeypatch.setattr(PodIndependentResults, "_write", counting)
-    alike, before = policy_set(p={"filters": ALIKE}), state.nodes.size
-    work = alike.joining(default_profile(), state)
-    joined = None
-    while joined is None:
-        try:
-            next(work)
-        except StopIteration as end:
-            joined = end.value
-        if len(written) == after + 1 and state.nodes.size == before:
-            for placed in list(state.pods.by_id):
-                state.remove_pod(placed)
-            state.set_node(located("n1", zone="z1", tier="x39"))
-            assert state.nodes.size < before
-    assert decided(state, joined) == decided(state, alike.join(default_profile()))
+def test_a_policy_that_cannot_be_evaluated_is_in_no_group_of_the_next_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, good = world(), compiled("good", filters=filtering("node.ready"))
+    broken = compiled("broken", filters=filtering("node.free.cpu > 1"))
+    refused = PolicySet.of([good, broken])
+
+    def fail(*_: Any) -> None:
+        raise RecursionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PodIndependentResults, "_write", fail)
+        with pytest.raises(RecursionError):
+            refused.join(default_profile(), state)
+    group = PolicySet.of([good], refused).join(default_profile(), state).filters[-1].group  # type: ignore[attr-defined]
+    assert [plugin.policy.key for plugin in group.filters] == ["good"]
 
 
 def test_the_first_decision_writes_no_result_again(monkeypatch: pytest.MonkeyPatch) -> None:
     state = world()
-    joined = finished(policies().joining(default_profile(), state))
+    joined = policies().join(default_profile(), state)
     written: list[object] = []
     monkeypatch.setattr(PodIndependentResults, "_write", lambda *given: written.append(given))
     decided(state, joined)

@@ -9,8 +9,7 @@ import pytest
 
 from policysched.language.ir import graph
 from policysched.model.policy import Policy, PolicyKey, decode_policy, decode_watched_policy
-from policysched.pausing import finished
-from policysched.rules.compile.compiler import compiling
+from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.policy_set.budget import PolicyBudget
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.rules.policy_status.status import MAX_DIAGNOSTICS, differs, make_status
@@ -24,12 +23,7 @@ NOW, LATER = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def apply(store: PolicyStore, given: Policy) -> bool:
-    steps = store.applying(given)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return bool(end.value)
+    return bool(store.apply(given))
 
 
 def active(store: PolicyStore, name: str = "p") -> int | None:
@@ -94,12 +88,12 @@ def test_compiler_that_fails_at_an_annotation_leaves_the_policy_without_it(monke
     def failing(given: Policy, *kept: Any, **_: Any) -> Any:
         if kept:
             raise RecursionError
-        return compiling(given)
+        return compile_policy(given)
 
-    monkeypatch.setattr("policysched.rules.policy_set.store.compiling", failing)
+    monkeypatch.setattr("policysched.rules.policy_set.store.compile_policy", failing)
     failures: list[Exception] = []
     store = PolicyStore(lambda _, error: failures.append(error))
-    finished(store.starting([policy(generation=5, last_good=REMEMBERED, **BAD), policy("q", **GOOD)]))
+    store.change([policy(generation=5, last_good=REMEMBERED, **BAD), policy("q", **GOOD)])
     assert (active(store), active(store, "q")) == (None, 1)
     assert [type(error) for error in failures] == [RecursionError]
 
@@ -151,14 +145,13 @@ def test_what_a_status_tells_is_never_in_force(kept: Spec | None, status: Spec) 
 
 
 def test_policy_at_which_the_compiler_fails_keeps_its_last_good_generation(monkeypatch: pytest.MonkeyPatch) -> None:
-    def compiling(*_: Any, **named: Any) -> Any:
-        yield
+    def failing(*_: Any, **named: Any) -> Any:
         raise RecursionError("deep")
 
     failures: list[str] = []
     store = PolicyStore(lambda policy, error: failures.append(f"{policy.key} {error!r}"))
     apply(store, policy(**GOOD))
-    monkeypatch.setattr("policysched.rules.policy_set.store.compiling", compiling)
+    monkeypatch.setattr("policysched.rules.policy_set.store.compile_policy", failing)
     assert not apply(store, policy(generation=2, **BETTER))
     assert active(store) == 1
     assert failures == ["p RecursionError('deep')"]

@@ -9,14 +9,13 @@ from msgspec.structs import replace
 
 from policysched.framework import Cluster, MetricAnswer, MetricKey, Sample
 from policysched.model.policy import PolicyKey
-from policysched.pausing import finished
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.rules.policy_status.input_presence import (
     MOST_COMPARED,
     CoverageReports,
     InputCoverage,
     absent,
-    covering,
+    count_inputs,
 )
 from tests.build import cluster, node
 from tests.rules.build import Spec, compiled, filtering, policy, scoring
@@ -67,7 +66,7 @@ def test_nodes_that_have_an_input_are_counted(text: str, found: list[InputCovera
     made.metrics.take(
         MetricAnswer(MetricKey("up", "node"), {"n1": Sample(1, 0), "n3": Sample(2, 0), "x": Sample(3, 0)})
     )
-    assert list(finished(covering(compiled(filters=filtering(text), metrics=[LOAD]), made)).inputs) == found
+    assert list(count_inputs(compiled(filters=filtering(text), metrics=[LOAD]), made).inputs) == found
 
 
 WARNINGS: list[tuple[Spec, list[tuple[str, int, int, str, str | None]]]] = [
@@ -183,7 +182,7 @@ def test_only_a_count_that_leaves_or_reaches_0_is_news() -> None:
         lambda: (made.remove_node("b"), made.remove_node("c")),
     ):
         step()
-        news.append(finished(reports.taking(entry)))
+        news.append(reports.refresh(entry))
     # The input itself, its warning, the value, the value again, both.
     assert news == [True, True, True, False, True, True, True]
     reports.forget(PolicyKey("p"))
@@ -197,7 +196,7 @@ def test_what_a_status_tells_already_is_no_news_after_a_restart() -> None:
         inputs = [{**told[0], "present": present}]
         entry = entry_of({"instances": [{"name": name, "inputs": inputs}]}, **DISK)
         reports = CoverageReports(made, "ns/me")
-        assert finished(reports.taking(entry)) is news
+        assert reports.refresh(entry) is news
         assert reports.of(PolicyKey("p")).inputs == (
             InputCoverage('node.labels["disk"]', 1 if news else 7, 3 if news else 9),
         )
@@ -211,6 +210,6 @@ def test_the_trouble_with_a_metric_is_told_and_is_news() -> None:
     news = []
     for problem in ("", "two series for node a", "two series for node a", ""):
         made.metrics.take(MetricAnswer(key, {"a": Sample(1.0, 0.0)}, problem))
-        news.append((finished(reports.taking(entry)), reports.of(PolicyKey("p")).inputs[0].problem))
+        news.append((reports.refresh(entry), reports.of(PolicyKey("p")).inputs[0].problem))
     two = "two series for node a"
     assert news == [(True, ""), (True, two), (False, two), (True, "")]

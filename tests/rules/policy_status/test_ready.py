@@ -39,8 +39,7 @@ def written(*given: Policy) -> Object:
     """Apply the generations of a policy; return the object with its status as the API server has it."""
     store = PolicyStore()
     for one in given:
-        for _ in store.applying(one):
-            pass
+        store.apply(one)
     entry = store.get(given[-1].key)
     assert entry is not None
     status = make_status(entry, "ns/me", NOW)
