@@ -259,10 +259,12 @@ class Queue:
             self._in_flight.record(Occurrence(change))
         return self._in_portions(list(concerned.values()), partial(self._judge_all, change))
 
-    def moving_rejected_by(self, plugins: frozenset[str], event: str = "SchedulingPolicyUpdate") -> int:
+    def move_rejected_by(self, plugins: frozenset[str], event: str = "SchedulingPolicyUpdate") -> int:
         """Requeue the pods that these plugins had rejected, because the plugins changed; count them.
 
-        It pauses now and then; pods that are elsewhere by then stay there. `event` is what logs and metrics call it.
+        Args:
+            plugins: The names of the plugins.
+            event: What logs and metrics call the change.
         """
         self._in_flight.record(Occurrence(plugins=plugins))
         concerned = {
@@ -270,13 +272,9 @@ class Queue:
             for profile in self.profiles
             for plugin in plugins
             for identity, queued in self._queues.waiting.held_by(profile, plugin).items()
+            if not plugins.isdisjoint(queued.rejectors | queued.pending)
         }
-        moved = 0
-        for number, queued in enumerate(concerned.values(), 1):
-            if queued.stage is Stage.UNSCHEDULABLE and not plugins.isdisjoint(queued.rejectors | queued.pending):
-                moved += self._queues.requeue(queued, QueueingStrategy.AFTER_BACKOFF, event)
-            if number % PORTION == 0:
-        return moved
+        return sum(self._queues.requeue(one, QueueingStrategy.AFTER_BACKOFF, event) for one in concerned.values())
 
     def activate(self, identities: Iterable[str]) -> None:
         """Make pods ready at once, without backoff; one in flight is tried again if it is rejected."""
