@@ -159,7 +159,7 @@ def measure(nodes: int, case: str, rounds: int) -> dict[str, Any]:
         full.disturb(number)
         begin = time.process_time()
         decision = engine.decide(high)
-        failed = FailedCycle(decision, full.rng, (), lambda: profile.victim_guards)
+        failed = FailedCycle(decision, full.rng, (), profile.victim_guards)
         result = at_once(run_post_filters(profile.post_filters, high, failed))
         times.append(time.process_time() - begin)
         victims = len(result.victims)

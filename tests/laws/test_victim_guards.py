@@ -95,9 +95,7 @@ def test_search_with_a_guard_finds_what_trying_every_set_finds(
     if decision.row >= 0:
         return
     result = at_once(
-        run_post_filters(
-            profile.post_filters, of, FailedCycle(decision, random.Random(0), (), lambda: profile.victim_guards)
-        )
+        run_post_filters(profile.post_filters, of, FailedCycle(decision, random.Random(0), (), profile.victim_guards))
     )
     on_node = {
         name: victims_on([pod for pod in pods if pod.spec.node_name == name], asked, GUARDS[guard]) for name in "abc"

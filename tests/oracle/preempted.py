@@ -40,7 +40,7 @@ def ours(case: Case, profile: Profile | None = None) -> Record | None:
         return None
     guards = live.engine.profile.victim_guards
     result = asyncio.run(
-        run_post_filters(plugins, decision.pod, FailedCycle(decision, Random(SEED), (), lambda: guards))
+        run_post_filters(plugins, decision.pod, FailedCycle(decision, Random(SEED), (), guards))
     )
     code = "Success" if result.status is None else result.status.code.text
     found = {"code": code, "nominated": result.nominated_node, **_requests(result)}

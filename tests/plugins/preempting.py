@@ -99,7 +99,7 @@ LABELS = {"app": "web"}
 class OneByOne(FailedCycle):
     """A decision that answers for no more than one node at a time."""
 
-    def verdicts(self, changed: Any) -> None:
+    def verdicts(self, changed: Any) -> None:  # noqa: ARG002 - the protocol's signature
         return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from operator import attrgetter
 from typing import Any
@@ -22,7 +21,6 @@ from policysched.model.objects import (
 )
 from policysched.model.selection.indexed_selector import IndexedSelector
 from policysched.model.selection.selectors import compile_selector
-from policysched.pausing import finished
 from policysched.plugins.default_preemption import budgets as budgets_module
 from policysched.plugins.default_preemption.budgets import Budgets, LabelSets
 from policysched.plugins.default_preemption.plugin import DefaultPreemption
@@ -264,9 +262,6 @@ def test_many_budgets_protect_what_each_of_them_protects(seed: int) -> None:
         ordered = sorted(pods, key=lambda placed: placed.spec.node_name)
         some = [placed for placed in ordered if chance.random() < 0.8]
         slots = np.array([around.pods.by_id[placed.metadata.uid].slot for placed in some])
-        if chance.random() < 0.5:
-            for _ in known.preparing(around, slots):
-                pass
         violating = known.violating(around, slots).tolist()
         found = {placed.metadata.name for placed, is_so in zip(some, violating, strict=True) if is_so}
         assert found == naively_violating(some, list(budgets.values()))
@@ -279,24 +274,11 @@ def test_evictions_that_budgets_count_already_cost_a_look_at_each_and_none_at_al
         around = world(*(node(f"n{number}") for number in range(4)), *placed, budgets=given)
         slots = np.array([around.pods.by_id[one.metadata.uid].slot for one in sorted(placed, key=node_of)])
         known = Budgets(around)
-        finished(known.preparing(around, slots))
+        known.violating(around, slots)
         return lines(lambda: known.violating(around, slots))
 
     node_of = attrgetter("spec.node_name")
     assert work(400, 40) - work(400, 20) < work(400, 20) / 4
-
-
-class Pausing(FailedCycle):
-    """A decision whose pauses are counted."""
-
-    def __init__(self, around: Cluster, of: Pod) -> None:
-        self.pauses = 0
-        super().__init__(
-            Engine(around, default_profile(), random.Random(0)).decide(of), random.Random(0), turn=self._turn
-        )
-
-    async def _turn(self) -> None:
-        self.pauses += 1
 
 
 def budgets_in_the_way(nodes: int, budgets: int) -> Cluster:
@@ -306,33 +288,26 @@ def budgets_in_the_way(nodes: int, budgets: int) -> Cluster:
     return world(*(node(f"n{number}") for number in range(nodes)), *pods, budgets=given)
 
 
-async def asked(plugin: DefaultPreemption, failed: FailedCycle) -> PostFilterResult:
-    result = plugin.post_filter(failed.pod, failed)
-    return result if result.ask is None else await result.ask()
+def failed_of(around: Cluster) -> FailedCycle:
+    return FailedCycle(Engine(around, default_profile(), random.Random(0)).decide(wanted()), random.Random(0))
 
 
-async def test_loop_has_its_turn_while_many_budgets_are_asked_for_the_first_time() -> None:
-    around, plugin = budgets_in_the_way(12, 40), DefaultPreemption()
-    first = Pausing(around, wanted())
-    assert (await asked(plugin, first)).nominated_node
-    assert first.pauses >= 40
-    few = Pausing(budgets_in_the_way(12, 8), wanted())
-    assert (await asked(DefaultPreemption(), few)).nominated_node
-    assert not few.pauses
+def asked(plugin: DefaultPreemption, around: Cluster) -> PostFilterResult:
+    return plugin.post_filter(wanted(), failed_of(around))
 
 
-async def test_many_budgets_of_many_kinds_of_pods_cost_a_preemption_no_more_than_both_together() -> None:
+def test_many_budgets_of_many_kinds_of_pods_cost_a_preemption_no_more_than_both_together() -> None:
     def work(nodes: int, budgets: int) -> int:
         around, plugin = budgets_in_the_way(nodes, budgets), DefaultPreemption()
-        asyncio.run(asked(plugin, Pausing(around, wanted())))
-        failed = Pausing(around, wanted())
-        return lines(lambda: asyncio.run(asked(plugin, failed)))
+        assert asked(plugin, around).nominated_node
+        failed = failed_of(around)
+        return lines(lambda: plugin.post_filter(wanted(), failed))
 
-    few, many = await asyncio.to_thread(work, 20, 20), await asyncio.to_thread(work, 80, 80)
+    few, many = work(20, 20), work(80, 80)
     assert many < 4.5 * few
 
 
-async def test_labels_that_come_are_asked_about_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labels_that_come_are_asked_about_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     around, plugin, sizes = budgets_in_the_way(12, 40), DefaultPreemption(), list[int]()
     selected = LabelSets.selected
 
@@ -341,10 +316,10 @@ async def test_labels_that_come_are_asked_about_alone(monkeypatch: pytest.Monkey
         return selected(sets, one)
 
     monkeypatch.setattr(LabelSets, "selected", noted)
-    await asked(plugin, Pausing(around, wanted()))
+    asked(plugin, around)
     assert sizes == [12] * 40
     around.set_pod(low("more", "n3", cpu=0, labels={"app": "other"}))
-    await asked(plugin, Pausing(around, wanted()))
+    asked(plugin, around)
     assert sizes[40:] == [1] * 40
-    await asked(plugin, Pausing(around, wanted()))
+    asked(plugin, around)
     assert len(sizes) == 80

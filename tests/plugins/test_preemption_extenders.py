@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from policysched.app.configuration.profiles import default_profile
-from policysched.framework import Cluster, Code, PostFilterResult, VictimGuard
+from policysched.framework import Cluster, Code, PostFilterResult
 from policysched.framework.extender import Extender, ExtenderError, NamedVictims, NodeVictims
 from policysched.model.objects import Pod
 from policysched.plugins.default_preemption.extenders import NONE_LEFT
@@ -62,7 +63,7 @@ def preempt(cluster: Cluster, *extenders: Preempting, policies: PolicySet | None
         run_post_filters(
             profile.post_filters,
             wanted(),
-            FailedCycle(decision, rng, cast("Sequence[Extender]", extenders), lambda: profile.victim_guards),
+            FailedCycle(decision, rng, cast("Sequence[Extender]", extenders), profile.victim_guards),
         )
     )
 
@@ -201,19 +202,17 @@ def test_extender_that_names_kept_pods_alone_leaves_no_candidate_and_the_event_s
     assert result.rejectors == {"SchedulingPolicy/keep"}
 
 
-def test_guard_that_comes_while_an_extender_is_asked_is_heard() -> None:
-    guards: list[VictimGuard] = []
-    kept = keeping("false").join(default_profile()).victim_guards
+def test_guards_are_asked_again_about_what_extenders_leave() -> None:
+    cluster = around()
 
     @dataclass
     class Slow(Preempting):
         async def preempt(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> Named:
-            guards.extend(kept)
+            for name in ("a1", "b0", "c1"):
+                placed = cluster.pods.by_id[f"default.{name}"].pod
+                cluster.set_pod(replace(placed, metadata=replace(placed.metadata, labels={"keep": "yes"})))
             return await super().preempt(pod, candidates)
 
-    profile, rng = default_profile(), random.Random(0)
-    decision = Engine(around(), profile, rng).decide(wanted())
-    failed = FailedCycle(decision, rng, cast("list[Extender]", [Slow()]), lambda: guards)
-    found = asyncio.run(run_post_filters(profile.post_filters, wanted(), failed))
+    found = preempt(cluster, Slow(), policies=keeping('victim.labels["keep"] != "yes"'))
     assert found.status is not None
-    assert "policy keep/preemption: false" in found.status.message
+    assert 'policy keep/preemption: victim.labels["keep"] != "yes"' in found.status.message

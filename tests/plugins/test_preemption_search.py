@@ -1,9 +1,8 @@
-"""The search for victims on many nodes together and on one after another, with pauses."""
+"""The search for victims: on many nodes together and node by node it finds the same."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from policysched.app.configuration.profiles import default_profile
-from policysched.framework import Cluster, Code, RowNumbers
+from policysched.framework import Cluster, Code, RowNumbers, Status
 from policysched.model.objects import (
     Affinity,
     Node,
@@ -20,17 +19,20 @@ from policysched.model.objects import (
     TopologySpreadConstraint,
 )
 from policysched.plugins.default_preemption.budgets import Budgets
+from policysched.plugins.default_preemption.candidates import Candidate
 from policysched.plugins.default_preemption.plugin import PreemptionArguments
 from policysched.plugins.default_preemption.search import Search, search_victims
-from policysched.schedule.cycle.decision import Decision
+from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle
-from policysched.schedule.cycle.what_if import Trial
 from tests.build import node, pod
 from tests.plugins.inter_pod_affinity.build import away, label, near, term
-from tests.plugins.preempting import NOW, OneByOne, budget, low, outcome, wanted, world
+from tests.plugins.preempting import OneByOne, budget, low, outcome, wanted, world
+from tests.rules.build import filtering, policy_set
 
-ASKED = 64
+LOCAL = ("node.free.cpu >= 0", "node.requested.pods < 6", 'node.pods.count(peer.labels["app"] == "x") < 3')
+WIDE = ("sum(node.requested.cpu) by node.zone < 9", "cluster.pods < 40", "max(node.requested.cpu) by node.zone < 6")
+NODES = 8
 
 
 class Unbounded(FailedCycle):
@@ -93,7 +95,7 @@ def test_search_on_all_nodes_together_finds_what_it_finds_on_one_after_the_other
     assert decision.row < 0
     rows = decision.rows_with(Code.UNSCHEDULABLE)
     found = [
-        search_victims(failed(decision, random.Random(0)), 10, rows, Budgets(around), NOW)
+        search_victims(failed(decision, random.Random(0)), rows, Budgets(around), rows.size)
         for failed in (FailedCycle, OneByOne, Unbounded)
     ]
     assert found[0].verdicts is not None
@@ -108,136 +110,126 @@ def many(count: int, priority: int = 0) -> Cluster:
     return world(*(one for name, placed in places for one in (node(name), placed)))
 
 
-class Pausing(OneByOne):
-    """Counts the nodes that are asked about one by one, and lets something happen at each pause."""
+class Counting(OneByOne):
+    """A decision that notes which nodes are simulated and counts their verdicts."""
 
-    def __init__(self, around: Cluster, of: Pod, meanwhile: Callable[[int], None] | None = None) -> None:
-        self.engine, self.of, self.meanwhile = Engine(around, default_profile(), random.Random(0)), of, meanwhile
+    def __init__(self, around: Cluster, of: Pod) -> None:
+        super().__init__(Engine(around, default_profile(), random.Random(0)).decide(of), random.Random(0))
         self.asked: list[int] = []
-        self.pauses = 0
-        super().__init__(self.engine.decide(of), random.Random(0), turn=self._others)
+        self.verdicts_of_nodes = 0
 
-    def trial(self, row: int) -> Trial:
+    def trial(self, row: int) -> Any:
         self.asked.append(row)
-        return super().trial(row)
+        made = super().trial(row)
 
-    async def _others(self) -> Decision | None:
-        self.pauses += 1
-        if self.meanwhile is None:
-            return None
-        self.meanwhile(self.pauses)
-        return self.engine.decide(self.of)
+        class Counted:
+            add, remove = made.add, made.remove
+
+            def verdict(_self) -> Status | None:  # noqa: N805 - self is the decision
+                self.verdicts_of_nodes += 1
+                return made.verdict()
+
+        return Counted()
 
 
 def test_arguments_bound_how_many_nodes_are_asked_one_by_one() -> None:
     few = PreemptionArguments(min_candidate_nodes_percentage=0, min_candidate_nodes_absolute=7)
-    failed = Pausing(many(300), wanted())
+    failed = Counting(many(300), wanted())
     *_, candidates = outcome(failed, few)
     assert (len(candidates), len(failed.asked)) == (7, 7)
-    failed = Pausing(many(300), wanted())
+    failed = Counting(many(300), wanted())
     outcome(failed)
     assert sorted(failed.asked) == list(range(300))
 
 
-class Counted(Pausing):
-    """Counts the verdicts between two pauses."""
-
-    def __init__(self, around: Cluster, of: Pod, meanwhile: Callable[[int], None] | None = None) -> None:
-        super().__init__(around, of, meanwhile)
-        self.pieces = [0]
-
-    def trial(self, row: int) -> Trial:
-        made, verdict = super().trial(row), Trial.verdict
-
-        class Counting(Trial):
-            def verdict(_self) -> Any:  # noqa: N805 - self is the decision
-                self.pieces[-1] += 1
-                return verdict(made)
-
-            add, remove = made.add, made.remove
-
-        return Counting(self.cluster, (), row)
-
-    async def _others(self) -> Decision | None:
-        self.pieces.append(0)
-        return await super()._others()
+def test_bounded_search_node_by_node_goes_on_until_a_candidate_violates_nothing() -> None:
+    pods = [low(f"p{number}", f"n{number}", labels={"app": "x"} if number else {}) for number in range(20)]
+    around = world(*(node(f"n{number}") for number in range(20)), *pods, budgets=[budget("x", label("app", "x"))])
+    few = PreemptionArguments(min_candidate_nodes_percentage=0, min_candidate_nodes_absolute=1)
+    failed = Counting(around, wanted())
+    chosen, best, candidates = outcome(failed, few)
+    assert (chosen, best) == ("n0", ["n0"])
+    assert {one.node for one in candidates} == {f"n{row}" for row in failed.asked}
 
 
 @pytest.mark.parametrize(("nodes", "pods"), [(300, 1), (3, 100)])
-def test_search_node_by_node_pauses_after_each_verdict(nodes: int, pods: int) -> None:
+def test_search_node_by_node_asks_once_for_each_node_and_each_of_its_pods(nodes: int, pods: int) -> None:
     objects: list[Node | Pod] = []
     for number in range(nodes):
         placed = [low(f"p{number}-{place}", f"n{number}", cpu=4 if place == 0 else 0) for place in range(pods)]
         objects += [node(f"n{number}"), *placed]
-    failed = Counted(world(*objects), wanted())
+    failed = Counting(world(*objects), wanted())
     *_, candidates = outcome(failed)
     assert [len(one.victims) for one in candidates] == [1] * nodes
     assert sorted(failed.asked) == list(range(nodes))
-    assert max(failed.pieces) == 1
-    assert sum(failed.pieces) == nodes * (1 + pods)
+    assert failed.verdicts_of_nodes == nodes * (1 + pods)
 
 
-def test_node_begins_anew_when_its_pods_change_and_goes_on_when_others_do() -> None:
-    def search(gone: str = "", often: int = 1) -> tuple[int, list[str]]:
-        lower = [low(f"p{place}", "n0", cpu=1, minute=place) for place in range(4)]
-        around = world(node("n0"), node("n1", unschedulable=True), *lower, low("other", "n1"))
-
-        def meanwhile(pause: int) -> None:
-            if gone and pause % 3 == 0 and pause // 3 <= often:
-                around.remove_pod(f"default.{gone}{pause // 3}")
-
-        for number in range(1, 3):
-            around.set_pod(low(f"other{number}", "n1"))
-            around.set_pod(low(f"free{number}", "n0", cpu=0, minute=30))
-        failed = Counted(around, wanted(2), meanwhile)
-        *_, found = outcome(failed)
-        assert len(found) == 1
-        return sum(failed.pieces), [one.metadata.name for one in found[0].victims]
-
-    whole = search()
-    assert whole == (1 + 6 + 1, ["p2", "p3"])  # the last verdict as something may have changed
-    assert search("other") == whole
-    assert search("free") == (3 + 1 + 5 + 1, ["p2", "p3"])
-    assert search("free", often=2) == (3 + 3 + 1 + 4, ["p2", "p3"])  # no more pauses
+def some_policies(*rules: str) -> PolicySet:
+    return policy_set(**{f"p{place}": {"filters": filtering(text)} for place, text in enumerate(rules)})
 
 
-def test_what_changes_in_a_pause_counts_for_the_nodes_that_are_left_and_for_the_chosen_one() -> None:
-    around = many(200)
-
-    def meanwhile(pause: int) -> None:
-        if pause == 2 * ASKED + 1:  # the nodes that were asked about are worse now or gone, all others but one are gone
-            for number in range(199):
-                if number >= ASKED or number % 2:
-                    around.remove_node(f"n{number}")
-                else:
-                    around.remove_pod(f"default.p{number}")
-                    around.set_pod(low(f"q{number}", f"n{number}", 9))
-
-    failed = Pausing(around, wanted(), meanwhile)
-    chosen_node, best, candidates = outcome(failed)
-    assert chosen_node == "n199"
-    assert "n199" in best
-    assert {one.node for one in candidates} <= {f"n{number}" for number in (*range(ASKED), 199)}
+def some_low(chance: random.Random, name: str, on: str) -> Pod:
+    made = low(name, on, chance.randint(-2, 11), cpu=chance.randint(0, 2), minute=chance.randrange(60))
+    return replace(made, metadata=replace(made.metadata, labels={"app": chance.choice("xyz")}))
 
 
-def test_search_ends_where_the_pod_fits_by_now() -> None:
-    around = many(200)
+def some_world(chance: random.Random) -> Cluster:
+    objects: list[Node | Pod] = []
+    for number in range(NODES):
+        labels = {"topology.kubernetes.io/zone": chance.choice("ab")}
+        objects.append(node(f"n{number}", allocatable={"cpu": 4, "pods": chance.choice((4, 110))}, labels=labels))
+        pods = [some_low(chance, f"p{number}-{place}", f"n{number}") for place in range(chance.randint(2, 5))]
+        objects += [*pods, low(f"base{number}", f"n{number}", 0, cpu=2)]
+    budgets = [budget(app, label("app", app), chance.randint(0, 2)) for app in "xy"]
+    return world(*objects, budgets=budgets)
 
-    def meanwhile(_: int) -> None:
-        around.set_node(node("free"))
 
-    status, nominated = outcome(Pausing(around, wanted(), meanwhile))
-    assert "may fit now" in status.message
-    assert nominated is None
+def candidates_of(found: Any) -> dict[str, Candidate]:
+    """The candidates of an outcome by name; none where no preemption helps."""
+    return {one.node: one for one in found[2]} if len(found) == 3 else {}
 
 
-def test_nodes_that_go_in_a_pause_are_counted_where_they_were_asked_about() -> None:
-    around = many(200, priority=20)
+GUARD = {"preemption": {"require": 'concat(victim.labels["app"], "!") != "x!"'}}
 
-    def meanwhile(pause: int) -> None:
-        for number in range(ASKED) if pause == ASKED else ():
-            around.remove_node(f"n{number}")
 
-    status, _ = outcome(Pausing(around, wanted(), meanwhile))
-    why = "200 No preemption victims found for incoming pod"
-    assert status.message == f"preemption: 0/200 nodes are available: {why}."
+@pytest.mark.parametrize("guarded", [False, True])
+@pytest.mark.parametrize("seed", range(40))
+def test_with_policies_both_find_the_same(seed: int, guarded: bool) -> None:
+    chance = random.Random(f"steps/{seed}")
+    around, rules = some_world(chance), some_policies(*chance.sample(LOCAL + WIDE, 3))
+    for number in range(chance.choice((0, 2))):
+        around.nominations.set(pod(f"q{number}", requests={"cpu": 1}, priority=12), f"n{chance.randrange(NODES)}")
+    of = wanted(chance.randint(3, 4), labels={"app": chance.choice("xyz")})
+    if guarded:
+        rules = PolicySet.of([one.policy for given in (rules, policy_set(g=GUARD)) for one in given.plugins])
+    profile = rules.join(default_profile())
+    decision = Engine(around, profile, random.Random(0)).decide(of)
+    assert decision.row < 0
+    together, one_by_one = (
+        outcome(kind(decision, random.Random(0), (), profile.victim_guards)) for kind in (FailedCycle, OneByOne)
+    )
+    assert together == one_by_one
+
+
+@pytest.mark.parametrize("kind", [FailedCycle, OneByOne])
+@pytest.mark.parametrize("seed", range(20))
+def test_pod_fits_beside_every_candidate_whose_victims_are_gone(seed: int, kind: type[FailedCycle]) -> None:
+    chance = random.Random(f"valid/{seed}")
+    around, of = some_world(chance), wanted(3)
+    profile = some_policies(*LOCAL, *WIDE).join(default_profile())
+    decision = Engine(around, profile, random.Random(0)).decide(of)
+    assert decision.row < 0
+    found = candidates_of(outcome(kind(decision, random.Random(0))))
+    for one in found.values():
+        row = around.nodes.row_of[one.node]
+        away = [around.pods.by_id[victim.metadata.uid] for victim in one.victims]
+        assert away
+        assert all(placed.row == row and (placed.pod.spec.priority or 0) < 10 for placed in away)
+        stay = around.pods.by_id.keys() - {victim.metadata.uid for victim in one.victims}
+        left = world(
+            *(info for info in around.nodes.nodes if info is not None),
+            *(around.pods.by_id[identity].pod for identity in sorted(stay)),
+        )
+        again = Engine(left, profile, random.Random(0)).decide(of)
+        assert left.nodes.row_of[one.node] in again.evaluation.feasible().nonzero()[0]

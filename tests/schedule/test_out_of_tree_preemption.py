@@ -13,7 +13,6 @@ from policysched.framework import Code, Status, unresolvable, unschedulable
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.model.objects import Pod
-from policysched.plugins.default_preemption import slices
 from tests.build import node, pod
 from tests.schedule.out_of_tree import SKIPPED, Scripted
 from tests.schedule.stand import ME, running
@@ -122,38 +121,6 @@ async def test_plugin_that_skipped_a_pod_at_pre_filter_is_not_asked_which_victim
         await stand.settled(HIGH)
         assert len(stand.client.deleted) == 1
         assert not [call for call in plugin.log if "filter n" in call and "pre_filter" not in call]
-
-
-async def test_long_search_for_victims_gives_the_loop_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "SLICE", 4)
-    placed = [pod(f"low-{number}", on=f"n{number}", requests={"cpu": 3}, priority=0) for number in range(200)]
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async with running(*(node(f"n{number}") for number in range(200)), of=profile_of(counting())) as stand:
-        for one in placed:
-            stand.scheduler.set_pod(one)
-        monotonic = stand.clock.monotonic
-
-        def ticking() -> float:
-            stand.clock.at += 0.002
-            return monotonic()
-
-        stand.clock.monotonic = ticking  # type: ignore[method-assign]
-        counter = asyncio.create_task(others())
-        stand.scheduler.set_pod(HIGH)
-        while stand.attempts("high") == 0:
-            await asyncio.sleep(0)
-        began = turns
-        while not stand.client.deleted:
-            await asyncio.sleep(0)
-        counter.cancel()
-        assert turns - began > 15
 
 
 class Binding:

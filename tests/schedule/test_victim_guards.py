@@ -18,7 +18,6 @@ from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.model.objects import Metadata, Namespace, OwnerReference, Pod
 from policysched.model.policy import PolicyKey
-from policysched.plugins.default_preemption import slices
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.plugin.guard import PolicyGuard
 from policysched.rules.policy_set.policy_set import PolicySet
@@ -55,9 +54,7 @@ def preempt(around: Cluster, of: Pod, policies: PolicySet) -> tuple[PostFilterRe
     rng = random.Random(0)
     decision = Engine(around, profile, rng).decide(of)
     assert decision.row < 0
-    result = at_once(
-        run_post_filters(profile.post_filters, of, FailedCycle(decision, rng, (), lambda: profile.victim_guards))
-    )
+    result = at_once(run_post_filters(profile.post_filters, of, FailedCycle(decision, rng, (), profile.victim_guards)))
     return result, make_record(decision, policies.plugins, result)
 
 
@@ -409,7 +406,7 @@ def test_guard_is_heard_where_nodes_are_searched_one_by_one() -> None:
     def found(require: str) -> PostFilterResult:
         profile = policy_set(keep=guarded(require)).join(base)
         decision = Engine(around, profile, random.Random(0)).decide(wanted())
-        failed = FailedCycle(decision, random.Random(0), (), lambda: profile.victim_guards)
+        failed = FailedCycle(decision, random.Random(0), (), profile.victim_guards)
         return at_once(run_post_filters(profile.post_filters, wanted(), failed))
 
     assert [one.metadata.name for one in found('victim.name == "p7"').victims] == ["p7"]
@@ -419,51 +416,17 @@ def test_guard_is_heard_where_nodes_are_searched_one_by_one() -> None:
     assert status.message.endswith(f"preemption: 0/9 nodes are available: {said}.")
 
 
-def test_guards_that_ask_much_are_asked_in_slices_and_say_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pods = [born(low(f"p{number}", f"n{number % 10}", number % 3, cpu=0), number / 7) for number in range(400)]
-    full = [pod(f"full{number}", on=f"n{number}", requests={"cpu": 4}, priority=20) for number in range(10)]
-    around = world(*(node(f"n{number}") for number in range(10)), *pods, *full)
-    keeping = policy_set(
-        a={"preemption": {"require": 'concat(victim.name, pod.name) != "p1" and victim.age < 1h'}},
-        b=guarded('victim.name == "p7" or victim.priority > 1'),
-    )
-    asked: list[int] = []
-    protected = PolicyGuard.protected
-
-    def noting(self: PolicyGuard, of: Pod, among: Cluster, slots: RowNumbers) -> Any:
-        asked.append(slots.size)
-        return protected(self, of, among, slots)
-
-    monkeypatch.setattr(PolicyGuard, "protected", noting)
-    together = preempt(around, wanted(), keeping)
-    of_record = 2  # the guards are asked once more for it, about all pods
-    assert asked.count(len(pods)) == 2 + of_record
-    monkeypatch.setattr(slices, "ASKED", 40 * sum(one.units for one in keeping.join(default_profile()).victim_guards))
-    asked.clear()
-    in_slices = preempt(around, wanted(), keeping)
-    assert sorted(asked)[-of_record:] == [len(pods)] * of_record
-    assert sorted(asked)[:-of_record][-1] <= 80
-    assert (in_slices[0].status, in_slices[1]) == (together[0].status, together[1])
-
-
-def test_many_small_guards_are_asked_about_many_pods_at_once_and_read_values_of_few(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_guards_are_asked_about_all_pods_at_once_and_read_values_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     pods = [born(low(f"p{number:03}", f"n{number % 10}", cpu=0), 2) for number in range(400)]
     full = [pod(f"full{number}", on=f"n{number}", requests={"cpu": 4}, priority=20) for number in range(10)]
     around = world(*(node(f"n{number}") for number in range(10)), *pods, *full)
     keeping = policy_set(**{f"g{number}": guarded(f'victim.labels["a"] == "{number}"') for number in range(20)})
-    units = sum(one.units for one in keeping.join(default_profile()).victim_guards)
-    monkeypatch.setattr(slices, "ASKED", 40 * units)
-    monkeypatch.setattr(slices, "ONE_GUARD", 2 * units)
-    asked, read = 0, 0
+    asked: list[int] = []
+    read = 0
     protected, values = PolicyGuard.protected, PolicyGuard._values
 
     def asking(self: PolicyGuard, of: Pod, among: Cluster, slots: RowNumbers) -> Any:
-        nonlocal asked
-        asked += 1
+        asked.append(slots.size)
         return protected(self, of, among, slots)
 
     def reading(self: PolicyGuard, slot: int, of: Pod, context: Any) -> str:
@@ -475,7 +438,7 @@ def test_many_small_guards_are_asked_about_many_pods_at_once_and_read_values_of_
     monkeypatch.setattr(PolicyGuard, "_values", reading)
     profile, rng = keeping.join(default_profile()), random.Random(0)
     decision = Engine(around, profile, rng).decide(wanted())
-    failed = FailedCycle(decision, rng, (), lambda: profile.victim_guards)
+    failed = FailedCycle(decision, rng, (), profile.victim_guards)
     assert not at_once(run_post_filters(profile.post_filters, wanted(), failed)).nominated_node
-    assert asked <= 20 * 400 // 80 + 20
+    assert asked == [400] * 20
     assert read <= 2 * 20

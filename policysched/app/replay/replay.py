@@ -186,7 +186,7 @@ class _Comparing:
             return
         (engine, decision, number), self._open = self._open, None
         self._state.rng.use(told.draws)
-        failed = FailedCycle(decision, self._state.rng, (), lambda: engine.profile.victim_guards)
+        failed = FailedCycle(decision, self._state.rng, (), engine.profile.victim_guards)
         result = at_once(run_post_filters(engine.profile.post_filters, decision.pod, failed))
         self._found.searches += 1
         kept = decision.pod.status.nominated_node_name

@@ -107,20 +107,15 @@ class Search:
         """Return a node's victims, most important first, and the names of those whose eviction violates a budget."""
         begin, end = int(self.begins[place]), int(self.begins[place + 1])
         places = begin + np.flatnonzero(self.victims[begin:end])
-        by_importance = places[np.argsort(self.importance[places])].tolist()
-        pods = [(number, self.pod_at(number)) for number in by_importance]
-        return tuple(pod for _, pod in pods), frozenset(pod.key for number, pod in pods if self.violating[number])
+        by_importance = places[np.argsort(self.importance[places])]
+        pods = self.pods_at(by_importance)
+        violating = self.violating[by_importance].tolist()
+        return tuple(pods), frozenset(pod.key for pod, violates in zip(pods, violating, strict=True) if violates)
 
-    def pod_at(self, place: int) -> Pod:
-        """Return a pod by its place; call it before the cluster changes.
-
-        Raises:
-            RuntimeError: The cluster changed.
-        """
-        placed = self.cluster.pods.by_slot[int(self.slots[place])]
-        if placed is None:
-            raise RuntimeError("the cluster changed after the search for victims")
-        return placed.pod
+    def pods_at(self, places: Places) -> list[Pod]:
+        """Return pods by their places; call it before the cluster changes."""
+        by_slot = self.cluster.pods.by_slot
+        return [placed.pod for slot in self.slots[places].tolist() if (placed := by_slot[slot]) is not None]
 
     def failures(self) -> Counter[Status]:
         """Count the nodes that are no candidates by status, without the nodes that were left out."""
@@ -294,25 +289,26 @@ def _search_node_by_node(found: Search, failed: FailedDecision, rows: RowNumbers
 
 def _search_node(found: Search, failed: FailedDecision, place: int) -> Mask:
     """Search for victims on one node; return which of its victims violate a budget. Shapes: (victims,)."""
-    pods = range(int(found.begins[place]), int(found.begins[place + 1]))
-    row = found.rows[place : place + 1]
+    begin, end = int(found.begins[place]), int(found.begins[place + 1])
+    row, pods = found.rows[place : place + 1], found.pods_at(np.arange(begin, end))
     trial = failed.trial(int(row[0]))
-    for number in pods:
-        trial.remove(found.pod_at(number))
+    for pod in pods:
+        trial.remove(pod)
     status = trial.verdict()
     found.fits[place] = status is None
     if status is not None:
         found.statuses[place] = status
         return np.zeros(0, np.bool_)
+    found.victims[begin:end] = True
     room = int(failed.most_pods(row)[0] - found.cluster.nodes.pods_count.data[row[0]]) + len(pods)
-    for number in pods:
-        if room > 0:
-            trial.add(found.pod_at(number))
-            if trial.verdict() is None:
-                room -= 1
-                continue
-            trial.remove(found.pod_at(number))
-        found.victims[number] = True
-    here = slice(pods.start, pods.stop)
-    violating: Mask = found.violating[here][found.victims[here]]
+    for number, pod in enumerate(pods, begin):
+        if room <= 0:
+            break
+        trial.add(pod)
+        if trial.verdict() is None:
+            found.victims[number] = False
+            room -= 1
+        else:
+            trial.remove(pod)
+    violating: Mask = found.violating[begin:end][found.victims[begin:end]]
     return violating
