@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import weakref
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from bench.workloads import HOST, ZONE, node, pod
 from policysched.app.configuration.profiles import default_profile
 from policysched.model.decode import decode_node
 from policysched.model.objects import Pod
+from policysched.model.selection import pod_affinity
 from policysched.plugins.inter_pod_affinity import matching_terms
 from policysched.schedule.cycle import engine as engines
 from policysched.schedule.cycle.engine import Engine
@@ -215,3 +217,47 @@ async def test_classes_are_given_up_where_no_pod_is_decided_about(monkeypatch: p
     for identity in range(100, 120):
         scheduler.take(ordinary(identity, nodeName=f"node-{identity % NODES}"))
     assert len(around.counters) <= 40
+
+
+def test_terms_count_from_when_nodes_get_their_key_until_they_lose_it() -> None:
+    made = engine()
+    for identity in range(60):
+        made.cluster.set_pod(stating(identity, 20, keys=(HOST, "rack"), nodeName=f"node-{identity % NODES}"))
+    for keys in ([], ["rack"], [], ["rack"], ["rack", "unread"]):
+        relabel(made, *keys)
+        live = made.find(ordinary(10_000))
+        anew = Engine(made.cluster, default_profile(), random.Random(0)).find(ordinary(10_000))
+        assert live.best().tolist() == anew.best().tolist()
+        assert live.ranked.tolist() == anew.ranked.tolist()
+
+
+def test_a_label_that_goes_and_comes_back_keeps_pods_away() -> None:
+    made = engine()
+    terms = [{**about_all(f"{number}"), "topologyKey": "rack"} for number in range(120)]
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    relabel(made, "rack")
+    for number in range(3):
+        made.cluster.set_pod(pod(number, "others", {}, affinity=affinity, nodeName="node-0"))
+    for keys, expected in ((["rack"], NODES - 1), ([], NODES), (["rack"], NODES - 1)):
+        relabel(made, *keys)
+        assert made.find(ordinary(10_000)).feasible_count == expected
+
+
+@pytest.mark.parametrize("sort", ["podAffinity", "podAntiAffinity"])
+@pytest.mark.parametrize("required", [False, True])
+def test_what_is_kept_of_a_class_holds_none_of_what_its_pods_state(sort: str, required: bool) -> None:
+    """A term with 200,000 values for all namespaces resolves to next to nothing, which is what is counted."""
+    values = [f"t{number}" for number in range(100)]
+    of = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": values}]}
+    term = {"labelSelector": {"matchLabels": {"own": ""}}, "namespaceSelector": of, "topologyKey": HOST}
+    kinds = {
+        False: {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term}]},
+        True: {"requiredDuringSchedulingIgnoredDuringExecution": [term]},
+    }
+    made, asking = engine(), pod(1, "default", {}, affinity={sort: kinds[required]})
+    made.decide(asking)
+    stated = weakref.ref(pod_affinity.pod_terms(asking))
+    del asking
+    pod_affinity.pod_terms.forget()
+    pod_affinity.existing_terms.forget()
+    assert stated() is None

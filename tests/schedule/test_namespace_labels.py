@@ -12,7 +12,6 @@ from bench.workloads import HOST, ZONE, node, pod
 from policysched.app.configuration.profiles import default_profile
 from policysched.model.decode import decode_node
 from policysched.model.objects import Metadata, Namespace, Pod
-from policysched.plugins.inter_pod_affinity import plugin as plugin_module
 from policysched.plugins.inter_pod_affinity import terms as terms_module
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
@@ -225,12 +224,6 @@ class Drawn:
             labels = {key: value for key, value in chosen.items() if rng.random() < 0.7}
             labelled(self.cluster, rng.choice(NAMES), **labels)
 
-    def work_ahead(self, asked: Pod) -> None:
-        """Work ahead of a decision, while namespaces change."""
-        for _ in self.engine.working_ahead(asked):
-            if self.rng.random() < 0.2:
-                labelled(self.cluster, self.rng.choice(NAMES), team=self.rng.choice("ab"))
-
 
 @pytest.mark.parametrize("few", [False, True])
 @pytest.mark.parametrize("seed", range(8))
@@ -241,7 +234,6 @@ def test_decisions_are_those_of_an_engine_that_knows_nothing_yet(
         monkeypatch.setattr(object_tables, "MOST_REMEMBERED", 3)
         monkeypatch.setattr(existing_terms, "MOST_COMPARED", 2)
         monkeypatch.setattr(terms_module, "MOST_ASKED", 2)
-        monkeypatch.setattr(plugin_module, "MANY_PEERS", 2)
     drawn = Drawn(seed)
     cluster = drawn.cluster
     classes = [drawn.pod(10_000 + number) for number in range(6)]
@@ -250,7 +242,6 @@ def test_decisions_are_those_of_an_engine_that_knows_nothing_yet(
             drawn.change(step)
             continue
         asked = drawn.rng.choice(classes)
-        drawn.work_ahead(asked)
         live, anew = drawn.engine.find(asked), Engine(cluster, default_profile(), random.Random(0)).find(asked)
         assert live.first[: cluster.nodes.size].tolist() == anew.first[: cluster.nodes.size].tolist()
         if anew.feasible_count:

@@ -25,12 +25,11 @@ from policysched.model.objects import (
 )
 from policysched.model.objects.pods import GCEDisk
 from policysched.model.selection import pod_affinity
-from policysched.plugins.inter_pod_affinity import plugin as plugin_module
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.results.rejections import FEASIBLE
 from policysched.schedule.cycle.what_if import Trial
-from policysched.state.nominated import columns, nominations, ports
+from policysched.state.nominated import columns, ports
 from policysched.state.nominated import terms as nominated_terms
 from policysched.state.placed.pods import pod_id
 from tests.build import node, pod
@@ -185,30 +184,6 @@ def asked_about(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     yield found
 
 
-def test_many_terms_are_read_in_pieces_before_the_first_cycle_of_a_class(
-    monkeypatch: pytest.MonkeyPatch, asked_about: list[object]
-) -> None:
-    monkeypatch.setattr(plugin_module, "MANY_PEERS", 100)
-    monkeypatch.setattr(nominated_terms, "PEERS_PER_PIECE", 50)
-    monkeypatch.setattr(nominations, "PODS_PER_PIECE", 1)
-    around = nodes(20, 64, 5000)
-    around.set_pod(pod("bait", on="n19", affinity=away(term(ALL, HOST))))
-    for identity in range(10):
-        around.nominations.update(stating(identity, 40, by_selectors_about_all))
-    engine = Engine(around, default_profile(), random.Random(0))
-    around.nominations.yielded_to(asked(), around.nodes.row_of)
-    pieces, before = [], len(asked_about)
-    for _ in engine.working_ahead(asked()):
-        pieces.append(len(asked_about) - before)
-        before = len(asked_about)
-    assert max(pieces) <= 50
-    assert len(pieces) >= 5
-    asked_about.clear()
-    found = engine.find(asked())
-    assert not asked_about
-    assert found.feasible_count == 9
-
-
 class Drawn:
     """Nominated and placed pods, nodes and namespaces drawn at random, and the engine that decides beside them."""
 
@@ -345,12 +320,8 @@ class Drawn:
         return statuses(Engine(fresh, default_profile(), random.Random(0)).find(wanted))
 
     def asked(self) -> Pod:
-        """Draw a pod to ask about, work ahead for it and change something meanwhile; return it as it is then."""
-        wanted = self.rng.choice([*self.classes, self.pod("new"), *self.kept.values()])
-        for _ in self.engine.working_ahead(wanted):
-            if self.rng.random() < 0.1:
-                self.change()
-        return self.kept.get(pod_id(wanted), wanted)
+        """Draw a pod to ask about."""
+        return self.rng.choice([*self.classes, self.pod("new"), *self.kept.values()])
 
 
 def statuses(found: Evaluation) -> Mapping[str, object]:
@@ -360,14 +331,10 @@ def statuses(found: Evaluation) -> Mapping[str, object]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_decisions_are_those_of_an_engine_that_knows_nothing_yet(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("LEAST_LOGGED", 2), ("PEERS_PER_PIECE", 2)):
-        monkeypatch.setattr(nominated_terms, name, value)
+    monkeypatch.setattr(nominated_terms, "LEAST_LOGGED", 2)
     for name, value in (("MOST_EMPTY", 2), ("FIRST_PLACES", 2), ("MOST_COUNTERS", 2), ("MOST_WEIGHTS", 9)):
         monkeypatch.setattr(columns, name, value)
     monkeypatch.setattr(ports, "MOST_ANSWERS", 2)
-    monkeypatch.setattr(nominations, "PODS_PER_PIECE", 1)
-    if seed % 2:
-        monkeypatch.setattr(plugin_module, "MANY_PEERS", 0)
     drawn = Drawn(seed)
     for _ in range(120):
         drawn.change()

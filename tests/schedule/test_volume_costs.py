@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Callable
 from unittest import mock
@@ -21,7 +20,6 @@ from policysched.plugins.volumes.reservation import VolumeReservation, bound_to
 from policysched.plugins.volumes.volume_binding import VolumeBinding
 from policysched.plugins.volumes.volume_restrictions import VolumeRestrictions
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.scheduler import Scheduler
 from tests.build import node
 from tests.plugins.stored import (
     attachment,
@@ -35,8 +33,6 @@ from tests.plugins.stored import (
     volume,
     with_storage,
 )
-from tests.schedule.parts import FakeClient
-from tests.schedule.queue_parts import StandingClock
 from tests.schedule.test_object_costs import MANY, taken
 from tests.work import calls, lines
 
@@ -228,23 +224,6 @@ def test_long_selectors_of_claims_are_looked_through_when_claims_come_and_not_wh
         return [f"x{number}" for number in range(count)]
 
     assert work(4 * MANY) == work(MANY)
-
-
-async def test_what_is_attached_is_counted_before_the_first_pod_a_node_at_a_time() -> None:
-    users = [claiming(f"user-{name}", "c", on=name) for name in HOSTS]
-    around = with_storage(*NODES, storage_class(), claim(), *users)
-    assert sum(1 for _ in around.attachments.refreshing()) == len(NODES)
-    scheduler = Scheduler({"me": default_profile("me")}, FakeClient(), StandingClock(), random.Random(0))
-    for one in (*NODES, storage_class(), claim(), *users):
-        scheduler.take(one)
-    attachments = scheduler.cluster.attachments
-    assert len(attachments._stale) == len(NODES)
-    running = asyncio.create_task(scheduler.run())
-    async with asyncio.timeout(30):
-        while attachments._stale:
-            await asyncio.sleep(0)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
 
 
 def test_drivers_that_one_node_names_take_nothing_for_each_node() -> None:

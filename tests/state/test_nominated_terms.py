@@ -8,7 +8,6 @@ import pytest
 
 from policysched.framework import Cluster
 from policysched.model.objects import LabelSelector, Pod, Requirement
-from policysched.pausing import finished
 from policysched.state.nominated import terms as nominated_terms
 from policysched.state.nominated.terms import NONE, RepelledClass, RepellingTerms
 from policysched.state.placed.selector_index import MOST_PER_TERM
@@ -52,7 +51,7 @@ def test_terms_about_many_namespaces_and_values_are_filed_under_few_index_keys()
         for values in (tuple(f"{number}-{value}" for value in range(8)) for number in range(count))
     ]
     number = terms.enter(pod("a", affinity=away(*stated)))
-    finished(terms.filing(around.nodes))
+    terms.file(around.nodes)
     assert sum(map(len, terms._by_index_key.values())) <= MOST_PER_TERM * count
     for app, namespace, expected in (("7-3", "n5", {"zone": [number]}), ("7-3", "x", {}), ("7-9", "n5", {})):
         about = RepelledClass(pod(namespace=namespace, labels={"app": app}))
@@ -65,7 +64,7 @@ def test_a_number_that_is_used_again_is_asked_anew(is_filed: bool) -> None:
     number = terms.enter(stating("a", "zone"))
     assert found(about, terms, around) == {"zone": [number]}
     if is_filed:
-        finished(terms.filing(around.nodes))
+        terms.file(around.nodes)
     terms.leave(number)
     assert terms.enter(stating("b", "zone", app="db")) == number
     assert found(about, terms, around) == {}
@@ -99,43 +98,6 @@ def test_labels_of_the_namespace_count_where_a_term_reads_them() -> None:
     assert found(about, terms, around, ONE) == {}
     assert found(about, terms, around, {"team": "two"}) == {"zone": [number]}
     assert found(about, terms, around, ONE) == {}
-
-
-@pytest.mark.parametrize("pauses", range(8))
-def test_what_changes_while_terms_are_read_in_pieces_is_read_afterwards(
-    pauses: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(nominated_terms, "PEERS_PER_PIECE", 1)
-    around, terms = cluster(node("a", labels={"zone": "z"})), RepellingTerms()
-    numbers = [terms.enter(stating(f"a{index}", "zone", app=app)) for index, app in enumerate(["web", "db", "x"])]
-    about = RepelledClass(pod(labels=WEB))
-    reading = about.renewing(terms, around.nodes, ONE)
-    for _ in range(pauses):
-        next(reading, None)
-    for number in numbers[:2]:
-        terms.leave(number)
-    around.set_node(node("b", labels={"rack": "r"}))
-    again = terms.enter(stating("b", "rack"))
-    finished(reading)
-    assert found(about, terms, around) == {"rack": [again]}
-
-
-@pytest.mark.parametrize("pauses", range(6))
-def test_all_may_go_while_terms_are_read_in_pieces(pauses: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nominated_terms, "PEERS_PER_PIECE", 1)
-    around, terms = cluster(node("a", labels={"zone": "z"})), RepellingTerms()
-    for index in range(3):
-        terms.enter(stating(f"a{index}", *[f"key-{index}", "zone"]))
-    about = RepelledClass(pod(labels=WEB))
-    for _ in range(2):  # all are listed, and then what appeared is asked
-        reading = about.renewing(terms, around.nodes, ONE)
-        for _ in range(pauses):
-            next(reading, None)
-        terms.clear()
-        finished(reading)
-        assert found(about, terms, around) == {}
-        for index in range(2):
-            terms.enter(stating(f"b{index}", f"key-{index}", "zone"))
 
 
 def test_what_is_not_known_any_more_of_what_appeared_is_listed_anew(monkeypatch: pytest.MonkeyPatch) -> None:

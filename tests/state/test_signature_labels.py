@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping, Sequence
+from functools import partial
 from random import Random
 
 import numpy as np
@@ -13,7 +14,6 @@ from msgspec.structs import replace
 from policysched.framework import Cluster
 from policysched.model.objects import LabelSelector, Pod, Requirement
 from policysched.model.selection.selectors import LabelMatcher, compile_selector
-from policysched.pausing import finished
 from policysched.plugins.inter_pod_affinity.namespaces import NamespaceNumbers, NamespaceSet
 from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts
 from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, WeighedByTerms, Weighted
@@ -137,7 +137,7 @@ def make(life: Life, rng: Random, shared: SharedCounts) -> tuple[PodCounter, obj
         Weighted("zone", rng.randint(1, 100), ResolvedPeers(selector(rng), rng.choice((namespaces, None))))
         for _ in range(12)
     ]
-    ((_, part),) = finished(shared.counting_terms(terms))
+    ((_, part),) = shared.count_terms(terms)
     return part.counter, lambda one: sum(term.weight for term in terms if term.said.matches(one))
 
 
@@ -145,7 +145,7 @@ def test_terms_of_any_weight_are_counted(dense: bool) -> None:
     del dense
     made = cluster(node("n1", labels={"zone": "z"}), *(pod(f"p{number}", on="n1") for number in range(3)))
     terms = [Weighted("zone", 10**20, ResolvedPeers(compile_selector(LabelSelector()), None)) for _ in range(12)]
-    ((_, part),) = finished(SharedCounts(made).counting_terms(terms))
+    ((_, part),) = SharedCounts(made).count_terms(terms)
     assert part.counter.counts[0] == 36 * 10**20
 
 
@@ -169,9 +169,9 @@ def test_many_terms_are_not_asked_about_each_signature() -> None:
     work = []
     for signatures, terms in ((100, 20), (100, 200), (1000, 20), (1000, 200)):
         shared = SharedCounts(crowd(signatures))
-        stated, held = excluding(terms), finished(shared.counting_terms(excluding(9)))
-        counting = shared.counting_terms(stated)
-        work.append(calls(lambda held=held, counting=counting: held.append(finished(counting))))
+        stated, held = excluding(terms), shared.count_terms(excluding(9))
+        counting = partial(shared.count_terms, stated)
+        work.append(calls(lambda held=held, counting=counting: held.append(counting())))
     few, many_terms, many_signatures, both = work
     assert many_signatures < few + 200
     assert both < many_terms + 200
@@ -232,7 +232,7 @@ def test_sets_of_namespaces_are_asked_without_a_look_at_each_namespace_of_placed
         everything = compile_selector(LabelSelector())
         sets = [NamespaceSet(numbers, bytes([1 << number % 8, number])) for number in range(200)]
         terms = [Weighted("zone", 1, ResolvedPeers(everything, one)) for one in sets]
-        work.append(calls(lambda shared=shared, terms=terms: finished(shared.counting_terms(terms))))
+        work.append(calls(lambda shared=shared, terms=terms: shared.count_terms(terms)))
     assert work[1] < work[0] + 10 * 380
 
 
@@ -269,7 +269,7 @@ def test_many_labels_of_selectors_are_looked_for_in_one_go() -> None:
             for number in range(20)
             for stated in [[Requirement(f"k{number}-{one}", "DoesNotExist") for one in range(12)]]
         ]
-        work.append(calls(lambda shared=shared, terms=terms: finished(shared.counting_terms(terms))))
+        work.append(calls(lambda shared=shared, terms=terms: shared.count_terms(terms)))
     assert work[1] < work[0] + 3 * 1800
 
 
@@ -331,7 +331,7 @@ def test_terms_that_name_many_namespaces_each_are_filed_by_their_labels_alone() 
     selectors = [compile_selector(LabelSelector(match_labels={"own": f"o{number}"})) for number in range(100)]
     terms = [Weighted("zone", 1, ResolvedPeers(one, everywhere)) for one in selectors]
     made = crowd(5)
-    ((_, part),) = finished(SharedCounts(made).counting_terms(terms))
+    ((_, part),) = SharedCounts(made).count_terms(terms)
     assert set(made.counters._by_facet) == {(None, "own", f"o{number}") for number in range(100)}
     assert part.counter.facets == 100
     bare = part.counter.nbytes

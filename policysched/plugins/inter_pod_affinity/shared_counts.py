@@ -163,10 +163,10 @@ class SharedCounts:
         """Count the pods that terms mean by topology keys that nodes have, with what these add."""
         generation = self.nodes.label_keys_generation
         if resolved.counted is None or resolved.counted[0] != generation:
-            resolved.counted = generation, self._count_terms(resolved.terms)
+            resolved.counted = generation, self.count_terms(resolved.terms)
         return resolved.counted[1]
 
-    def _count_terms(self, stated: Iterable[Weighted[ResolvedPeers]]) -> list[KeyedCounter]:
+    def count_terms(self, stated: Iterable[Weighted[ResolvedPeers]]) -> list[KeyedCounter]:
         def many(terms: Sizes[ResolvedPeers]) -> PodCounter:
             key = "affinity terms", terms
             if (known := self._counters.get(key)) is not None:
