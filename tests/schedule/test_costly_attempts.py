@@ -167,22 +167,6 @@ async def test_a_cycle_is_measured_by_the_processor() -> None:
     assert queued.rests_until == pytest.approx(1000.25 + LONG / SHARE)
 
 
-async def test_work_ahead_of_a_cycle_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    running = Running(0.0)
-    running.scheduler.take(node("n1"))
-    profile = running.scheduler._profiles["default-scheduler"]
-
-    def pieces(*_: object) -> object:
-        for _piece in range(3):
-            running.taken += COSTLY
-            yield
-        running.taken += COSTLY
-
-    monkeypatch.setattr(type(profile), "working_ahead", pieces)
-    queued = await running.tried("big", requests={"cpu": 5})
-    assert queued.took == pytest.approx(4 * COSTLY)
-
-
 async def test_a_pod_that_makes_room_for_itself_does_not_rest() -> None:
     running = Running(LONG)
     running.scheduler.take(node("n1"))

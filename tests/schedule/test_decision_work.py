@@ -13,7 +13,6 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.evaluation import Evaluation
 from tests.build import cluster, node, pod
 from tests.meta.markdown import ROOT
 from tests.rules.build import Spec, policy_set
@@ -101,46 +100,3 @@ def test_first_decision_of_another_class_finds_what_classes_have_in_common(rules
 def test_rules_of_a_shape_of_their_own_cost_a_few_calls_each() -> None:
     same, other = (work({f"policy{number}": of(number) for number in range(SHAPES)}) for of in (alike, unlike))
     assert other <= same + 20 * SHAPES
-
-
-KEPT_UP = 64
-"""How many calls a decision may be of which an idle scheduler has worked out what the last placement changed."""
-
-
-def placed_and_kept_up(engine: Engine, number: int, *, ahead: bool) -> tuple[float, int]:
-    """Decide and assume a pod; give the calls of its decision and its row."""
-    one, found = pod(f"p{number}", labels={"app": "web"}), list[Decision]()
-    counted = calls(lambda: found.append(engine.decide(one)))
-    engine.cluster.assume(one, found[0].row, found[0].evaluation.pod_resources)
-    if ahead:
-        engine.keep_up()
-    return counted, found[0].row
-
-
-def test_what_a_placement_changed_is_worked_out_before_the_next_pod_comes() -> None:
-    engine = engine_of({})
-    counted = [placed_and_kept_up(engine, number, ahead=True)[0] for number in range(2 * DECISIONS)]
-    assert statistics.median(counted[DECISIONS:]) <= KEPT_UP
-
-
-def test_keeping_up_changes_no_decision() -> None:
-    specs = {"policy": alike(1)}
-    rows = []
-    for ahead in (False, True):
-        engine = engine_of(specs)
-        rows.append([placed_and_kept_up(engine, number, ahead=ahead)[1] for number in range(2 * DECISIONS)])
-    assert rows[0] == rows[1]
-
-
-def test_what_cannot_be_kept_up_is_left_to_the_next_decision(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = engine_of({})
-    engine.keep_up()  # nothing was decided yet
-    placed_and_kept_up(engine, 0, ahead=False)
-    with monkeypatch.context() as broken:
-        broken.setattr(Evaluation, "refresh", lambda _: 1 / 0)
-        engine.keep_up()
-    assert placed_and_kept_up(engine, 1, ahead=True)[1] >= 0
-    engine.cluster.set_node(node("more", labels={"new": "label"}))
-    engine.forget()
-    engine.keep_up()
-    assert placed_and_kept_up(engine, 2, ahead=True)[1] >= 0

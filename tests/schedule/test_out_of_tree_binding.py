@@ -15,7 +15,6 @@ from policysched.framework import Action, Code, Hint, PostFilterResult, Resource
 from policysched.framework.out_of_tree.methods import PreBindPreFlightResult
 from policysched.framework.out_of_tree.worker_threads import MOST
 from policysched.framework.profile import Profile
-from policysched.pausing import finished
 from policysched.rules.policy_set.policy_set import PolicySet
 from tests.build import node, pod
 from tests.schedule.out_of_tree import SKIPPED, Scripted, adapted, profile_with
@@ -499,7 +498,7 @@ async def test_pending_pod_comes_back_without_backoff() -> None:
 async def test_plugins_of_a_changed_configuration_reach_the_scheduler_too() -> None:
     async with running(node("n1"), of=profile_with(Scripted())) as stand:
         changed = profile_with(Scripted(filter=SOFT))
-        finished(stand.scheduler.using_profiles({ME: changed}, PolicySet.of([]), frozenset()))
+        stand.scheduler.use_profiles({ME: changed}, PolicySet.of([]), frozenset())
         assert changed.handle is not None
         assert [one.name for one in changed.handle.nodes] == ["n1"]
         assert await asyncio.to_thread(changed.handle.waiting_pods) == []

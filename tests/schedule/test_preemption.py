@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import ApiError, AssumedPod, Event, Handle, PostFilterResult, PreFlight, Status, Wait
 from policysched.model.objects import Pod, PodCondition, PodStatus
-from policysched.pausing import finished
 from policysched.plugins.default_preemption import eviction
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.observer import Observer
@@ -128,7 +127,7 @@ async def test_preemption_under_way_outlasts_its_profile() -> None:
         others = [pod(f"w{number}", on="n2", requests={"cpu": 2}, priority=number) for number in range(2)]
         await stand.settled(*VICTIMS, *others, HIGH)
         [first] = stand.client.deleted
-        finished(stand.scheduler.using_profiles({ME: default_profile(ME)}, PolicySet.of(()), frozenset()))
+        stand.scheduler.use_profiles({ME: default_profile(ME)}, PolicySet.of(()), frozenset())
         gone(next(one for one in (*VICTIMS, *others) if one.key == first), stand)
         await stand.pass_time(2)
         assert (stand.scheduler.queue.counts().gated, stand.client.deleted) == (1, [first])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from policysched.framework import Cluster, Code, Codes, Rows, Status, unresolvab
 from policysched.klog import V2
 from policysched.model.objects import Pod, PodCondition, PodStatus
 from policysched.schedule import attempts, observer, scheduler
-from policysched.schedule.cycle.engine import Engine
 from tests.build import node, pod
 from tests.schedule.parts import FakeFilter, profile, refused
 from tests.schedule.stand import BIG, Holding, Stand, running
@@ -22,27 +20,6 @@ async def test_a_pending_pod_is_bound_and_counts_at_once() -> None:
         await stand.settled(pod("a", requests={"cpu": 1}), pod("b", requests={"cpu": 1}))
         assert stand.bound == {"a": "n1"}
         assert stand.notes[0].startswith("0/1 nodes are available: 1 Insufficient cpu.")
-
-
-async def test_an_idle_scheduler_works_out_what_its_last_placement_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    order: list[str] = []
-    keep_up = Engine.keep_up
-
-    def noted_keeping_up(engine: Engine) -> Any:
-        order.append("kept up")
-        return keep_up(engine)
-
-    monkeypatch.setattr(Engine, "keep_up", noted_keeping_up)
-    async with running(node("n1")) as stand:
-        bind = stand.client.bind
-
-        async def noted(*given: Any) -> None:
-            order.append("bound")
-            await bind(*given)
-
-        monkeypatch.setattr(stand.client, "bind", noted)
-        await stand.settled(pod("a"), pod("b"))
-    assert order == ["bound", "bound", "kept up"]
 
 
 @pytest.mark.parametrize(
@@ -136,43 +113,6 @@ async def test_failures_that_belong_to_no_plugin_end_neither_the_scheduler_nor_l
             await stand.pass_time(20)
         assert (failed, stand.bound) == (["pop", "_skips", "will_wait"], {"p": "n1"})
         assert (tested.queue.in_flight, len(tested.cluster.pods)) == ((0, 0), 1)
-
-
-class _WorksAhead(FakeFilter):
-    """Finds out in three pieces what it knows of pods, and does something after each."""
-
-    def __init__(self, after: Callable[[], object] = lambda: None) -> None:
-        super().__init__("F")
-        self._after = after
-        self.pieces = 0
-
-    def per_pod(self, pod: Pod, _: Cluster) -> bool:
-        return pod.metadata.name != "other"
-
-    def working_ahead(self, *_given: object) -> Iterator[None]:
-        for _ in range(3):
-            assert not self.prepared, "the cycle begins after it"
-            self.pieces += 1
-            self._after()
-            yield
-
-
-async def test_what_a_plugin_works_out_ahead_lets_the_loop_have_its_turn() -> None:
-    seen: list[int] = []
-    plugin = _WorksAhead(lambda: asyncio.get_running_loop().call_soon(lambda: seen.append(plugin.pieces)))
-    async with running(node("n1"), of=profile(filters=[plugin])) as stand:
-        await stand.settled(pod(name="other"), pod())
-        assert stand.bound == {"other": "n1", "p": "n1"}
-    assert seen == [1, 2, 3]
-
-
-async def test_a_pod_that_goes_while_something_is_worked_out_ahead_is_not_placed() -> None:
-    plugin = _WorksAhead()
-    async with running(node("n1"), of=profile(filters=[plugin])) as stand:
-        plugin._after = lambda: stand.scheduler.remove_pod("default.p")
-        await stand.settled(pod())
-        assert (stand.bound, plugin.pieces, plugin.prepared) == ({}, 1, 0)
-        assert stand.scheduler.queue.in_flight == (0, 0)
 
 
 async def test_an_assumed_pod_is_not_tried_twice() -> None:

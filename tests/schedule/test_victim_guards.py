@@ -24,13 +24,12 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, at_once, run_post_filters
 from policysched.schedule.cycle.record import make_record
-from policysched.schedule.shadow_guards import AT_ONCE, MOST_SAID, ShadowGuards
+from policysched.schedule.shadow_guards import MOST_SAID, ShadowGuards
 from tests.build import node, pod
 from tests.plugins.preempting import NOW, low, wanted, world
 from tests.rules.build import Spec, policy, policy_set
 from tests.schedule.queue_parts import StandingClock
 from tests.schedule.stand import running
-from tests.work import turns_of_the_loop
 
 HOUR = 3600.0
 NONE_OF_ONE = "preemption: 0/1 nodes are available:"
@@ -333,21 +332,17 @@ async def test_shadow_counts_and_logs_the_victims_that_it_would_keep(caplog: pyt
     assert registry.get_sample_value(name, {"policy": "other"}) is None
 
 
-async def test_shadow_guards_that_are_many_give_the_loop_its_turn_and_fill_no_log(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_many_shadow_guards_fill_no_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "policysched.schedule.shadow_guards")
     around = world(node("n1"), *(pod(name, on="n1") for name in "ab"))
     victims = [one.pod for one in around.pods.by_id.values()]
-    specs = {f"p{number}": guarded('victim.name != "a"', mode="Shadow") for number in range(5 * AT_ONCE)}
+    specs = {f"p{number}": guarded('victim.name != "a"', mode="Shadow") for number in range(40)}
     guards = policy_set(**specs).join(default_profile()).shadow_guards
     shadows = ShadowGuards()
-    async with turns_of_the_loop() as turns:
-        await shadows.look(guards, pod("high"), around, victims)
-        assert turns.count >= 4
+    shadows.look(guards, pod("high"), around, victims)
     assert len(caplog.records) == MOST_SAID + 1
     assert (
-        caplog.records[-1].getMessage() == f'shadow: pod "default/high" has {5 * AT_ONCE - MOST_SAID} more protected '
+        caplog.records[-1].getMessage() == f'shadow: pod "default/high" has {40 - MOST_SAID} more protected '
         "victims, which are not logged one by one"
     )
     shadows.keep({plugin_name(PolicyKey("p1")), plugin_name(PolicyKey("p2")), plugin_name(PolicyKey("new"))})
