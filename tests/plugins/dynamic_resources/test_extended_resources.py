@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -10,7 +9,6 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from policysched.devices import Allocator
 from policysched.framework import Cluster
 from policysched.model.objects import Container, Pod, ResourceRequirements
 from policysched.plugins.dynamic_resources import extended_resources
@@ -23,7 +21,6 @@ from policysched.plugins.dynamic_resources.extended_resources import (
     mappings_for,
     requests_for,
 )
-from policysched.plugins.dynamic_resources.plugin import DynamicResources
 from policysched.state.resource_claims import EXTENDED_RESOURCE_CLAIM
 from tests.build import node, pod
 from tests.plugins.dynamic_resources.objects import claim, gpu_class, world
@@ -181,19 +178,6 @@ def test_init_containers_cost_as_much_as_they_are() -> None:
         return lines(lambda: requests_for(asked_by_resource(of, {GPU: "gpu"}).values()))
 
     assert taken(80) < 4.4 * taken(20)
-
-
-def test_what_devices_have_to_provide_is_worked_out_before_the_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[list[str]] = []
-
-    def worked_ahead(self: Allocator) -> Iterator[None]:
-        asked.append([one.metadata.name for one in self.claims])
-        yield None
-
-    monkeypatch.setattr(Allocator, "working_ahead", worked_ahead)
-    around = world(node("has", allocatable={GPU: "1"}), node("lacks"), gpu_class(extended_resource_name=GPU))
-    assert len(list(DynamicResources().working_ahead(wanting(gpu=1), around))) == 1
-    assert asked == [[IN_MEMORY]]
 
 
 def mapped(of: Pod) -> Mappings | None:
