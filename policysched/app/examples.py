@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -17,7 +18,6 @@ from rich.text import Text
 
 from policysched.app.report_table import ReportTable
 from policysched.errors import PolicyschedError, UsageError
-from policysched.late_dataclass import dataclass
 from policysched.visible import visible
 
 FIRST: Final = "tutorial"

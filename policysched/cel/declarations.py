@@ -9,13 +9,13 @@ k8s.io/dynamic-resource-allocation v0.36 cel/compile.go.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Final
 
 from policysched.cel import types
 from policysched.cel.types import CelType, list_of, map_of, type_of
-from policysched.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

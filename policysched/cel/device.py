@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from policysched.cel import types
@@ -27,7 +27,6 @@ from policysched.cel.values.kinds import GO_NAMES, KINDS, LISTS, MAPS
 from policysched.cel.values.kubernetes import Address, CelQuantity, Format, Locator, Prefix, Semver
 from policysched.cel.values.scalars import DefaultMap, Duration, Error, Map, Optional, Timestamp, Uint
 from policysched.cel.work import LIMIT, WORK, CostLimitError
-from policysched.late_dataclass import dataclass
 from policysched.model import quantity as amounts
 
 _FRAMES: Final = 20_000

@@ -5,10 +5,8 @@ Source: cel-go v0.26 common/error.go, common/errors.go.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
-
-from policysched.late_dataclass import dataclass
 
 NOWHERE: Final = -1
 """The offset of a message about the text as a whole."""

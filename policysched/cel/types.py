@@ -8,11 +8,10 @@ Source: cel-go v0.26 common/types/types.go, checker/format.go.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from policysched.cel.work import WORK
-from policysched.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

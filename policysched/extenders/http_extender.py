@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final, Protocol
@@ -22,7 +23,6 @@ from policysched.extenders.settings import ExtenderSettings, make_tls, shown_url
 from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims, NodeVictims
 from policysched.framework.plugin import MAX_NODE_SCORE
 from policysched.http_library import NEEDS_CLEANUP_CLOSED, aiohttp
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Container, Pod
 from policysched.proxies import proxy_for
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 import ssl
 import tempfile
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from policysched.errors import UsageError
 from policysched.key_pairs import load_key_pair
-from policysched.late_dataclass import dataclass
 from policysched.plugins.arguments import Given
 
 _CREDENTIALS: Final = re.compile(r"(?<=://)[^/?#]*@")

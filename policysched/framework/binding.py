@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -28,7 +28,6 @@ from policysched.framework.client import Client, Clock
 from policysched.framework.cycle_state import CycleState
 from policysched.framework.plugin import Plugin
 from policysched.framework.status import Code, Status, unschedulable
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.cluster_events import Change

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeAlias
 
 from policysched.errors import PolicyschedError
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import (
     PersistentVolume,
     PersistentVolumeClaim,

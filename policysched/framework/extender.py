@@ -11,11 +11,10 @@ prioritizeNodes, extendersBinding), v1.36.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from policysched.errors import PolicyschedError
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 
 EXTENDER: Final = "Extender"

@@ -9,6 +9,7 @@ Source: pkg/scheduler/framework/plugins, v1.36 (getPreFilterState, getPreScoreSt
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -23,7 +24,6 @@ from policysched.framework.optional_interfaces import (
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.plugin import SKIP, Codes, Everywhere, FilterPlugin, Hint, Mask, ScorePlugin, Scores
 from policysched.framework.status import Code, Status
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import RowNumbers, Rows

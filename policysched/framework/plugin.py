@@ -17,6 +17,7 @@ Shapes: N rows in use; `rows` selects R of them, as a slice for all or as an arr
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, runtime_checkable
 
@@ -24,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework.status import Status
-from policysched.late_dataclass import dataclass
 from policysched.model.kinds import CustomResource, Resource
 from policysched.model.objects import Pod
 from policysched.model.policy import PolicyKey

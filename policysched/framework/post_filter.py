@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +21,6 @@ from policysched.framework.cycle_state import CycleState
 from policysched.framework.extender import Extender
 from policysched.framework.plugin import Codes, Hint, Mask, Plugin
 from policysched.framework.status import Code, Status
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import RowNumbers

@@ -6,7 +6,7 @@ Policies come after the configured plugins of a point. A profile is immutable; a
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -38,7 +38,6 @@ from policysched.framework.plugin import (
     ScorePlugin,
 )
 from policysched.framework.post_filter import PostFilterPlugin, VictimGuard
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.tables.journal import ABOUT_PODS

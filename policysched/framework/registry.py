@@ -9,10 +9,10 @@ Source: pkg/scheduler/framework/runtime/registry.go, v1.36.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from policysched.errors import UsageError
-from policysched.late_dataclass import dataclass
 
 PluginFactory: TypeAlias = Callable[[Any, Any], Any]
 """Creates a plugin from its `args` in the configuration (None if absent) and a PluginHandle."""

@@ -7,10 +7,8 @@ Source: k8s.io/kube-scheduler/framework/interface.go (Status, Code).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
-
-from policysched.late_dataclass import dataclass
 
 
 class Code(IntEnum):

@@ -17,7 +17,7 @@ import shutil
 import ssl
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypedDict
@@ -31,7 +31,6 @@ from policysched.http_library import NEEDS_CLEANUP_CLOSED, aiohttp
 from policysched.key_pairs import load_key_pair
 from policysched.kube.client_library import ConfigException, Configuration, config
 from policysched.kube.short_requests import ShortRequests, is_address
-from policysched.late_dataclass import dataclass
 from policysched.proxies import proxy_for
 
 RENEWAL = 60.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
@@ -18,7 +18,6 @@ import msgspec
 from prometheus_client import CollectorRegistry, Counter
 
 from policysched.errors import OutOfMemoryError
-from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import ApiKind
 from policysched.model.lenient_json import UNREADABLE, identity

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 
@@ -23,7 +24,6 @@ from policysched.http_library import aiohttp
 from policysched.kube.connection import Authentication, Connection
 from policysched.kube.request_limits import UNLIMITED, RateLimit
 from policysched.kube.short_requests import Answer
-from policysched.late_dataclass import dataclass
 from policysched.model.lenient_json import UNREADABLE
 
 Body = bytes | Callable[[], bytes] | None

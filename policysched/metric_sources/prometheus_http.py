@@ -7,6 +7,7 @@ one counts at once. Redirects are not followed: the token is for the address tha
 from __future__ import annotations
 
 import ssl
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -16,7 +17,6 @@ from yarl import URL
 from policysched.connection_errors import LOST, TIMEOUT, TLS, describe
 from policysched.errors import UsageError
 from policysched.http_library import NEEDS_CLEANUP_CLOSED, aiohttp
-from policysched.late_dataclass import dataclass
 from policysched.metric_sources.problems import QueryError, QueryOutcome, one_line
 from policysched.metric_sources.vector import Envelope, open_envelope
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from policysched.late_dataclass import dataclass
 from policysched.model.objects.meta import Requirement
 from policysched.model.objects.pods import (
     AWSDisk,

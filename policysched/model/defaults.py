@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError, decode, decode_node, decode_pod, plain
 from policysched.model.objects import PriorityClass
 from policysched.model.quantity import QuantityError, parse

@@ -9,11 +9,11 @@ there is kept by name, and its changes reach the queue.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from policysched.late_dataclass import dataclass
 from policysched.model.decode import (
     ObjectError,
     decode,

@@ -14,12 +14,12 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NamedTuple, NewType
 
 import msgspec
 from msgspec import Meta
 
-from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError, decode
 from policysched.model.lenient_json import UNREADABLE
 from policysched.model.objects.meta import LabelSelector, Metadata, Struct

@@ -13,11 +13,10 @@ overflow" and "Integer operators".
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
-
-from policysched.late_dataclass import dataclass
 
 MAX: Final = (1 << 63) - 1
 MIN: Final = -(1 << 63)

@@ -12,12 +12,12 @@ NewResource), plugins/noderesources fit.go and resource_allocation.go, v1.36 wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import ref
 
-from policysched.late_dataclass import dataclass
 from policysched.model import quantity
 from policysched.model.objects import (
     Amount,

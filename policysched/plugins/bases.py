@@ -6,10 +6,10 @@ Shapes: R rows asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from policysched.framework import Cluster, Codes, Hint, Mask, Rows, Scores, Status
-from policysched.late_dataclass import dataclass
 from policysched.plugins.columns import codes_where
 
 

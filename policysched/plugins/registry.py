@@ -11,13 +11,13 @@ Source: pkg/scheduler/apis/config/v1/default_plugins.go, pkg/scheduler/framework
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from policysched.errors import UsageError
 from policysched.framework import Plugin
 from policysched.framework.registry import PluginRegistry
-from policysched.late_dataclass import dataclass
 from policysched.plugins.arguments import PluginArguments, converted
 from policysched.plugins.default_binder import DefaultBinder
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionArguments

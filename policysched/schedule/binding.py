@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
 from dataclasses import replace as replace_field
 from functools import partial
 from types import MappingProxyType
@@ -44,7 +45,6 @@ from policysched.framework import (
 )
 from policysched.framework.binding import Undo
 from policysched.framework.profile import Profile
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod, PodCondition
 from policysched.schedule.binding_points import answer_of, awaited_answer, bound_by, pre_bind_groups, unreserve
 from policysched.schedule.observer import Attempt, AttemptResult, Observers, tell

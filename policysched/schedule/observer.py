@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from policysched.framework import DeviceWait, PostFilterResult, Status, WaitingPod
 from policysched.framework.profile import Profile
 from policysched.klog import V2, V3, V4, V5
-from policysched.late_dataclass import dataclass
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.queue.queued_pod import QueuedPod

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Any
 
 from policysched.framework import ApiError, Client, PodStatusChange
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.state.placed.pods import pod_id
 

@@ -40,6 +40,7 @@ from policysched.state.cluster_events import (
 )
 from policysched.state.domain_sums import SharedSums
 from policysched.state.mapped_resources import MappedResources
+from policysched.state.namespace_sets import NamespaceSets
 from policysched.state.nominated.nominations import Nominations
 from policysched.state.object_tables import NamespaceChanges, ObjectTables, Workloads
 from policysched.state.placed.counters import PodCounters
@@ -95,6 +96,7 @@ class Cluster:
         self.attachments = Attachments(columns, self.nodes, self.pods, self.storage)
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.namespace_changes = NamespaceChanges()
+        self.namespace_sets = NamespaceSets(self.namespaces, self.namespace_changes)
         self._follows_details = False
         """Whether a policy reads annotations or phases of placed pods."""
         self._has_devices = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -12,7 +13,6 @@ from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.plugins.factories import CheckedFactory, stated_name
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.registry import PluginRegistry
-from policysched.late_dataclass import dataclass
 from policysched.model.decode import decode_node
 from policysched.model.objects import Metadata, Namespace
 from policysched.schedule.cycle.decision import Decision

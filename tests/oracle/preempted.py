@@ -39,9 +39,7 @@ def ours(case: Case, profile: Profile | None = None) -> Record | None:
     if decision.row >= 0 or decision.failed or not plugins or not decision.cluster.nodes.count:
         return None
     guards = live.engine.profile.victim_guards
-    result = asyncio.run(
-        run_post_filters(plugins, decision.pod, FailedCycle(decision, Random(SEED), (), guards))
-    )
+    result = asyncio.run(run_post_filters(plugins, decision.pod, FailedCycle(decision, Random(SEED), (), guards)))
     code = "Success" if result.status is None else result.status.code.text
     found = {"code": code, "nominated": result.nominated_node, **_requests(result)}
     if result.status is not None and result.status.reasons:

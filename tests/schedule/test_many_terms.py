@@ -78,7 +78,7 @@ def test_one_more_term_has_a_class_look_at_no_others() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_decisions_are_those_of_an_engine_that_knows_nothing_yet(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("LEAST_TOGETHER", 2), ("USUALLY_TOGETHER", 3), ("MOST_TOGETHER", 5), ("MOST_GONE", 4)):
+    for name, value in (("TERMS_PER_BLOCK", 3), ("MOST_GONE", 4)):
         monkeypatch.setattr(matching_terms, name, value)
     rng, made = random.Random(seed), engine()
     cluster, placed = made.cluster, dict[str, Pod]()

@@ -233,7 +233,7 @@ def test_decisions_are_those_of_an_engine_that_knows_nothing_yet(
     if few:
         monkeypatch.setattr(object_tables, "MOST_REMEMBERED", 3)
         monkeypatch.setattr(existing_terms, "MOST_COMPARED", 2)
-        monkeypatch.setattr(terms_module, "MOST_ASKED", 2)
+        monkeypatch.setattr(terms_module, "MOST_EVALUATED", 2)
     drawn = Drawn(seed)
     cluster = drawn.cluster
     classes = [drawn.pod(10_000 + number) for number in range(6)]

@@ -20,9 +20,8 @@ from typing import TypeGuard
 import pytest
 
 from policysched.model.selection.pod_part_cache import PodPartCache
-from policysched.plugins.inter_pod_affinity import namespaces
 from policysched.schedule.cycle import engine
-from policysched.state import object_tables
+from policysched.state import namespace_sets, object_tables
 from policysched.state.tables.interner import SPARE
 from tests.holdings import holdings
 from tests.schedule.year import DAYS, PODS_PER_NODE, Year
@@ -90,7 +89,7 @@ def test_a_year_ends_with_no_more_than_it_began_with(monkeypatch: pytest.MonkeyP
     if not LONG:
         monkeypatch.setattr(engine, "CACHE_BYTES", 400_000)
         monkeypatch.setattr(object_tables, "MOST_REMEMBERED", 64)
-        monkeypatch.setattr(namespaces, "SPARE", 8)
+        monkeypatch.setattr(namespace_sets, "SPARE", 8)
     year = Year(PODS, SHAPES, NODES)
     quarters = [Quarter() for _ in range(4)]
 

@@ -14,10 +14,15 @@ from msgspec.structs import replace
 from policysched.framework import Cluster
 from policysched.model.objects import LabelSelector, Pod, Requirement
 from policysched.model.selection.selectors import LabelMatcher, compile_selector
-from policysched.plugins.inter_pod_affinity.namespaces import NamespaceNumbers, NamespaceSet
-from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts
-from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, WeighedByTerms, Weighted
+from policysched.plugins.inter_pod_affinity.terms import (
+    ResolvedPeers,
+    WeighedByTerms,
+    WeightedTerm,
+    count_matching,
+    count_terms,
+)
 from policysched.plugins.pod_topology_spread.constraints import Constraint
+from policysched.state.namespace_sets import NamespaceNumbers, NamespaceSet
 from policysched.state.placed import counters, signature_labels
 from policysched.state.placed.counter import PodCounter
 from policysched.state.placed.existing_terms import ExistingTerms
@@ -92,13 +97,13 @@ def dense(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bo
 @pytest.mark.parametrize("seed", range(10))
 def test_counters_count_what_their_selectors_select(seed: int, dense: bool) -> None:
     life = Life(seed)
-    rng, shared = life.rng, SharedCounts(life.cluster)
+    rng, around = life.rng, life.cluster
     held: list[tuple[PodCounter, object]] = []
     was_dense = 0
     for step in range(400):
         life.step()
         if step % 8 == 0:
-            held = [*held[-12:], make(life, rng, shared)]
+            held = [*held[-12:], make(life, rng, around)]
         if step % 5:
             continue
         for counter, weigh in held:
@@ -114,7 +119,7 @@ def spaces(*names: str) -> NamespaceSet:
     return NamespaceSet(NUMBERS, bytes([sum(1 << NUMBERS[name] for name in names)]))
 
 
-def make(life: Life, rng: Random, shared: SharedCounts) -> tuple[PodCounter, object]:
+def make(life: Life, rng: Random, around: Cluster) -> tuple[PodCounter, object]:
     """Make a counter of some kind, with what a pod weighs in it."""
     namespaces = rng.choice((None, spaces(*rng.sample(SPACES, rng.randint(1, 2)))))
     kind = rng.randrange(3)
@@ -132,20 +137,20 @@ def make(life: Life, rng: Random, shared: SharedCounts) -> tuple[PodCounter, obj
         return counter, of_constraint
     if kind == 1:
         wanted = [ResolvedPeers(selector(rng), namespaces) for _ in range(rng.randint(1, 3))]
-        return shared.matching(wanted), lambda one: int(all(peers.matches(one) for peers in wanted))
+        return count_matching(wanted, around.counters), lambda one: int(all(peers.matches(one) for peers in wanted))
     terms = [
-        Weighted("zone", rng.randint(1, 100), ResolvedPeers(selector(rng), rng.choice((namespaces, None))))
+        WeightedTerm("zone", rng.randint(1, 100), ResolvedPeers(selector(rng), rng.choice((namespaces, None))))
         for _ in range(12)
     ]
-    ((_, part),) = shared.count_terms(terms)
-    return part.counter, lambda one: sum(term.weight for term in terms if term.said.matches(one))
+    ((_, part),) = count_terms(terms, around)
+    return part.counter, lambda one: sum(term.weight for term in terms if term.peers.matches(one))
 
 
 def test_terms_of_any_weight_are_counted(dense: bool) -> None:
     del dense
     made = cluster(node("n1", labels={"zone": "z"}), *(pod(f"p{number}", on="n1") for number in range(3)))
-    terms = [Weighted("zone", 10**20, ResolvedPeers(compile_selector(LabelSelector()), None)) for _ in range(12)]
-    ((_, part),) = SharedCounts(made).count_terms(terms)
+    terms = [WeightedTerm("zone", 10**20, ResolvedPeers(compile_selector(LabelSelector()), None)) for _ in range(12)]
+    ((_, part),) = count_terms(terms, made)
     assert part.counter.counts[0] == 36 * 10**20
 
 
@@ -157,20 +162,20 @@ def crowd(count: int) -> Cluster:
     )
 
 
-def excluding(count: int) -> Sequence[Weighted[ResolvedPeers]]:
+def excluding(count: int) -> Sequence[WeightedTerm]:
     def of(number: int) -> LabelMatcher:
         stated = (Requirement("own", "NotIn", (f"x{number}",)), Requirement("app", "NotIn", (f"y{number}",)))
         return compile_selector(LabelSelector(match_expressions=stated[: 1 + number % 2]))
 
-    return [Weighted("zone", 1 + number, ResolvedPeers(of(number), None)) for number in range(count)]
+    return [WeightedTerm("zone", 1 + number, ResolvedPeers(of(number), None)) for number in range(count)]
 
 
 def test_many_terms_are_not_asked_about_each_signature() -> None:
     work = []
     for signatures, terms in ((100, 20), (100, 200), (1000, 20), (1000, 200)):
-        shared = SharedCounts(crowd(signatures))
-        stated, held = excluding(terms), shared.count_terms(excluding(9))
-        counting = partial(shared.count_terms, stated)
+        around = crowd(signatures)
+        stated, held = excluding(terms), count_terms(excluding(9), around)
+        counting = partial(count_terms, stated, around)
         work.append(calls(lambda held=held, counting=counting: held.append(counting())))
     few, many_terms, many_signatures, both = work
     assert many_signatures < few + 200
@@ -180,10 +185,8 @@ def test_many_terms_are_not_asked_about_each_signature() -> None:
 def test_a_dense_counter_is_dropped_without_a_look_at_its_signatures() -> None:
     work = []
     for count in (300, 1500):
-        made = crowd(count)
-        counter = Constraint(1, "zone", excluding(1)[0].said.pods, 1, honors_affinity=True, honors_taints=True).counter(
-            "default", made
-        )
+        made, matcher = crowd(count), excluding(1)[0].peers.pods
+        counter = Constraint(1, "zone", matcher, 1, honors_affinity=True, honors_taints=True).counter("default", made)
         assert counter.is_dense
         assert not counter.weights
         held = [counter]
@@ -198,7 +201,7 @@ def test_a_counter_becomes_dense_as_signatures_come(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("policysched.state.placed.counter.LEAST_DENSE", 16)
     made = crowd(4)
     (stated,) = excluding(1)
-    counter = SharedCounts(made).matching([stated.said])
+    counter = count_matching([stated.peers], made.counters)
     for number in range(40):
         assert counter.is_dense is (number + 4 > 15)
         made.set_pod(pod(f"q{number}", on="n1", labels={"own": f"q{number}"}))
@@ -212,7 +215,7 @@ def test_few_counters_become_dense_with_one_signature(monkeypatch: pytest.Monkey
     monkeypatch.setattr("policysched.state.placed.counter.LEAST_DENSE", 16)
     monkeypatch.setattr(counters, "MOST_TURNING", 3)
     made = crowd(15)
-    held = [SharedCounts(made).matching([one.said]) for one in excluding(10)]
+    held = [count_matching([one.peers], made.counters) for one in excluding(10)]
     for number in range(5):
         made.set_pod(pod(f"q{number}", on="n1", labels={"own": f"q{number}"}))
         assert sum(counter.is_dense for counter in held) == min(3 * (number + 1), 10)
@@ -227,12 +230,12 @@ def test_sets_of_namespaces_are_asked_without_a_look_at_each_namespace_of_placed
     for count in (20, 400):
         names = [f"s{number}" for number in range(count)]
         pods = (pod(f"p-{name}", on="n1", namespace=name, labels={"app": name}) for name in names)
-        shared = SharedCounts(cluster(node("n1", labels={"zone": "z"}), *pods))
+        around = cluster(node("n1", labels={"zone": "z"}), *pods)
         numbers = NamespaceNumbers(names)
         everything = compile_selector(LabelSelector())
         sets = [NamespaceSet(numbers, bytes([1 << number % 8, number])) for number in range(200)]
-        terms = [Weighted("zone", 1, ResolvedPeers(everything, one)) for one in sets]
-        work.append(calls(lambda shared=shared, terms=terms: shared.count_terms(terms)))
+        terms = [WeightedTerm("zone", 1, ResolvedPeers(everything, one)) for one in sets]
+        work.append(calls(lambda around=around, terms=terms: count_terms(terms, around)))
     assert work[1] < work[0] + 10 * 380
 
 
@@ -241,13 +244,13 @@ def test_labels_that_nobody_has_take_no_column() -> None:
     long = compile_selector(
         LabelSelector(match_expressions=tuple(Requirement(f"k{number}", "DoesNotExist") for number in range(100)))
     )
-    counter = SharedCounts(made).matching([ResolvedPeers(long, None)])
+    counter = count_matching([ResolvedPeers(long, None)], made.counters)
     assert counter.counts[0] == 5
     held = made.counters._labels._held
     assert (len(held), len(set(held.values())), len(counter.reads)) == (100, 1, 1)
     made.set_pod(pod("new", on="n1", labels={"k7": ""}))
     assert counter.counts[0] == 5
-    assert SharedCounts(made).matching([ResolvedPeers(long, spaces("default"))]).counts[0] == 5
+    assert count_matching([ResolvedPeers(long, spaces("default"))], made.counters).counts[0] == 5
     del counter
     assert not len(held)
 
@@ -255,7 +258,7 @@ def test_labels_that_nobody_has_take_no_column() -> None:
 def test_a_counter_that_looked_at_many_columns_holds_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signature_labels, "MOST_HELD", 1)
     made = crowd(5)
-    one, two = (SharedCounts(made).matching([stated.said]) for stated in excluding(2))
+    one, two = (count_matching([stated.peers], made.counters) for stated in excluding(2))
     assert (len(one.reads), len(two.reads)) == (1, 0)
     assert {*made.counters._labels._held} == {"own"}
 
@@ -263,13 +266,15 @@ def test_a_counter_that_looked_at_many_columns_holds_none(monkeypatch: pytest.Mo
 def test_many_labels_of_selectors_are_looked_for_in_one_go() -> None:
     work = []
     for count in (200, 2000):
-        shared = SharedCounts(crowd(count))
+        around = crowd(count)
         terms = [
-            Weighted("zone", 1, ResolvedPeers(compile_selector(LabelSelector(match_expressions=tuple(stated))), None))
+            WeightedTerm(
+                "zone", 1, ResolvedPeers(compile_selector(LabelSelector(match_expressions=tuple(stated))), None)
+            )
             for number in range(20)
             for stated in [[Requirement(f"k{number}-{one}", "DoesNotExist") for one in range(12)]]
         ]
-        work.append(calls(lambda shared=shared, terms=terms: shared.count_terms(terms)))
+        work.append(calls(lambda around=around, terms=terms: count_terms(terms, around)))
     assert work[1] < work[0] + 3 * 1800
 
 
@@ -288,8 +293,8 @@ def test_columns_forget_values_that_nobody_has(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_label_has_a_column_as_long_as_a_counter_was_weighed_by_it() -> None:
     made = crowd(5)
-    labels, shared = made.counters._labels, SharedCounts(made)
-    first, second = (shared.matching([one.said]) for one in excluding(2))
+    labels, around = made.counters._labels, made
+    first, second = (count_matching([one.peers], around.counters) for one in excluding(2))
     assert {*labels._held} == {"own", "app"}
     assert first.nbytes > 0
     del second
@@ -311,7 +316,7 @@ def test_pods_that_could_not_be_entered_leave_free_signatures(monkeypatch: pytes
             made.set_pod(pod("bad", on="n1", labels={"own": "bad"}))
     assert made.signatures.present[-1] is None
     (stated,) = excluding(1)
-    assert SharedCounts(made).matching([stated.said]).counts[0] == label_columns.FIRST_SIZE
+    assert count_matching([stated.peers], made.counters).counts[0] == label_columns.FIRST_SIZE
 
 
 def test_weighed_by_terms_weighs_all_as_each() -> None:
@@ -329,9 +334,9 @@ def test_terms_that_name_many_namespaces_each_are_filed_by_their_labels_alone() 
     numbers = NamespaceNumbers(f"s{number}" for number in range(60))
     everywhere = NamespaceSet(numbers, bytes([255] * 7 + [15]))
     selectors = [compile_selector(LabelSelector(match_labels={"own": f"o{number}"})) for number in range(100)]
-    terms = [Weighted("zone", 1, ResolvedPeers(one, everywhere)) for one in selectors]
+    terms = [WeightedTerm("zone", 1, ResolvedPeers(one, everywhere)) for one in selectors]
     made = crowd(5)
-    ((_, part),) = SharedCounts(made).count_terms(terms)
+    ((_, part),) = count_terms(terms, made)
     assert set(made.counters._by_facet) == {(None, "own", f"o{number}") for number in range(100)}
     assert part.counter.facets == 100
     bare = part.counter.nbytes

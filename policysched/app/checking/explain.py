@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from policysched.app.checking.check import findings
@@ -16,7 +17,6 @@ from policysched.app.checking.findings import expressions
 from policysched.app.files.yaml_nodes import read_yaml
 from policysched.errors import UsageError
 from policysched.language import message_table, render
-from policysched.late_dataclass import dataclass
 from policysched.model.policy import API_VERSION, KIND
 
 LONGEST: Final = 100

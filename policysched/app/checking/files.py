@@ -7,7 +7,7 @@ read: whether a label is on any of them needs no pods, and a cluster's pods may 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +18,6 @@ from policysched.app.checking.selectors import KINDS, has_selectors, selector_fi
 from policysched.app.files.loading import IgnoredFiles
 from policysched.app.files.objects import Document, as_text, expand, read, read_bytes, shown
 from policysched.errors import UsageError
-from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError, decode_node
 from policysched.model.policy import KIND
 

@@ -8,14 +8,13 @@ finding looks up its position in the file only when it is shown.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from policysched.app.files import positions
 from policysched.app.files.objects import Document
 from policysched.app.files.positions import SourcePosition
 from policysched.language import Diagnostic, render
-from policysched.late_dataclass import dataclass
 from policysched.model.policy import API_GROUP, KIND, PolicyKey
 from policysched.visible import cut, visible
 

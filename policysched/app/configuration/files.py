@@ -6,6 +6,7 @@ Profiles are made too, because some of what is wrong only shows then; nothing ru
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from policysched.app.configuration.profiles import NO_PLUGINS, configured_profiles
 from policysched.app.configuration.reading import (
@@ -20,7 +21,6 @@ from policysched.app.files.loading import load
 from policysched.app.files.objects import Document
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
-from policysched.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ v1.36.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, TypeAlias
 
 from policysched.app.configuration.model import ALL, POLICIES, ListedPlugin, Plugins, PluginSet
 from policysched.errors import UsageError
-from policysched.late_dataclass import dataclass
 from policysched.plugins.arguments import Fault
 from policysched.plugins.registry import ACTS_AT, MULTI_POINT
 

@@ -14,6 +14,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -24,7 +25,6 @@ from policysched.app.files.objects import Document, read_text
 from policysched.app.files.objects import read as read_files
 from policysched.app.files.positions import SourcePosition
 from policysched.errors import UsageError
-from policysched.late_dataclass import dataclass
 from policysched.plugins.arguments import API_VERSION, Fault, read_arguments, strictly
 from policysched.plugins.registry import PLUGINS
 

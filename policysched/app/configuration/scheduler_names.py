@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from policysched.app.configuration.reading import ReadConfiguration
 from policysched.errors import UsageError
 from policysched.language.messages.suggestions import did_you_mean
-from policysched.late_dataclass import dataclass
 from policysched.model.policy import KIND
 
 FLAG: Final = "--scheduler-name"

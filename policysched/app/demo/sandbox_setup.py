@@ -10,6 +10,7 @@ import errno
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -22,7 +23,6 @@ from policysched.app.daemon_threads import unless
 from policysched.app.files.loading import load
 from policysched.app.files.objects import Document
 from policysched.errors import PolicyschedError, UsageError
-from policysched.late_dataclass import dataclass
 from policysched.model.policy import API_GROUP, PLURAL
 from policysched.sandbox import Sandbox, load_rank, sandbox_nodes
 from policysched.sandbox.objects.errors import StatusError

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -27,7 +28,6 @@ from policysched.errors import PolicyschedError
 from policysched.framework.registry import PluginRegistry
 from policysched.kube.connection import Connection
 from policysched.kube.transport import JSON, MERGE_PATCH, Transport
-from policysched.late_dataclass import dataclass
 from policysched.model.kinds import KINDS
 from policysched.model.policy import API_VERSION, KIND, PLURAL
 from policysched.sandbox import Sandbox

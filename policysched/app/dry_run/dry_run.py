@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from dataclasses import replace as replace_field
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
@@ -37,7 +38,6 @@ from policysched.framework import MetricAnswer, MetricKey, PostFilterResult, Wan
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.diagnostics import Diagnostic
-from policysched.late_dataclass import dataclass
 from policysched.metric_sources.file import answers
 from policysched.metric_sources.table import as_table, load_table
 from policysched.model.decode import decode_pod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +19,6 @@ from policysched.app.files.saved_clusters import identity, load_cluster, refuse_
 from policysched.app.files.workload_pods import TEMPLATES, PodToPlace, chosen, controlled, pod_of
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
-from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import KINDS
 from policysched.model.policy import KIND, PolicyKey

@@ -7,6 +7,7 @@ is room for it beside those in force; else what is in force stays.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -15,7 +16,6 @@ from msgspec.structs import replace
 from policysched.errors import UsageError
 from policysched.language.checking.estimates import Cost
 from policysched.language.messages.diagnostics import Diagnostic
-from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError
 from policysched.model.policy import LAST_GOOD, LastGood, Policy, PolicyKey, decode_last_good, decode_policy
 from policysched.rules.compile.compiler import CompilationResult, compile_policy

@@ -7,7 +7,7 @@ such as the values of a chart; a note names them. A file that the user names has
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +21,6 @@ from policysched.app.files.objects import (
     shown,
 )
 from policysched.errors import UsageError
-from policysched.late_dataclass import dataclass
 
 KUSTOMIZATIONS: Final = frozenset(("kustomization.yaml", "kustomization.yml"))
 _MOST_NAMED: Final = 3

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -23,7 +23,6 @@ from policysched.app.files import positions
 from policysched.app.files.positions import SourcePosition
 from policysched.app.files.yaml_nodes import LINE_END, LONG_NUMBER, compose_json, read_yaml, repeated_key
 from policysched.errors import UsageError
-from policysched.late_dataclass import dataclass
 
 STDIN: Final = "-"
 SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})

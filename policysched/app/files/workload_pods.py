@@ -14,14 +14,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from policysched.app.files.objects import Document, exists
 from policysched.errors import UsageError
 from policysched.language.messages.suggestions import did_you_mean
-from policysched.late_dataclass import dataclass
 
 Object = dict[str, Any]
 _VERSIONS: Final = {

@@ -13,7 +13,7 @@ import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -33,7 +33,6 @@ from policysched.app.files.objects import Document, Source, as_text, expand, rea
 from policysched.app.formatting.scalars import DocumentNodes, Edit, joined, rewrite
 from policysched.errors import PolicyschedError, UsageError
 from policysched.language import Diagnostic, format_text
-from policysched.late_dataclass import dataclass
 from policysched.model.policy import KIND
 
 

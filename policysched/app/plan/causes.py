@@ -7,11 +7,11 @@ decided again, so it is to be asked before the cluster changes.
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import Final
 
 from policysched.app.plan.results import NEW_NODE, NEW_NODE_SCORE
 from policysched.framework import Status
-from policysched.late_dataclass import dataclass
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT
 

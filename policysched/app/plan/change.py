@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from dataclasses import replace as replace_field
 from typing import Any
 
@@ -17,7 +18,6 @@ from policysched.app.plugins.discovery import find_plugins
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
-from policysched.late_dataclass import dataclass
 from policysched.model.policy import KIND, PolicyKey
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.store import PolicyStore

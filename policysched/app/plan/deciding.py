@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from dataclasses import replace as replace_field
 from functools import cached_property
 from typing import Final
@@ -23,7 +23,6 @@ from policysched.app.plan.landing import Landing, effect_of, landing_of
 from policysched.app.plan.reading import ClusterObjects, ReadPod, workload_of
 from policysched.app.plan.results import Effect, PodEffect
 from policysched.framework.profile import Profile
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.objects.meta import seconds_of
 from policysched.rules.policy_set.policy_set import PolicySet

@@ -5,8 +5,9 @@ Where several nodes are as good, a pod lands on one that it is said to prefer: w
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from policysched.app.plan.results import Effect
-from policysched.late_dataclass import dataclass
 from policysched.schedule.cycle.decision import Decision
 
 

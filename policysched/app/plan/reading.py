@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from policysched.app.admission import Admission, take_ephemeral_claims
 from policysched.app.dry_run.dry_run import SavedPods, unlisted
 from policysched.errors import UsageError
-from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import FINISHED, NODES, PODS, POLICIES, kind_of
 from policysched.model.objects import Metadata, Namespace, Pod

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
 from policysched.app.amounts import rounded
-from policysched.late_dataclass import dataclass
 from policysched.model.quantity import parse
 
 EXAMPLES: Final = 3

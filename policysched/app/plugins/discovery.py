@@ -15,6 +15,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +24,6 @@ from policysched.app.configuration.profiles import registry_with
 from policysched.app.plugins.factories import CheckedFactory, shown_error, stated_name
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
-from policysched.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

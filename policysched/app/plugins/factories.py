@@ -13,7 +13,7 @@ import sys
 import traceback
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import PurePath
 from types import SimpleNamespace
 from typing import Any, Final
@@ -22,7 +22,6 @@ import msgspec
 
 from policysched.app.configuration.profiles import check_plugin, points_of
 from policysched.errors import UsageError
-from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError, decode, without_nulls
 
 _PLAIN: Final = (inspect.Parameter.empty, Any, None, dict, Mapping)

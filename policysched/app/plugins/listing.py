@@ -6,6 +6,7 @@ Nothing is made for it: of a factory that is no class, and does not say what it 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from msgspec.structs import fields
@@ -18,7 +19,6 @@ from policysched.app.plugins.discovery import FoundPlugins
 from policysched.app.plugins.factories import CheckedFactory
 from policysched.app.report_table import ReportTable
 from policysched.errors import UsageError
-from policysched.late_dataclass import dataclass
 from policysched.plugins.registry import DEFAULT_ORIGIN
 from policysched.visible import visible
 

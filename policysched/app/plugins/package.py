@@ -10,6 +10,7 @@ import keyword
 import re
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 from typing import Final
@@ -18,7 +19,6 @@ from policysched.app.configuration.profiles import registry_with
 from policysched.app.files.output import folder_problem
 from policysched.app.plugins.templates import CLUSTER, CONFIG, MODULE, POD, PROJECT, README, TEMPLATES, TEST
 from policysched.errors import UsageError
-from policysched.late_dataclass import dataclass
 
 DEFAULT_POINTS: Final = ("filter", "score")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_.][A-Za-z0-9]+)*")

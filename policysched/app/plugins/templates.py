@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from string import Template
 from typing import Final
-
-from policysched.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ nodes. Runs without coverage pay nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +24,6 @@ from policysched.language.evaluation.frames import Frame
 from policysched.language.ir.graph import Typed, per_graph, steps
 from policysched.language.ir.tree import Keyword
 from policysched.language.ir.types import Kind
-from policysched.late_dataclass import dataclass
 from policysched.model.policy import Policy, PolicyKey, PolicySpec
 from policysched.rules.plugin.guard import guard_of, possible_victims
 from policysched.rules.plugin.policy_plugin import PolicyPlugin

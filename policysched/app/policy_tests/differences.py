@@ -7,6 +7,7 @@ would hold for ever.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -19,7 +20,6 @@ from policysched.app.policy_tests.file_format import (
 )
 from policysched.errors import UsageError
 from policysched.language.messages.suggestions import did_you_mean
-from policysched.late_dataclass import dataclass
 
 Record = Mapping[str, Any]
 CLOSE: Final = 0.005

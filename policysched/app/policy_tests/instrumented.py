@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import cast
 
 from policysched.language.checking.checker import ExpressionChecker
@@ -20,7 +20,6 @@ from policysched.language.ir.graph import AGGREGATES, Typed
 from policysched.language.ir.tree import Call, Case, Expr, Inversion, Keyword, Literal, Path, Span, children
 from policysched.language.ir.types import Gap, Kind, Unit
 from policysched.language.syntax.parser import parse
-from policysched.late_dataclass import dataclass
 from policysched.model.policy import PolicySpec
 from policysched.rules.compile.policy import Declared, declare
 

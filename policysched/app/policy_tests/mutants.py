@@ -10,6 +10,7 @@ import copy
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, cast
 
@@ -33,7 +34,6 @@ from policysched.language.ir.tree import (
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.language.syntax.formatting import format_tree
 from policysched.language.syntax.parser import parse
-from policysched.late_dataclass import dataclass
 from policysched.model.policy import PolicyKey, decode_policy
 from policysched.rules.compile.compiler import compile_policy
 

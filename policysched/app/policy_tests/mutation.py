@@ -8,14 +8,13 @@ in the file (`mutants`), and an explanation of what is noticed after all, or is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from policysched.app.files.objects import Document
 from policysched.app.files.positions import SourcePosition
 from policysched.app.policy_tests.mutants import Mutant, mutants
 from policysched.app.policy_tests.running import LoadedTest, PolicyTestOptions, run_test
-from policysched.late_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,6 @@ from policysched.app.files.yaml_nodes import read_yaml
 from policysched.app.policy_tests.file_format import PolicyTest, PolicyTestFile, PolicyTestStep, json_schema
 from policysched.errors import UsageError
 from policysched.language.messages.suggestions import did_you_mean
-from policysched.late_dataclass import dataclass
 
 _AT: Final = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)

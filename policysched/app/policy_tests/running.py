@@ -8,7 +8,7 @@ and the pod that they made room for is nominated. Nothing reads a clock, and see
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -29,7 +29,6 @@ from policysched.language import Environment
 from policysched.language.checking.compile import compile_expression
 from policysched.language.ir.types import DURATION
 from policysched.language.messages.suggestions import did_you_mean
-from policysched.late_dataclass import dataclass
 from policysched.model.policy import KIND
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.sandbox.objects.patches import merge_patch

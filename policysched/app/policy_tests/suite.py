@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -24,7 +24,6 @@ from policysched.app.policy_tests.running import (
     run_test,
 )
 from policysched.errors import UsageError
-from policysched.late_dataclass import dataclass
 from policysched.model.policy import decode_policy
 
 INTERRUPTED: Final = 130

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-
-from policysched.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

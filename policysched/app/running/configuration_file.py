@@ -11,6 +11,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -35,7 +36,6 @@ from policysched.extenders.settings import shown_url
 from policysched.framework.extender import EXTENDER
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
-from policysched.late_dataclass import dataclass
 from policysched.plugins.arguments import Fault
 from policysched.schedule.queue.subqueues import Backoff
 

@@ -15,6 +15,7 @@ import socket
 import threading
 import uuid
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Gauge
@@ -28,7 +29,6 @@ from policysched.kube.connection import Connection
 from policysched.kube.election.elector import Elector
 from policysched.kube.election.lease import LeaseLock
 from policysched.kube.transport import Pacing, Transport
-from policysched.late_dataclass import dataclass
 
 log = logging.getLogger(__name__)
 OVERDUE: Final = 20.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,6 @@ from policysched.framework import Clock, MetricKey, MetricSource, Wanted
 from policysched.language.checking.compile import Want, compile_expression
 from policysched.language.functions.signatures import Environment
 from policysched.language.ir.types import DURATION
-from policysched.late_dataclass import dataclass
 from policysched.metric_sources import INTERVAL
 from policysched.metric_sources.no_source import NoSource
 from policysched.rules.compile.policy import CompiledPolicy, MetricInput

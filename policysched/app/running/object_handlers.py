@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 
 from policysched.framework import Clock, Event
 from policysched.kube.client import KubeClient
 from policysched.kube.object_cache import HasMetadata, LeftOutObjects, no_memory_for
-from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError
 from policysched.model.lenient_json import shallow
 from policysched.model.objects import Metadata, Pod, PodSpec

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,6 @@ from policysched.app.running.metric_options import NO_METRICS, MetricOptions
 from policysched.app.serving.options import ServingOptions
 from policysched.framework.registry import PluginRegistry
 from policysched.klog import Verbosity
-from policysched.late_dataclass import dataclass
 
 NOT_SERVED: Final = ServingOptions(port=0)
 RECORD_LIMIT: Final = 256 * 1024 * 1024

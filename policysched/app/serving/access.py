@@ -14,6 +14,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -25,7 +26,6 @@ from policysched.app.serving.options import ServingOptions
 from policysched.app.serving.users import ANONYMOUS, CertificateUsers, User
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Clock
-from policysched.late_dataclass import dataclass
 from policysched.model.lenient_json import UNREADABLE
 
 log = logging.getLogger(__name__)

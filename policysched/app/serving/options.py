@@ -6,7 +6,7 @@ Source: k8s.io/apiserver/pkg/server/options/{serving,authorization}.go.
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -15,7 +15,6 @@ from policysched.app.serving.metrics.metric_limits import NO_METRIC_LIMITS, Metr
 from policysched.app.serving.tls_limits import NO_LIMITS, TlsLimits
 from policysched.app.serving.users import DEFAULT_PROXY, FrontProxy
 from policysched.errors import UsageError
-from policysched.late_dataclass import dataclass
 
 PORT: Final = 10259
 ALWAYS_ALLOWED: Final = ("/healthz", "/readyz", "/livez")

@@ -12,6 +12,7 @@ import logging
 import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +26,6 @@ from policysched.app.serving.options import ANYWHERE, ReviewOptions, ServingOpti
 from policysched.errors import UsageError
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 import re
 import ssl
+from dataclasses import dataclass
 from typing import Final
 
 from policysched.errors import UsageError
-from policysched.late_dataclass import dataclass
 
 log = logging.getLogger(__name__)
 TLS_12: Final = "VersionTLS12"

@@ -9,12 +9,11 @@ Source: k8s.io/apiserver/pkg/authentication/request/headerrequest/requestheader.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import msgspec
-
-from policysched.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from aiohttp import web

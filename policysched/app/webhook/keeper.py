@@ -11,6 +11,7 @@ import base64
 import logging
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -19,7 +20,6 @@ import msgspec
 from policysched.app.webhook.authority import MOST_TRUSTED, Material, renewed
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Clock
-from policysched.late_dataclass import dataclass
 
 log = logging.getLogger(__name__)
 CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -28,7 +29,6 @@ from policysched.errors import UsageError
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
 from policysched.language import load_grammar
-from policysched.late_dataclass import dataclass
 
 log = logging.getLogger(__name__)
 PORT: Final = 9443

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -23,7 +24,6 @@ from policysched.app.why.pod_parts import PodPart, parts
 from policysched.app.why.results import RepairKind
 from policysched.app.why.rule_parts import RulePart, rule_parts
 from policysched.framework import Codes, Mask, RowNumbers
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import any_conflict, host_ports
 from policysched.model.requests import incoming_requests

@@ -7,6 +7,7 @@ stands in the way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from policysched.app.why.changes import (
@@ -21,7 +22,6 @@ from policysched.app.why.changes import (
     requirement_text,
     term_text,
 )
-from policysched.late_dataclass import dataclass
 
 _AFFINITY: Final = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"

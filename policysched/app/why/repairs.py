@@ -9,6 +9,7 @@ Shapes: K conditions, N rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
@@ -18,7 +19,6 @@ from policysched.app.why.asking import Asking
 from policysched.app.why.obstacles import Against, Fix
 from policysched.app.why.results import Condition, Group, Repair, RepairKind
 from policysched.framework import Mask, PostFilterResult, RowNumbers
-from policysched.late_dataclass import dataclass
 
 MOST_GROUPS: Final = 12
 """How many groups are told, the ones with the fewest conditions."""

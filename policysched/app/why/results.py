@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from policysched.language.messages.diagnostics import Diagnostic
-from policysched.late_dataclass import dataclass
 
 
 class State(StrEnum):

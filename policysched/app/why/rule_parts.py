@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +19,6 @@ from policysched.language.messages.amounts import written
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.language.syntax.formatting import format_tree
 from policysched.language.syntax.parser import parse
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Metadata, Pod
 from policysched.model.policy import FilterRule, Policy
 from policysched.rules.compile.compiler import compile_policy

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -35,7 +35,6 @@ from policysched.errors import UsageError
 from policysched.framework import PostFilterResult
 from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.suggestions import did_you_mean
-from policysched.late_dataclass import dataclass
 from policysched.model.decode import decode_pod
 from policysched.model.kinds import FINISHED
 from policysched.model.objects import Pod

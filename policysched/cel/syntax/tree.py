@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
-
-from policysched.late_dataclass import dataclass
 
 HIDDEN_RESULT: Final = "@result"
 """The name of the value that a macro's loop builds; nobody can write it."""

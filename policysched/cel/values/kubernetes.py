@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from policysched.cel.values.urls import Url
-from policysched.late_dataclass import dataclass
 from policysched.model import quantity as amounts
 
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from policysched.cel.values.address_faults import address_fault
 from policysched.cel.values.quoting import quoted
-from policysched.late_dataclass import dataclass
 
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Final, TypeVar
 
 import typer
@@ -16,7 +16,6 @@ import typer
 from policysched.cli.flags.values import Form
 from policysched.cli.options import OnceCommand, take_as_typed
 from policysched.errors import UsageError
-from policysched.late_dataclass import dataclass
 
 T = TypeVar("T")
 _KEY: Final = "flag"

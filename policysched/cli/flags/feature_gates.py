@@ -9,13 +9,13 @@ Source: k8s.io/component-base/{featuregate,compatibility}, v1.36.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from policysched.cli.flags.values import read_switch
 from policysched.errors import UsageError
-from policysched.late_dataclass import dataclass
 
 COMPONENT: Final = "kube"
 VERSION: Final = "1.36"

@@ -7,7 +7,7 @@ kube-scheduler v1.36.2, and the reasons with docs/reference/configuration.md.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -34,7 +34,6 @@ from policysched.cli.flags.values import (
     choice,
     whole,
 )
-from policysched.late_dataclass import dataclass
 
 _NO_HTTP2: Final = "HTTP/2 is not served"
 _AT_ONCE: Final = "log lines are not buffered"

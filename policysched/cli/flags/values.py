@@ -8,11 +8,10 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
-
-from policysched.late_dataclass import dataclass
 
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - as kube-scheduler
 _TRUE: Final = frozenset(["1", "t", "T", "TRUE", "true", "True"])

@@ -6,6 +6,7 @@ Shapes: D devices, N rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -19,7 +20,6 @@ from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.outcomes import AllocationAnswer, Outcome
 from policysched.devices.requests.kinds import combined_codes
 from policysched.devices.steps import Steps
-from policysched.late_dataclass import dataclass
 
 UNANSWERED: Final = -1
 _WIDEST: Final = 64

@@ -6,6 +6,7 @@ Shapes: V views, D devices, G groups of nodes, N nodes.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import Final
 
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 
 from policysched.devices.inventory.columns import Codes
 from policysched.devices.inventory.pool_views import NodeGroup, PoolView
-from policysched.late_dataclass import dataclass
 
 Places = NDArray[np.int64]
 _MOST_DEVICES: Final = 1 << 20

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.devices.inventory.amounts import Number, check_capacity, number_of
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import DeviceAttribute, DeviceCapacity, DeviceTaint, SliceDevice
 from policysched.model.selection.node_selectors import REPELLING_EFFECTS
 

@@ -6,12 +6,12 @@ Sets of rows are numbers, as in `row_bits`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
 from policysched.devices.inventory.pool_views import NodeGroup
 from policysched.devices.inventory.row_bits import bits_of
-from policysched.late_dataclass import dataclass
 from policysched.model.selection.node_selectors import (
     NAME_FIELD,
     FieldRequirement,

@@ -7,7 +7,7 @@ GatherPools).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -15,7 +15,6 @@ import numpy as np
 from policysched.devices.inventory.allocated import PoolId
 from policysched.devices.inventory.amounts import Number, number_of
 from policysched.devices.inventory.columns import Codes, DeviceColumns
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import NodeSelector, ResourceSlice, SliceDevice
 from policysched.model.selection.node_selectors import NodeSelectorMatcher, lenient_node_selector
 from policysched.model.selection.selectors import Operator

@@ -7,6 +7,7 @@ validateDeviceRequest).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -14,7 +15,6 @@ import msgspec
 from policysched.devices.requests.constraints import attribute_of
 from policysched.devices.requests.failures import AllocationFailure
 from policysched.devices.requests.requirements import DeviceRequirement
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import (
     DeviceClass,
     DeviceConstraint,

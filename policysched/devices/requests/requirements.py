@@ -7,6 +7,7 @@ selectorsMatch, taintPreventsAllocation), resourceclaim/devicetoleration.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -15,7 +16,6 @@ from policysched.devices.inventory.columns import DeviceTraits
 from policysched.devices.requests.capacities import Consumption, consumption
 from policysched.devices.requests.failures import AllocationFailure
 from policysched.devices.steps import OutOfStepsError, Steps
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import (
     CapacityRequirements,
     DeviceAttribute,

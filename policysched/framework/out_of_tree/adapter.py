@@ -13,7 +13,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial, total_ordering
 from typing import Any, Final
 
@@ -39,7 +39,6 @@ from policysched.framework.out_of_tree.worker_threads import WorkerThreads, plai
 from policysched.framework.plugin import ANY_CHANGE, SKIP, Codes, Hint, Nothing, Scores
 from policysched.framework.post_filter import FailedDecision, PostFilterResult
 from policysched.framework.status import Code, Status
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import RowNumbers

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
@@ -33,7 +34,6 @@ from policysched.framework.out_of_tree.node_info import NodeArrays, NodeInfo
 from policysched.framework.plugin import Hint, Mask
 from policysched.framework.post_filter import PostFilterResult
 from policysched.framework.status import Code, Status
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
-
-from policysched.late_dataclass import dataclass
 
 log = logging.getLogger(__name__)
 LONG: Final = 1.0

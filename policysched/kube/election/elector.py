@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -28,7 +28,6 @@ from policysched.framework import ApiError, Clock
 from policysched.klog import V4
 from policysched.kube.election.lease import MOST, LeaseRecord, Lock, micro_time
 from policysched.kube.transport import Pacing
-from policysched.late_dataclass import dataclass
 
 log = logging.getLogger(__name__)
 JITTER: Final = 1.2

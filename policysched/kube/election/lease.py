@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Protocol
 
@@ -18,7 +19,6 @@ import msgspec
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.transport import Transport
-from policysched.late_dataclass import dataclass
 from policysched.model.lenient_json import UNREADABLE
 
 LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"

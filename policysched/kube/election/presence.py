@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -21,7 +21,6 @@ from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Clock
 from policysched.kube.election.lease import LEASES, micro_time
 from policysched.kube.transport import Pacing, Transport
-from policysched.late_dataclass import dataclass
 from policysched.model.lenient_json import UNREADABLE
 
 log = logging.getLogger(__name__)

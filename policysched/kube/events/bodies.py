@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
 
 from policysched.framework import Event, PolicyEvent
-from policysched.late_dataclass import dataclass
 from policysched.model.policy import API_VERSION, KIND
 from policysched.visible import cut_bytes, visible
 

@@ -12,6 +12,7 @@ import dataclasses
 import enum
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, cast
 
 from policysched.language.checking.checker import ExpressionChecker
@@ -37,7 +38,6 @@ from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.syntax.formatting import format_tree
 from policysched.language.syntax.lazy_parser import parse
 from policysched.language.syntax.terminals import KEYWORDS
-from policysched.late_dataclass import dataclass
 
 
 class Want(enum.Enum):

@@ -13,6 +13,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeAlias, cast
 
@@ -45,7 +46,6 @@ from policysched.language.ir.graph import (
     per_graph,
 )
 from policysched.language.ir.types import RESOURCE_NAMES, Kind, Shape
-from policysched.late_dataclass import dataclass
 
 Bools: TypeAlias = Mask | bool
 Condition: TypeAlias = tuple[Bools, Bools]

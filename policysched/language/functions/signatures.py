@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from policysched.language.ir.graph import Op, Typed
@@ -18,7 +18,6 @@ from policysched.language.ir.tree import Call, Expr, Span
 from policysched.language.ir.types import Kind, Shape, Type, Unit
 from policysched.language.messages import suggestions
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
-from policysched.late_dataclass import dataclass
 
 MAX_DIAGNOSTICS: Final = 50
 """How many errors of a text are reported: status shows so many, and a text with more is not looked at further."""

@@ -16,11 +16,11 @@ import enum
 import json
 import weakref
 from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from policysched.language.ir.types import FIELDS, Kind, Type
-from policysched.late_dataclass import dataclass
 
 MAX_TEXT: Final = 4096
 """How long a string may be that `concat` makes, or that `glob`, `number` and `version` read. Units: characters."""

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
-
-from policysched.late_dataclass import dataclass
 
 
 class Span(NamedTuple):

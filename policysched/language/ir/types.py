@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final, TypeAlias
-
-from policysched.late_dataclass import dataclass
 
 
 class Kind(enum.Enum):

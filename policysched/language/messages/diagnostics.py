@@ -11,11 +11,10 @@ import functools
 import importlib.resources
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from policysched.language.ir.tree import Span
-from policysched.late_dataclass import dataclass
 from policysched.visible import visible
 
 

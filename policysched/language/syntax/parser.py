@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from lark import Lark, Token, Transformer
@@ -41,7 +42,6 @@ from policysched.language.syntax.errors import unexpected_character, unexpected_
 from policysched.language.syntax.grammar import STARTS, make_parser
 from policysched.language.syntax.lazy_parser import Parsed
 from policysched.language.syntax.terminals import CLOSING, OPENING, OPERAND_ENDS, span_of
-from policysched.late_dataclass import dataclass
 
 MAX_CHARACTERS = 4096
 MAX_TOKENS = 1024

@@ -14,10 +14,9 @@ plugins/tainttoleration/taint_toleration.go, v1.36.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import (
     NodeSelector,
     NodeSelectorTerm,

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Affinity, LabelSelector, Pod, PodAffinity, PodAffinityTerm
 from policysched.model.selection.pod_part_cache import PodPartCache
 from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector, selector_key

@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterable, Iterator, KeysView, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import zip_longest
 from typing import Final, NamedTuple, assert_never
 
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import LabelSelector, Requirement
 from policysched.model.selection.name_validation import invalid, is_label_value, is_qualified_name, requirement_fault
 

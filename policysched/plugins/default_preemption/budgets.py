@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Mask
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod, PodDisruptionBudget
 from policysched.model.selection.indexed_selector import IndexedSelector
 

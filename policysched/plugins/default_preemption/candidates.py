@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.plugins.default_preemption.budgets import Places
 from policysched.plugins.default_preemption.search import Search

@@ -13,10 +13,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from policysched.framework import ApiError, Cluster, Event, Handle, PodStatusChange, pod_condition
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod, PodCondition
 from policysched.model.pod_requirements import pod_priority
 from policysched.state.placed.pods import pod_id

@@ -9,12 +9,12 @@ Shapes: V the pods asked about.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from policysched.framework import Cluster, FailedDecision, Mask, Protection, RowNumbers
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.state.placed.pods import PlacedPod, pod_id
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -33,7 +33,6 @@ from policysched.framework import (
 )
 from policysched.framework.extender import ExtenderError, NodeVictims
 from policysched.framework.status import filter_error
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.arguments import Fault, Int32, PluginArguments

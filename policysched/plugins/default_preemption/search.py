@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -33,7 +33,6 @@ from policysched.framework import (
     unresolvable,
     unschedulable,
 )
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.default_preemption.budgets import Budgets, Places

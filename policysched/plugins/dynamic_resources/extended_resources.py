@@ -10,7 +10,7 @@ Source: plugins/dynamicresources/extendeddynamicresources.go, v1.36.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -19,7 +19,6 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Mask
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import (
     ClaimMetadata,
     Container,

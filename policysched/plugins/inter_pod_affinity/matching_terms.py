@@ -1,195 +1,163 @@
-"""The existing terms that are about a pod class: of placed pods, counted in blocks, and of nominated ones that come.
-
-What is listed is kept up to date as terms appear, so that a new one costs only the classes that it means.
+"""The existing terms that match one pod class: those of placed pods, counted, and those of nominated pods.
 
 Source: plugins/interpodaffinity/filtering.go (getExistingAntiAffinityCounts) and scoring.go, v1.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from operator import itemgetter
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import ChangedRow, ChangedRows, Mask
+from policysched.framework import ChangedRow, ChangedRows, Cluster, Mask
 from policysched.model.objects import Metadata, Pod
 from policysched.model.selection.pod_affinity import ExistingTerm, TermKind, pod_terms
-from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts
-from policysched.plugins.inter_pod_affinity.sums import KeyedCounter
-from policysched.plugins.inter_pod_affinity.terms import Weighted
+from policysched.plugins.inter_pod_affinity.sums import KeyedCounter, WeightedCounter, sign_of, size_of
 from policysched.state.nominated.terms import NONE, RepelledClass, RepellingTerms
+from policysched.state.placed.counter import PodCounter
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.interner import MISSING
 
-BYTES_PER_EXISTING_TERM = 512
-"""The memory that knowing an existing term of placed pods takes. Units: bytes."""
-LEAST_TOGETHER, USUALLY_TOGETHER, MOST_TOGETHER = 64, 512, 2048
-"""How many existing terms of placed pods are counted together where there are many."""
-MOST_GONE = 256
-"""How many existing terms that nobody states any more may be listed, beside as many as there are."""
-SPREADING, PRIME = 2654435761, 4294967291
-"""What spreads the ends of blocks over the numbers of terms."""
+BYTES_PER_EXISTING_TERM: Final = 512
+"""The memory that a known existing term takes. Units: bytes."""
+TERMS_PER_BLOCK: Final = 512
+"""How many consecutive numbers of existing terms share a counter: a new term has only its own block counted again."""
+MOST_GONE: Final = 256
+"""How many terms that no pod states any more a class may know, beyond twice the terms that pods state."""
 
 
-class TermBlock:
-    """Existing terms that are counted together, so that a new one has only the last few counted anew.
+class _Block(NamedTuple):
+    """What the terms of one counter have in common."""
 
-    Where a block ends depends on the numbers in it, so that classes share blocks that list the same terms.
-    """
-
-    __slots__ = ("_parts", "stated")
-
-    def __init__(self) -> None:
-        self.stated: list[Weighted[int]] = []
-        self._parts: list[KeyedCounter] | None = None
-
-    def add(self, one: Weighted[int]) -> None:
-        """Put a term with a higher number behind the others."""
-        self.stated.append(one)
-        self._parts = None
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the next term begins another block."""
-        count = len(self.stated)
-        return count >= MOST_TOGETHER or (
-            count >= LEAST_TOGETHER and self.stated[-1].said * SPREADING % PRIME < PRIME // USUALLY_TOGETHER
-        )
-
-    def parts(self, shared: SharedCounts) -> list[KeyedCounter]:
-        """Return what the terms add, by topology key."""
-        if self._parts is None:
-            self._parts = shared.parts_of_existing_terms(self.stated)
-        return self._parts
+    key: str
+    """The topology key."""
+    sign: int
+    """1 where they add to a score or repel, −1 where they lower a score, 0 where they weigh nothing."""
+    number: int
+    """The number of a term in the block, divided by `TERMS_PER_BLOCK`."""
 
 
 class MatchingExistingTerms:
-    """The affinity terms of placed pods that match one pod class, of the kinds that have a weight."""
+    """The existing terms that match one pod class, of the kinds that have a weight.
+
+    Args:
+        pod: A pod of the class. Only its namespace and labels are kept.
+        cluster: The cluster.
+        weights: The kinds, each with what a term of it adds; a preference adds its own weight besides.
+    """
 
     __slots__ = (
-        *("__weakref__", "_blocks", "_generation", "_keys", "_known", "_labels", "_labels_seen"),
-        *("_nominated", "_pod", "_seen", "_shared", "_weights"),
+        *("_blocks", "_cluster", "_counters", "_known", "_labels", "_labels_position", "_nominated", "_pod", "_seen"),
+        "_weights",
     )
 
-    def __init__(self, pod: Pod, shared: SharedCounts, weights: Mapping[TermKind, int]) -> None:
-        # of the pod no more is kept than what existing terms are about
+    def __init__(self, pod: Pod, cluster: Cluster, weights: Mapping[TermKind, int]) -> None:
         self._pod = Pod(metadata=Metadata(namespace=pod.metadata.namespace, labels=pod.metadata.labels))
-        self._labels = shared.namespace_labels.get(pod.metadata.namespace, {})
-        self._labels_seen = shared.namespace_changes.position
-        self._shared = shared
+        self._cluster = cluster
         self._weights = weights
-        self._generation = -1
-        """That of the topology keys by which terms were chosen."""
-        self._keys: Set[str] = frozenset()
-        """The topology keys by which they were."""
+        self._labels = cluster.namespaces.get(pod.metadata.namespace, {})
+        """The labels of the class's namespace."""
+        self._labels_position = cluster.namespace_changes.position
         self._seen = 0
-        """The number of the first term that was not looked at."""
+        """The number of the first term that was not evaluated."""
+        self._blocks: dict[_Block, dict[int, int]] = {}
+        """The terms by number, each with its weight's absolute value."""
+        self._counters: dict[_Block, PodCounter] = {}
         self._known = 0
-        """How many terms are listed."""
-        self._blocks: list[TermBlock] = []
+        """How many terms the blocks have."""
         self._nominated = RepelledClass(self._pod)
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes, what counts the existing terms included. Units: bytes."""
+        """The memory that it takes, with what counts the existing terms. Units: bytes."""
         own = BYTES_PER_EXISTING_TERM * self._known + 128 * len(self._pod.metadata.labels)
         return own + self._nominated.nbytes
 
     def are_outdated(self) -> bool:
-        """Return whether terms that were looked at may be about the class otherwise, by its own namespace's labels.
-
-        Namespaces of other pods do not matter, nor do labels that no term reads.
-        """
-        shared = self._shared
-        if self._labels_seen == shared.namespace_changes.position:
+        """Return whether labels of the class's namespace changed so that other terms may match the class."""
+        cluster = self._cluster
+        if self._labels_position == cluster.namespace_changes.position:
             return False
-        labels = shared.namespace_labels.get(self._pod.metadata.namespace, {})
-        if labels != self._labels and shared.existing_terms.may_tell_apart(self._labels, labels):
+        labels = cluster.namespaces.get(self._pod.metadata.namespace, {})
+        if labels != self._labels and cluster.existing_terms.may_tell_apart(self._labels, labels):
             return True
-        # those that appear are asked by the labels there are
-        self._labels, self._labels_seen = labels, shared.namespace_changes.position
+        self._labels, self._labels_position = labels, cluster.namespace_changes.position
         return False
 
-    def renew(self) -> bool:
-        """Look for new existing terms, and for new topology keys of nodes; tell whether the list is another.
+    def refresh(self) -> bool:
+        """Evaluate new existing terms; return whether others than before match the class.
 
-        Cost: O(new existing terms), but all of them when nodes have other ones of the topology keys that are stated.
+        Cost: O(new existing terms).
         """
-        terms, generation = self._shared.existing_terms, self._generation
-        self._choose_keys()
-        if self._generation != generation:
-            self._seen = terms.version
-            before = [one for block in self._blocks for one in block.stated]
-            listed = self._listed(0)
-            if listed == before:
-                return False
-            self._blocks, self._known = [], 0
-            self._append(listed)
-            return True
+        terms = self._cluster.existing_terms
         if self._seen == terms.version:
             return False
-        added = self._listed(self._seen)
+        added = terms.about(self._pod, self._labels, self._has_weight, self._seen)
         self._seen = terms.version
-        if self._known + len(added) > MOST_GONE + 2 * len(terms):
-            known = [one for block in self._blocks for one in block.stated if one.said in terms]
-            self._blocks, self._known = [], 0
-            self._append(known + added)
-            return True
-        self._append(added)
-        return bool(added)
+        are_many_gone = self._known + len(added) > MOST_GONE + 2 * len(terms)
+        if are_many_gone:
+            self._forget_gone()
+        for number, one in added:
+            weight = self._weights[one.sort] + one.weight
+            block = _Block(one.term.topology_key, sign_of(weight), number // TERMS_PER_BLOCK)
+            self._blocks.setdefault(block, {})[number] = size_of(weight)
+            self._counters.pop(block, None)
+        self._known += len(added)
+        return bool(added) or are_many_gone
 
-    def _choose_keys(self) -> None:
-        """Take the topology keys that count from here on; those that nodes lose meanwhile count until the next time."""
-        keys = self._shared.topology_keys
-        keys.follow()
-        self._generation, self._keys = keys.generation, keys.present
-
-    def _listed(self, since: int) -> list[Weighted[int]]:
-        """List the terms from a number on, in their order."""
-        found = self._shared.existing_terms.about(self._pod, self._labels, self._counts, since)
-        found.sort(key=itemgetter(0))
-        return self._weighted(found)
-
-    def _weighted(self, found: Iterable[tuple[int, ExistingTerm]]) -> list[Weighted[int]]:
-        weights = self._weights
-        return [Weighted(one.term.topology_key, weights[one.sort] + one.weight, number) for number, one in found]
-
-    def _append(self, stated: Iterable[Weighted[int]]) -> None:
-        for one in stated:
-            if not self._blocks or self._blocks[-1].is_full:
-                self._blocks.append(TermBlock())
-            self._blocks[-1].add(one)
-            self._known += 1
-
-    def _counts(self, existing: ExistingTerm) -> bool:
-        return existing.sort in self._weights and existing.term.topology_key in self._keys
+    def parts(self) -> list[KeyedCounter]:
+        """Return counters of the terms by topology keys that nodes have, with what each count adds."""
+        parts: list[KeyedCounter] = []
+        for block, sizes in self._blocks.items():
+            if not self._cluster.nodes.has_label(block.key):
+                self._counters.pop(block, None)
+                continue
+            counter = self._counters.get(block)
+            if counter is None:
+                counter = self._counters[block] = _count_statements(self._cluster, sizes)
+            parts.append((block.key, WeightedCounter(counter, block.sign)))
+        return parts
 
     def repels_on(self, changed: ChangedRow) -> bool:
-        """Return whether pods that come to a row, and are like none that is placed, keep the class away from it."""
+        """Return whether nominated pods, of a kind that no placed pod has, keep the class away from a row."""
         return any(map(self._is_repelled_by, changed.new_pods()))
 
     def repels_on_rows(self, changed: ChangedRows) -> Mask:
-        """Return for each row whether such pods that come to it keep the class away.
+        """Return for each row whether such pods keep the class away from it.
 
         Shapes: (R,).
         """
         return changed.repelled(self._repelling)
 
+    def _has_weight(self, existing: ExistingTerm) -> bool:
+        return existing.sort in self._weights
+
+    def _forget_gone(self) -> None:
+        terms = self._cluster.existing_terms
+        for block, sizes in [*self._blocks.items()]:
+            kept = {number: size for number, size in sizes.items() if number in terms}
+            if len(kept) < len(sizes):
+                self._counters.pop(block, None)
+                self._blocks[block] = kept
+            if not kept:
+                del self._blocks[block]
+        self._known = sum(map(len, self._blocks.values()))
+
     def _repelling(self, terms: RepellingTerms) -> Mapping[str, NDArray[np.bool_]]:
-        """Return by topology key which of what nominated pods state keeps the class away; others' pods are not kept."""
-        shared = self._shared
-        kept = self._nominated if terms is shared.nominations.terms else RepelledClass(self._pod)
-        return kept.by_key(terms, shared.nodes, self._labels)
+        """Return by topology key which terms of nominated pods keep the class away."""
+        cluster = self._cluster
+        known = self._nominated if terms is cluster.nominations.terms else RepelledClass(self._pod)
+        return known.by_key(terms, cluster.nodes, self._labels)
 
     def _is_repelled_by(self, placed: PlacedPod) -> bool:
-        nodes, nominations = self._shared.nodes, self._shared.nominations
+        nodes, nominations = self._cluster.nodes, self._cluster.nominations
         number = nominations.repelling_of(placed.pod)
         if number is not None:
             return number != NONE and any(
-                meaning[number] and nodes.labels(key)[placed.row] != MISSING
-                for key, meaning in self._repelling(nominations.terms).items()
+                repelling[number] and nodes.labels(key)[placed.row] != MISSING
+                for key, repelling in self._repelling(nominations.terms).items()
             )
         return any(
             nodes.has_label(term.topology_key)
@@ -198,6 +166,16 @@ class MatchingExistingTerms:
             for term in pod_terms(placed.pod).anti_affinity
         )
 
-    def parts(self) -> list[KeyedCounter]:
-        """Return what the existing terms add, by topology key; a preference adds its own weight besides."""
-        return [part for block in self._blocks for part in block.parts(self._shared)]
+
+def _count_statements(cluster: Cluster, sizes: Mapping[int, int]) -> PodCounter:
+    """Count how often placed pods state some terms, given by number, each with what it adds."""
+    existing_terms = cluster.existing_terms
+    sizes = dict(sizes)
+
+    def weigh(placed: PlacedPod) -> int:
+        stated = existing_terms.of_signature(placed.signature)
+        if len(sizes) < len(stated):
+            return sum(stated.get(number, 0) * size for number, size in sizes.items())
+        return sum(times * sizes.get(number, 0) for number, times in stated.items())
+
+    return cluster.counters.of(("existing terms", frozenset(sizes.items())), weigh, among=[*sizes])

@@ -11,7 +11,6 @@ validation_pluginargs.go for the arguments.
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
@@ -45,8 +44,8 @@ from policysched.plugins.bases import ScoresInRange
 from policysched.plugins.columns import levelled
 from policysched.plugins.inter_pod_affinity.hints import INDEX, namespace_helps, node_helps, pod_helps
 from policysched.plugins.inter_pod_affinity.matching_terms import MatchingExistingTerms
-from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts, TermsOfPod
 from policysched.plugins.inter_pod_affinity.states import AWAY, NEAR, REPELLED, PreferredState, RequiredState
+from policysched.plugins.inter_pod_affinity.terms import ResolvedTerms
 
 STATUSES = {
     NEAR: unresolvable("node(s) didn't match pod affinity rules"),
@@ -77,7 +76,6 @@ class InterPodAffinity(ScoresInRange):
     def __init__(self, hard_weight: int = DEFAULT_HARD_WEIGHT, *, ignore_preferred: bool = False) -> None:
         self._ignore_preferred = ignore_preferred
         self._weights = {TermKind.PREFERRED: 0} | ({TermKind.REQUIRED: hard_weight} if hard_weight > 0 else {})
-        self._shared_by_cluster: weakref.WeakKeyDictionary[Cluster, SharedCounts] = weakref.WeakKeyDictionary()
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Find what the pod requires of others, and what others require of it."""
@@ -86,14 +84,13 @@ class InterPodAffinity(ScoresInRange):
             return unresolvable(f"parsing pod: {terms.fault}")
         if not cluster.existing_terms.ever and not terms.affinity and not terms.anti_affinity:
             return SKIP
-        shared = self._shared(cluster)
-        near = shared.resolved(terms, TermsOfPod.AFFINITY)
+        affinity = ResolvedTerms(((1, term) for term in terms.affinity), cluster)
         return RequiredState(
-            near=near,
-            away=shared.resolved(terms, TermsOfPod.ANTI_AFFINITY),
-            concerning=MatchingExistingTerms(pod, shared, REPELLING),
-            shared=shared,
-            may_be_first=bool(near.terms) and all(one.said.matches(pod) for one in near.terms),
+            affinity=affinity,
+            anti_affinity=ResolvedTerms(((1, term) for term in terms.anti_affinity), cluster),
+            existing=MatchingExistingTerms(pod, cluster, REPELLING),
+            cluster=cluster,
+            may_be_first=bool(affinity.terms) and all(one.peers.matches(pod) for one in affinity.terms),
         )
 
     def filter_affected(self, state: RequiredState, rows: RowNumbers) -> Rows:
@@ -132,9 +129,9 @@ class InterPodAffinity(ScoresInRange):
             return Status(Code.ERROR, (f"failed to parse pod: {terms.fault}",))
         if not prefers and not cluster.existing_terms.ever:
             return SKIP
-        shared = self._shared(cluster)
-        resolved = shared.resolved(terms, TermsOfPod.PREFERENCES)
-        return PreferredState(resolved, MatchingExistingTerms(pod, shared, self._weights), shared)
+        avoided = ((-one.weight, one.term) for one in terms.preferred_anti)
+        preferences = ResolvedTerms((*terms.preferred, *avoided), cluster)
+        return PreferredState(preferences, MatchingExistingTerms(pod, cluster, self._weights), cluster)
 
     def score_affected(self, state: PreferredState, rows: RowNumbers) -> Rows:
         """Name the rows near the changed ones."""
@@ -175,12 +172,6 @@ class InterPodAffinity(ScoresInRange):
             Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, node_helps),
             Hint(Resource.NAMESPACE, Action.ALL, namespace_helps),
         )
-
-    def _shared(self, cluster: Cluster) -> SharedCounts:
-        found = self._shared_by_cluster.get(cluster)
-        if found is None:
-            found = self._shared_by_cluster[cluster] = SharedCounts(cluster)
-        return found
 
 
 def _normalized(scores: Scores, chosen: Scores) -> Scores | None:

@@ -10,10 +10,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Codes, RowNumbers, Rows, Scores
+from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Cluster, Codes, RowNumbers, Rows, Scores
+from policysched.plugins.columns import row_count
 from policysched.plugins.inter_pod_affinity.matching_terms import MatchingExistingTerms
-from policysched.plugins.inter_pod_affinity.shared_counts import SharedCounts
-from policysched.plugins.inter_pod_affinity.sums import KeyedCounter, WeightedCounter, WeightedSums, renewed
+from policysched.plugins.inter_pod_affinity.sums import (
+    KeyedCounter,
+    WeightedCounter,
+    WeightedSums,
+    renewed,
+    sums_by_key,
+)
 from policysched.plugins.inter_pod_affinity.terms import ResolvedTerms
 
 NEAR, AWAY, REPELLED = 1, 2, 3
@@ -24,88 +30,90 @@ class RequiredState:
     """Where a pod may go.
 
     Args:
-        near: what its required affinity means, by topology key: pods that all of it means.
-        away: what its required anti-affinity means, by topology key.
-        concerning: what placed pods state about it.
-        shared: what all states share.
-        may_be_first: whether it meets its own affinity, so that the first of a group is not kept out.
+        affinity: Its required affinity: a pod has to match all of these terms.
+        anti_affinity: Its required anti-affinity.
+        existing: The anti-affinity of placed pods that matches it.
+        cluster: The cluster.
+        may_be_first: Whether the pod matches its own affinity, so that the first pod of a group is not rejected.
     """
 
     __slots__ = (
-        *("_away", "_away_terms", "_concerning", "_generation", "_first", "_judged", "_may_be_first", "_near"),
-        *("_near_terms", "_nowhere", "_own_nbytes", "_position", "_repelling", "_resolved", "_shared", "_skips"),
+        *("_affinity", "_anti_affinity", "_away", "_cluster", "_existing", "_first", "_generation", "_judged"),
+        *("_may_be_first", "_near", "_nowhere", "_position", "_repelling", "_skips"),
     )
 
     def __init__(
         self,
-        near: ResolvedTerms,
-        away: ResolvedTerms,
-        concerning: MatchingExistingTerms,
-        shared: SharedCounts,
+        affinity: ResolvedTerms,
+        anti_affinity: ResolvedTerms,
+        existing: MatchingExistingTerms,
+        cluster: Cluster,
         *,
         may_be_first: bool,
     ) -> None:
-        self._shared = shared
-        self._resolved = near, away
-        self._near_terms, self._away_terms = near.terms, away
-        self._own_nbytes = near.nbytes + away.nbytes
+        self._cluster = cluster
+        self._affinity, self._anti_affinity, self._existing = affinity, anti_affinity, existing
         self._near: list[WeightedSums] = []
         self._away: list[WeightedSums] = []
+        self._repelling: list[WeightedSums] = []
         self._nowhere = False
         """Whether it needs to be near by a topology key that no node has."""
         self._generation = -1
-        self._concerning = concerning
-        self._repelling: list[WeightedSums] = []
+        """The generation of nodes' label keys that the sums are of."""
         self._may_be_first = may_be_first
         self._first = False
         self._judged = slice(0, 0)
         self._position = -1
         self._skips: bool | None = None
-        """Whether kube-scheduler's PreFilter skips; None where that is not found out yet."""
+        """Whether kube-scheduler's PreFilter skips; None where that is not computed yet."""
 
     def renew(self, changed: RowNumbers) -> Rows:
-        """Catch up; give the rows that may be judged otherwise now."""
-        if self._position == self._shared.journal.position:
+        """Refresh the sums; return the rows whose answers may have changed."""
+        cluster = self._cluster
+        if self._position == cluster.journal.position:
             return NO_ROWS
-        self._position, self._skips = self._shared.journal.position, None
-        other = self._concerning.renew()
+        self._position, self._skips = cluster.journal.position, None
+        other = self._existing.refresh()
+        if self._generation != cluster.nodes.label_keys_generation:
+            self._generation, other = cluster.nodes.label_keys_generation, True
+            self._sum_own()
         if other:
-            self._repelling = self._shared.sums(self._concerning.parts())
-        if self._generation != self._shared.nodes.label_keys_generation:
-            self._renew_terms()
-            other = True
+            self._repelling = sums_by_key(self._existing.parts(), cluster)
         reached = renewed((*self._near, *self._away, *self._repelling), changed, signs=True)
         first = self._may_be_first and not any(sums.counts_any() for sums in self._near)
         # a row that was never in use was never judged, and affinity rejects even rows without any label
-        everything = slice(0, self._shared.nodes.size)
+        everything = slice(0, cluster.nodes.size)
         other |= first is not self._first or self._judged != everything
         self._first, self._judged = first, everything
         return self._judged if other else reached
 
     def is_outdated(self) -> bool:
-        """Return whether labels of namespaces changed so that other pods, or other terms, may matter to the class."""
-        return self._concerning.are_outdated() or any(one.are_outdated() for one in self._resolved)
+        """Return whether labels of namespaces changed so that other pods, or other terms, may match."""
+        return any(one.are_outdated() for one in (self._existing, self._affinity, self._anti_affinity))
 
-    def _renew_terms(self) -> None:
-        """Look which terms are about topology keys that nodes have."""
-        shared, near = self._shared, self._near_terms
-        self._generation = shared.nodes.label_keys_generation
-        self._away = shared.sums(shared.parts_of_terms(self._away_terms))
-        keys = sorted({one.key for one in near})
-        self._nowhere = not all(map(shared.nodes.has_label, keys))
-        together = shared.matching(one.said for one in near) if keys and not self._nowhere else None
-        self._near = [] if together is None else shared.sums((key, WeightedCounter(together, 1)) for key in keys)
+    def _sum_own(self) -> None:
+        """Sum up the pods that the own terms match, by topology keys that nodes have."""
+        cluster = self._cluster
+        self._away = sums_by_key(self._anti_affinity.parts(), cluster)
+        keys = sorted({one.key for one in self._affinity.terms})
+        self._nowhere = not all(map(cluster.nodes.has_label, keys))
+        if not keys or self._nowhere:
+            self._near = []
+            return
+        matched = WeightedCounter(self._affinity.count_all(), 1)
+        self._near = sums_by_key(((key, matched) for key in keys), cluster)
 
     @property
     def nbytes(self) -> int:
         """The memory that it takes. Units: bytes."""
-        return self._own_nbytes + self._concerning.nbytes + _nbytes(*self._near, *self._away, *self._repelling)
+        own = self._affinity.nbytes + self._anti_affinity.nbytes + self._existing.nbytes
+        return own + _nbytes(*self._near, *self._away, *self._repelling)
 
     def judge(self, rows: Rows) -> Codes:
         """Return the reason codes of rows, of several the one that kube-scheduler names."""
         if self._nowhere:
-            return np.full(self._shared.count(rows), NEAR, np.int32)
-        codes: Codes = np.zeros(self._shared.count(rows), np.int32)
+            return np.full(row_count(self._cluster.nodes, rows), NEAR, np.int32)
+        codes: Codes = np.zeros(row_count(self._cluster.nodes, rows), np.int32)
         for sums in self._repelling:
             codes[sums.of(rows) > 0] = REPELLED
         for sums in self._away:
@@ -120,7 +128,7 @@ class RequiredState:
         Pods that come are not looked at then, as nominated ones with anti-affinity.
         """
         if self._skips is None:
-            has_terms = bool(self._near_terms or self._away_terms.terms)
+            has_terms = bool(self._affinity.terms or self._anti_affinity.terms)
             self._skips = not has_terms and not any(sums.counts_any() for sums in self._repelling)
         return self._skips
 
@@ -138,7 +146,7 @@ class RequiredState:
         if any(sums.on(changed) > 0 for sums in self._away):
             return AWAY
         repelled = any(sums.on(changed) > 0 for sums in self._repelling)
-        return REPELLED if repelled or self._concerning.repels_on(changed) else 0
+        return REPELLED if repelled or self._existing.repels_on(changed) else 0
 
     def on_rows(self, changed: ChangedRows) -> Codes | None:
         """Return the reason code of each row if other pods were on it, None where they have to be asked one by one.
@@ -151,7 +159,7 @@ class RequiredState:
             return np.zeros(changed.rows.size, np.int32)
         if not all(sums.tells(changed) for sums in (*self._near, *self._away, *self._repelling)):
             return None
-        codes: Codes = np.where(self._concerning.repels_on_rows(changed), REPELLED, 0).astype(np.int32)
+        codes: Codes = np.where(self._existing.repels_on_rows(changed), REPELLED, 0).astype(np.int32)
         for sums in self._repelling:
             codes[sums.on_rows(changed) > 0] = REPELLED
         for sums in self._away:
@@ -165,65 +173,54 @@ class RequiredState:
 
 
 class PreferredState:
-    """Where a pod, and the pods that are placed, would like it to go.
+    """Where a pod, and the placed pods, prefer it to go.
 
     Args:
-        terms: what its preferences mean and what each pod of these adds, by topology key.
-        concerning: what placed pods state about it.
-        shared: what all states share.
+        preferences: The preferences of the pod.
+        existing: The terms of placed pods that match it.
+        cluster: The cluster.
     """
 
-    __slots__ = (
-        "_concerning",
-        "_generation",
-        "_own",
-        "_own_nbytes",
-        "_position",
-        "_shared",
-        "_sums",
-        "_terms",
-        "shared_sums",
-    )
+    __slots__ = ("_cluster", "_existing", "_generation", "_own", "_position", "_preferences", "_sums", "shared_sums")
 
-    def __init__(self, terms: ResolvedTerms, concerning: MatchingExistingTerms, shared: SharedCounts) -> None:
-        self._shared = shared
-        self._terms = terms
-        self._own_nbytes = terms.nbytes
+    def __init__(self, preferences: ResolvedTerms, existing: MatchingExistingTerms, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._preferences, self._existing = preferences, existing
         self._own: list[KeyedCounter] = []
-        self._concerning = concerning
         self._sums: list[WeightedSums] = []
         self._position = self._generation = -1
         self.shared_sums: WeightedSums | None = None
-        """All that matters, where that is one label whose values rows share: scores are known by domain then."""
+        """All sums, where these are of one label whose values rows share: scores are computed by domain then."""
 
     def renew(self, changed: RowNumbers) -> Rows:
-        """Catch up; give the rows whose scores may be others now."""
-        if self._position == self._shared.journal.position:
+        """Refresh the sums; return the rows whose scores may have changed."""
+        cluster = self._cluster
+        if self._position == cluster.journal.position:
             return NO_ROWS
-        self._position = self._shared.journal.position
-        other = self._concerning.renew()
-        if self._generation != self._shared.nodes.label_keys_generation:
-            self._generation, other = self._shared.nodes.label_keys_generation, True
-            self._own = self._shared.parts_of_terms(self._terms)
+        self._position = cluster.journal.position
+        other = self._existing.refresh()
+        if self._generation != cluster.nodes.label_keys_generation:
+            self._generation, other = cluster.nodes.label_keys_generation, True
+            self._own = self._preferences.parts()
         if other:
-            self._sums = self._shared.sums((*self._own, *self._concerning.parts()))
+            self._sums = sums_by_key((*self._own, *self._existing.parts()), cluster)
         reached = renewed(self._sums, changed, signs=False)
         before = self.shared_sums
         self.shared_sums = self._sums[0] if len(self._sums) == 1 and self._sums[0].by_domain else None
         if other or self.shared_sums is not before:
-            return slice(0, self._shared.nodes.size)
+            return slice(0, cluster.nodes.size)
         return reached if before is None else NO_ROWS
 
     def is_outdated(self) -> bool:
-        """Return whether labels of namespaces changed so that other pods, or other terms, may matter to the class."""
-        return self._concerning.are_outdated() or self._terms.are_outdated()
+        """Return whether labels of namespaces changed so that other pods, or other terms, may match."""
+        return self._existing.are_outdated() or self._preferences.are_outdated()
 
     def score(self, rows: Rows) -> Scores:
         """Add up what the pods around each row add; where scores are known by domain, mark that there are any."""
         if self.shared_sums is not None:
-            return np.ones(self._shared.count(rows), np.int64)
+            return np.ones(row_count(self._cluster.nodes, rows), np.int64)
         if not self._sums:
-            return np.zeros(self._shared.count(rows), np.int64)
+            return np.zeros(row_count(self._cluster.nodes, rows), np.int64)
         scores: Scores = self._sums[0].of(rows)
         for sums in self._sums[1:]:
             scores += sums.of(rows)
@@ -232,7 +229,7 @@ class PreferredState:
     @property
     def nbytes(self) -> int:
         """The memory that it takes. Units: bytes."""
-        return self._own_nbytes + self._concerning.nbytes + _nbytes(*self._sums)
+        return self._preferences.nbytes + self._existing.nbytes + _nbytes(*self._sums)
 
     @property
     def idle(self) -> bool:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Mask, RowNumbers, Rows
+from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Cluster, Mask, RowNumbers, Rows
 from policysched.plugins.columns import PresentNumbers
 from policysched.state.domain_sums import SharedSums, Sums
 from policysched.state.placed.counter import PodCounter
@@ -33,6 +33,16 @@ class WeightedCounter(NamedTuple):
 
 KeyedCounter = tuple[str, WeightedCounter]
 """A topology key and what is summed up over its domains."""
+
+
+def sign_of(weight: int) -> int:
+    """Return 1, −1 or 0: only weights of one sign share a counter, so that its count is 0 only where no pod counts."""
+    return (weight > 0) - (weight < 0)
+
+
+def size_of(weight: int) -> int:
+    """Return what a pod counts in a counter for a weight: its absolute value, 1 where that is 0."""
+    return abs(weight) or 1
 
 
 class WeightedSums:
@@ -202,6 +212,14 @@ class WeightedSums:
             total += summed.values if part.weight == 1 else summed.values * part.weight
         total[NO_DOMAIN] = 0
         self._sums = total
+
+
+def sums_by_key(parts: Iterable[KeyedCounter], cluster: Cluster) -> list[WeightedSums]:
+    """Sum up counters over the domains of each topology key."""
+    by_key: dict[str, list[WeightedCounter]] = {}
+    for key, part in parts:
+        by_key.setdefault(key, []).append(part)
+    return [WeightedSums(cluster.domains.of(key), parts, cluster.sums) for key, parts in by_key.items()]
 
 
 def renewed(all_sums: Iterable[WeightedSums], changed: RowNumbers, *, signs: bool) -> Rows:

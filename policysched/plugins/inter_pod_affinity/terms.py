@@ -1,31 +1,27 @@
-"""Which placed pods an affinity term matches, and the summed weight of many terms for one placed pod.
+"""The affinity terms of a pod to place: which placed pods each matches, and counters of these pods.
 
-Knows selectors, namespaces and placed pods, neither nodes nor plugins. A few terms are counted each by itself, so that
-all classes that state one share its counter; of many with one topology key, selectors that are equal are asked once for
-all their namespaces, and only those whose index key a pod has are asked at all.
+A few terms of one topology key have a counter each, so that classes with an equal term share it. More than a few share
+one counter, which weighs a placed pod only by terms that its labels may match.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Generic, NamedTuple, TypeVar
-from weakref import ref
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.late_dataclass import dataclass
+from policysched.framework import Cluster
 from policysched.model.objects import Pod
-from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector, PodTerms
+from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector
 from policysched.model.selection.selectors import LabelMatcher
-from policysched.plugins.inter_pod_affinity.namespaces import (
-    BYTES_PER_NAME,
-    Namespaces,
-    NamespaceSet,
-)
-from policysched.plugins.inter_pod_affinity.sums import KeyedCounter
-from policysched.state.object_tables import NamespaceChanges
-from policysched.state.placed.existing_terms import ExistingTerms
+from policysched.plugins.inter_pod_affinity.sums import KeyedCounter, WeightedCounter, sign_of, size_of
+from policysched.state.namespace_sets import BYTES_PER_NAME, NamespaceSet, NamespaceSets
+from policysched.state.placed.counter import WIDEST, PodCounter
+from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.selector_index import (
     MOST,
@@ -33,22 +29,24 @@ from policysched.state.placed.selector_index import (
     IndexKey,
     index_keys_met,
     index_keys_of_selector,
+    narrowest,
 )
 from policysched.state.placed.signature_labels import SignatureLabels
 from policysched.state.tables.label_columns import Chosen
 
-T = TypeVar("T")
 NO_NAMES: Final[frozenset[str]] = frozenset()
 _Inside = tuple[NamespaceSet | None, frozenset[str]]
-"""Of which namespaces pods are meant: those of a shared set, None for all, and others."""
-TOGETHER: Final = 256
-"""How many requirements the terms of a pod to place have that are resolved, or counted, together."""
+"""The namespaces of matching pods: those of a shared set, None for all, and others."""
 FEW: Final = 8
-"""Up to how many terms of one topology key are counted each by itself."""
-MOST_ASKED: Final = 10_000
-"""Up to how often selectors are asked about namespaces that changed before all of them are resolved anew."""
+"""How many terms of one topology key have a counter each."""
+EVALUATED_AT_ONCE: Final = 8
+"""How many terms that a pod has to match together are evaluated before looking whether any pod is left."""
+MOST_COMPARED: Final = 64
+"""How many such terms are compared to find the one that matches the fewest pods."""
+MOST_EVALUATED: Final = 10_000
+"""How many evaluations of selectors on changed namespaces are made before all selectors are resolved again."""
 BYTES_PER_TERM = 1 << 10
-"""The memory that a compiled term takes beside its labels and names. Units: bytes."""
+"""The memory that a resolved term takes beside its labels and names. Units: bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +87,26 @@ class ResolvedPeers:
         return index_keys_of_selector(self.pods, self.also.union(self.namespaces))
 
 
-def terms_nbytes(terms: Iterable[Weighted[ResolvedPeers]]) -> int:
+def terms_nbytes(terms: Iterable[WeightedTerm]) -> int:
     """Estimate the memory of terms.
 
     Units: bytes.
     """
-    shared = {id(one.said.namespaces): one.said.namespaces for one in terms if one.said.namespaces is not None}
-    own = sum(BYTES_PER_TERM + one.said.pods.nbytes + BYTES_PER_NAME * len(one.said.also) for one in terms)
+    shared = {id(one.peers.namespaces): one.peers.namespaces for one in terms if one.peers.namespaces is not None}
+    own = sum(BYTES_PER_TERM + one.peers.pods.nbytes + BYTES_PER_NAME * len(one.peers.also) for one in terms)
     return own + sum(one.nbytes for one in shared.values())
 
 
-class Weighted(NamedTuple, Generic[T]):
-    """Something that is said about pods: by which topology key, and what each of these pods adds."""
+class WeightedTerm(NamedTuple):
+    """A term, with what each pod that it matches adds."""
 
     key: str
+    """The topology key."""
     weight: int
-    said: T
+    peers: ResolvedPeers
 
 
-def meant_by(peers: PeerSelector, namespaces: Namespaces) -> ResolvedPeers:
+def meant_by(peers: PeerSelector, namespaces: NamespaceSets) -> ResolvedPeers:
     """Resolve the namespaces of a term of the pod to place.
 
     kube-scheduler adds the namespaces that the selector matches and then still asks the selector, but about no labels
@@ -120,73 +119,121 @@ def meant_by(peers: PeerSelector, namespaces: Namespaces) -> ResolvedPeers:
 
 
 class ResolvedTerms:
-    """Terms of a pod to place with the namespaces that their namespaceSelectors select, and whether these are others.
+    """Terms that a pod to place states, with the namespaces that their selectors select.
 
     Args:
-        stated: What the terms were read of; it is not held, as it may be far longer than what is resolved.
-        labels: The labels of namespaces at any time.
-        changes: Which of them changed.
+        stated: The terms, each with what a pod that it matches adds: 1 where it is required.
+        cluster: The cluster.
 
     Attributes:
         terms: The terms.
         nbytes: The memory that they take. Units: bytes.
-        counted: The counters of the pods that they mean by topology keys that nodes have, and at which generation of
-            nodes' labels these were found; None where they were not.
     """
 
-    __slots__ = ("__weakref__", "_changes", "_labels", "_seen", "_selecting", "_stated", "counted", "nbytes", "terms")
+    __slots__ = ("_cluster", "_position", "_selecting", "nbytes", "terms")
 
-    def __init__(self, stated: PodTerms, labels: Mapping[str, Mapping[str, str]], changes: NamespaceChanges) -> None:
-        self._stated = ref(stated)
-        self._labels, self._changes = labels, changes
-        self._seen = changes.position
-        self.terms: list[Weighted[ResolvedPeers]] = []
-        self._selecting: Sequence[tuple[PeerSelector, NamespaceSet]] = ()
-        """The peers whose namespaces depend on labels, with the names that were found."""
-        self.nbytes = 0
-        self.counted: tuple[int, list[KeyedCounter]] | None = None
-
-    def resolve(self, terms: Iterable[tuple[int, AffinityTerm]], namespaces: Namespaces) -> None:
-        """Resolve terms, each with its weight."""
+    def __init__(self, stated: Iterable[tuple[int, AffinityTerm]], cluster: Cluster) -> None:
+        stated = [*stated]
+        self._cluster = cluster
+        self._position = cluster.namespace_changes.position
+        namespaces = cluster.namespace_sets
+        namespaces.refresh()
+        namespaces.prepare(term.peers.namespace_selector for _, term in stated)
         resolved: dict[PeerSelector, ResolvedPeers] = {}
-        for some in in_portions([*terms], lambda one: len(one[1].peers.namespace_selector.requirements or ())):
-            namespaces.refresh()
-            namespaces.prepare(term.peers.namespace_selector for _, term in some)
-            for weight, (peers, key) in some:
-                found = resolved.get(peers)
-                if found is None:
-                    found = resolved[peers] = meant_by(peers, namespaces)
-                self.terms.append(Weighted(key, weight, found))
+        self.terms: list[WeightedTerm] = []
+        for weight, (peers, key) in stated:
+            found = resolved.get(peers)
+            if found is None:
+                found = resolved[peers] = meant_by(peers, namespaces)
+            self.terms.append(WeightedTerm(key, weight, found))
         self._selecting = [
-            (peers, found.namespaces)
+            (peers.namespace_selector, found.namespaces)
             for peers, found in resolved.items()
             if peers.reads_namespaces and found.namespaces is not None
         ]
+        """The selectors that read labels of namespaces, each with the namespaces that it selects."""
         self.nbytes = terms_nbytes(self.terms)
 
-    def are_of(self, stated: PodTerms) -> bool:
-        """Return whether they were read of these very terms of a pod."""
-        return self._stated() is stated
-
     def are_outdated(self) -> bool:
-        """Return whether the selectors may select other namespaces now.
+        """Return whether labels of namespaces changed so that a selector may select others.
 
-        Cost: O(selectors times namespaces that changed since they were asked last), where these are not very many.
+        Cost: O(selectors times changed namespaces), up to `MOST_EVALUATED`.
         """
-        if self._seen == self._changes.position:
+        cluster = self._cluster
+        if self._position == cluster.namespace_changes.position:
             return False
         if self._selecting:
-            changed = self._changes.since(self._seen)
-            if changed is None or len(changed) * len(self._selecting) > MOST_ASKED:
+            changed = cluster.namespace_changes.since(self._position)
+            if changed is None or len(changed) * len(self._selecting) > MOST_EVALUATED:
                 return True
             for name in changed:
-                labels = self._labels.get(name)
-                for peers, names in self._selecting:
-                    is_in = labels is not None and peers.namespace_selector.matches(labels)
-                    if is_in != (name in names):
+                labels = cluster.namespaces.get(name)
+                for selector, names in self._selecting:
+                    is_selected = labels is not None and selector.matches(labels)
+                    if is_selected != (name in names):
                         return True
-        self._seen = self._changes.position
+        self._position = cluster.namespace_changes.position
         return False
+
+    def parts(self) -> list[KeyedCounter]:
+        """Count the pods that each term matches, by topology keys that nodes have, with what each count adds."""
+        return count_terms(self.terms, self._cluster)
+
+    def count_all(self) -> PodCounter:
+        """Count the pods that all of the terms match."""
+        return count_matching((one.peers for one in self.terms), self._cluster.counters)
+
+
+def count_terms(terms: Iterable[WeightedTerm], cluster: Cluster) -> list[KeyedCounter]:
+    """Count the pods that each of some terms matches, by topology keys that nodes have, with what each count adds."""
+    counters = cluster.counters
+    alike: dict[tuple[str, int], list[WeightedTerm]] = {}
+    for one in terms:
+        if cluster.nodes.has_label(one.key):
+            alike.setdefault((one.key, sign_of(one.weight)), []).append(one)
+    held = counters.columns(one.peers.pods for some in alike.values() if len(some) <= FEW for one in some)
+    parts: list[KeyedCounter] = []
+    for (key, sign), some in alike.items():
+        if len(some) > FEW:
+            parts.append((key, WeightedCounter(_count_many(some, counters), sign)))
+            continue
+        parts += [(key, WeightedCounter(count_matching([one.peers], counters), one.weight)) for one in some]
+    del held
+    return parts
+
+
+def count_matching(peers: Iterable[ResolvedPeers], counters: PodCounters) -> PodCounter:
+    """Count the pods that all of some terms match."""
+    wanted = frozenset(peers)
+
+    def matches(placed: PlacedPod) -> bool:
+        return all(one.matches(placed.pod) for one in wanted)
+
+    def matches_all(labels: SignatureLabels) -> Chosen:
+        labels.prepare(one.pods for one in wanted)
+        chosen = labels.present()
+        for number, one in enumerate(wanted):
+            if number % EVALUATED_AT_ONCE == 0 and not chosen.any():
+                break
+            one.restrict(chosen, labels)
+        return chosen
+
+    among = narrowest(one.index_keys for one in islice(wanted, MOST_COMPARED))
+    return counters.of(("affinity", wanted), matches, among=among, weigh_all=matches_all)
+
+
+def _count_many(terms: Iterable[WeightedTerm], counters: PodCounters) -> PodCounter:
+    """Count the pods that many terms match, a pod by each term for itself, with what the terms add."""
+    sizes: dict[ResolvedPeers, int] = {}
+    for one in terms:
+        sizes[one.peers] = sizes.get(one.peers, 0) + size_of(one.weight)
+    key = "affinity terms", frozenset(sizes.items())
+    known = counters.get(key)
+    if known is not None:
+        return known
+    weigh = WeighedByTerms(sizes.items())
+    weigh_all = weigh.all if sum(sizes.values()) <= WIDEST else None
+    return counters.of(key, weigh, among=weigh.index_keys, terms=len(sizes), weigh_all=weigh_all)
 
 
 class WeighedByTerms:
@@ -262,56 +309,3 @@ class WeighedByTerms:
             labels.within(meant, *inside)
             totals[meant] += added[meant]
         return totals
-
-
-class WeighedByExistingTerms:
-    """What a placed pod weighs by what it states.
-
-    Args:
-        existing_terms: who states what.
-        weights: what each existing term adds that counts, by number.
-    """
-
-    __slots__ = ("_existing_terms", "_weights")
-
-    def __init__(self, existing_terms: ExistingTerms, weights: Iterable[tuple[int, int]]) -> None:
-        self._existing_terms = existing_terms
-        self._weights = dict(weights)
-
-    def __call__(self, placed: PlacedPod) -> int:
-        """Weigh a pod."""
-        weights = self._weights
-        stated = self._existing_terms.of_signature(placed.signature)
-        if len(weights) < len(stated):
-            return sum(stated.get(one, 0) * weight for one, weight in weights.items())
-        return sum(times * weights.get(one, 0) for one, times in stated.items())
-
-
-def apart(said: Iterable[Weighted[T]]) -> dict[tuple[str, int], list[Weighted[T]]]:
-    """Part what is said by topology key and by what adds, what takes away and what does neither (1, -1, 0).
-
-    So sums in each part are 0 only where nothing counts.
-    """
-    parts: dict[tuple[str, int], list[Weighted[T]]] = {}
-    for one in said:
-        sign = (one.weight > 0) - (one.weight < 0)
-        parts.setdefault((one.key, sign), []).append(one)
-    return parts
-
-
-def sizes(alike: Iterable[Weighted[T]]) -> frozenset[tuple[T, int]]:
-    """Return what each adds or takes away, 1 where that is nothing."""
-    found: dict[T, int] = {}
-    for one in alike:
-        found[one.said] = found.get(one.said, 0) + (abs(one.weight) or 1)
-    return frozenset(found.items())
-
-
-def in_portions(said: Sequence[T], requirements: Callable[[T], int]) -> Iterator[Sequence[T]]:
-    """Part what is said so that each part has about so many requirements."""
-    start = stated = 0
-    for end, one in enumerate(said, 1):
-        stated += 1 + requirements(one)
-        if stated >= TOGETHER or end == len(said):
-            yield said[start:end]
-            start, stated = end, 0

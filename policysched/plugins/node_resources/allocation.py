@@ -20,6 +20,7 @@ requested_to_capacity_ratio.go, plugins/helper/shape_score.go, v1.36.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Final
 
@@ -28,7 +29,6 @@ from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, Cluster, Rows, Scores
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_amounts
 from policysched.model.selection.name_validation import is_scalar_resource_name

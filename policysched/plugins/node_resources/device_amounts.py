@@ -10,7 +10,7 @@ Source: plugins/noderesources/resource_allocation.go (calculateDRAResourceTotals
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,6 @@ import msgspec
 import numpy as np
 
 from policysched.framework import Cluster, Mask, Rows
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import DeviceClass, NodeSelector, ResourceSlice, SliceDevice
 from policysched.model.selection.node_selectors import lenient_node_selector
 from policysched.plugins.node_resources.allocation import ScoredAmounts

@@ -11,6 +11,7 @@ apis/config/validation/validation_pluginargs.go, v1.36.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Final
 
@@ -33,7 +34,6 @@ from policysched.framework import (
     Scores,
     Status,
 )
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Node, Pod
 from policysched.model.requests import Allocatable, Requests, allocatable, incoming_requests, placed_requests
 from policysched.model.selection.name_validation import is_extended_resource_name, is_qualified_name

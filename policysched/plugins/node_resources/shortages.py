@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 import numpy as np
 
 from policysched.framework import NO_ROWS, ChangedRows, Cluster, Codes, Mask, RowNumbers, Rows
-from policysched.late_dataclass import dataclass
 from policysched.model.quantity import wrap
 from policysched.plugins.node_resources.answer_cache import CachedAnswers
 from policysched.state.tables.amounts import Amounts, are_ordinary, at

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from policysched.framework import MAX_NODE_SCORE, Aspect, Cluster, Rows, Scores
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import container_count, pod_images
 from policysched.plugins.bases import FinalScores, ScoresInRange

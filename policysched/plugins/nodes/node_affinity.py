@@ -9,6 +9,7 @@ Source: plugins/nodeaffinity/node_affinity.go, v1.36.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,6 @@ from policysched.framework import (
     default_normalize,
     unresolvable,
 )
-from policysched.late_dataclass import dataclass
 from policysched.model import objects
 from policysched.model.objects import Node, NodeSelector, Pod
 from policysched.model.selection.node_selectors import (

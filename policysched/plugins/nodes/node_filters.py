@@ -10,6 +10,7 @@ nodeports/node_ports.go, nodedeclaredfeatures/nodedeclaredfeatures.go, v1.36.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,6 @@ from policysched.framework import (
     unresolvable,
     unschedulable,
 )
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import any_conflict, host_ports, required_features
 from policysched.model.selection.node_selectors import UNSCHEDULABLE_TAINT, TolerationMatcher

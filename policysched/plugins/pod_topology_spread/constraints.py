@@ -9,13 +9,13 @@ Source: plugins/podtopologyspread/common.go, plugin.go (getConstraints), plugins
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import ChangedRow, ChangedRows, Cluster
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod, TopologySpreadConstraint, workload_owner
 from policysched.model.selection.selectors import (
     LabelMatcher,

@@ -10,9 +10,9 @@ volumerestrictions, v1.36.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from policysched.framework import Change, Cluster, Code, Status, unresolvable
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import PersistentVolumeClaim, Pod, Volume
 from policysched.model.objects.storage import WAIT_FOR_FIRST_CONSUMER, claim_name, class_of, is_fully_bound, is_made_for
 from policysched.state.volumes.storage import Storage, has_volumes

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -32,7 +33,6 @@ from policysched.framework import (
     unresolvable,
     unschedulable,
 )
-from policysched.late_dataclass import dataclass
 from policysched.model.csi_translation import TranslationError, inline_migration_of, translate_inline
 from policysched.model.objects import CSINode, Pod, VolumeAttachment
 from policysched.plugins.bases import HintTable, OwnRowOnly

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
@@ -29,7 +30,6 @@ from policysched.framework import (
     unresolvable,
     unschedulable,
 )
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.objects.storage import READ_WRITE_ONCE_POD
 from policysched.plugins.bases import HintTable, OwnRowOnly

@@ -9,6 +9,7 @@ Source: plugins/volumezone/volume_zone.go; cloud-provider/volume/helpers/zones.g
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +27,6 @@ from policysched.framework import (
     Status,
     unresolvable,
 )
-from policysched.late_dataclass import dataclass
 from policysched.model.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 from policysched.model.objects.storage import WAIT_FOR_FIRST_CONSUMER, class_of

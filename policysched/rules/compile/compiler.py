@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -28,7 +28,6 @@ from policysched.language.functions.signatures import Environment
 from policysched.language.ir.graph import Program
 from policysched.language.ir.tree import Span
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import LabelSelector
 from policysched.model.policy import FilterRule, Policy, PolicySpec, ScoreRule
 from policysched.model.selection.name_validation import is_label_name

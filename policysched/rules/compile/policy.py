@@ -8,7 +8,7 @@ metric becomes an input that carries its query; it is still written as before.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -19,7 +19,6 @@ from policysched.language.ir.graph import Input, Op, Program, Typed, make, steps
 from policysched.language.ir.types import BOOL, DURATION, Unit
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.language.messages.suggestions import did_you_mean
-from policysched.late_dataclass import dataclass
 from policysched.model.policy import MetricKey, MetricQuery, PolicyKey, PolicySpec
 from policysched.model.selection.selectors import LabelMatcher
 

@@ -9,10 +9,10 @@ is given another weight, or another place among the others, says the same and st
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from policysched.framework import Cluster
-from policysched.late_dataclass import dataclass
 from policysched.rules.plugin.policy_plugin import PolicyGroup, PolicyPlugin
 from policysched.rules.policy_set.budget import MAX_UNITS
 

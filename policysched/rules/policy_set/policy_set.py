@@ -7,13 +7,12 @@ their order as filters.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 from policysched.framework import Cluster
 from policysched.framework.profile import Profile
 from policysched.language.ir.graph import Typed
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.inputs import value_beyond_class

@@ -16,11 +16,10 @@ Source: docs/reference/language.md#limits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from policysched.language.checking.estimates import Cost
-from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError
 from policysched.model.policy import LAST_GOOD, LastGood, Policy, PolicyKey, UnreadablePolicy, decode_last_good
 from policysched.rules.compile.compiler import CompilationResult, compile_policy

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import islice
 
@@ -40,7 +40,6 @@ from policysched.language.ir.types import NODE_INFO, WELL_KNOWN_LABELS
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.suggestions import did_you_mean, shown
 from policysched.language.syntax.lazy_parser import parse
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Node
 from policysched.model.policy import PolicyKey, PolicySpec
 from policysched.model.requests import allocatable

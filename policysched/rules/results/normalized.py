@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from policysched.framework import Mask, Rows, Scores
-from policysched.late_dataclass import dataclass
 from policysched.rules.inputs import PodInputs
 from policysched.rules.results.pod_independent import PodIndependentResults
 from policysched.rules.results.rule_rows import ScoreRow, Values

@@ -11,7 +11,7 @@ Shapes: R rows asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,7 +22,6 @@ from policysched.language.evaluation.columns import Batch, evaluate_columns, mis
 from policysched.language.evaluation.frames import Frame
 from policysched.language.evaluation.stacks import alike, stack
 from policysched.language.ir.graph import ANY_KEY, Input, Typed
-from policysched.late_dataclass import dataclass
 from policysched.rules.compile.policy import CompiledFilter, CompiledScore
 from policysched.rules.shared_values.context import RuleFrame, number
 from policysched.state.tables.interner import Interner

@@ -11,10 +11,10 @@ import base64
 import contextlib
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 
-from policysched.late_dataclass import dataclass
 from policysched.sandbox.api.requests import Target, flag, number, selection
 from policysched.sandbox.api.tables import table
 from policysched.sandbox.objects import Json, decode, encode

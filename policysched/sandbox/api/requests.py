@@ -9,6 +9,7 @@ it says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -16,7 +17,6 @@ import yaml
 
 from policysched import bounded_yaml
 from policysched.bounded_yaml import BoundsError, TooDeepError
-from policysched.late_dataclass import dataclass
 from policysched.sandbox.objects import Json, decode, encode, protobuf
 from policysched.sandbox.objects.errors import NOT_ALLOWED, StatusError, invalid, success, unreadable_patch, wrong
 from policysched.sandbox.objects.kinds import StrictError, check_kind, outward

@@ -12,13 +12,12 @@ import contextlib
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from aiohttp import web
 
-from policysched.late_dataclass import dataclass
 from policysched.sandbox.api import discovery, requests
 from policysched.sandbox.api.reading import Reader, WatchStream
 from policysched.sandbox.api.requests import Answer, Target, check_origin, flag

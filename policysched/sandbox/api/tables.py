@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from math import inf
 from typing import Any
 
-from policysched.late_dataclass import dataclass
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.resources import ApiResource
 from policysched.sandbox.objects.selectors import selector_text

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from policysched.late_dataclass import dataclass
 from policysched.sandbox.objects import Json
 
 REASONS = {

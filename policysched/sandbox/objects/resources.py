@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
-from policysched.late_dataclass import dataclass
 from policysched.model.kinds import KINDS, POLICIES
 from policysched.sandbox.objects import Json, decode
 

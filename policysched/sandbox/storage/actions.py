@@ -9,9 +9,9 @@ eviction is a deletion that asks the pod's disruption budgets first.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from policysched.late_dataclass import dataclass
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import (
     StatusError,

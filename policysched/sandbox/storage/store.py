@@ -11,11 +11,10 @@ import random
 import uuid
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from policysched.late_dataclass import dataclass
 from policysched.sandbox.objects import Json, encode
 from policysched.sandbox.objects.resources import DEFINITIONS, Registry
 

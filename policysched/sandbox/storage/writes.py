@@ -8,10 +8,9 @@ matchLabelKeys stand for, the first status. Objects that are loaded keep the sta
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from policysched.late_dataclass import dataclass
 from policysched.model.defaults import merge_label_keys
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import (

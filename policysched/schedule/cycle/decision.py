@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from policysched.framework import NO_ROWS, Code, RowNumbers, Status
 from policysched.framework.cycle_state import CycleState
 from policysched.framework.status import filter_error
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.evaluation import NARROWED, Evaluation
 from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT, FilterResults

@@ -7,12 +7,12 @@ Built from a decision on request only, so that the running scheduler never pays 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from policysched.framework import Mask, PostFilterResult, Status
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import DeviceResult, ResourceClaim
 from policysched.plugins.default_preemption.guards import Guarded
 from policysched.plugins.default_preemption.plugin import PreemptionDetails

@@ -14,13 +14,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from policysched.framework import Aspect, Cluster, Code, Codes, Hint, Mask, Rows, Scores, Status
 from policysched.framework.extender import EXTENDER, Extender, ExtenderError
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.quantity import wrap
 from policysched.schedule.cycle.decision import Decision

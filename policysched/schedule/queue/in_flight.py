@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 
 from policysched.framework import Change
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod
 

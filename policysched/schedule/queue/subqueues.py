@@ -16,13 +16,13 @@ import heapq
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
 
 import msgspec
 
 from policysched.framework import Clock, Cluster, Code, PreEnqueuePlugin, QueueSortPlugin
-from policysched.late_dataclass import dataclass
 from policysched.schedule.queue.hints import NO_INTERESTS, Interests, QueueingStrategy
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.queue.unschedulable import UnschedulablePods

@@ -12,12 +12,11 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, NamedTuple
 
 from policysched.framework import Change, HintIndex
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 

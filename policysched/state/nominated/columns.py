@@ -6,6 +6,7 @@ Source: pkg/scheduler/framework/runtime/framework.go, addGENominatedPods.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -13,7 +14,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.state.nominated.ports import NO_PORTS, PortLists

@@ -10,7 +10,7 @@ Source: pkg/scheduler/framework/types.go (NodeInfo.PodsWithAffinity, PodsWithReq
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Callable, Collection, Mapping
 from itertools import takewhile
 
 from policysched.model.objects import Pod
@@ -31,7 +31,7 @@ class ExistingTerms:
 
     __slots__ = (
         *("_by_index_key", "_by_signature", "_by_peers", "_namespace_selectors", "_signatures", "_next", "_numbers"),
-        *("_topology_keys", "ever", "read_namespaces", "topology_keys_generation"),
+        *("ever", "read_namespaces"),
     )
 
     def __init__(self) -> None:
@@ -39,10 +39,6 @@ class ExistingTerms:
         """Whether there ever was an existing term."""
         self.read_namespaces = False
         """Whether there ever was one that depended on the labels of namespaces."""
-        self.topology_keys_generation = 0
-        """Moves when a topology key is stated that none stated before."""
-        self._topology_keys: dict[str, int] = {}
-        """How many terms are about each topology key."""
         self._next = 0
         self._numbers: dict[ExistingTerm, int] = {}
         self._by_signature: dict[int, dict[int, int]] = {}
@@ -134,11 +130,6 @@ class ExistingTerms:
         return self._signatures[number][1] if number in self._signatures else ()
 
     @property
-    def topology_keys(self) -> Set[str]:
-        """The topology keys that are stated."""
-        return self._topology_keys.keys()
-
-    @property
     def version(self) -> int:
         """The number of the distinct term that appears next; all others are lower.
 
@@ -157,9 +148,7 @@ class ExistingTerms:
         number = self._numbers[existing] = self._next
         self._next += 1
         self._signatures[number] = existing, set()
-        peers, key = existing.term
-        self.topology_keys_generation += key not in self._topology_keys
-        self._topology_keys[key] = self._topology_keys.get(key, 0) + 1
+        peers = existing.term.peers
         together = self._by_peers.get(peers)
         if together is None:
             together = self._file_peers(peers)
@@ -181,10 +170,7 @@ class ExistingTerms:
     def _remove(self, number: int, existing: ExistingTerm) -> None:
         del self._signatures[number]
         del self._numbers[existing]
-        peers, key = existing.term
-        self._topology_keys[key] -= 1
-        if not self._topology_keys[key]:
-            del self._topology_keys[key]
+        peers = existing.term.peers
         together = self._by_peers[peers]
         del together[number]
         if together:

@@ -26,12 +26,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import host_ports
 from policysched.model.quantity import wrap

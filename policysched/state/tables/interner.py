@@ -12,7 +12,7 @@ only the keys used last are kept.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final, Generic, Protocol, TypeVar, cast
 
 import numpy as np
@@ -154,13 +154,6 @@ class TextColumns:
     def __contains__(self, key: str) -> bool:
         """Return whether any row has the key."""
         return key in self._rows_with
-
-    def among(self, keys: Set[str]) -> Set[str]:
-        """Return those of some keys that any row has.
-
-        Cost: O(the keys, or those of all rows, whichever are fewer).
-        """
-        return self._rows_with.keys() & keys
 
     def __len__(self) -> int:
         """Count the columns that are kept."""

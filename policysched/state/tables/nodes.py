@@ -12,8 +12,8 @@ Source: pkg/scheduler/backend/cache/cache.go (addNodeImageStates).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
-from dataclasses import field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any, Final
 
@@ -21,7 +21,6 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Node, Taint
 from policysched.model.pod_requirements import declared_features
 from policysched.model.requests import Allocatable, allocatable
@@ -90,13 +89,6 @@ class NodeTable:
     def has_label(self, key: str) -> bool:
         """Return whether any node has a label."""
         return key in self._label_columns
-
-    def labels_among(self, keys: Set[str]) -> Set[str]:
-        """Return those of some labels that any node has.
-
-        Cost: O(the labels, or those of all nodes, whichever are fewer).
-        """
-        return self._label_columns.among(keys)
 
     @property
     def label_keys_generation(self) -> int:

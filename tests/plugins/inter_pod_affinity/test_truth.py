@@ -15,7 +15,7 @@ import pytest
 
 from policysched.framework import SKIP, Cluster, Code, Status
 from policysched.model.objects import Pod
-from policysched.plugins.inter_pod_affinity import matching_terms, shared_counts
+from policysched.plugins.inter_pod_affinity import matching_terms
 from policysched.plugins.inter_pod_affinity import terms as own_terms
 from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.plugins.inter_pod_affinity.terms import FEW
@@ -79,7 +79,7 @@ def theirs(incoming: Pod, scene: Scene, arguments: Mapping[str, Any]) -> tuple[A
 def test_random_states_are_judged_as_pod_by_pod(
     monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], few: int
 ) -> None:
-    monkeypatch.setattr(shared_counts, "FEW", few)
+    monkeypatch.setattr(own_terms, "FEW", few)
     for case in range(CASES):
         world = World(Random(f"{SEED}/{case}"))
         world.fill()
@@ -96,7 +96,7 @@ def test_a_state_that_lives_through_events_is_judged_as_pod_by_pod(
     monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], ring: int, settled: bool, few: int
 ) -> None:
     monkeypatch.setattr(journal, "RING", ring)
-    monkeypatch.setattr(shared_counts, "FEW", few)
+    monkeypatch.setattr(own_terms, "FEW", few)
     for life in range(max(1, EVENTS // 500)):
         world = World(Random(f"{SEED}/{life}/{ring}"), settled=settled)
         live = engine(world.cluster, arguments)
@@ -111,12 +111,10 @@ def test_a_state_that_lives_through_events_is_judged_as_pod_by_pod(
 
 @pytest.fixture
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have terms be resolved and counted together from one on, one a chunk."""
+    """Have own terms share a counter, and existing terms none."""
     for module, name, value in (
-        (own_terms, "TOGETHER", 1),
-        (shared_counts, "FEW", 0),
-        (matching_terms, "LEAST_TOGETHER", 1),
-        (matching_terms, "USUALLY_TOGETHER", 1),
+        (own_terms, "FEW", 0),
+        (matching_terms, "TERMS_PER_BLOCK", 1),
     ):
         monkeypatch.setattr(module, name, value)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
@@ -20,7 +21,6 @@ from prometheus_client.registry import Collector
 from policysched.app.running.metrics.series import Histogram, Labels, exponential, make_counters
 from policysched.framework import Clock, PostFilterResult, Status, WaitingPod
 from policysched.framework.plugin import PREFIX
-from policysched.late_dataclass import dataclass
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.observer import Attempt, AttemptResult, Observer
 from policysched.schedule.queue.queued_pod import QueuedPod

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
-from policysched.late_dataclass import dataclass
 from policysched.model.objects import Pod
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -15,7 +16,6 @@ from policysched.app.serving.answers import RefusedError
 from policysched.app.serving.dry_run.interface import AskedPod
 from policysched.errors import UsageError
 from policysched.kube.object_texts import MANAGED, without
-from policysched.late_dataclass import dataclass
 from policysched.model.decode import ObjectError, decode_pod
 from policysched.model.defaults import fill_pod, priority_classes
 from policysched.model.objects import Pod

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -23,7 +23,6 @@ from prometheus_client.samples import Sample
 
 from policysched import bounded_yaml
 from policysched.errors import UsageError
-from policysched.late_dataclass import dataclass
 
 UNEXPECTED: Final = "unexpected"
 """What stands in place of a value that is not allowed."""

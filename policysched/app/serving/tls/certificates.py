@@ -13,7 +13,7 @@ import os
 import socket
 import ssl
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -24,7 +24,6 @@ from policysched.app.serving.tls_limits import NO_LIMITS, TlsLimits
 from policysched.app.serving.users import DEFAULT_PROXY, CertificateUsers, FrontProxy
 from policysched.errors import UsageError
 from policysched.key_pairs import key_pair_problem
-from policysched.late_dataclass import dataclass
 
 log = logging.getLogger(__name__)
 PAIR: Final = "policysched"

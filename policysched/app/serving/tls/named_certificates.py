@@ -12,12 +12,11 @@ import ipaddress
 import re
 import ssl
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from cryptography import x509
 from cryptography.x509.oid import NameOID
-
-from policysched.late_dataclass import dataclass
 
 _DOMAIN: Final = re.compile(r"\*|(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -12,7 +13,6 @@ from rich.text import Text
 
 from policysched.cli.output import console, count, print_finding, say, say_error
 from policysched.errors import PolicyschedError
-from policysched.late_dataclass import dataclass
 from policysched.visible import visible_lines, without_commands
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ Source: pkg/scheduler/framework/runtime/framework.go (RunFilterPlugins, RunPreSc
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +18,6 @@ from numpy.typing import NDArray
 
 from policysched.framework import SKIP, Aspect, Code, Codes, FilterPlugin, RowNumbers, Rows, ScorePlugin, Scores, Status
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin, PodCycle
-from policysched.late_dataclass import dataclass
 from policysched.schedule.cycle.results.plugin_results import PRESENCE, FilterResults, ScoreResults
 from policysched.schedule.timing import NORMALIZE, PRE_SCORE, SCORE, CycleTimes, asked
 from policysched.state.cluster import Cluster

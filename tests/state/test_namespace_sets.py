@@ -14,9 +14,9 @@ from policysched.framework import Cluster
 from policysched.model.objects import LabelSelector, Metadata, Namespace, PodAffinityTerm, Requirement
 from policysched.model.selection.pod_affinity import PeerSelector, pod_terms
 from policysched.model.selection.selectors import compile_selector
-from policysched.plugins.inter_pod_affinity import namespaces as namespaces_module
-from policysched.plugins.inter_pod_affinity.namespaces import NamespaceNumbers, Namespaces, NamespaceSet
-from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, Weighted, meant_by, terms_nbytes
+from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, WeightedTerm, meant_by, terms_nbytes
+from policysched.state import namespace_sets as namespaces_module
+from policysched.state.namespace_sets import NamespaceNumbers, NamespaceSet, NamespaceSets
 from tests.build import cluster, pod
 from tests.plugins.inter_pod_affinity.build import near
 from tests.work import calls
@@ -58,7 +58,7 @@ class Life:
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)
         self.cluster = namespaces(30, self.rng)
-        self.known = Namespaces(self.cluster.namespaces, self.cluster.namespace_changes)
+        self.known = NamespaceSets(self.cluster.namespaces, self.cluster.namespace_changes)
         self.selectors = [selector(self.rng) for _ in range(60)]
         self.step = 0
 
@@ -140,7 +140,7 @@ def test_a_term_is_filed_under_the_namespaces_that_it_means() -> None:
         assert {(key, value) for _, key, value in found} == {("app", "web")}
 
 
-def ask(known: Namespaces, asked: Sequence[PeerSelector]) -> Iterator[ResolvedPeers]:
+def ask(known: NamespaceSets, asked: Sequence[PeerSelector]) -> Iterator[ResolvedPeers]:
     known.prepare(one.namespace_selector for one in asked)
     return (meant_by(one, known) for one in asked)
 
@@ -149,7 +149,7 @@ def test_selectors_are_not_asked_about_each_namespace_and_share_what_they_select
     work = []
     for count in (50, 1000):
         made = namespaces(count, Random(1))
-        known = Namespaces(made.namespaces, made.namespace_changes)
+        known = NamespaceSets(made.namespaces, made.namespace_changes)
         known.refresh()
 
         def of(number: int) -> PeerSelector:
@@ -162,7 +162,7 @@ def test_selectors_are_not_asked_about_each_namespace_and_share_what_they_select
         work.append(calls(lambda known=known, asked=asked, found=found: found.extend(ask(known, asked))))
         assert {len(one.namespaces or ()) for one in found} == {count}
         assert len({id(one.namespaces) for one in found}) == 1
-        weighted = [Weighted("zone", 1, one) for one in found]
+        weighted = [WeightedTerm("zone", 1, one) for one in found]
         assert terms_nbytes(weighted) < 100 * terms_nbytes(weighted[:1])
     assert work[1] - work[0] == 2 * (1000 - 50)  # one look at the labels of each, for all selectors together
 
@@ -172,7 +172,7 @@ def test_selectors_that_select_others_now_look_for_their_labels_together(change:
     work = []
     for count in (50, 500):
         made = namespaces(count, Random(1))
-        known = Namespaces(made.namespaces, made.namespace_changes)
+        known = NamespaceSets(made.namespaces, made.namespace_changes)
         known.refresh()
         asked = [
             peers(LabelSelector(match_expressions=(OWN, Requirement(f"x{n}", "DoesNotExist")))) for n in range(2000)

@@ -104,7 +104,7 @@ class _Known(NamedTuple):
     nbytes: int
 
 
-class Namespaces:
+class NamespaceSets:
     """The namespaces that selectors select, by their labels.
 
     Args:
