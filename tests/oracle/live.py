@@ -109,7 +109,6 @@ class Live:
         """Decide about a pod, and leave everything as it is."""
         pod = decode_pod(fill(thing, self._classes))
         pod = replace(pod, spec=replace(pod.spec, scheduler_name=self._name))
-        self.engine.work_ahead(pod)
         return self.engine.decide(pod)
 
     def _set_pod(self, pod: Pod) -> None:

@@ -38,8 +38,7 @@ CHANGES: dict[str, Callable[[Scheduler], object]] = {
 async def waiting(stand: Stand, rule: str) -> None:
     """Let a pod wait that could preempt on a full node, were it not for a rule."""
     policies = policy_set(p={"filters": filtering(rule), "podSelector": {"matchLabels": {"w": "1"}}})
-    for _ in stand.scheduler.using_policies(policies, frozenset({"SchedulingPolicy/p"})):
-        pass
+    stand.scheduler.use_policies(policies, frozenset({"SchedulingPolicy/p"}))
     await stand.settled(pod("low", on="n1", requests={"cpu": 4}, priority=0))
     await stand.settled(pod("small", on="n1", labels={"a": "y"}, priority=100))
     await stand.settled(pod("w", labels={"w": "1"}, requests={"cpu": 3}, priority=10))
