@@ -7,7 +7,7 @@ import socket
 import ssl
 from urllib.parse import urlsplit
 
-from policysched.http_library import aiohttp
+import aiohttp
 
 UNREACHABLE = "Unreachable"
 TIMEOUT = "Timeout"

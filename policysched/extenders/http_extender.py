@@ -14,6 +14,8 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final, Protocol
 
+import aiohttp
+from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 from yarl import URL
 
 from policysched.connection_errors import LOST, describe
@@ -22,7 +24,6 @@ from policysched.extenders import wire
 from policysched.extenders.settings import ExtenderSettings, make_tls, shown_url
 from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims, NodeVictims
 from policysched.framework.plugin import MAX_NODE_SCORE
-from policysched.http_library import NEEDS_CLEANUP_CLOSED, aiohttp
 from policysched.model.objects import Container, Pod
 from policysched.proxies import proxy_for
 

@@ -23,11 +23,12 @@ from pathlib import Path
 from typing import Any, TypedDict
 from weakref import WeakSet
 
+import aiohttp
+from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 from yarl import URL
 
 from policysched.errors import ConnectionProblemError, KubeconfigError, NoKubeconfigError
 from policysched.framework import Clock
-from policysched.http_library import NEEDS_CLEANUP_CLOSED, aiohttp
 from policysched.key_pairs import load_key_pair
 from policysched.kube.client_library import ConfigException, Configuration, config
 from policysched.kube.short_requests import ShortRequests, is_address

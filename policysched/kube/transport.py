@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 
+import aiohttp
 import msgspec
 from yarl import URL
 
 from policysched.connection_errors import LOST, TooLargeError, describe, without_frames
 from policysched.errors import ConnectionProblemError
 from policysched.framework import NO_STATUS, ApiError
-from policysched.http_library import aiohttp
 from policysched.kube.connection import Authentication, Connection
 from policysched.kube.request_limits import UNLIMITED, RateLimit
 from policysched.kube.short_requests import Answer

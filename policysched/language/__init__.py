@@ -25,7 +25,7 @@ from policysched.language.ir.tree import Span
 from policysched.language.ir.types import FIELDS, Gap, Kind, Shape, Type, Unit
 from policysched.language.messages.diagnostics import Diagnostic, Message, diagnose, message_table, render
 from policysched.language.syntax.formatting import format_text, format_tree
-from policysched.language.syntax.lazy_parser import load_grammar, parse
+from policysched.language.syntax.parser import load_grammar, parse
 
 
 def code_table() -> dict[str, Message]:

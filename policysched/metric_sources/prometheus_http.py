@@ -12,11 +12,12 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
+import aiohttp
+from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 from yarl import URL
 
 from policysched.connection_errors import LOST, TIMEOUT, TLS, describe
 from policysched.errors import UsageError
-from policysched.http_library import NEEDS_CLEANUP_CLOSED, aiohttp
 from policysched.metric_sources.problems import QueryError, QueryOutcome, one_line
 from policysched.metric_sources.vector import Envelope, open_envelope
 

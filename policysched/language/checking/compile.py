@@ -36,7 +36,7 @@ from policysched.language.ir.types import NUMBER, ROOTS, Gap, Kind, Unit
 from policysched.language.messages import suggestions
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.syntax.formatting import format_tree
-from policysched.language.syntax.lazy_parser import parse
+from policysched.language.syntax.parser import parse
 from policysched.language.syntax.terminals import KEYWORDS
 
 

@@ -26,7 +26,7 @@ from policysched.language.ir.tree import (
     Path,
 )
 from policysched.language.messages.diagnostics import Diagnostic
-from policysched.language.syntax.lazy_parser import parse
+from policysched.language.syntax.parser import parse
 
 
 class _Level(enum.IntEnum):

@@ -40,9 +40,9 @@ from policysched.language.ir.tree import (
 from policysched.language.messages.diagnostics import Diagnostic, diagnose, message_table
 from policysched.language.syntax.errors import unexpected_character, unexpected_end, unexpected_token
 from policysched.language.syntax.grammar import STARTS, make_parser
-from policysched.language.syntax.lazy_parser import Parsed
 from policysched.language.syntax.terminals import CLOSING, OPENING, OPERAND_ENDS, span_of
 
+Parsed: TypeAlias = Expr | Case | Diagnostic
 MAX_CHARACTERS = 4096
 MAX_TOKENS = 1024
 MAX_DEPTH = 32

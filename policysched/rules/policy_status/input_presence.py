@@ -39,7 +39,7 @@ from policysched.language.ir.tree import (
 from policysched.language.ir.types import NODE_INFO, WELL_KNOWN_LABELS
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.suggestions import did_you_mean, shown
-from policysched.language.syntax.lazy_parser import parse
+from policysched.language.syntax.parser import parse
 from policysched.model.objects import Node
 from policysched.model.policy import PolicyKey, PolicySpec
 from policysched.model.requests import allocatable
