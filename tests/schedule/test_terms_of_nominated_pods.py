@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
 
@@ -24,7 +24,6 @@ from policysched.model.objects import (
     Volume,
 )
 from policysched.model.objects.pods import GCEDisk
-from policysched.model.selection import pod_affinity
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.results.rejections import FEASIBLE
@@ -131,13 +130,6 @@ def test_one_more_nominated_pod_costs_what_it_states_and_not_what_all_state(shap
     assert found[1] < found[0] + 20
 
 
-def test_a_new_class_asks_only_terms_that_its_labels_lead_to(asked_about: list[object]) -> None:
-    engine = beside(5, 300, by_labels)
-    asked_about.clear()
-    engine.decide(pod("other", labels={"app": "3-7"}))
-    assert len(asked_about) == 2  # one of them is the placed pod's
-
-
 def test_a_version_that_differs_in_nothing_that_counts_moves_nothing() -> None:
     engine = beside(5, 300, by_selectors)
     nominations_of = engine.cluster.nominations
@@ -168,20 +160,6 @@ def test_a_first_pod_that_wants_a_host_port_reads_the_ports_of_nominated_pods_on
         found.append([calls(lambda engine=engine, one=one: engine.decide(one)) for one in (wanted[0], wanted[2])])
     assert found[1][0] < found[0][0] + 20
     assert found[1][1] < found[0][1] + 100
-
-
-@pytest.fixture
-def asked_about(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
-    """The peers of terms that were asked whether they mean a pod."""
-    found: list[object] = []
-    matches = pod_affinity.PeerSelector.matches
-
-    def noted(self: pod_affinity.PeerSelector, *given: object) -> bool:
-        found.append(self)
-        return matches(self, *given)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(pod_affinity.PeerSelector, "matches", noted)
-    yield found
 
 
 class Drawn:

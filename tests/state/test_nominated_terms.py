@@ -7,10 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from policysched.framework import Cluster
-from policysched.model.objects import LabelSelector, Pod, Requirement
+from policysched.model.objects import Pod
 from policysched.state.nominated import terms as nominated_terms
 from policysched.state.nominated.terms import NONE, RepelledClass, RepellingTerms
-from policysched.state.placed.selector_index import MOST_PER_TERM
 from tests.build import cluster, node, pod
 from tests.plugins.inter_pod_affinity.build import away, label, team, term
 
@@ -43,28 +42,10 @@ def test_pods_that_state_the_same_share_a_number_and_others_do_not() -> None:
     assert terms.enter(stating("f", "zone", app="db")) == first  # which is free
 
 
-def test_terms_about_many_namespaces_and_values_are_filed_under_few_index_keys() -> None:
-    around, terms, count = cluster(node("a", labels={"zone": "z"})), RepellingTerms(), 20
-    spaces = [f"n{number}" for number in range(8)]
-    stated = [
-        term(LabelSelector(match_expressions=(Requirement("app", "In", values),)), "zone", *spaces)
-        for values in (tuple(f"{number}-{value}" for value in range(8)) for number in range(count))
-    ]
-    number = terms.enter(pod("a", affinity=away(*stated)))
-    terms.file(around.nodes)
-    assert sum(map(len, terms._by_index_key.values())) <= MOST_PER_TERM * count
-    for app, namespace, expected in (("7-3", "n5", {"zone": [number]}), ("7-3", "x", {}), ("7-9", "n5", {})):
-        about = RepelledClass(pod(namespace=namespace, labels={"app": app}))
-        assert found(about, terms, around) == expected
-
-
-@pytest.mark.parametrize("is_filed", [False, True])
-def test_a_number_that_is_used_again_is_asked_anew(is_filed: bool) -> None:
+def test_a_number_that_is_used_again_is_evaluated_again() -> None:
     around, terms, about = cluster(node("a", labels={"zone": "z"})), RepellingTerms(), RepelledClass(pod(labels=WEB))
     number = terms.enter(stating("a", "zone"))
     assert found(about, terms, around) == {"zone": [number]}
-    if is_filed:
-        terms.file(around.nodes)
     terms.leave(number)
     assert terms.enter(stating("b", "zone", app="db")) == number
     assert found(about, terms, around) == {}
@@ -80,16 +61,6 @@ def test_topology_keys_count_as_long_as_nodes_have_them() -> None:
     assert found(RepelledClass(pod(labels=WEB)), terms, around) == {"zone": [number], "rack": [number]}
     around.remove_node("a")
     assert found(about, terms, around) == {"rack": [number]}
-
-
-def test_other_labels_of_nodes_move_nothing() -> None:
-    around, terms, about = cluster(node("a", labels={"zone": "z"})), RepellingTerms(), RepelledClass(pod(labels=WEB))
-    number = terms.enter(stating("a", "zone"))
-    assert found(about, terms, around) == {"zone": [number]}
-    before = terms.generation
-    around.set_node(node("b", labels={"other": "v"}))
-    assert found(about, terms, around) == {"zone": [number]}
-    assert terms.generation == before
 
 
 def test_labels_of_the_namespace_count_where_a_term_reads_them() -> None:

@@ -116,10 +116,13 @@ class NominatedColumns:
         self._live[place] = False
         return int(self.repelling[place])
 
-    def repelling_of(self, identity: str) -> int | None:
-        """Return the number of what a pod states that keeps others away, None where it has no place."""
-        place = self._place_of.get(identity)
-        return None if place is None else int(self.repelling[place])
+    def repelling_of(self, identity: str) -> int:
+        """Return the number of what a pod that has a place states that keeps others away."""
+        return int(self.repelling[self._place_of[identity]])
+
+    def measured_of(self, identity: str) -> Measured:
+        """Return what is worked out of a pod that has a place."""
+        return self.measured[self._place_of[identity]]
 
     @property
     def is_sparse(self) -> bool:

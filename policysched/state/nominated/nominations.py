@@ -9,7 +9,6 @@ Source: pkg/scheduler/backend/queue/nominator.go.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from policysched.model.objects import Pod, PodCondition
 from policysched.model.pod_requirements import pod_priority
@@ -18,40 +17,24 @@ from policysched.state.nominated.terms import RepellingTerms
 from policysched.state.placed.pods import Measured, measure, pod_id
 
 
-class _Waiting(NamedTuple):
-    """A pod that has no place in the columns yet."""
-
-    nomination: Nomination
-    repelling: int | None
-    """The number of what it states that keeps others away, where a version of it before stated the same."""
-
-
 class Nominations:
-    """Nominated pods by identity and by node.
+    """Nominated pods by identity and by node."""
 
-    A pod gets its place in the columns with the next question about those to yield to, so that it costs what it states
-    once and not each time that it changes in between.
-    """
-
-    __slots__ = ("_by_id", "_by_node", "_columns", "_left", "_measured", "_waiting", "generation", "terms")
+    __slots__ = ("_by_id", "_by_node", "_columns", "generation", "terms")
 
     def __init__(self) -> None:
         self.generation = 0
         """How often a node began or ceased to be kept for a pod, or for one that differs in what counts."""
         self.terms = RepellingTerms()
-        """What those with a place in the columns state that keeps others away."""
-        self._measured: dict[str, Measured] = {}
-        self._columns: NominatedColumns | None = None
-        self._waiting: dict[str, _Waiting] = {}
-        self._left: list[int] = []
-        """The numbers of what pods stated that lost their place, not counted off yet: others may state the same."""
+        """Their required anti-affinity."""
+        self._columns = NominatedColumns(self.terms)
         self._by_id: dict[str, Nomination] = {}
         self._by_node: dict[str, dict[str, Pod]] = {}
 
     def set(self, pod: Pod, node: str) -> None:
         """Keep a node for a pod, and no other; an empty name keeps none.
 
-        Cost: O(1), a comparison of the pod with its version before included; what it states is read later.
+        Cost: O(what the pod states); O(1) for a version that differs in nothing that decisions read.
         """
         identity = pod_id(pod)
         known = self._by_id.get(identity)
@@ -61,11 +44,11 @@ class Nominations:
         if not node:
             self.discard(identity)
             return
-        repelling = None if known is None else self._repelling_alike(identity, known.pod, pod)
+        repelling = self.terms.enter(pod)  # before the version before leaves: both may state the same
         self._take_out(identity)
         self.generation += 1
         self._by_id[identity] = one = Nomination(pod, node)
-        self._waiting[identity] = _Waiting(one, repelling)
+        self._columns.enter(identity, one, _measure(pod), repelling)
         self._by_node.setdefault(node, {})[identity] = pod
 
     def update(self, pod: Pod) -> Nomination | None:
@@ -88,8 +71,8 @@ class Nominations:
             return None
         known = self._take_out(identity)
         if not self._by_id:
-            self._columns, self._left = None, []
             self.terms.clear()
+            self._columns = NominatedColumns(self.terms)
         return known
 
     def get(self, identity: str) -> Nomination | None:
@@ -117,49 +100,23 @@ class Nominations:
     def yielded_to(self, pod: Pod, row_of: Mapping[str, int]) -> PodsByRow:
         """Return the pods that a pod has to leave their place: others of equal or higher priority, by their node's row.
 
-        Cost: O(nodes that are kept), a few operations over all nominated pods, and O(what those state that came or
-            changed since the last question).
+        Cost: O(nodes that are kept) and a few operations over all nominated pods.
         """
-        self.enter()
-        columns = self._columns
-        return {} if columns is None else columns.yielded_to(pod_priority(pod), pod_id(pod), row_of)
-
-    def enter(self) -> None:
-        """Give pods that came or changed their place in the columns."""
-        for identity, (one, repelling) in [*self._waiting.items()]:
-            measured = self.measured(one.pod) or measure(one.pod)
-            if self._columns is None:
-                self._columns = NominatedColumns(self.terms)
-            self._columns.enter(identity, one, measured, self.terms.enter(one.pod, repelling))
-            del self._waiting[identity]
-        left, self._left = self._left, []
-        for number in left:
-            self.terms.leave(number)
-        if self._columns is not None and self._columns.is_sparse:
+        if not self._by_id:
+            return {}
+        if self._columns.is_sparse:
             self._columns = self._columns.compacted()
+        return self._columns.yielded_to(pod_priority(pod), pod_id(pod), row_of)
 
     def repelling_of(self, pod: Pod) -> int | None:
-        """Return the number of what a nominated pod states that keeps others away, None for any other pod.
-
-        A pod that has no place in the columns yet is like any other.
-        """
-        identity = pod_id(pod)
-        known = self._by_id.get(identity)
-        if known is None or known.pod is not pod or self._columns is None or identity in self._waiting:
-            return None
-        return self._columns.repelling_of(identity)
+        """Return the number of a nominated pod's required anti-affinity, None for any other pod."""
+        known = self._by_id.get(pod_id(pod))
+        return self._columns.repelling_of(pod_id(pod)) if known is not None and known.pod is pod else None
 
     def measured(self, pod: Pod) -> Measured | None:
-        """Return what is worked out of a nominated pod, once as long as it stays as it is; None for any other one."""
-        identity = pod_id(pod)
-        known = self._by_id.get(identity)
-        if known is None or known.pod is not pod:
-            return None
-        found = self._measured.get(identity)
-        if found is None:
-            found = measure(pod)
-            found = self._measured[identity] = Measured(found.resources, SignatureKey.of(found.signature_key))
-        return found
+        """Return what a nominated pod requests and its signature's key, None for any other pod."""
+        known = self._by_id.get(pod_id(pod))
+        return self._columns.measured_of(pod_id(pod)) if known is not None and known.pod is pod else None
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -168,13 +125,11 @@ class Nominations:
         known = self._by_id.pop(identity, None)
         if known is not None:
             self.generation += 1
-            self._measured.pop(identity, None)
             pods = self._by_node[known.node]
             del pods[identity]
             if not pods:
                 del self._by_node[known.node]
-            if self._waiting.pop(identity, None) is None and self._columns is not None:
-                self._left.append(self._columns.drop(identity))
+            self.terms.leave(self._columns.drop(identity))
         return known
 
     def _replace(self, identity: str, one: Nomination) -> None:
@@ -184,20 +139,12 @@ class Nominations:
         pods = self._by_node[one.node]
         del pods[identity]
         pods[identity] = one.pod
-        waiting = self._waiting.pop(identity, None)
-        if waiting is not None:
-            self._waiting[identity] = _Waiting(one, waiting.repelling)
-        elif self._columns is not None:
-            self._columns.renew(identity, one)
+        self._columns.renew(identity, one)
 
-    def _repelling_alike(self, identity: str, before: Pod, after: Pod) -> int | None:
-        """Return the number of what a version of a pod states that keeps others away, if it is that of another one."""
-        if before.metadata.namespace != after.metadata.namespace or before.spec.affinity != after.spec.affinity:
-            return None
-        waiting = self._waiting.get(identity)
-        if waiting is not None:
-            return waiting.repelling
-        return None if self._columns is None else self._columns.repelling_of(identity)
+
+def _measure(pod: Pod) -> Measured:
+    found = measure(pod)
+    return Measured(found.resources, SignatureKey.of(found.signature_key))
 
 
 def _is_alike(before: Pod, after: Pod) -> bool:
