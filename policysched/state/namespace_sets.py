@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from policysched.model.selection.selectors import LabelMatcher
 from policysched.state.object_tables import NamespaceChanges
-from policysched.state.tables.label_columns import LabelColumns, Labels, restrict
+from policysched.state.tables.label_columns import LabelColumn, LabelColumns, Labels, restrict
 
 MOST_LABELS = 1 << 10
 """How many labels of namespaces have a column."""
@@ -122,11 +122,29 @@ class NamespaceSets:
         self._columns: LabelColumns
         self._begin()
 
-    def refresh(self) -> None:
-        """Take the namespaces as they are now.
+    def select(self, selectors: Iterable[LabelMatcher]) -> dict[LabelMatcher, NamespaceSet]:
+        """Return the namespaces that each of some selectors selects; equal sets are one.
 
-        Cost: O(namespaces that changed since, times their labels).
+        Cost: O(changed namespaces, times their labels); for an unknown label O(all namespaces, times their labels) for
+            all selectors together; for an unknown selector a few operations over all namespaces.
         """
+        self._refresh()
+        selected: dict[LabelMatcher, NamespaceSet] = {}
+        unknown: list[LabelMatcher] = []
+        for one in dict.fromkeys(selectors):
+            known = self._known(one)
+            if known is None:
+                unknown.append(one)
+            else:
+                selected[one] = known
+        if unknown:
+            if len(self._columns) > MOST_LABELS:
+                self._columns = self._no_columns()
+            columns = self._columns.of_selectors(unknown)
+            selected |= {one: self._select(one, columns) for one in unknown}
+        return selected
+
+    def _refresh(self) -> None:
         if self._seen == self._changes.position:
             return
         changed = self._changes.since(self._seen) if self._seen >= 0 else None
@@ -137,57 +155,40 @@ class NamespaceSets:
         for name in changed:
             self._take(name)
 
-    def prepare(self, selectors: Iterable[LabelMatcher]) -> None:
-        """Find the columns of all labels that selectors ask about, in one go.
-
-        Cost: where one is missing O(namespaces times labels of each) at most.
-        """
-        unknown = [one for one in dict.fromkeys(selectors) if not self._knows(one)]
-        if not unknown:
-            return
-        if len(self._columns) > MOST_LABELS:
-            self._columns = self._no_columns()
-        self._columns.of_selectors(unknown)
-
-    def selected(self, selector: LabelMatcher) -> NamespaceSet:
-        """Return the namespaces that a selector selects; sets that are equal are one.
-
-        Cost: the first time a few operations over the namespaces for each label that it asks about, then
-        O(namespaces that changed since it was asked last).
-        """
-        if self._knows(selector):
-            return self._selected[selector].selected
-        bits = np.packbits(self._chosen(selector), bitorder="little").tobytes().rstrip(b"\0")
+    def _select(self, selector: LabelMatcher, columns: Mapping[str, LabelColumn]) -> NamespaceSet:
+        chosen: NDArray[np.bool_] = self._present[: len(self._numbers)].copy()
+        restrict(chosen, selector, columns)
+        bits = np.packbits(chosen, bitorder="little").tobytes().rstrip(b"\0")
         found = self._sets.get(bits)
         if found is None:
             found = self._sets[bits] = NamespaceSet(self._numbers, bits)
         self._remember(selector, found)
         return found
 
-    def _knows(self, selector: LabelMatcher) -> bool:
-        """Return whether it is known what a selector selects now: what it did, if those that changed say so."""
+    def _known(self, selector: LabelMatcher) -> NamespaceSet | None:
+        """Return the namespaces that a selector selects, None where the cache has no current answer.
+
+        Cost: O(namespaces that changed since the cached answer), up to `MOST_CHANGED`.
+        """
         known = self._selected.get(selector)
-        if known is None or known.position == self._seen:
-            return known is not None
+        if known is None:
+            return None
+        if known.position == self._seen:
+            return known.selected
         changed = self._changes.since(known.position)
         if changed is None or len(changed) > MOST_CHANGED:
-            return False
+            return None
         for name in changed:
             labels = self._current.get(name)
             if (labels is not None and selector.matches(labels)) is not (name in known.selected):
-                return False
+                return None
         self._remember(selector, known.selected)
-        return True
+        return known.selected
 
     def _remember(self, selector: LabelMatcher, selected: NamespaceSet) -> None:
         nbytes = BYTES_PER_SET + selector.nbytes + selected.nbytes
         if nbytes <= MOST_BYTES:
             self._selected[selector] = _Known(selected, self._seen, nbytes)
-
-    def _chosen(self, selector: LabelMatcher) -> NDArray[np.bool_]:
-        chosen: NDArray[np.bool_] = self._present[: len(self._numbers)].copy()
-        restrict(chosen, selector, self._columns.of_selectors((selector,)))
-        return chosen
 
     def _begin(self) -> None:
         """Number the namespaces anew: sets of before keep the numbers that they have."""

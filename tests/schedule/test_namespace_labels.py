@@ -141,22 +141,6 @@ def test_policies_that_read_the_own_namespace_heed_no_other_one(spec: dict[str, 
     assert found()
 
 
-@pytest.mark.parametrize("spec", POLICIES)
-def test_labels_that_change_and_change_back_while_a_class_is_worked_out_decide_nothing(spec: dict[str, Any]) -> None:
-    asked = pod(10_000, "mine", {"app": "plain"})
-    for changed in range(12):
-        made = engine()
-        labelled(made.cluster, "mine", team="a")
-        made.use(PolicySet.of([compiled("p", **spec)]).join(made.profile))
-        for step, _ in enumerate(made.evaluating(asked)):
-            if step == changed:
-                labelled(made.cluster, "mine", team="b")
-            elif step == changed + 1:
-                labelled(made.cluster, "mine", team="a")
-        labelled(made.cluster, "mine", team="a")
-        assert not made.find(asked).feasible()[made.cluster.nodes.row_of["node-0"]]
-
-
 def test_own_selectors_are_asked_about_the_namespaces_that_changed_alone() -> None:
     found = []
     for count in (50, 500):

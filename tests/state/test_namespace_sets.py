@@ -14,7 +14,7 @@ from policysched.framework import Cluster
 from policysched.model.objects import LabelSelector, Metadata, Namespace, PodAffinityTerm, Requirement
 from policysched.model.selection.pod_affinity import PeerSelector, pod_terms
 from policysched.model.selection.selectors import compile_selector
-from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, WeightedTerm, meant_by, terms_nbytes
+from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, WeightedTerm, resolve_peers, terms_nbytes
 from policysched.state import namespace_sets as namespaces_module
 from policysched.state.namespace_sets import NamespaceNumbers, NamespaceSet, NamespaceSets
 from tests.build import cluster, pod
@@ -70,11 +70,9 @@ class Life:
             set_labels(self.cluster, rng.randrange(40) + self.step // 10, rng)
         if rng.random() < 0.2:
             self.cluster.remove_namespace(f"s{rng.randrange(40) + self.step // 10}")
-        self.known.refresh()
         asked = peers(rng.choice(self.selectors), *rng.sample(("s1", "s99"), rng.randint(0, 2)))
-        if rng.random() < 0.5:
-            self.known.prepare(asked.namespace_selector for _ in range(2))
-        return asked, meant_by(asked, self.known)
+        beside = [rng.choice(self.selectors)] if rng.random() < 0.5 else []
+        return asked, next(ask(self.known, [asked, *map(peers, beside)]))
 
 
 @pytest.fixture(
@@ -141,8 +139,8 @@ def test_a_term_is_filed_under_the_namespaces_that_it_means() -> None:
 
 
 def ask(known: NamespaceSets, asked: Sequence[PeerSelector]) -> Iterator[ResolvedPeers]:
-    known.prepare(one.namespace_selector for one in asked)
-    return (meant_by(one, known) for one in asked)
+    selected = known.select(one.namespace_selector for one in asked)
+    return (resolve_peers(one, selected[one.namespace_selector]) for one in asked)
 
 
 def test_selectors_are_not_asked_about_each_namespace_and_share_what_they_select() -> None:
@@ -150,13 +148,12 @@ def test_selectors_are_not_asked_about_each_namespace_and_share_what_they_select
     for count in (50, 1000):
         made = namespaces(count, Random(1))
         known = NamespaceSets(made.namespaces, made.namespace_changes)
-        known.refresh()
 
         def of(number: int) -> PeerSelector:
             stated = [Requirement("own", "Exists"), Requirement(f"x{number}", "DoesNotExist")]
             return peers(LabelSelector(match_expressions=tuple(stated)))
 
-        meant_by(of(0), known)
+        list(ask(known, [of(0)]))
         asked = [of(number) for number in range(1, 101)]
         found: list[ResolvedPeers] = []
         work.append(calls(lambda known=known, asked=asked, found=found: found.extend(ask(known, asked))))
@@ -173,7 +170,6 @@ def test_selectors_that_select_others_now_look_for_their_labels_together(change:
     for count in (50, 500):
         made = namespaces(count, Random(1))
         known = NamespaceSets(made.namespaces, made.namespace_changes)
-        known.refresh()
         asked = [
             peers(LabelSelector(match_expressions=(OWN, Requirement(f"x{n}", "DoesNotExist")))) for n in range(2000)
         ]
@@ -182,7 +178,6 @@ def test_selectors_that_select_others_now_look_for_their_labels_together(change:
             made.remove_namespace("s7")
         else:
             made.set_namespace(Namespace(metadata=Metadata(name="s7", labels={"own": "o7", "x5": ""})))
-        known.refresh()
         found: list[ResolvedPeers] = []
         work.append(calls(lambda known=known, asked=asked, found=found: found.extend(ask(known, asked))))
         differ = [

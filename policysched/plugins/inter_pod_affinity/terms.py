@@ -19,7 +19,7 @@ from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector
 from policysched.model.selection.selectors import LabelMatcher
 from policysched.plugins.inter_pod_affinity.sums import KeyedCounter, WeightedCounter, sign_of, size_of
-from policysched.state.namespace_sets import BYTES_PER_NAME, NamespaceSet, NamespaceSets
+from policysched.state.namespace_sets import BYTES_PER_NAME, NamespaceSet
 from policysched.state.placed.counter import WIDEST, PodCounter
 from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.pods import PlacedPod
@@ -106,16 +106,15 @@ class WeightedTerm(NamedTuple):
     peers: ResolvedPeers
 
 
-def meant_by(peers: PeerSelector, namespaces: NamespaceSets) -> ResolvedPeers:
+def resolve_peers(peers: PeerSelector, selected: NamespaceSet) -> ResolvedPeers:
     """Resolve the namespaces of a term of the pod to place.
 
     kube-scheduler adds the namespaces that the selector matches and then still asks the selector, but about no labels
     at all: one that only says what must not be there means every namespace.
     """
-    selector = peers.namespace_selector
-    if selector.matches({}):
+    if peers.namespace_selector.matches({}):
         return ResolvedPeers(peers.pods, None)
-    return ResolvedPeers(peers.pods, namespaces.selected(selector), peers.namespaces)
+    return ResolvedPeers(peers.pods, selected, peers.namespaces)
 
 
 class ResolvedTerms:
@@ -136,15 +135,13 @@ class ResolvedTerms:
         stated = [*stated]
         self._cluster = cluster
         self._position = cluster.namespace_changes.position
-        namespaces = cluster.namespace_sets
-        namespaces.refresh()
-        namespaces.prepare(term.peers.namespace_selector for _, term in stated)
+        selected = cluster.namespace_sets.select(term.peers.namespace_selector for _, term in stated)
         resolved: dict[PeerSelector, ResolvedPeers] = {}
         self.terms: list[WeightedTerm] = []
         for weight, (peers, key) in stated:
             found = resolved.get(peers)
             if found is None:
-                found = resolved[peers] = meant_by(peers, namespaces)
+                found = resolved[peers] = resolve_peers(peers, selected[peers.namespace_selector])
             self.terms.append(WeightedTerm(key, weight, found))
         self._selecting = [
             (peers.namespace_selector, found.namespaces)
