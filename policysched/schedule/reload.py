@@ -1,7 +1,7 @@
 """Reload of policies while the scheduler runs: compile between cycles, swap the whole set, write each status.
 
-A compilation gives the loop its turn after every field. The policies that were listed at the start take force together,
-before the first pod is tried.
+Policies are compiled one at a time; between two of them the event loop runs other tasks. The policies that were listed
+at the start take force together, before the first pod is tried.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import TypeVar
 
 from policysched.framework import ApiError, Client, Clock, plugin_name
 from policysched.framework.profile import Profile
@@ -25,9 +24,6 @@ from policysched.schedule.policy_events import PolicyEvents
 from policysched.schedule.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
-TURN = 0.002
-"""How long work on policies may take before the loop gets its turn. Units: seconds."""
 RETRY_AFTER = 1.0
 MAX_RETRIES = 5
 LONGEST_PAUSE = 60.0
@@ -64,7 +60,6 @@ class Reloader:
         self._acting: dict[PolicyKey, CompiledPolicy] = {}
         """What is in force, by key."""
         self._in_force = PolicySet()
-        self._swapping = asyncio.Lock()
         self.on_swap: Callable[[PolicySet], None] = _nobody
         """Who else has to know which policies are in force."""
         self.on_failure: Callable[[Policy, Exception], None] = _log_failure
@@ -74,11 +69,14 @@ class Reloader:
         """Put the policies of the first list in force, all together once they are compiled."""
         given = list(policies)
         self._acting = {}
-        await self._work_through(self.store.starting(given))
+        for policy in given:
+            self.store.compile(policy)
+            await asyncio.sleep(0)
+        self.store.settle()
         for policy in given:
             self._unwritten[policy.key] = 0
             self._say_errors(policy.key)
-        await self._swap(frozenset())
+        self._swap(frozenset())
 
     @property
     def in_force(self) -> PolicySet:
@@ -93,18 +91,17 @@ class Reloader:
         """Take a policy out of force, soon."""
         self._work.put_nowait(key)
 
-    async def use_profiles(self, profiles: Mapping[str, Profile], changed: frozenset[str], *, policies: bool) -> int:
-        """Put profiles in the place of those of their names, with the policies in force; say how many pods that moved.
+    def use_profiles(self, profiles: Mapping[str, Profile], changed: frozenset[str], *, policies: bool) -> int:
+        """Replace the profiles of these names, with the policies in force; return how many pods are requeued.
 
         Args:
             profiles: The new profiles.
             changed: The names of the plugins that were changed or removed.
             policies: Whether that holds for policies too, because they act at other points.
         """
-        async with self._swapping:
-            if policies:
-                changed |= {plugin.name for plugin in self._in_force.plugins}
-            return await self._work_through(self._scheduler.using_profiles(profiles, self._in_force, changed))
+        if policies:
+            changed |= {plugin.name for plugin in self._in_force.plugins}
+        return self._scheduler.use_profiles(profiles, self._in_force, changed)
 
     def look_soon(self) -> None:
         """Record that statuses may have something else to say of what policies read."""
@@ -117,7 +114,8 @@ class Reloader:
             acting: Set once statuses may be written: of several processes the leader alone writes them.
         """
         for key in self.store.listed():
-            await self._look(key)
+            self._look(key)
+            await asyncio.sleep(0)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._write_for_ever(acting))
             tasks.create_task(self._count_for_ever())
@@ -130,7 +128,7 @@ class Reloader:
                         log.exception('removing policy "%s" failed', work)
                     else:
                         self._failed(work, error)
-                await asyncio.sleep(0)  # each alone may take too little to pause: together they are no piece of work
+                await asyncio.sleep(0)
 
     async def _write_for_ever(self, acting: asyncio.Event | None) -> None:
         """Write statuses as they become due: a slow server never delays a change of policies."""
@@ -146,7 +144,7 @@ class Reloader:
 
     async def _apply(self, policy: Policy) -> None:
         before = self.store.get(policy.key)
-        changed = await self._work_through(self.store.applying(policy))
+        changed = self.store.apply(policy)
         await self._put_in_force(changed)
         known = _same_generation(before, policy)
         if not known and policy.status.observed_generation != policy.metadata.generation:
@@ -156,47 +154,35 @@ class Reloader:
         if known:  # its status or annotations moved, as after a write of ours
             self._write_soon(policy.key)
         else:
-            await self._report(policy.key)
+            self._report(policy.key)
 
     async def _put_in_force(self, changed: frozenset[PolicyKey]) -> None:
         """Put in force what the store says, where that is something else for some policies."""
         if not changed:
             return
-        await self._swap(frozenset(map(plugin_name, changed)))
+        self._swap(frozenset(map(plugin_name, changed)))
         for key in sorted(changed & self.store.listed()):
             entry = self.store.get(key)
             if entry is not None and entry.active is not None:
                 log.info('policy "%s" %s', key, effect(entry.active))
-            await self._report(key)
+            self._report(key)
+            await asyncio.sleep(0)
 
-    async def _work_through(self, work: T) -> T:
-        """Do work that pauses, giving the loop its turn when it has taken one."""
-        turn_ends = self._clock.monotonic() + TURN
-        while True:
-            try:
-                next(work)
-            except StopIteration as end:
-                outcome: T = end.value
-                return outcome
-            if self._clock.monotonic() >= turn_ends:
-                await asyncio.sleep(0)
-                turn_ends = self._clock.monotonic() + TURN
-
-    async def _report(self, key: PolicyKey) -> None:
+    def _report(self, key: PolicyKey) -> None:
         """Have a policy's status written where it differs."""
-        await self._look(key)
+        self._look(key)
         self._write_soon(key)
 
     def _write_soon(self, key: PolicyKey) -> None:
         self._unwritten[key] = 0
         self._due.set()
 
-    async def _look(self, key: PolicyKey) -> bool:
+    def _look(self, key: PolicyKey) -> bool:
         """Return whether there is news about nodes for a policy's status."""
         entry, news = self.store.get(key), False
         if entry is not None:
             try:
-                news = await self._work_through(self._coverage.taking(entry))
+                news = self._coverage.refresh(entry)
             except Exception as error:  # a status that says less is better than no scheduler
                 self._failed(entry.policy, error)
         if self.store.get(key) is None:
@@ -215,7 +201,7 @@ class Reloader:
                     await asyncio.sleep(NEWS_GATHER)
             self._early.clear()
             for key in sorted(self.store.listed()):
-                if await self._look(key) or self._last_good.unkept(key):
+                if self._look(key) or self._last_good.unkept(key):
                     self._write_soon(key)
                 await asyncio.sleep(0)
 
@@ -256,45 +242,37 @@ class Reloader:
         self._last_good.forget(key)
         self._news.discard(key)
         self._coverage.forget(key)
-        changed = await self._work_through(self.store.removing(key))
+        changed = self.store.remove(key)
         if key in changed:
             log.info('policy "%s" is deleted and no longer in force', key)
         await self._put_in_force(changed)
 
-    async def _swap(self, changed: frozenset[str]) -> None:
-        """Put in force what the store says; until then what was in force is.
+    def _swap(self, changed: frozenset[str]) -> None:
+        """Put in force what the store says.
 
         A policy that is new and cannot act gives way to what was in force of it. What was in force already stays, even
         if it cannot act any more: then decisions fail, and no pod is placed without it.
         """
+        policies = self.store.policy_set()
         try:
-            policies = await self._put(changed)
+            self._scheduler.join(policies)
         except Exception:
-            refused = [key for key in sorted(self.store.listed()) if not await self._acts_alone(key)]
+            refused = [key for key in sorted(self.store.listed()) if not self._acts_alone(key)]
             if not refused:
-                log.exception("policies failed together although each works alone; retrying")
-            try:
-                policies = await self._put(changed)
-            except Exception:
-                log.exception("precomputing the results of policies failed; they are computed in the next cycle")
-                policies = await self._put(changed, ahead=False)
+                log.exception("evaluating policies failed; they are evaluated again in the next cycle")
+            policies = self.store.policy_set()
+        self._scheduler.use_policies(policies, changed)
+        self._in_force = policies
         self._acting = {plugin.policy.key: plugin.policy for plugin in policies.plugins}
         self.on_swap(policies)
 
-    async def _put(self, changed: frozenset[str], *, ahead: bool = True) -> PolicySet:
-        async with self._swapping:
-            policies = self.store.policy_set()
-            await self._work_through(self._scheduler.using_policies(policies, changed, ahead=ahead))
-            self._in_force = policies
-        return policies
-
-    async def _acts_alone(self, key: PolicyKey) -> bool:
+    def _acts_alone(self, key: PolicyKey) -> bool:
         """Return whether a policy can act without the others; a new one that cannot is refused."""
         entry, acting = self.store.get(key), self._acting.get(key)
         if entry is None or entry.active is None or entry.active is acting:
             return True
         try:
-            await self._work_through(self._scheduler.joining(PolicySet.of([entry.active])))
+            self._scheduler.join(PolicySet.of([entry.active]))
         except Exception as error:
             self.store.refuse(key, error, acting)
             return False

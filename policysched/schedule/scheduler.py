@@ -130,7 +130,8 @@ class Scheduler:
         Returns:
             How many pods were requeued.
         """
-        return self._put_in_force(self.join(policies), policies, changed, "SchedulingPolicyUpdate")
+        active = _join(policies, self._profiles)
+        return self._put_in_force(active, policies, changed, "SchedulingPolicyUpdate")
 
     def use_profiles(self, profiles: Mapping[str, Profile], policies: PolicySet, changed: frozenset[str]) -> int:
         """Replace the profiles of these names; other profiles stay as they are.
@@ -151,8 +152,8 @@ class Scheduler:
         return self._put_in_force(active, policies, changed, "ConfigurationUpdate")
 
     def join(self, policies: PolicySet) -> dict[str, Profile]:
-        """Return the profiles with policies; nothing takes force."""
-        return _join(policies, self._profiles)
+        """Return the profiles with policies, their rules evaluated as far as no pod is read; nothing takes force."""
+        return {name: policies.join(profile, self.cluster) for name, profile in self._profiles.items()}
 
     def _put_in_force(
         self, active: Mapping[str, Profile], policies: PolicySet, changed: frozenset[str], event: str

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.model.objects import Pod, Taint
@@ -41,7 +39,7 @@ async def test_pods_that_a_removed_plugin_rejected_are_tried_again() -> None:
         without = {"me": default_profile("me", off=["TaintToleration"])}
         events: list[str] = []
         stand.scheduler.queue.report_to(lambda _queued, _queue, event: events.append(event))
-        assert await stand.reloader.use_profiles(without, TOLERATION, policies=False) == 1
+        assert stand.reloader.use_profiles(without, TOLERATION, policies=False) == 1
         assert events == ["ConfigurationUpdate"]
         assert stand.scheduler.queue.counts().unschedulable == 0
         assert not stand.rejected
@@ -52,13 +50,13 @@ async def test_pods_that_others_rejected_stay_where_they_are() -> None:
         stand.scheduler.set_pod(tainted(stand))
         await attempt(stand)
         without = {"me": default_profile("me", off=["NodePorts"])}
-        assert await stand.reloader.use_profiles(without, frozenset({"NodePorts"}), policies=False) == 0
+        assert stand.reloader.use_profiles(without, frozenset({"NodePorts"}), policies=False) == 0
         assert stand.scheduler.queue.counts().unschedulable == 1
 
 
 async def test_policies_stay_in_force_with_other_profiles() -> None:
     async with running(policy(**GOOD)) as stand:
-        await stand.reloader.use_profiles({"me": default_profile("me", off=["NodePorts"])}, frozenset(), policies=False)
+        stand.reloader.use_profiles({"me": default_profile("me", off=["NodePorts"])}, frozenset(), policies=False)
         rejected = [stand.rejected]
         await stand.settled(policy(generation=2, **OPEN))
         rejected.append(stand.rejected)
@@ -72,8 +70,8 @@ async def test_pods_that_policies_rejected_are_tried_again_where_policies_act_no
         await attempt(stand)
         assert stand.scheduler.queue.counts().unschedulable == 1
         without = {"me": default_profile("me", off=["SchedulingPolicy"])}
-        assert await stand.reloader.use_profiles(without, frozenset(), policies=False) == 0
-        assert await stand.reloader.use_profiles(without, frozenset(), policies=True) == 1
+        assert stand.reloader.use_profiles(without, frozenset(), policies=False) == 0
+        assert stand.reloader.use_profiles(without, frozenset(), policies=True) == 1
         assert not stand.rejected
 
 
@@ -82,7 +80,8 @@ async def test_profiles_and_policies_take_force_one_after_another() -> None:
         profiles = {"me": default_profile("me", off=["NodePorts"])}
         for number in range(2, 6):
             stand.reloader.upsert(policy(generation=number, **(GOOD if number % 2 else OPEN)))
-            await asyncio.gather(stand.reloader.use_profiles(profiles, frozenset(), policies=False), stand.settled())
+            stand.reloader.use_profiles(profiles, frozenset(), policies=False)
+            await stand.settled()
         await stand.settled()
         assert (stand.in_force, stand.rejected) == ({"p": 5}, True)
         assert "NodePorts" not in stand.scheduler._engines["me"].profile.plugin_names

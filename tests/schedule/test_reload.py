@@ -14,6 +14,7 @@ from policysched.rules.policy_status.input_presence import CoverageReports
 from policysched.rules.policy_status.status import make_status
 from policysched.schedule import reload
 from policysched.schedule.reload import LONGEST_PAUSE, MAX_RETRIES
+from policysched.schedule.scheduler import Scheduler
 from tests.build import pod
 from tests.rules.build import filtering, policy
 from tests.schedule.parts import refused
@@ -185,15 +186,15 @@ async def test_log_states_whether_an_accepted_generation_acts(caplog: pytest.Log
 async def test_policy_that_compiles_and_cannot_act_leaves_the_others(
     at_start: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    joining, failures = PolicySet.joining, []
+    join, failures = Scheduler.join, []
 
-    def failing(policies: PolicySet, *given: Any) -> Any:
+    def failing(scheduler: Scheduler, policies: PolicySet) -> Any:
         if any(one.policy.key == "p" and one.policy.generation == 2 for one in policies.plugins):
             raise MemoryError
-        return joining(policies, *given)
+        return join(scheduler, policies)
 
     async with running(policy("q", **OPEN), policy(**GOOD)) as stand:
-        monkeypatch.setattr(PolicySet, "joining", failing)
+        monkeypatch.setattr(Scheduler, "join", failing)
         stand.reloader.on_failure = lambda policy, error: failures.append(f"{policy.key} {error!r}")
         bad = policy(generation=2, **OPEN)
         if at_start:
@@ -211,14 +212,14 @@ async def test_policy_that_compiles_and_cannot_act_leaves_the_others(
 async def test_after_a_restart_a_policy_that_cannot_act_acts_as_its_annotation_keeps(
     kept: Any, in_force: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    joining = PolicySet.joining
+    join = Scheduler.join
 
-    def failing(policies: PolicySet, *given: Any) -> Any:
+    def failing(scheduler: Scheduler, policies: PolicySet) -> Any:
         if any(one.policy.spec.filters[0].require == "not node.ready" for one in policies.plugins):
             raise MemoryError
-        return joining(policies, *given)
+        return join(scheduler, policies)
 
-    monkeypatch.setattr(PolicySet, "joining", failing)
+    monkeypatch.setattr(Scheduler, "join", failing)
     stand = Stand()
     await stand.reloader.start([policy(generation=2, last_good={"generation": 1, "spec": kept}, **OPEN)])
     assert stand.in_force.get("p") == in_force
@@ -228,63 +229,60 @@ async def test_after_a_restart_a_policy_that_cannot_act_acts_as_its_annotation_k
 async def test_policies_that_fail_together_and_not_alone_are_tried_again_and_said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    joining, failures = PolicySet.joining, [MemoryError("once")]
+    join, failures = Scheduler.join, [MemoryError("once")]
 
-    def failing(policies: PolicySet, *given: Any) -> Any:
+    def failing(scheduler: Scheduler, policies: PolicySet) -> Any:
         if failures:
             raise failures.pop()
-        return joining(policies, *given)
+        return join(scheduler, policies)
 
     async with running(policy("q", **OPEN)) as stand:
-        monkeypatch.setattr(PolicySet, "joining", failing)
+        monkeypatch.setattr(Scheduler, "join", failing)
         await stand.settled(policy(**GOOD))
         assert stand.in_force == {"p": 1, "q": 1}
         assert stand.rejected
-    assert caplog.text.count("policies failed together although each works alone; retrying") == 1
+    assert caplog.text.count("evaluating policies failed; they are evaluated again in the next cycle") == 1
     assert "MemoryError: once" in caplog.text
 
 
 async def test_filters_in_force_hold_while_it_is_found_out_which_policy_cannot_act(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    joining, held = PolicySet.joining, []
+    join, held = Scheduler.join, []
     async with running(policy("a", **GOOD), policy("z", **OPEN)) as stand:
 
-        def failing(policies: PolicySet, *given: Any) -> Any:
-            held.append(stand.rejected)
-            yield
+        def failing(scheduler: Scheduler, policies: PolicySet) -> Any:
             held.append(stand.rejected)
             if any(one.policy.key == "p" for one in policies.plugins):
                 raise MemoryError
-            return (yield from joining(policies, *given))
+            return join(scheduler, policies)
 
-        monkeypatch.setattr(PolicySet, "joining", failing)
+        monkeypatch.setattr(Scheduler, "join", failing)
         await stand.settled(policy(**OPEN))
         assert stand.in_force == {"a": 1, "z": 1}
-        assert all(held)
-        assert len(held) == 6
+        assert held == [True, True]
 
 
 @pytest.mark.parametrize("others", [{}, {"z": OPEN}])
 async def test_filter_in_force_stays_when_it_cannot_act_any_more(
     others: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    joining = PolicySet.joining
+    join = Scheduler.join
 
-    def failing(policies: PolicySet, *given: Any) -> Any:
+    def failing(scheduler: Scheduler, policies: PolicySet) -> Any:
         if any(one.policy.key == "a" for one in policies.plugins):
             raise MemoryError
-        return joining(policies, *given)
+        return join(scheduler, policies)
 
     async with running(policy("a", **GOOD), *(policy(key, **spec) for key, spec in others.items())) as stand:
-        monkeypatch.setattr(PolicySet, "joining", failing)
+        monkeypatch.setattr(Scheduler, "join", failing)
         await stand.settled(policy(**OPEN))
         assert stand.in_force == {"a": 1, "p": 1} | dict.fromkeys(others, 1)
         assert stand.rejected
         await stand.settled(*others, policy(generation=2, filters=filtering('node.name != "x"')))
         assert stand.in_force == {"a": 1, "p": 2}
         assert stand.rejected
-    assert "precomputing the results of policies failed" in caplog.text
+    assert "evaluating policies failed" in caplog.text
 
 
 async def test_status_that_cannot_be_made_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,7 +306,7 @@ async def test_failure_to_count_what_nodes_have_ends_nothing(
     def failing(_: object, entry: StoredPolicy) -> Any:
         raise ValueError(entry.policy.key)
 
-    monkeypatch.setattr(CoverageReports, "taking", failing)
+    monkeypatch.setattr(CoverageReports, "refresh", failing)
     monkeypatch.setattr(reload, "NEWS_GATHER", 0)
     async with running(policy("a", **OPEN)) as stand:
         stand.reloader.look_soon()
@@ -341,7 +339,7 @@ async def test_failure_to_take_a_policy_out_of_force_keeps_no_other_waiting(
         def failing(_: str) -> frozenset[str]:
             raise RuntimeError("a bug")
 
-        monkeypatch.setattr(stand.reloader.store, "removing", failing)
+        monkeypatch.setattr(stand.reloader.store, "remove", failing)
         await stand.settled("a", policy("b", **GOOD))
         assert stand.in_force == {"a": 1, "b": 1}
     assert 'removing policy "a" failed' in caplog.text

@@ -292,9 +292,7 @@ class Process:
             recorded = self._record_configuration(reloaded.configuration)
             try:
                 await self._list_more(tasks)
-                moved = await self.reloader.use_profiles(
-                    profiles, reloaded.changed, policies=reloaded.concerns_policies
-                )
+                moved = self.reloader.use_profiles(profiles, reloaded.changed, policies=reloaded.concerns_policies)
             except BaseException:
                 self._profiles = before
                 if self.recorder is not None:

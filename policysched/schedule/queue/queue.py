@@ -61,7 +61,7 @@ class Queue:
         self._in_flight = InFlight()
         self._timers = Timers(clock, cluster)
         self._judging = Judging(clock, cluster, self._queues, self._in_flight)
-        self._moves = Moves(self._retry)
+        self._moves = Moves(partial(self._requeue, "ManyChanges"))
         self._costly = CostlyAttempts()
         now = clock.monotonic()
         self._next_window, self._next_sweep = math.floor(now) + WINDOW, now + SWEEP
@@ -262,6 +262,8 @@ class Queue:
     def move_rejected_by(self, plugins: frozenset[str], event: str = "SchedulingPolicyUpdate") -> int:
         """Requeue the pods that these plugins had rejected, because the plugins changed; count them.
 
+        The first of many pods are requeued now, the others while pods are popped.
+
         Args:
             plugins: The names of the plugins.
             event: What logs and metrics call the change.
@@ -274,7 +276,8 @@ class Queue:
             for identity, queued in self._queues.waiting.held_by(profile, plugin).items()
             if not plugins.isdisjoint(queued.rejectors | queued.pending)
         }
-        return sum(self._queues.requeue(one, QueueingStrategy.AFTER_BACKOFF, event) for one in concerned.values())
+        self._in_portions(list(concerned.values()), partial(self._requeue, event))
+        return len(concerned)
 
     def activate(self, identities: Iterable[str]) -> None:
         """Make pods ready at once, without backoff; one in flight is tried again if it is rejected."""
@@ -359,9 +362,9 @@ class Queue:
             self._moves.add(pods[now:], act, self._clock.monotonic())
         return act(pods[:now]) if pods else 0
 
-    def _retry(self, pods: Sequence[QueuedPod]) -> int:
-        """Requeue pods that changes may help about which nobody was asked."""
-        return sum(self._queues.requeue(queued, QueueingStrategy.AFTER_BACKOFF, "ManyChanges") for queued in pods)
+    def _requeue(self, event: str, pods: Sequence[QueuedPod]) -> int:
+        """Requeue pods without evaluating hints; count them. `event` is what logs and metrics call the change."""
+        return sum(self._queues.requeue(queued, QueueingStrategy.AFTER_BACKOFF, event) for queued in pods)
 
     def _try_again(self, pods: Sequence[QueuedPod]) -> int:
         """Requeue pods that have waited too long, for a while behind all others."""
