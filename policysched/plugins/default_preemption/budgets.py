@@ -1,4 +1,4 @@
-"""Disruption budgets: which of the pods that may have to go cannot go without violating one.
+"""Disruption budgets: the pods whose eviction would violate a PodDisruptionBudget.
 
 Source: plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolation), v1.36.
 """
@@ -19,11 +19,11 @@ from policysched.model.selection.indexed_selector import IndexedSelector
 
 Places = NDArray[np.intp]
 SPARE: Final = 1024
-"""How many sets of labels more than twice the kinds of pods there are are remembered before all are forgotten."""
+"""Number of label sets that a namespace may keep beyond twice its pod signatures; above it, all are dropped."""
 
 
 class LabelSets:
-    """The sets of labels that pods of one namespace have, numbered from 0, and who has which label.
+    """The label sets of the pods of one namespace, numbered from 0, and an index of their labels.
 
     Shapes: S sets.
     """
@@ -32,13 +32,13 @@ class LabelSets:
         self.labels: list[Mapping[str, str]] = []
         self._numbers: dict[frozenset[tuple[str, str]], int] = {}
         self._with_value: dict[str, dict[str, list[int]]] = {}
-        """By label, then by its value."""
+        """The numbers of sets by label key and value."""
         self._with_key: dict[str, list[int]] = {}
         self._key_masks: dict[str, Mask] = {}
         self._later: tuple[int, LabelSets] | None = None
 
     def number(self, labels: Mapping[str, str]) -> int:
-        """Return the number of a set."""
+        """Return the number of a label set; add it if it is new."""
         pairs = frozenset(labels.items())
         number = self._numbers.setdefault(pairs, len(self.labels))
         if number == len(self.labels):
@@ -49,7 +49,7 @@ class LabelSets:
         return number
 
     def since(self, begin: int) -> LabelSets:
-        """Return the sets from a number on, numbered from 0."""
+        """Return the label sets from a number on, renumbered from 0."""
         if not begin:
             return self
         if self._later is None or self._later[0] != begin or len(self._later[1].labels) != len(self.labels) - begin:
@@ -60,7 +60,7 @@ class LabelSets:
         return self._later[1]
 
     def selected(self, selector: IndexedSelector) -> Mask:
-        """Say of each set whether a selector selects it.
+        """Return which label sets a selector matches.
 
         Shapes: (S,).
         Cost: a few operations over the sets, and a step for each value, for each label that some set has.
@@ -81,14 +81,14 @@ class LabelSets:
         return found
 
     def _having(self, key: str) -> Mask:
-        """Say which sets have a label."""
+        """Return which sets have a label key."""
         known = self._key_masks.get(key)
         if known is None or known.size < len(self.labels):
             known = self._key_masks[key] = self._mask([self._with_key.get(key)])
         return known
 
     def _with_values(self, key: str, values: Set[str]) -> Mask:
-        """Say which sets have one of some values of a label."""
+        """Return which sets have one of the values of a label."""
         known = self._with_value.get(key, {})
         return self._mask(known[value] for value in known.keys() & values)
 
@@ -101,7 +101,7 @@ class LabelSets:
 
 
 class SelectedLabels:
-    """What the selector of a budget selects; of sets of labels that come later it is worked out for these alone."""
+    """The label sets that the selector of a budget matches; it evaluates each label set once."""
 
     __slots__ = ("_known", "_sets", "selector")
 
@@ -111,7 +111,7 @@ class SelectedLabels:
         self._known: Mask = np.zeros(0, np.bool_)
 
     def of(self, sets: LabelSets) -> Mask:
-        """Say of each set of labels whether it is selected.
+        """Return which label sets the selector matches.
 
         Shapes: (sets,).
         """
@@ -124,18 +124,18 @@ class SelectedLabels:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectingBudget:
-    """A disruption budget that selects some pods."""
+    """A disruption budget with a valid selector."""
 
     name: str
     selection: SelectedLabels
     allowed: int
-    """How many of its pods may go."""
+    """The number of its pods that may be evicted."""
     disrupted: frozenset[str]
-    """The pods whose eviction it counts already."""
+    """The names of the pods whose eviction the budget has already counted."""
 
 
 class EqualBudgets(NamedTuple):
-    """Budgets that select the same, and what."""
+    """Budgets that match the same label sets."""
 
     budgets: list[SelectingBudget]
     selected: Mask
@@ -144,21 +144,21 @@ class EqualBudgets(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """What the budgets of a namespace say of the sets of labels that its pods have."""
+    """The budgets of a namespace, joined by the label sets that they match."""
 
     sets: LabelSets
     budgets: Sequence[SelectingBudget]
     spent: Mask
-    """(sets,): those that a budget selects of which no pod may go."""
+    """(sets,): label sets that a budget without allowed disruptions matches."""
     rest: Sequence[EqualBudgets]
-    """The other budgets."""
+    """The other budgets, joined if they match the same."""
 
     def is_of(self, budgets: Sequence[SelectingBudget]) -> bool:
-        """Return whether it tells of these budgets."""
+        """Return whether the limits are those of these budgets."""
         return len(budgets) == len(self.budgets) and all(map(operator.is_, budgets, self.budgets))
 
     def below(self, most: int) -> Iterator[EqualBudgets]:
-        """Give those of the rest that allow fewer pods to go than so many, each selection once."""
+        """Yield the other budgets that allow fewer evictions than a number."""
         for budgets, selected in self.rest:
             strict = [one for one in budgets if one.allowed < most]
             if strict:
@@ -166,20 +166,20 @@ class Limits:
 
 
 class Budgets:
-    """The disruption budgets at one time.
+    """The disruption budgets at one point in time.
 
     Args:
         cluster: The cluster.
-        before: Those at an earlier time; what is the same still is not compiled again, and asked about no labels again.
+        before: The budgets at an earlier time; unchanged budgets reuse their compiled selectors and matches.
     """
 
     def __init__(self, cluster: Cluster, before: Budgets | None = None) -> None:
         self._by_namespace: dict[str, list[SelectingBudget]] = {}
         self._compiled: dict[Hashable, Compiled] = {}
         self._limits: dict[str, Limits] = {}
-        """What the budgets of a namespace say of its sets."""
+        """The limits by namespace."""
         self._sets: dict[str, LabelSets] = {}
-        """The labels of pods by namespace, those of namespaces with budgets."""
+        """The label sets by namespace, for namespaces with budgets."""
         for key, one in cluster.objects.of(PodDisruptionBudget).items():
             known = before._compiled.get(key) if before is not None else None
             if known is None or known[0] is not one:
@@ -194,20 +194,20 @@ class Budgets:
             }
 
     def of(self, pod: Pod) -> list[SelectingBudget]:
-        """Return the budgets that select a pod and do not count it already; a pod without labels has none."""
+        """Return the budgets that match a pod and have not counted its eviction; a pod without labels has none."""
         metadata = pod.metadata
         among = self._by_namespace.get(metadata.namespace, ()) if metadata.labels else ()
         selecting = (one for one in among if one.selection.selector.matches(metadata.labels))
         return [one for one in selecting if metadata.name not in one.disrupted]
 
     def violating(self, cluster: Cluster, slots: Places) -> Mask:
-        """Say of pods whose going violates a budget, where all before them on their node have gone.
+        """Return the pods whose eviction violates a budget after the eviction of all earlier pods of their node.
 
-        Every budget counts each of its pods, also after another one is spent.
+        Every budget counts each of its pods, even if another budget is used up.
 
         Args:
             cluster: The cluster.
-            slots: The pods by their slots in the pod table, by node and on each from the most important one on.
+            slots: The pods, by their slots in the pod table, ordered by node and then by importance.
 
         Shapes: (V,).
         Cost: O(pods + budgets), and for each distinct selection its pods.
@@ -233,7 +233,7 @@ class Budgets:
         return found
 
     def _limits_of(self, namespace: str) -> Limits:
-        """Return what the budgets of a namespace say of all its sets of labels."""
+        """Return the limits of a namespace for all its label sets."""
         sets, budgets = self._sets[namespace], self._by_namespace[namespace]
         known = self._limits.get(namespace)
         size = len(sets.labels)
@@ -251,7 +251,7 @@ class Budgets:
         return found
 
     def _numbered(self, cluster: Cluster, signatures: Sequence[int]) -> dict[str, tuple[Places, Places]]:
-        """Return the places of signatures whose pods budgets may select, with the numbers of their labels."""
+        """Return by namespace the places of signatures that budgets may match, with the numbers of their label sets."""
         there: dict[str, list[tuple[int, Mapping[str, str]]]] = {}
         for place, signature in enumerate(signatures):
             placed = cluster.signatures.present[signature]
@@ -275,7 +275,7 @@ Compiled = tuple[PodDisruptionBudget, SelectingBudget | None]
 
 
 def _joined(selecting: Iterable[tuple[Sequence[SelectingBudget], Mask]]) -> list[EqualBudgets]:
-    """Join those that select the same."""
+    """Join budgets that match the same."""
     found: dict[bytes, EqualBudgets] = {}
     for budgets, selected in selecting:
         found.setdefault(selected.tobytes(), EqualBudgets([], selected)).budgets.extend(budgets)
@@ -285,10 +285,10 @@ def _joined(selecting: Iterable[tuple[Sequence[SelectingBudget], Mask]]) -> list
 def _spent(
     budgets: Sequence[SelectingBudget], pods: Places, cluster: Cluster, slots: Places
 ) -> Iterator[tuple[Places, int]]:
-    """Give pods that budgets of one selection count, with how many of these may go from each node.
+    """Yield pods that equal budgets count, with the number of them that may be evicted from each node.
 
-    The strictest budget decides for the nodes where it counts no eviction of theirs already; for the others those
-    that allow more have to be asked, too.
+    The strictest budget decides on the nodes without a pod whose eviction it has already counted. On the other nodes,
+    budgets that allow more are evaluated, too.
 
     Cost: O(pods), and for each budget its evictions and a few operations over the pods that are left.
     """
@@ -316,7 +316,7 @@ def _places_by_name(pods: Places, cluster: Cluster, slots: Places) -> dict[str, 
 
 
 def _evicted(budget: SelectingBudget, place_of: Mapping[str, int]) -> Places:
-    """Return the places of the pods that a budget counts as evicted already."""
+    """Return the places of the pods whose eviction a budget has already counted."""
     fewer = budget.disrupted if len(budget.disrupted) < len(place_of) else place_of
     found = [place_of[name] for name in fewer if name in budget.disrupted and name in place_of]
     return np.array(found, np.intp)
@@ -330,7 +330,7 @@ def _counted_on_row(rows: NDArray[np.int32]) -> NDArray[np.intp]:
 
 
 def _renewed(given: PodDisruptionBudget, before: Compiled | None, cluster: Cluster) -> SelectingBudget | None:
-    """Read a budget that is new or another one; one that selects what it did keeps what is known of that."""
+    """Compile a new or changed budget; with an unchanged selector it keeps its matches."""
     if before is None or before[0].spec.selector != given.spec.selector:
         selection = _selection(given, cluster)
     else:
@@ -342,6 +342,6 @@ def _renewed(given: PodDisruptionBudget, before: Compiled | None, cluster: Clust
 
 
 def _selection(given: PodDisruptionBudget, cluster: Cluster) -> SelectedLabels | None:
-    """Return what a budget selects; one without a selector, with an empty or an invalid one selects nothing."""
+    """Return the compiled selector; None if it is missing, empty or invalid, which matches no pod."""
     selector = cluster.budget_selectors.of(given)
     return None if selector is None else SelectedLabels(selector)

@@ -1,8 +1,8 @@
-"""The choice among nodes on which preemption would make a pod fit: where the victims cost least.
+"""Choice of the candidate node whose victims cost least.
 
-Criteria one after the other: fewest violations of disruption budgets, lowest priority of the most important victim,
-lowest sum of priorities, fewest victims, latest start of the first started among the most important ones. Of nodes that
-are equal in all of them any will do.
+The criteria in order: fewest violations of disruption budgets, lowest priority of the most important victim, lowest sum
+of priorities, fewest victims, latest start of the first started among the most important victims. Nodes that are equal
+by all criteria are equally good.
 
 Source: pkg/scheduler/framework/preemption/preemption.go (pickOneNodeForPreemption), v1.36.
 """
@@ -22,7 +22,7 @@ from policysched.plugins.default_preemption.budgets import Places
 from policysched.plugins.default_preemption.search import Search
 
 LOWEST: Final = -(2**31)
-"""The lowest priority: in the sum each one counts from here on, so that a victim more always costs more."""
+"""The lowest priority. Sums count priorities from here, so that every further victim adds to the cost."""
 CRITERIA: Final = (
     "violations of disruption budgets",
     "highest priority of a victim",
@@ -30,26 +30,26 @@ CRITERIA: Final = (
     "victims",
     "start of the most important victim",
 )
-"""The sum is that of what priorities are above the lowest one."""
+"""The names of the criteria in records."""
 START: Final = 4
 Costs = NDArray[np.float64 | np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node and what making room there costs."""
+    """A candidate node with its victims."""
 
     node: str
     victims: tuple[Pod, ...]
     """The most important first."""
     violating: frozenset[str]
-    """Those whose going violates a disruption budget, as `namespace/name`."""
+    """The victims whose eviction violates a disruption budget, as `namespace/name`."""
     loses_by: str = ""
-    """The first criterion by which another node costs less, with both costs; empty for the best."""
+    """The first criterion by which the best node costs less, with both costs; empty for the best nodes."""
 
 
 class Choice:
-    """The candidates of a search, and which of them cost least; read it before the cluster changes.
+    """The candidates of a search and the best ones among them; read it before the cluster changes.
 
     Shapes: C candidates.
 
@@ -111,5 +111,5 @@ def _costs(found: Search, among: Places) -> Iterator[Costs]:
 
 
 def _shown(number: int, cost: float) -> str:
-    """Write a cost; a start may lie outside the years that other dates have, because offsets lead there."""
+    """Return a cost as text; time zone offsets may move a start beyond the years 1 to 9999."""
     return f"{np.datetime64(math.floor(-cost), 's')}Z" if number == START else str(int(cost))

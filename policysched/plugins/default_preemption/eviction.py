@@ -1,9 +1,9 @@
-"""The requests of a preemption: victims are marked and deleted, or turned away where their binding has not begun.
+"""Eviction of victims: they are marked and deleted, or returned to the queue if their binding has not begun.
 
-All victims but one go at once, and the last one when these are gone for: its deletion is the event that brings the
-preemptor back. Until then the preemptor does not enter the active queue, because it would only find the node full. What
-is there no more is as good as deleted; after any other refusal the preemptor tries again, seconds later and not at once
-as in kube-scheduler, whose client asks 50 times a second at most.
+All victims but the last are deleted concurrently, and then the last one: its deletion is the event that requeues the
+preemptor. Until then the preemptor is gated, because it would find the node full. A victim that no longer exists counts
+as deleted. After any other error the preemptor is retried after seconds, not at once as in kube-scheduler, whose client
+sends at most 50 requests a second.
 
 Source: pkg/scheduler/framework/preemption/executor.go (prepareCandidateAsync, IsPodRunningPreemption), KEP-4832, v1.36.
 """
@@ -23,33 +23,33 @@ from policysched.state.placed.pods import pod_id
 
 log = logging.getLogger(__name__)
 GONE: Final = frozenset((404, 409, 422))
-"""What a server says of a pod that is no more, or is another one of the same name."""
+"""Status codes for a pod that no longer exists, or whose name belongs to another pod."""
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 10.0
-"""How long a preemptor waits whose victims could not be evicted, as the queue's backoff does. Units: seconds."""
+"""Limits of the delay after a failed eviction, as in the backoff of the queue. Units: seconds."""
 PAUSE_EACH: Final = 0.1
-"""How much longer for each that waits so: together they try ten times a second. Units: seconds."""
+"""Delay per preemptor that waits after a failure: together they retry ten times a second. Units: seconds."""
 MARK: Final = "DisruptionTarget"
 REASON: Final = "PreemptionByScheduler"
 
 
 @dataclass(slots=True, eq=False)
 class Preemption:
-    """A preemption whose requests are under way."""
+    """A running preemption."""
 
     preemptor: Pod
     node: str
     victims: Sequence[Pod]
-    """Those that are not being deleted already, the most important first."""
+    """The victims that are not being deleted already, the most important first."""
     cluster: Cluster
     last: str = ""
-    """The identity of the victim whose deletion is all that is missing."""
+    """The identity of the last victim; empty until all others are evicted."""
     held_back: bool = False
-    """Whether something called for the preemptor meanwhile."""
+    """Whether the preemptor was gated meanwhile."""
 
     @property
     def is_over(self) -> bool:
-        """Whether the last victim is gone, or going."""
+        """Whether the last victim is deleted or being deleted."""
         if not self.last:
             return False
         placed = self.cluster.pods.by_id.get(self.last)
@@ -57,21 +57,21 @@ class Preemption:
 
     @property
     def left_nobody(self) -> bool:
-        """Whether all victims are gone, so that no event of theirs will come any more."""
+        """Whether all victims are deleted, so that none of their events will requeue the preemptor."""
         return self.cluster.pods.by_id.keys().isdisjoint(map(pod_id, self.victims))
 
 
 class Evictions:
-    """The preemptions under way of one profile, by preemptor."""
+    """The running preemptions of one profile, by preemptor."""
 
     def __init__(self, plugin: str) -> None:
         self._plugin = plugin
         self._running: dict[str, Preemption] = {}
         self._pausing = 0
-        """How many preemptors wait after a failure."""
+        """The number of preemptors that wait after a failure."""
 
     def holds_back(self, pod: Pod) -> bool:
-        """Return whether a pod has to wait for the requests of its own preemption."""
+        """Return whether a pod has to wait for the evictions of its own preemption."""
         running = self._running.get(pod_id(pod))
         if running is None or running.is_over:
             return False
@@ -79,7 +79,7 @@ class Evictions:
         return True
 
     def start(self, preemption: Preemption, handle: Handle) -> Awaitable[bool]:
-        """Note that a preemption is under way, and return what makes its requests and says whether all went well."""
+        """Register a preemption; return an awaitable that evicts the victims and returns whether that succeeded."""
         self._running[pod_id(preemption.preemptor)] = preemption
         return self._run(preemption, handle)
 
@@ -102,7 +102,7 @@ class Evictions:
         return not failed
 
     async def _pause(self, handle: Handle) -> None:
-        """Wait after a failure, the longer the more preemptors do: what was refused would be refused again at once."""
+        """Wait after a failure, longer if more preemptors wait: an immediate retry would fail again."""
         self._pausing += 1
         try:
             await handle.pause(min(max(FIRST_PAUSE, self._pausing * PAUSE_EACH), LONGEST_PAUSE))
@@ -110,7 +110,7 @@ class Evictions:
             self._pausing -= 1
 
     async def _evict(self, preemption: Preemption, handle: Handle) -> bool:
-        """Evict all victims, the last one only where nothing went wrong before; return whether nothing did."""
+        """Evict all victims, the last one only if all others succeeded; return whether all succeeded."""
         *first, last = preemption.victims
         if not all(await asyncio.gather(*(self._evict_one(preemption, victim, handle) for victim in first))):
             return False
@@ -118,7 +118,7 @@ class Evictions:
         return await self._evict_one(preemption, last, handle)
 
     async def _clear_nominations(self, preemption: Preemption, handle: Handle) -> bool:
-        """Take the node from pods of lower priority that it is kept for: they find another one sooner so."""
+        """Clear the nominations of pods of lower priority to the node; return whether all succeeded."""
         fine = True
         for pod in lower_nominated(preemption.cluster, preemption.preemptor, preemption.node):
             if not pod.status.nominated_node_name:
@@ -149,7 +149,7 @@ class Evictions:
         return True
 
     def _is_turned_away(self, victim: str, handle: Handle) -> bool:
-        """Send a victim back to the queue that waits at Permit or in PreBind; return whether it does."""
+        """Return a victim to the queue if it waits at Permit or is in PreBind; return whether it was."""
         waiting, binding = handle.waiting.get(victim), handle.in_pre_bind.get(victim)
         if waiting is not None:
             return waiting.preempt(self._plugin, "preempted")
@@ -159,10 +159,10 @@ class Evictions:
 
 
 async def _delete(victim: Pod, preemptor: Pod, handle: Handle) -> None:
-    """Say in the victim's status why it has to go, and delete it.
+    """Set the condition DisruptionTarget of a victim and delete it.
 
     Raises:
-        ApiError: the server refused; with a status of GONE where the victim is gone.
+        ApiError: The request failed; with a status in GONE if the victim no longer exists.
     """
     message = f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod"
     told = PodCondition(type=MARK, status="True", reason=REASON, message=message)
@@ -173,7 +173,7 @@ async def _delete(victim: Pod, preemptor: Pod, handle: Handle) -> None:
 
 
 def lower_nominated(cluster: Cluster, preemptor: Pod, node: str) -> list[Pod]:
-    """List the pods of lower priority that a node is kept for."""
+    """Return the pods of lower priority that are nominated to a node."""
     priority = pod_priority(preemptor)
     return [one for one in cluster.nominations.on_node(node) if pod_priority(one) < priority]
 

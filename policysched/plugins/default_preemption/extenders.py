@@ -27,18 +27,18 @@ NONE_LEFT: Final = "no candidate node for preemption"
 async def ask_extenders(
     pod: Pod, extenders: Sequence[Extender], candidates: Mapping[str, NodeVictims], cluster: Cluster
 ) -> dict[str, NodeVictims]:
-    """Ask one extender after another about the candidates that those before it left.
+    """Call one extender after the other with the candidates that the earlier ones left.
 
-    The cluster goes on meanwhile; victims that an extender names are looked for on the nodes as they are then.
+    The cluster may change meanwhile: the victims that an extender names are looked up after its answer.
 
     Args:
         pod: The pod that is to fit.
-        extenders: Those that are interested in it and have a say in preemption.
+        extenders: The extenders that are interested in the pod and take part in preemption.
         candidates: The victims by node.
         cluster: The cluster.
 
     Raises:
-        ExtenderError: an extender that must not be ignored failed, or named what is not there.
+        ExtenderError: An extender that is not ignorable failed, or named an unknown node or pod.
     """
     left = dict(candidates)
     for extender in extenders:
@@ -59,7 +59,7 @@ async def ask_extenders(
 
 
 def without_guarded(pod: Pod, candidates: Mapping[str, NodeVictims], guarded: Guarded) -> dict[str, NodeVictims]:
-    """Leave out candidates with a victim that guards keep, whoever named it."""
+    """Drop candidates with a victim that guards protect, whoever named the victim."""
     kept = guarded.reasons()
     row_of = guarded.cluster.nodes.row_of
     left = {node: victims for node, victims in candidates.items() if row_of.get(node) not in kept}
@@ -76,10 +76,10 @@ def without_guarded(pod: Pod, candidates: Mapping[str, NodeVictims], guarded: Gu
 def _known(
     extender: Extender, named: Mapping[str, NamedVictims], asked: Mapping[str, NodeVictims], cluster: Cluster
 ) -> dict[str, NodeVictims]:
-    """Find the pods that an extender means; those that it was told of and that went away meanwhile are left out.
+    """Look up the victims that an extender named; candidates' victims that are deleted meanwhile are skipped.
 
     Raises:
-        ExtenderError: one was never there, or a node has none.
+        ExtenderError: A victim was never on the node, or a node has no victims.
     """
     found = {}
     for node, victims in named.items():
@@ -99,7 +99,7 @@ def _known(
 
 
 def _placed_on(node: str, cluster: Cluster, *, gone: bool) -> list[PlacedPod]:
-    """Return the pods of a node; it has none where it may be gone and is."""
+    """Return the pods of a node; none if the node may be deleted (`gone`) and is."""
     row = cluster.nodes.row_of.get(node, -1)
     if row >= 0 and cluster.nodes.present.data[row]:
         return cluster.pods.on_row(row)
@@ -109,14 +109,14 @@ def _placed_on(node: str, cluster: Cluster, *, gone: bool) -> list[PlacedPod]:
 
 
 def least_costly(candidates: Mapping[str, NodeVictims], cluster: Cluster) -> list[str]:
-    """Return the nodes where making room costs least, by name."""
+    """Return the nodes whose victims cost least, by name."""
     costs = {node: _cost(victims, cluster) for node, victims in candidates.items()}
     least = min(costs.values(), default=None)
     return sorted(node for node, cost in costs.items() if cost == least)
 
 
 def _cost(victims: NodeVictims, cluster: Cluster) -> tuple[float, ...]:
-    """Return the cost by each criterion; the first victim counts as the most important one."""
+    """Return the cost by each criterion; the first victim is treated as the most important one."""
     priorities = [pod_priority(one) for one in victims.pods]
     highest = max(priorities)
     first_ones = [one for one, priority in zip(victims.pods, priorities, strict=True) if priority == highest]
@@ -126,7 +126,7 @@ def _cost(victims: NodeVictims, cluster: Cluster) -> tuple[float, ...]:
 
 
 def _first_start(pods: Sequence[Pod], cluster: Cluster) -> float:
-    """Return when the first of some pods started; one that has not started counts as starting now."""
+    """Return the earliest start of pods; the current time for pods that have not started."""
     placed = (cluster.pods.by_id.get(one.metadata.uid) for one in pods)
     slots = np.array([one.slot for one in placed if one is not None], np.intp)
     return min(cluster.time.seconds, float(cluster.pods.starts(slots).min(initial=np.inf)))

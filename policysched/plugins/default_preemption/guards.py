@@ -1,9 +1,9 @@
 """Asks VictimGuards which lower-priority pods may not become victims, and records why.
 
-Guards are asked once about all pods that the search may take away, and again about what extenders hand back. A pod that
-is being deleted needs no guard: it goes anyway, and choosing it deletes nobody.
+Guards are evaluated once for all pods that the search may evict, and again for the victims that extenders return. A pod
+that is being deleted is never protected: it is deleted anyway.
 
-Shapes: V the pods asked about.
+Shapes: V pods.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from policysched.model.objects import Pod
 from policysched.state.placed.pods import PlacedPod, pod_id
 
 MOST_TOLD: Final = 1000
-"""Of how many pods a record tells why they have to stay."""
+"""Number of protected pods that a record describes; the others are counted."""
 _CODE_BITS: Final = 32
 _CODES: Final = (1 << _CODE_BITS) - 1
 Rank = tuple[int, float, str]
-"""By which the pods of a node would go: the priority, less the time of the start, and the name."""
+"""The order in which pods would be evicted: priority, negated start time, name."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a guard said about some pods."""
+    """The answer of one guard. Shapes: (V,)."""
 
     guard: str
     slots: RowNumbers
     protection: Protection
     kept: Mask
-    """Those that have to stay."""
+    """The protected pods."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -87,7 +87,7 @@ class Guarded:
         return {reason: text for reason, (_, text) in found.items()}
 
     def describe(self) -> dict[str, Any]:
-        """Say which pods have to stay on which node, and why: the first ones by name, and how many there are beside."""
+        """Return the protected pods by node with the reasons, the first ones by name, and the number of the others."""
         kept = [(one, place) for one in self.answers for place in np.flatnonzero(one.kept).tolist()]
         named = sorted((*self._names(*which), number) for number, which in enumerate(kept))
         found: dict[str, dict[str, str]] = {}
@@ -131,7 +131,7 @@ def _with_example(reason: str, pod: str, values: str) -> str:
 
 
 def ask_guards(failed: FailedDecision, slots: RowNumbers) -> Guarded:
-    """Ask the guards about pods of lower priority.
+    """Evaluate the guards for pods of lower priority.
 
     Args:
         failed: The decision.
@@ -149,7 +149,7 @@ def ask_guards(failed: FailedDecision, slots: RowNumbers) -> Guarded:
 
 
 def ask_about(failed: FailedDecision, pods: Sequence[Pod]) -> Guarded:
-    """Ask the guards about some pods, of which those that are gone by now are left out."""
+    """Evaluate the guards for pods; pods that are no longer placed are skipped."""
     by_id = failed.cluster.pods.by_id
     placed = (by_id.get(pod_id(one)) for one in pods)
     return ask_guards(failed, np.array([one.slot for one in placed if one is not None], np.intp))

@@ -54,14 +54,14 @@ NEVER: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 HELD_BACK: Final = unresolvable("waiting for the preemption for this pod to be finished")
 PERCENTAGE, ABSOLUTE = 10, 100
-"""The defaults of the arguments; with them every node is looked at."""
+"""Default arguments; with them, the search covers every node."""
 
 
 class PreemptionArguments(PluginArguments, frozen=True):
     """The arguments of DefaultPreemption.
 
-    With the defaults all candidates are looked for, unless extenders are asked about them. Other values bound the
-    search as kube-scheduler's is bounded.
+    The default values search all nodes, unless extenders take part. Other values limit the search as in
+    kube-scheduler.
     """
 
     min_candidate_nodes_percentage: Int32 = PERCENTAGE
@@ -79,7 +79,7 @@ class PreemptionArguments(PluginArguments, frozen=True):
             yield "minCandidateNodesAbsolute", "cannot be 0 together with minCandidateNodesPercentage"
 
     def most_candidates(self, nodes: int, *, extended: bool) -> int:
-        """Return after how many candidates on so many nodes the search may end; fewer where extenders are asked."""
+        """Return the number of candidates after which a search on nodes may end; lower if extenders take part."""
         if not extended and (self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute) == (
             PERCENTAGE,
             ABSOLUTE,
@@ -91,18 +91,18 @@ class PreemptionArguments(PluginArguments, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class PreemptionDetails:
-    """What records tell of a preemption; read it before the cluster changes."""
+    """Details of a preemption for decision records; read it before the cluster changes."""
 
     node: str
     choice: Choice
     budgets: Budgets
     cleared: Sequence[Pod]
-    """The pods that the node is not kept for any more."""
+    """The pods whose nomination to the node is cleared."""
     guarded: Guarded | None = None
-    """What guards said of the pods of lower priority."""
+    """The answers of guards about the pods of lower priority; None without guards."""
 
     def describe(self) -> dict[str, Any]:
-        """Say what each victim costs, and why other candidates lost."""
+        """Return what each victim costs, and why the other candidates are worse."""
         candidates = {one.node: one for one in self.choice.candidates()}
         chosen = candidates.pop(self.node)
         return {
@@ -126,10 +126,10 @@ class PreemptionDetails:
 
 
 class DefaultPreemption:
-    """The plugin.
+    """The plugin DefaultPreemption.
 
     Args:
-        given: Its arguments.
+        given: The arguments.
     """
 
     name = DEFAULT_PREEMPTION
@@ -140,16 +140,16 @@ class DefaultPreemption:
         self._budgets: Budgets | None = None
 
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the protocol's signature
-        """Keep a pod out whose victims are being deleted just now."""
+        """Gate a pod while the victims of its preemption are being deleted."""
         return HELD_BACK if self._evictions.holds_back(pod) else None
 
     def take_over(self, before: Plugin) -> None:
-        """Know of the preemptions that are under way."""
+        """Take over the running preemptions of an earlier profile."""
         if isinstance(before, DefaultPreemption):
             self._evictions = before._evictions
 
     def events(self) -> Sequence[Hint]:
-        """Name the deletion of pods, which alone helps no pod: other plugins say which one does."""
+        """Return the deletion of pods with a hint that never matches: the hints of other plugins decide."""
         return (Hint(Resource.ASSIGNED_POD, Action.DELETE, _never_helps),)
 
     def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
@@ -208,7 +208,7 @@ def _never_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: A
 
 
 def _ineligible(pod: Pod, failed: FailedDecision) -> str:
-    """Say why a pod may not preempt others now; empty where it may."""
+    """Return why a pod may not preempt others now; empty if it may."""
     if pod.spec.preemption_policy == "Never":
         return NEVER
     name = pod.status.nominated_node_name
@@ -242,14 +242,14 @@ def _no_candidate(found: Search) -> PostFilterResult:
 
 
 def _none_left(guarded: Guarded, statuses: Counter[Status]) -> PostFilterResult:
-    """Say that extenders left no candidate, or named victims alone that have to stay."""
+    """Report that extenders left no candidate, or only candidates with protected victims."""
     why = ", ".join(guarded.examples().values())
     said = _said(Code.UNSCHEDULABLE, f"{NONE_LEFT}: {why}" if why else NONE_LEFT)
     return replace(said, details=guarded, rejectors=guarded.names, rejecting_anyway=_rejecting_anyway(statuses))
 
 
 def _rejecting_anyway(statuses: Counter[Status]) -> frozenset[str]:
-    """Name the plugins that reject the pod whichever pods go."""
+    """Return the plugins that reject the pod whichever pods are evicted."""
     return frozenset(one.plugin for one in statuses if one.plugin)
 
 
