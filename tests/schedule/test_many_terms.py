@@ -139,7 +139,7 @@ def test_classes_that_count_what_all_placed_pods_are_counted_in_are_given_up(mon
     made = engine()
     for identity in range(60):
         made.decide(stating(identity, 4))
-    assert len(made.cluster.counters) == 60 * 4
+    assert len(made.cluster.counters) == 60 * 2
     for identity in range(100, 120):
         one = ordinary(identity)
         made.cluster.assume(one, made.decide(one).row)
@@ -191,17 +191,17 @@ def test_counters_of_many_terms_count_as_more(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_no_more_classes_are_given_up_at_once_than_their_counters_allow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "FORGOTTEN", 6)
+    monkeypatch.setattr(engines, "FORGOTTEN", 3)
     made = engine()
     for identity in range(3):
         made.cluster.set_pod(ordinary(identity + 1, nodeName="node-0"))
     for identity in range(20):
         made.decide(stating(identity, 4))
     kept, weights = len(made._evaluations), sum(map(len, made.cluster.counters._by_signature.values()))
-    assert weights == 20 * 4
+    assert weights == 20 * 2
     made.relieve()
     assert kept - len(made._evaluations) == 2
-    assert made.cluster.counters.forgotten == 8
+    assert made.cluster.counters.forgotten == 4
 
 
 async def test_classes_are_given_up_where_no_pod_is_decided_about(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +213,7 @@ async def test_classes_are_given_up_where_no_pod_is_decided_about(monkeypatch: p
     made = scheduler._engines["policysched"]
     for identity in range(60):
         made.decide(stating(identity, 4))
-    assert len(around.counters) == 60 * 4
+    assert len(around.counters) == 60 * 2
     for identity in range(100, 120):
         scheduler.take(ordinary(identity, nodeName=f"node-{identity % NODES}"))
     assert len(around.counters) <= 40

@@ -1,7 +1,6 @@
 """The affinity terms of a pod to place: which placed pods each matches, and counters of these pods.
 
-A few terms of one topology key have a counter each, so that classes with an equal term share it. More than a few share
-one counter, which weighs a placed pod only by terms that its labels may match.
+Terms of one topology key share a counter, which evaluates for a placed pod only terms that its labels may match.
 """
 
 from __future__ import annotations
@@ -37,8 +36,6 @@ from policysched.state.tables.label_columns import Chosen
 NO_NAMES: Final[frozenset[str]] = frozenset()
 _Inside = tuple[NamespaceSet | None, frozenset[str]]
 """The namespaces of matching pods: those of a shared set, None for all, and others."""
-FEW: Final = 8
-"""How many terms of one topology key have a counter each."""
 EVALUATED_AT_ONCE: Final = 8
 """How many terms that a pod has to match together are evaluated before looking whether any pod is left."""
 MOST_COMPARED: Final = 64
@@ -183,20 +180,12 @@ class ResolvedTerms:
 
 def count_terms(terms: Iterable[WeightedTerm], cluster: Cluster) -> list[KeyedCounter]:
     """Count the pods that each of some terms matches, by topology keys that nodes have, with what each count adds."""
-    counters = cluster.counters
-    alike: dict[tuple[str, int], list[WeightedTerm]] = {}
-    for one in terms:
-        if cluster.nodes.has_label(one.key):
-            alike.setdefault((one.key, sign_of(one.weight)), []).append(one)
-    held = counters.columns(one.peers.pods for some in alike.values() if len(some) <= FEW for one in some)
-    parts: list[KeyedCounter] = []
-    for (key, sign), some in alike.items():
-        if len(some) > FEW:
-            parts.append((key, WeightedCounter(_count_many(some, counters), sign)))
-            continue
-        parts += [(key, WeightedCounter(count_matching([one.peers], counters), one.weight)) for one in some]
-    del held
-    return parts
+    alike: dict[tuple[str, int], dict[ResolvedPeers, int]] = {}
+    for key, weight, peers in terms:
+        if cluster.nodes.has_label(key):
+            sizes = alike.setdefault((key, sign_of(weight)), {})
+            sizes[peers] = sizes.get(peers, 0) + size_of(weight)
+    return [(key, WeightedCounter(_count_each(sizes, cluster.counters), sign)) for (key, sign), sizes in alike.items()]
 
 
 def count_matching(peers: Iterable[ResolvedPeers], counters: PodCounters) -> PodCounter:
@@ -219,11 +208,8 @@ def count_matching(peers: Iterable[ResolvedPeers], counters: PodCounters) -> Pod
     return counters.of(("affinity", wanted), matches, among=among, weigh_all=matches_all)
 
 
-def _count_many(terms: Iterable[WeightedTerm], counters: PodCounters) -> PodCounter:
-    """Count the pods that many terms match, a pod by each term for itself, with what the terms add."""
-    sizes: dict[ResolvedPeers, int] = {}
-    for one in terms:
-        sizes[one.peers] = sizes.get(one.peers, 0) + size_of(one.weight)
+def _count_each(sizes: Mapping[ResolvedPeers, int], counters: PodCounters) -> PodCounter:
+    """Count the pods that each of some terms matches, with what each term adds."""
     key = "affinity terms", frozenset(sizes.items())
     known = counters.get(key)
     if known is not None:

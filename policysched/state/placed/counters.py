@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.model.selection.selectors import LabelMatcher
 from policysched.state.placed.counter import PodCounter, Weigh
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pod_kinds import Alike, PodKinds, weigh_by_kind
@@ -23,7 +22,6 @@ from policysched.state.placed.selector_index import ANYTHING, IndexKey, index_ke
 from policysched.state.placed.signature_labels import SignatureLabels
 from policysched.state.placed.signature_values import Demand, SharedValue, SignatureValues
 from policysched.state.tables.columns import Column, ColumnSet
-from policysched.state.tables.label_columns import LabelColumn
 
 Facet = IndexKey | int | SharedValue
 """What pods are looked up by: a namespace and label that they have, the number of what they state about others, or a
@@ -100,10 +98,6 @@ class PodCounters:
         """Return the counter of a key, None where nobody holds it."""
         known = self._by_key.get(key)
         return known() if known is not None else None
-
-    def columns(self, selectors: Iterable[LabelMatcher]) -> tuple[LabelColumn, ...]:
-        """Find the columns of labels that counters are going to be weighed by, in one go; who holds them keeps them."""
-        return self._labels.columns(selectors)
 
     def appear(self, signature: int, placed: PlacedPod) -> None:
         """Weigh a new signature in every counter that it may count in; its existing terms are known already."""

@@ -103,10 +103,6 @@ class SignatureLabels:
         """
         self._prepared |= self._columns.of_selectors(selectors)
 
-    def columns(self, selectors: Iterable[LabelMatcher]) -> tuple[LabelColumn, ...]:
-        """Find these columns for who is going to ask selectors one after another, and holds them meanwhile."""
-        return (*set(self._columns.of_selectors(selectors).values()),)
-
     def prepared(self) -> tuple[LabelColumn, ...]:
         """Return the columns that were looked at since this was asked last, where they are not too many to be held."""
         prepared, asked = set(self._prepared.values()), self._asked

@@ -16,9 +16,7 @@ import pytest
 from policysched.framework import SKIP, Cluster, Code, Status
 from policysched.model.objects import Pod
 from policysched.plugins.inter_pod_affinity import matching_terms
-from policysched.plugins.inter_pod_affinity import terms as own_terms
 from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
-from policysched.plugins.inter_pod_affinity.terms import FEW
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.state.tables import journal
@@ -74,12 +72,8 @@ def theirs(incoming: Pod, scene: Scene, arguments: Mapping[str, Any]) -> tuple[A
     return rejected, scores
 
 
-@pytest.mark.parametrize("few", [0, FEW])
 @pytest.mark.parametrize("arguments", VARIANTS, ids=str)
-def test_random_states_are_judged_as_pod_by_pod(
-    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], few: int
-) -> None:
-    monkeypatch.setattr(own_terms, "FEW", few)
+def test_random_states_are_judged_as_pod_by_pod(arguments: dict[str, Any]) -> None:
     for case in range(CASES):
         world = World(Random(f"{SEED}/{case}"))
         world.fill()
@@ -87,16 +81,12 @@ def test_random_states_are_judged_as_pod_by_pod(
         assert ours(engine(world.cluster, arguments).decide(incoming)) == theirs(incoming, world.scene, arguments), case
 
 
-@pytest.mark.parametrize(
-    ("ring", "settled", "few"),
-    [(journal.RING, False, 8), (journal.RING, True, 8), (4, True, 8), (journal.RING, True, 0), (journal.RING, True, 2)],
-)
+@pytest.mark.parametrize(("ring", "settled"), [(journal.RING, False), (journal.RING, True), (4, True)])
 @pytest.mark.parametrize("arguments", VARIANTS, ids=str)
 def test_a_state_that_lives_through_events_is_judged_as_pod_by_pod(
-    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], ring: int, settled: bool, few: int
+    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], ring: int, settled: bool
 ) -> None:
     monkeypatch.setattr(journal, "RING", ring)
-    monkeypatch.setattr(own_terms, "FEW", few)
     for life in range(max(1, EVENTS // 500)):
         world = World(Random(f"{SEED}/{life}/{ring}"), settled=settled)
         live = engine(world.cluster, arguments)
@@ -109,19 +99,11 @@ def test_a_state_that_lives_through_events_is_judged_as_pod_by_pod(
                 assert ours(engine(world.fresh(), arguments).decide(incoming)) == ours(live.decide(incoming))
 
 
-@pytest.fixture
-def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have own terms share a counter, and existing terms none."""
-    for module, name, value in (
-        (own_terms, "FEW", 0),
-        (matching_terms, "TERMS_PER_BLOCK", 1),
-    ):
-        monkeypatch.setattr(module, name, value)
-
-
-@pytest.mark.usefixtures("few_are_many")
 @pytest.mark.parametrize("arguments", VARIANTS, ids=str)
-def test_decisions_are_the_same_where_terms_are_many(arguments: dict[str, Any]) -> None:
+def test_decisions_are_the_same_where_each_existing_term_has_a_counter(
+    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(matching_terms, "TERMS_PER_BLOCK", 1)
     for life in range(max(8, EVENTS // 50)):
         world = World(Random(f"{SEED}/many/{life}"), most_nodes=6, most_pods=20)
         world.fill()
