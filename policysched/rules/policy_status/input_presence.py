@@ -52,6 +52,8 @@ from policysched.state.tables.node_texts import NodeText
 MOST_INPUTS = 100
 """How many inputs of a policy a status tells."""
 MOST_COMPARED = 300
+MOST_SUGGESTIONS = 100
+"""For how many names of a policy a similar name is looked for; others are reported without one. 0.5 ms each."""
 MOST_TEXTS = 1024
 """Of how many texts the references are remembered."""
 _LOOKS_LIKE = str.maketrans("OolIS", "00115")
@@ -198,48 +200,48 @@ def absent(policy: CompiledPolicy, cluster: Cluster) -> tuple[Diagnostic, ...]:
         return ()
     bound = {item.path: item for item in policy.inputs if isinstance(item, MetricInput)}
     found: dict[Diagnostic, None] = {}
-    keys: KeysOf = lru_cache(maxsize=None)(partial(_keys, cluster))
+    names = NodeNames(cluster)
     for reference in references(policy.spec):
         item = bound.get(reference.item.path, reference.item)
-        found.update(dict.fromkeys(_warnings(reference, item, cluster, keys)))
+        found.update(dict.fromkeys(_warnings(reference, item, cluster, names)))
     return tuple(found)
 
 
-def _warnings(reference: Reference, item: Input, cluster: Cluster, keys: KeysOf) -> Iterator[Diagnostic]:
+def _warnings(reference: Reference, item: Input, cluster: Cluster, names: NodeNames) -> Iterator[Diagnostic]:
     present = _present(item, cluster).any()
     if present and reference.values:
-        yield from _unknown_values(reference, item, cluster)
+        yield from _unknown_values(reference, item, names)
     elif present and reference.converted:
-        yield from _no_numbers(reference, item, cluster)
+        yield from _no_numbers(reference, item, cluster, names)
     elif not present and not reference.values and not reference.converted:
-        yield replace(_no_value(reference, item, cluster, keys), field=reference.field)
+        yield replace(_no_value(reference, item, cluster, names), field=reference.field)
 
 
-def _no_value(reference: Reference, item: Input, cluster: Cluster, keys: KeysOf) -> Diagnostic:
+def _no_value(reference: Reference, item: Input, cluster: Cluster, names: NodeNames) -> Diagnostic:
     if item.root == "metrics":
         problem = _problem(item, cluster)
         return diagnose("W0705", reference.text, reference.span, "metric", input=item.text, help=problem)
-    hint = _nearest(item.key, keys(item.path[0])) if item.key is not None else ""
+    hint = names.suggest(item.key, names.keys(item.path[0])) if item.key is not None else ""
     return diagnose("W0705", reference.text, reference.span, input=item.text, help=hint)
 
 
-def _unknown_values(reference: Reference, item: Input, cluster: Cluster) -> Iterator[Diagnostic]:
+def _unknown_values(reference: Reference, item: Input, names: NodeNames) -> Iterator[Diagnostic]:
     """Warn of values that no node has: once where that is all of them, else of each that looks misspelt.
 
     Of some values of a list the nodes may come later; one that looks like what the list has beside it was meant so.
     """
-    known = _values(item, cluster)
+    known = names.values(item)
     if known is None:
         return
     unknown = [(value, span) for value, span in reference.values if value not in known]
     if len(unknown) == len(reference.values):
-        hint = next(filter(None, (_nearest(value, known) for value, _ in unknown)), "")
+        hint = next(filter(None, (names.suggest(value, known) for value, _ in unknown)), "")
         unknown = [(hint, reference.span)]
     else:
         listed = {value for value, _ in reference.values}
         # what is meant may be a value that the list does not have, or one that reads the same
         unknown = [
-            (_nearest(value, {one for one in known if one not in listed or _folded(one) == _folded(value)}), span)
+            (names.suggest(value, {one for one in known if one not in listed or _folded(one) == _folded(value)}), span)
             for value, span in unknown
         ]
         unknown = [(hint, span) for hint, span in unknown if hint]
@@ -248,9 +250,9 @@ def _unknown_values(reference: Reference, item: Input, cluster: Cluster) -> Iter
         yield replace(found, field=reference.field)
 
 
-def _no_numbers(reference: Reference, item: Input, cluster: Cluster) -> Iterator[Diagnostic]:
+def _no_numbers(reference: Reference, item: Input, cluster: Cluster, names: NodeNames) -> Iterator[Diagnostic]:
     """Warn of a value that is to be a number and is none; of several the first by node name."""
-    known = _values(item, cluster) or set()
+    known = names.values(item) or set()
     wrong = {value for value in known if STRICT[Op.NUMBER](value) is None}
     if not wrong:
         return
@@ -345,8 +347,22 @@ _TEXTS: Mapping[str, Callable[[Node], Mapping[str, str]]] = {
 
 
 NO_COVERAGE = Coverage()
-KeysOf = Callable[[str], frozenset[str]]
-"""Gives the keys that some node has of labels, annotations or resources: looked for once for all of a policy."""
+
+
+class NodeNames:
+    """Names and values that nodes have: collected once for all warnings of a policy."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.keys: Callable[[str], frozenset[str]] = lru_cache(maxsize=None)(partial(_keys, cluster))
+        """The keys that some node has of labels, annotations or resources."""
+        self.values: Callable[[Input], set[str] | None] = lru_cache(maxsize=None)(partial(_values, cluster))
+        """The values that nodes have of an input, None where it is not about texts."""
+        self._suggestions = 0
+
+    def suggest(self, name: str, known: AbstractSet[str]) -> str:
+        """Suggest a known name that is similar."""
+        self._suggestions += 1
+        return _nearest(name, known) if self._suggestions <= MOST_SUGGESTIONS else ""
 
 
 def _keys(cluster: Cluster, kind: str) -> frozenset[str]:
@@ -358,7 +374,7 @@ def _resources(node: Node) -> Iterable[str]:
     return (name for name, _ in allocatable(node).scalars)
 
 
-def _values(item: Input, cluster: Cluster) -> set[str] | None:
+def _values(cluster: Cluster, item: Input) -> set[str] | None:
     """Return the values that nodes have of an input, None where it is not about texts."""
     name, nodes = item.path[0], cluster.nodes
     if name == "name":

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from policysched.framework import Cluster, MetricAnswer, MetricKey, Sample
 from policysched.model.policy import PolicyKey
 from policysched.rules.policy_set.store import PolicyStore
+from policysched.rules.policy_status import input_presence
 from policysched.rules.policy_status.input_presence import (
     MOST_COMPARED,
     CoverageReports,
@@ -213,3 +214,11 @@ def test_the_trouble_with_a_metric_is_told_and_is_news() -> None:
         news.append((reports.refresh(entry), reports.of(PolicyKey("p")).inputs[0].problem))
     two = "two series for node a"
     assert news == [(True, ""), (True, two), (False, two), (True, "")]
+
+
+def test_a_bounded_number_of_names_of_a_policy_gets_suggestions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_presence, "MOST_SUGGESTIONS", 2)
+    made = cluster(node("node-1"))
+    filters = [rule for number in range(4) for rule in filtering(f'node.name == "nod-{number}"', f"f{number}")]
+    warnings = absent(compiled(filters=filters), made)
+    assert [one.help for one in warnings] == ["did you mean `node-1`?"] * 2 + [None] * 2
