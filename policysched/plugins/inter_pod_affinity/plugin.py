@@ -10,7 +10,6 @@ validation_pluginargs.go for the arguments.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
@@ -56,8 +55,6 @@ READS = Aspect.PODS | Aspect.LABELS
 DEFAULT_HARD_WEIGHT = 1
 REPELLING = {TermKind.REPELS: 1}
 """The kinds of existing terms that keep a pod away, with what each adds."""
-WIDEST_SPREAD = 4096
-"""Up to which difference of sums what they are stretched to is looked up."""
 
 
 class InterPodAffinity(ScoresInRange):
@@ -143,13 +140,19 @@ class InterPodAffinity(ScoresInRange):
             state.renew(NO_ROWS)
         return state.score(rows)
 
-    def normalize(self, state: PreferredState, scores: Scores, feasible: Mask) -> Scores | None:
+    def normalize(self, state: PreferredState, scores: Scores, feasible: Mask) -> Scores | None:  # noqa: ARG002
         """Stretch the sums, which may be negative, to 0..100."""
-        if (sums := state.shared_sums) is not None:
-            by_domain = _normalized(sums.values, sums.values[sums.present(feasible)])
-            return None if by_domain is None else by_domain.take(sums.of_row)
-        chosen = scores if np.count_nonzero(feasible) == feasible.size else levelled(scores, feasible)
-        return _normalized(scores, chosen)
+        chosen = scores if feasible.all() else levelled(scores, feasible)
+        if not chosen.size:
+            return None
+        lowest = int(chosen.min())
+        spread = int(chosen.max()) - lowest
+        if not spread:
+            return None
+        stretched = (scores - lowest) / spread
+        stretched *= MAX_NODE_SCORE  # in kube-scheduler's order of operations
+        final: Scores = stretched.astype(np.int64)
+        return final
 
     def leaves_out(self, state: PreferredState) -> bool:
         """Return whether no placed pod has anything to do with the class."""
@@ -172,35 +175,6 @@ class InterPodAffinity(ScoresInRange):
             Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, node_helps),
             Hint(Resource.NAMESPACE, Action.ALL, namespace_helps),
         )
-
-
-def _normalized(scores: Scores, chosen: Scores) -> Scores | None:
-    """Stretch scores by the lowest and highest of those that count, None where these are all the same."""
-    if not chosen.size:
-        return None
-    lowest = chosen[chosen.argmin()]
-    spread = int(chosen[chosen.argmax()] - lowest)
-    if not spread:
-        return None
-    above = scores - lowest if lowest else scores
-    if spread <= WIDEST_SPREAD:
-        final: Scores = _stretched_to(spread).take(above, mode="clip")
-        return final
-    return _stretched(above, spread)
-
-
-def _stretched(above: Scores, spread: int) -> Scores:
-    """Stretch 0..spread to 0..100, in kube-scheduler's order of operations."""
-    stretched = above / spread
-    stretched *= MAX_NODE_SCORE
-    final: Scores = stretched.astype(np.int64)
-    return final
-
-
-@functools.lru_cache(maxsize=256)
-def _stretched_to(spread: int) -> Scores:
-    """Return what each number from 0 to the spread is stretched to: there are fewer of them than nodes, as a rule."""
-    return _stretched(np.arange(spread + 1), spread)
 
 
 def _states_preferences(pod: Pod) -> bool:

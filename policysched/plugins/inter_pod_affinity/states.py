@@ -181,7 +181,7 @@ class PreferredState:
         cluster: The cluster.
     """
 
-    __slots__ = ("_cluster", "_existing", "_generation", "_own", "_position", "_preferences", "_sums", "shared_sums")
+    __slots__ = ("_cluster", "_existing", "_generation", "_own", "_position", "_preferences", "_sums")
 
     def __init__(self, preferences: ResolvedTerms, existing: MatchingExistingTerms, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -189,8 +189,6 @@ class PreferredState:
         self._own: list[KeyedCounter] = []
         self._sums: list[WeightedSums] = []
         self._position = self._generation = -1
-        self.shared_sums: WeightedSums | None = None
-        """All sums, where these are of one label whose values rows share: scores are computed by domain then."""
 
     def renew(self, changed: RowNumbers) -> Rows:
         """Refresh the sums; return the rows whose scores may have changed."""
@@ -205,20 +203,14 @@ class PreferredState:
         if other:
             self._sums = sums_by_key((*self._own, *self._existing.parts()), cluster)
         reached = renewed(self._sums, changed, signs=False)
-        before = self.shared_sums
-        self.shared_sums = self._sums[0] if len(self._sums) == 1 and self._sums[0].by_domain else None
-        if other or self.shared_sums is not before:
-            return slice(0, cluster.nodes.size)
-        return reached if before is None else NO_ROWS
+        return slice(0, cluster.nodes.size) if other else reached
 
     def is_outdated(self) -> bool:
         """Return whether labels of namespaces changed so that other pods, or other terms, may match."""
         return self._existing.are_outdated() or self._preferences.are_outdated()
 
     def score(self, rows: Rows) -> Scores:
-        """Add up what the pods around each row add; where scores are known by domain, mark that there are any."""
-        if self.shared_sums is not None:
-            return np.ones(row_count(self._cluster.nodes, rows), np.int64)
+        """Add up what the pods around each row add."""
         if not self._sums:
             return np.zeros(row_count(self._cluster.nodes, rows), np.int64)
         scores: Scores = self._sums[0].of(rows)

@@ -14,10 +14,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Cluster, Mask, RowNumbers, Rows
-from policysched.plugins.columns import PresentNumbers
 from policysched.state.domain_sums import SharedSums, Sums
 from policysched.state.placed.counter import PodCounter
 from policysched.state.tables.columns import part_of, parts_of
@@ -54,13 +52,12 @@ class WeightedSums:
         shared: the sums that classes share.
     """
 
-    __slots__ = ("_domains", "_labels", "_parts", "_present", "_summed", "_sums", "_total", "_versions")
+    __slots__ = ("_domains", "_labels", "_parts", "_summed", "_sums", "_total", "_versions")
 
     def __init__(self, domains: Domains, parts: Iterable[WeightedCounter], shared: SharedSums) -> None:
         self._parts = tuple(parts)
         self._domains = domains
         self._summed = tuple(shared.of(part.counter, self._domains) for part in self._parts)
-        self._present = PresentNumbers()
         self._labels = -1
         self._versions: list[int] = []
         self._sums: Sums = np.zeros(0, np.int64)
@@ -137,30 +134,7 @@ class WeightedSums:
     @property
     def nbytes(self) -> int:
         """The memory that it takes, with its parts of what is shared. Units: bytes."""
-        own = self._sums.nbytes + self._present.nbytes
-        return own + part_of(self._domains) + parts_of(self._summed)
-
-    @property
-    def by_domain(self) -> bool:
-        """Whether rows share sums, so that there are fewer of them than rows."""
-        return not self._domains.alone
-
-    @property
-    def values(self) -> Sums:
-        """The sum of each domain, where rows share them; not to be changed. Shapes: (D,)."""
-        return self._sums
-
-    @property
-    def of_row(self) -> NDArray[np.intp]:
-        """The domain of each row in use. Shapes: (N,)."""
-        return self._domains.of_row[: self._domains.size]
-
-    def present(self, mask: Mask) -> NDArray[np.intp]:
-        """Return the domains that the rows of a mask are in.
-
-        Shapes: (N,) -> (found,).
-        """
-        return self._present.among(self._domains.of_row, self._domains.version, mask)
+        return self._sums.nbytes + part_of(self._domains) + parts_of(self._summed)
 
     def labelled(self, rows: Rows) -> Mask:
         """Tell which rows have the label."""

@@ -77,7 +77,7 @@ EVERY = ["a", "b", "c", "d", "e"]
         (away(term(APP, "host")), webs(1, "a"), "c", [("filter", ["c"])]),
         (away(term(FAR)), [], "a", []),
         (near(term(FAR)), [], "a", []),
-        (likes(1, term(APP)), webs(1, "a"), "c", []),
+        (likes(1, term(APP)), webs(1, "a"), "c", [("score", EVERY)]),
         (joined(likes(1, term(APP)), likes(1, term(APP, "host"))), webs(1, "a"), "c", [("score", EVERY)]),
         (likes(1, term(APP, "host")), webs(1, "a"), "c", [("score", ["c"])]),
         (dislikes(1, term(FAR)), webs(1, "a"), "c", []),
