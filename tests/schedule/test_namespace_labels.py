@@ -12,10 +12,9 @@ from bench.workloads import HOST, ZONE, node, pod
 from policysched.app.configuration.profiles import default_profile
 from policysched.model.decode import decode_node
 from policysched.model.objects import Metadata, Namespace, Pod
-from policysched.plugins.inter_pod_affinity import terms as terms_module
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
-from policysched.state import object_tables
+from policysched.state import namespace_sets, object_tables
 from policysched.state.cluster import Cluster
 from policysched.state.placed import existing_terms
 from tests.rules.build import compiled
@@ -217,7 +216,7 @@ def test_decisions_are_those_of_an_engine_that_knows_nothing_yet(
     if few:
         monkeypatch.setattr(object_tables, "MOST_REMEMBERED", 3)
         monkeypatch.setattr(existing_terms, "MOST_COMPARED", 2)
-        monkeypatch.setattr(terms_module, "MOST_EVALUATED", 2)
+        monkeypatch.setattr(namespace_sets, "MOST_CHANGED", 1)
     drawn = Drawn(seed)
     cluster = drawn.cluster
     classes = [drawn.pod(10_000 + number) for number in range(6)]

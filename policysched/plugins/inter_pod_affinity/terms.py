@@ -40,8 +40,6 @@ EVALUATED_AT_ONCE: Final = 8
 """How many terms that a pod has to match together are evaluated before looking whether any pod is left."""
 MOST_COMPARED: Final = 64
 """How many such terms are compared to find the one that matches the fewest pods."""
-MOST_EVALUATED: Final = 10_000
-"""How many evaluations of selectors on changed namespaces are made before all selectors are resolved again."""
 BYTES_PER_TERM = 1 << 10
 """The memory that a resolved term takes beside its labels and names. Units: bytes."""
 
@@ -140,32 +138,23 @@ class ResolvedTerms:
             if found is None:
                 found = resolved[peers] = resolve_peers(peers, selected[peers.namespace_selector])
             self.terms.append(WeightedTerm(key, weight, found))
-        self._selecting = [
-            (peers.namespace_selector, found.namespaces)
+        self._selecting = {
+            peers.namespace_selector: found.namespaces
             for peers, found in resolved.items()
             if peers.reads_namespaces and found.namespaces is not None
-        ]
+        }
         """The selectors that read labels of namespaces, each with the namespaces that it selects."""
         self.nbytes = terms_nbytes(self.terms)
 
     def are_outdated(self) -> bool:
-        """Return whether labels of namespaces changed so that a selector may select others.
-
-        Cost: O(selectors times changed namespaces), up to `MOST_EVALUATED`.
-        """
+        """Return whether labels of namespaces changed so that a selector may select others."""
         cluster = self._cluster
         if self._position == cluster.namespace_changes.position:
             return False
         if self._selecting:
-            changed = cluster.namespace_changes.since(self._position)
-            if changed is None or len(changed) * len(self._selecting) > MOST_EVALUATED:
+            selected = cluster.namespace_sets.select(self._selecting)
+            if any(selected[selector] is not names for selector, names in self._selecting.items()):
                 return True
-            for name in changed:
-                labels = cluster.namespaces.get(name)
-                for selector, names in self._selecting:
-                    is_selected = labels is not None and selector.matches(labels)
-                    if is_selected != (name in names):
-                        return True
         self._position = cluster.namespace_changes.position
         return False
 
