@@ -15,7 +15,7 @@ from policysched.app.demo.scheduled_sandbox import scheduled_sandbox
 from policysched.app.examples import find_example
 from policysched.errors import PolicyschedError
 from tests.app.showing import lines
-from tests.meta.markdown import ROOT
+from tools.documents.markdown import ROOT
 
 URL = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Documentation"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.meta.markdown import ROOT
+from tools.documents.markdown import ROOT
 
 SERVERS = {"aiohttp", "asyncio", "kubernetes", "prometheus_client"}
 ENGINE = {"policysched.schedule", "policysched.state", "policysched.plugins", "policysched.kube", "cachetools"}

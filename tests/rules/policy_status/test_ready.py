@@ -14,9 +14,9 @@ from policysched.model.policy import Policy, UnreadablePolicy
 from policysched.rules.policy_set import budget
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.rules.policy_status.status import make_status
-from tests.meta.markdown import ROOT
 from tests.rules.build import filtering, policy
 from tests.rules.policy_status.kstatus import Object, kstatus
+from tools.documents.markdown import ROOT
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GOOD: dict[str, Any] = {"filters": filtering("node.ready")}
