@@ -59,6 +59,29 @@ def test_why_takes_a_rule_apart_and_tells_values() -> None:
     assert [one.text for one in told.groups[0].repairs] == ["label zone=a on n1", "without rule r of policy zones"]
 
 
+@pytest.mark.parametrize(
+    ("condition", "full", "empty"),
+    [
+        ("node.pods.max(peer.priority) < 5", "node.pods.max(peer.priority) is 9",
+         "node.pods.max(peer.priority) is missing: no pod on the node has a value"),
+        ("node.pods.count(peer.priority > 3) > 3", "node.pods.count(peer.priority > 3) is 1",
+         "node.pods.count(peer.priority > 3) is 0"),
+        ("node.pods.sum(peer.requests.cpu) > 4", "node.pods.sum(peer.requests.cpu) is 3",
+         "node.pods.sum(peer.requests.cpu) is 0"),
+        ("max(node.free.cpu) > 10", "max(node.free.cpu) is 4, node.free.cpu is 1",
+         "max(node.free.cpu) is 4, node.free.cpu is 4"),
+        ("highest + pod.priority < 5", "highest is 9, pod.priority is 1",
+         "highest is missing: no pod on the node has a value, pod.priority is 1"),
+    ],
+)  # fmt: skip
+def test_why_tells_values_of_aggregates_and_names(condition: str, full: str, empty: str) -> None:
+    rule = policy("p", let=[{"name": "highest", "value": "node.pods.max(peer.priority)"}], **requiring(condition))
+    objects = [node("n1"), node("n2"), bound("big", "n1", 3, priority=9), pod(priority=1), rule]
+    for name, values in (("n1", full), ("n2", empty)):
+        told = policysched.why(objects, "web", name)
+        assert [one.lacks for one in told.groups] == [(f"policy p/r: {condition} ({values})",)]
+
+
 def test_why_names_parts_of_the_pod_that_other_pods_stand_against() -> None:
     away = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "host"}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
