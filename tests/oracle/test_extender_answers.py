@@ -84,7 +84,7 @@ def draw_victims(rng: Random) -> Any:
     """Draw victims: mostly those of the node, fewer, those of another node, or nonsense in their place."""
 
     def one(node: str) -> Any:
-        uids = rng.choice([UIDS[node], UIDS[node], UIDS[node][:1], [], UIDS["n3"], ["unknown"], [7], [None]])
+        uids: list[Any] = rng.choice([UIDS[node], UIDS[node], UIDS[node][:1], [], UIDS["n3"], ["unknown"], [7], [None]])
         pods = [rng.choice([{cased(rng, "UID"): uid}, {"UID": uid, "Other": 1}]) for uid in uids]
         violations = rng.choice([0, 1, -1, 2**63 - 1, None, *[1.5, "2", 2**63] * (rng.random() < 0.1)])
         fields = {"Pods": rng.choice([*[pods] * 9, None]), "NumPDBViolations": violations, "Other": [1]}
