@@ -11,8 +11,9 @@ from policysched.app.checking.check import findings, repeated_policies
 from policysched.app.checking.cluster_fields import cluster_warnings
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.checking.pod_faults import refuse_pod_faults
-from policysched.app.dry_run.dry_run import Measure, Report, dry_run
+from policysched.app.dry_run.dry_run import Measure, dry_run
 from policysched.app.dry_run.policies import STAYS, compiles, in_force
+from policysched.app.dry_run.results import Report
 from policysched.app.files.loading import load
 from policysched.app.files.objects import Document, Object, shown
 from policysched.app.files.saved_clusters import identity, load_cluster, refuse_twins
