@@ -47,6 +47,16 @@ def test_why_groups_nodes_by_what_they_lack() -> None:
     }  # fmt: skip
 
 
+def test_why_names_the_first_of_many_missing_conditions() -> None:
+    taints = [{"key": f"k{number}", "effect": "NoSchedule"} for number in range(1000)]
+    told = policysched.why([node("n", spec={"taints": taints}), pod("web")], "web")
+    first = [f"a toleration of k{number}:NoSchedule" for number in range(5)]
+    more = len(told.groups[0].lacks) - 5
+    assert more > 1
+    assert told.summary.endswith(f"1 node lacks {' and '.join(first)} and {more} more")
+    assert told.groups[0].missing("; ") == "; ".join([*first, f"{more} more"])
+
+
 def test_why_takes_a_rule_apart_and_tells_values() -> None:
     rule = policy("zones", **requiring('node.labels["zone"] == "a" and node.free.cpu >= 2'))
     objects = [node("n1", labels={"zone": "b"}), node("n2"), bound("big", "n2", 3), pod(), rule]
