@@ -14,7 +14,7 @@ from policysched.app.checking.pod_faults import refuse_pod_faults
 from policysched.app.dry_run.dry_run import Measure, dry_run
 from policysched.app.dry_run.policies import STAYS, compiles, in_force
 from policysched.app.dry_run.results import Report
-from policysched.app.files.loading import load
+from policysched.app.files.loading import load, load_one
 from policysched.app.files.objects import Document, Object, shown
 from policysched.app.files.saved_clusters import identity, load_cluster, refuse_twins
 from policysched.app.files.workload_pods import TEMPLATES, PodToPlace, chosen, controlled, pod_of
@@ -212,9 +212,7 @@ async def gather_cluster(
     for several in (documents, tried):
         for twin in repeated_policies(one for one in several if one.object["kind"] == KIND):
             raise twin
-    configurations = load([] if config is None else [config])
-    if len(configurations) > 1:
-        raise UsageError(f"{configurations[1].where}: expected one KubeSchedulerConfiguration, got several objects")
+    config_to_try = None if config is None else load_one(config, "KubeSchedulerConfiguration")
     left_out: list[ObjectError] = []
     live: Sequence[Object] = ()
     if LIVE in cluster:
@@ -222,7 +220,6 @@ async def gather_cluster(
 
         live = await read_cluster(kubeconfig, context, left_out=left_out.append, missing=notes.append)
     objects = (*live, *(one.object for one in documents))
-    config_to_try = next(iter(configurations), None)
     return ClusterInputs(objects, tuple(documents), tuple(tried), config_to_try, tuple(left_out), tuple(notes))
 
 

@@ -106,3 +106,21 @@ def load_each(
 def _listed(files: list[str]) -> str:
     more = len(files) - _MOST_NAMED
     return ", ".join(files[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def load_one(file: str, kind: str) -> Document:
+    """Load a file that holds one object.
+
+    Args:
+        file: The file.
+        kind: The kind that the error message names.
+
+    Raises:
+        UsageError: the file cannot be read, or does not hold one object.
+    """
+    found = load([file])
+    if len(found) > 1:
+        raise UsageError(f"{found[1].where}: expected one {kind}, got several objects")
+    if not found:
+        raise UsageError(f"{file}: expected one {kind}, got no object")
+    return found[0]
