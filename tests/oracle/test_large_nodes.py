@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.oracle
 
 SEED = seed()
-CASES = 5
-MANY = 3000
+CASES = 3
+MANY = 2000
 
 
 def few(rng: Random) -> Iterable[int]:
