@@ -5,6 +5,7 @@ import gzip
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
@@ -59,6 +60,20 @@ async def test_page_of_a_proxy_becomes_an_error_that_says_so(kube: Kube, body: s
     ) as caught:
         await kube.transport.request("GET", "/a")
     assert caught.value.status == 502
+
+
+async def test_plain_refusal_of_an_overloaded_server_is_a_verdict(kube: Kube) -> None:
+    async def overloaded(_: web.Request) -> web.Response:
+        text = "Too many requests, please try again later.\n"
+        return web.Response(status=429, text=text, headers={"Retry-After": "1"})
+
+    kube.server.on("POST", "/a", overloaded, answer("<html>Too Many Requests</html>", 429))
+    with pytest.raises(ApiError, match="has received too many requests and asks to try again later") as caught:
+        await kube.transport.request("POST", "/a", b"{}")
+    assert (caught.value.status, caught.value.retry_after, caught.value.is_verdict) == (429, 1.0, True)
+    with pytest.raises(ApiError, match="which is not a Kubernetes Status") as caught:
+        await kube.transport.request("POST", "/a", b"{}")
+    assert not caught.value.is_verdict
 
 
 async def test_dropped_connection_is_status_zero(kube: Kube) -> None:
