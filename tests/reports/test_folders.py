@@ -33,6 +33,18 @@ def test_kustomizations_in_a_folder_are_ignored_with_a_note(command: Command, fo
     assert note in command("plan", "--cluster", "nodes3.yaml", "--cluster", POD, "--policy", folder).problem
 
 
+def test_a_folder_with_nothing_but_a_kustomization_names_the_command_that_builds_it(
+    command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "kustomization.yaml").write_text("resources: [../base]\n")
+    build = f"to use its output, run `kubectl kustomize {tmp_path}` and pipe it into the command as file `-`\n"
+    done = command("check", str(tmp_path))
+    note = f"note: ignored {tmp_path}/kustomization.yaml: {build}"
+    assert (done.code, done.problem) == (2, f"{note}error: no SchedulingPolicy in {tmp_path}\n")
+    done = command("dry-run", "--cluster", "nodes3.yaml", "--policy", str(tmp_path), "--pod", POD)
+    assert (done.code, done.problem) == (2, f"error: {tmp_path}: no Kubernetes objects in the folder; {build}")
+
+
 def test_values_and_other_kinds_in_a_folder_are_ignored_with_a_note(command: Command, tmp_path: Path) -> None:
     folder = tmp_path / "policies"
     shutil.copytree(FOLDER / "c01pol", folder)

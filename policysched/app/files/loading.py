@@ -60,9 +60,7 @@ class IgnoredFiles:
         if self.foreign:
             made.append(f"ignored {_listed(self.foreign)}: no Kubernetes objects")
         if self.kustomizations:
-            folder = Path(self.kustomizations[0]).parent
-            build = f"to use its output, run `kubectl kustomize {folder}` and pipe it into the command as file `-`"
-            made.append(f"ignored {_listed(self.kustomizations)}: {build}")
+            made.append(f"ignored {_listed(self.kustomizations)}: {_how_to_build(self.kustomizations[0])}")
         return made
 
 
@@ -96,11 +94,17 @@ def load_each(
             continue
         inside = [document for file in files for document in ignored.read(file, read_file)]
         if not inside:
-            raise UsageError(f"{name}: no Kubernetes objects in the folder")
+            build = [_how_to_build(file) for file in files if Path(file).name in KUSTOMIZATIONS][:1]
+            raise UsageError("; ".join([f"{name}: no Kubernetes objects in the folder", *build]))
         found += inside
     if notes is not None:
         notes += ignored.notes()
     return found
+
+
+def _how_to_build(kustomization: str) -> str:
+    folder = Path(kustomization).parent
+    return f"to use its output, run `kubectl kustomize {folder}` and pipe it into the command as file `-`"
 
 
 def _listed(files: list[str]) -> str:
