@@ -242,6 +242,8 @@ class ExpressionChecker(Checker):
         if not left.type.like(right.type):
             hint = suggestions.default(left, right)
             return self.report("E0301", span, "default", left=left.type, right=right.type, hint=hint)
+        if left.op in {Op.INPUT, Op.KEYED} and not left.type.optional and index == 0:
+            self.report("W0702", span, "default", value=self.source(chain.first) or "...")
         return make(Op.DEFAULT, (left, right), left.type.over(right.type).filled(right.type.gap))
 
     def _sum(self, chain: Chain, index: int, left: Typed, right: Typed) -> Typed | None:

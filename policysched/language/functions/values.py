@@ -22,11 +22,16 @@ from policysched.language.functions.signatures import (
 from policysched.language.ir.graph import Op, Typed, constant, make
 from policysched.language.ir.tree import Call, Expr, Path
 from policysched.language.ir.types import BOOL, NUMBER, Gap, Kind, Shape, Type, Unit
-from policysched.language.messages import suggestions
+from policysched.language.messages import foreign_syntax, suggestions
 
 
 def _has(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    node = checker.check(call.arguments[0])
+    argument = call.arguments[0]
+    node = checker.check(argument)
+    if node is not None and node.inputs and not node.type.optional:
+        shown = checker.source(argument) or "..."
+        hint = foreign_syntax.never_missing(shown) or f"`{shown}` is never missing"
+        checker.report("W0703", call.span, value="true", hint=hint)
     return node and make(Op.HAS, (node,), BOOL.over(node.type).filled())
 
 

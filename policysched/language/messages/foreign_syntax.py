@@ -33,6 +33,8 @@ _STRING: Final = re.compile(r'"([^"\\]*)"')
 _ARITHMETIC: Final = frozenset("+-*/")
 _SIGNS: Final = _ARITHMETIC | frozenset("=!<>?")
 _OPERATOR: Final = re.compile(r"\b(?:and|or|not|in)\b|[-+*/<>=!?&|]")
+_READ: Final = re.compile(r'(\w++(?:\.\w++)*+)(\["[^"]*"\])?')
+"""A field as it is read, perhaps with a key."""
 # What the free amount is decides more often than the others.
 _ORDER: Final = ("free", "allocatable", "requested", "requests")
 
@@ -62,6 +64,8 @@ def method(name: str, receiver: str, given: str, known: Collection[str], beside:
         )
     near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.75)
     function = table("methods").get(name) or (name if name in known else next(iter(near), ""))
+    if function == "has" and not given and (said := never_missing(receiver)):
+        return said
     if function:
         return f"write `{function}({', '.join(filter(None, (receiver, given)))})`"
     if name in table("calls") and name not in _SIZES:
@@ -95,7 +99,7 @@ def call(names: Names, known: Collection[str], given: str = "...", beside: str =
     plain = tuple(one for one in of if one not in _LAYERS)
     field = FIELDS.get(of)
     if field is not None and field.keyed:
-        return f"write `has({written(of, _key_in(given))})`"
+        return f"write `{presence(of, _key_in(given))}`"
     if said := _of_group(plain, name, given):
         return said
     near = did_you_mean(".".join(names), known)
@@ -144,7 +148,27 @@ def name(first: str, known: Collection[str], metrics: Collection[str], roots: Na
 def nothing(value: str, *, differs: bool) -> str:
     """Return what to write in place of a comparison of a value with null."""
     shorter = value if len(value) <= LONGEST_VALUE else "..."
-    return f"write `{'' if differs else 'not '}has({shorter})`"
+    return never_missing(shorter, differs=differs) or f"write `{'' if differs else 'not '}has({shorter})`"
+
+
+def never_missing(value: str, *, differs: bool = True) -> str:
+    """Return what to write in place of a test that a field has a value, if no value of the field is ever missing.
+
+    Args:
+        value: The field as it is written, with its key.
+        differs: Whether the field is to have a value.
+    """
+    read = _READ.fullmatch(value)
+    names = tuple(read[1].split(".")) if read else ()
+    found = FIELDS.get(names)
+    if found is None or found.type.optional or found.keyed is (read is None or read[2] is None):
+        return ""
+    if names[-1] == "priority":
+        return f"a missing priority is 0; write `{value} {'!=' if differs else '=='} 0`"
+    if names[1:2] and names[1] in _ORDER:
+        none = "<=" if names[1] == "free" else "=="
+        return f"a missing resource is 0; write `{value} {'>' if differs else none} 0`"
+    return f"`{value}` is never missing"
 
 
 def keyed(names: Names, key: str) -> str:
@@ -162,8 +186,10 @@ def presence(names: Names, key: str) -> str:
     """Return the condition that something has a key, nothing where there are no keys."""
     if names == ("node", "taints"):
         return written((*names, "has"), key)
-    found = FIELDS.get(names)
-    return f"has({written(names, key)})" if found is not None and found.keyed else ""
+    found, read = FIELDS.get(names), written(names, key)
+    if found is None or not found.keyed:
+        return ""
+    return f"has({read})" if found.type.optional else f"{read} > 0"
 
 
 def field(path: Names, size: int, tail: str = "", key: str = "") -> str:

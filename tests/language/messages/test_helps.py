@@ -24,7 +24,13 @@ from policysched.language.ir.types import GROUPS, POD_FUNCTIONS
 from policysched.language.messages.suggestions import _tables
 from tests.language.messages.test_messages import EXAMPLES, VARIANTS
 
-PHASES = {"filter": Want.CONDITION, "score": Want.NUMBER, "let": Want.ANY, "appliesTo": Want.CONDITION}
+PHASES = {
+    "filter": Want.CONDITION,
+    "score": Want.NUMBER,
+    "let": Want.ANY,
+    "appliesTo": Want.CONDITION,
+    "preemption": Want.CONDITION,
+}
 TEXTS = [(place, text) for _, place, text in (*EXAMPLES, *VARIANTS) if place in PHASES and "\n" not in text]
 METRICS = {"load": Unit.NUMBER, "cpu_load": Unit.NUMBER}
 UNKNOWN = {"E0201", "E0202", "E0203", "E0205"}
@@ -118,6 +124,24 @@ def misspelt(name: str) -> set[str]:
     return {*made, name.removesuffix("s"), camel(name), name.upper(), name.replace("_", "")} - {name, ""}
 
 
+def comparisons_with_nothing() -> list[str]:
+    """Every field, its presence tested as other languages write it."""
+    fields = {names: field for names, field in FIELDS.items() if not field.called and names[0] in {"node", "pod"}}
+    read = [".".join(names) + ('["a"]' if field.keyed else "") for names, field in fields.items()]
+    texts = [f"{one} {sign} {word}" for one in read for sign in ("==", "!=") for word in ("null", "None", "NULL")]
+    texts += [text for one in read for text in (f"None != {one}", f"{one} is not Null", f"{one}.exists()")]
+    keyed = [".".join(names) for names, field in fields.items() if field.keyed]
+    return [*texts, *(f'"a" {word} {one}' for one in keyed for word in ("in", "not in"))]
+
+
+def test_what_is_said_of_a_test_of_presence_is_right() -> None:
+    for text in comparisons_with_nothing():
+        assert misleading(text, "let") == []
+        [found] = compiled(text, "let").errors
+        for snippet in snippets(found):
+            assert compiled(snippet, "let").diagnostics == (), text
+
+
 def wrong_fields() -> list[str]:
     texts = set()
     for names, field in FIELDS.items():
@@ -170,6 +194,12 @@ def test_a_help_names_fields_and_functions_that_exist(said: str) -> None:
         ("node.ready and node.zone is not null", "write `has(node.zone)`"),
         ("node.zone == null", "write `not has(node.zone)`"),
         ("none != node.zone", "write `has(node.zone)`"),
+        ("node.zone != None", "write `has(node.zone)`"),
+        ("(node.zone) != NULL", "write `has((node.zone))`"),
+        ("Null == node.zone", "write `not has(node.zone)`"),
+        ("pod.requests.cpu != None", "a missing resource is 0; write `pod.requests.cpu > 0`"),
+        ("pod.priority == null", "a missing priority is 0; write `pod.priority == 0`"),
+        ("null != pod.qos", "`pod.qos` is never missing"),
         ("node.zone == pod.zone", 'a pod has no such field; write a label, as in `pod.labels["zone"]`'),
         ("pod.priority > node.priority", 'a node has no such field; write a label, as in `node.labels["priority"]`'),
         ('pod.namespace.labels["team"] == "a"', 'write `pod.namespace_labels["team"]`'),
