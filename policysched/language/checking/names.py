@@ -70,13 +70,15 @@ def _item(checker: Checker, path: Path, of: Type) -> Typed | None:
 
 def _is_known_pod(checker: Checker, path: Path) -> bool:
     """Whether it is known which pod `peer` or `victim` is; reported where it is not."""
+    guards, key = checker.environment.phase == "preemption", _text(path.key) or "..."
     if path.names[0] == "peer":
         if not checker.peers:
-            checker.report("E0204", path.name_spans[0])
+            hint = foreign_syntax.victim(path.names, key) if guards and not checker.reducing else None
+            checker.report("E0204", path.name_spans[0], help=hint)
         return checker.peers
-    guards = checker.environment.phase == "preemption"
     if not guards or checker.reducing:
-        checker.report("E0209", path.name_spans[0], "inner" if guards else "")
+        hint = foreign_syntax.peer(path.names, key) if checker.peers and not guards else None
+        checker.report("E0209", path.name_spans[0], "inner" if guards else "", help=hint)
         return False
     return True
 

@@ -98,6 +98,8 @@ def call(names: Names, known: Collection[str], given: str = "...", beside: str =
     of = tuple(parent)
     plain = tuple(one for one in of if one not in _LAYERS)
     field = FIELDS.get(of)
+    if of[:1] and (said := of_the_pod_alone(*names[:2])):
+        return said
     if field is not None and field.keyed:
         return f"write `{presence(of, _key_in(given))}`"
     if said := _of_group(plain, name, given):
@@ -204,8 +206,8 @@ def field(path: Names, size: int, tail: str = "", key: str = "") -> str:
     parent, name, behind = path[: size - 1], path[size - 1], path[size:]
     if parent in _INSIDE:
         return _INSIDE[parent](name, key or ".".join(behind) or "...")
-    if parent == ("peer",) and ("pod", table("renamed").get(name, name)) in (*FIELDS, *GROUPS):
-        return f"`{name}` is not available for placed pods, only as `pod.{name}` for the pod that is scheduled"
+    if len(parent) == 1 and (said := of_the_pod_alone(parent[0], name)):
+        return said
     found = FIELDS.get(parent)
     if found is not None and found.keyed:
         return _key(parent, (name, *behind), tail)
@@ -213,7 +215,8 @@ def field(path: Names, size: int, tail: str = "", key: str = "") -> str:
         return _of_containers(path)
     if name in _LAYERS:
         return _without_layers(path, key or "...")
-    elsewhere: list[Names] = [(root, *path[1:size]) for root in ("node", "pod") if root != path[0]]
+    roots = ("node",) if path[0] in _OTHERS else ("node", "pod")
+    elsewhere: list[Names] = [(root, *path[1:size]) for root in roots if root != path[0]]
     return (
         _renamed(parent, name, behind)
         or _or(written(one) for one in _deeper(parent, name))
@@ -223,16 +226,49 @@ def field(path: Names, size: int, tail: str = "", key: str = "") -> str:
     )
 
 
-def _of_a_namespace(name: str, key: str) -> str:
+def of_the_pod_alone(root: str, name: str) -> str:
+    """Return what to say of a field that the pending pod has, and `peer` or `victim` has not; else nothing."""
+    known = (*FIELDS, *GROUPS)
+    own = name if ("pod", name) in known else table("renamed").get(name, name)
+    if root not in _OTHERS or ("pod", own) not in known or (root, own) in known:
+        return ""
+    other, this = _OTHERS[root]
+    return f"`{name}` is not available for {other}, only as `pod.{own}` for {this}"
+
+
+def victim(names: Names, key: str) -> str:
+    """Return what to write in `spec.preemption` in place of a path that begins with `peer`."""
+    path = ("victim", *names[1:])
+    said = names[1:] and of_the_pod_alone("victim", names[1])
+    return said or (f"write `{written(path, key)}`" if path in FIELDS else "write `victim` for the pod that is evicted")
+
+
+def peer(names: Names, key: str) -> str:
+    """Return what to write about placed pods in place of a path that begins with `victim`."""
+    path = ("peer", *names[1:])
+    return f"write `{written(path, key)}`" if path in FIELDS else "write `peer` for a placed pod"
+
+
+_OTHERS: Final = {
+    "peer": ("placed pods", "the pod that is scheduled"),
+    "victim": ("victims", "the pod that preempts"),
+}
+"""What `peer` and `victim` are, and what `pod` is beside them."""
+
+
+def _of_a_namespace(name: str, key: str, root: str = "pod") -> str:
     """Return what was meant by a field of `pod.namespace`."""
+    labels = of_the_pod_alone(root, "namespace_labels") or _write((root, "namespace_labels"), key)
     if name in {"name", "metadata"}:
-        return "write `pod.namespace`" if key == "..." or name == "name" else _write(("pod", "namespace_labels"), key)
-    return _write(("pod", "namespace_labels"), key) if name in {"labels", "label"} else ""
+        return f"write `{root}.namespace`" if key == "..." or name == "name" else labels
+    return labels if name in {"labels", "label"} else ""
 
 
 _INSIDE: Final[Mapping[Names, Callable[[str, str], str]]] = {
     ("node", "pods"): lambda name, _: table("of_pods").get(name) or group(("node", "pods")),
     ("pod", "namespace"): _of_a_namespace,
+    ("peer", "namespace"): lambda name, key: _of_a_namespace(name, key, "peer"),
+    ("victim", "namespace"): lambda name, key: _of_a_namespace(name, key, "victim"),
 }
 """What may have been meant by a name behind some paths, and the key or the names behind it."""
 

@@ -164,6 +164,28 @@ def test_what_is_said_of_a_misspelt_field_is_right(part: int) -> None:
     assert [one for text in FIELD_TEXTS[part::8] for one in misleading(text, "let")] == []
 
 
+def read_of(root: str) -> list[str]:
+    """The fields of the pending pod, of placed pods and of victims, read of one of these."""
+    fields = {names[1:]: field for names, field in FIELDS.items() if names[0] in {"pod", "peer", "victim"}}
+    return [
+        ".".join((root, *names)) + ('["a"]' if field.keyed else '("a")' if field.called else "")
+        for names, field in fields.items()
+    ]
+
+
+def test_no_help_gives_a_victim_the_fields_of_the_pending_pod() -> None:
+    for text in (*read_of("victim"), *read_of("peer")):
+        assert misleading(text, "preemption") == []
+        for found in compiled(f"has({text})", "preemption").errors:
+            assert "`pod." not in re.sub(r"only as `[^`]*`", "", found.help or ""), text
+
+
+def test_a_placed_pod_that_is_called_a_victim_is_a_peer() -> None:
+    for text in read_of("victim"):
+        for found in compiled(f"node.pods.any(has({text}))", "filter").errors:
+            assert found.code == "E0205" or "write `peer" in (found.help or ""), text
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_what_is_said_of_a_misspelt_function_is_right(name: str) -> None:
     arguments = FUNCTIONS[name].example.partition(f"{name}(")[2].partition(")")[0]
