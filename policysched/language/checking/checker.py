@@ -240,7 +240,7 @@ class ExpressionChecker(Checker):
     def _default(self, chain: Chain, index: int, left: Typed, right: Typed) -> Typed | None:
         span = Span(chain.span.start, chain.steps[index].end)
         if not left.type.like(right.type):
-            hint = suggestions.default(left, right)
+            hint = suggestions.default(left, right, chain.first, *(step.operand for step in chain.steps[: index + 1]))
             return self.report("E0301", span, "default", left=left.type, right=right.type, hint=hint)
         if left.op in {Op.INPUT, Op.KEYED} and not left.type.optional and index == 0:
             self.report("W0702", span, "default", value=self.source(chain.first) or "...")
@@ -291,7 +291,8 @@ class ExpressionChecker(Checker):
             unit = right.type.unit if left.type.is_number else left.type.unit
             return make(Op.MULTIPLY, (left, right), Type(Kind.QUANTITY, unit, shape.shape, shape.gap))
         if not right.type.is_number and left.type.unit is not right.type.unit:
-            return self.report("E0310", span, "divide", left=left.type, right=right.type)
+            hint = suggestions.undeclared(left, right) or None
+            return self.report("E0310", span, "divide", left=left.type, right=right.type, help=hint)
         if constant_value(right) == 0:
             self.report("W0703", span, "zero")
         unit = left.type.unit if right.type.is_number else Unit.NUMBER

@@ -13,7 +13,7 @@ import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from policysched.language.ir.graph import Op, Typed
 from policysched.language.ir.tree import (
@@ -111,10 +111,40 @@ def difference(left: Typed, right: Typed, *written: Expr) -> str:
         if one.type.is_number and other.type.unit is Unit.DURATION and (said := minutes(written)):
             return said
         if one.type.is_number and other.type.kind is Kind.QUANTITY and other.type.unit is not None:
-            return table("unit")[other.type.unit.value]
+            return _to_unit(one, other, written)
         if one.type.kind is Kind.LIST:
             return "write `x in [...]` to search for a value in a list"
     return ""
+
+
+def _to_unit(number: Typed, other: Typed, written: Sequence[Expr]) -> str:
+    """Return how a number and a quantity of a unit come to have one type; `written` is where they stand."""
+    unit = cast("Unit", other.type.unit).value
+    if said := undeclared(number, other):
+        return said
+    parts = [part for expr in written for part in (children(expr) if isinstance(expr, Comparison) else (expr,))]
+    amount = next((one for one in parts if isinstance(one, Literal) and one.kind in _WITH_UNIT), None)
+    if amount is not None and isinstance(other.data, float):
+        return f"the other side is a plain number; write `{other.data:.15g}` instead of `{amount.text}`"
+    if not parts or (not number.inputs and any(map(_has_number, parts))):
+        return table("unit")[unit]
+    return f"one side is a plain number; {table('divisor')[unit]}"
+
+
+_WITH_UNIT = frozenset({LiteralKind.QUANTITY, LiteralKind.DURATION})
+
+
+def _has_number(expr: Expr) -> bool:
+    """Whether a literal that is a plain number is in an expression."""
+    return any(isinstance(one, Literal) and one.kind is not LiteralKind.STRING for one in walk(expr))
+
+
+def undeclared(number: Typed, other: Typed) -> str:
+    """Return which unit to declare for the metric in a plain number, by the quantity beside it; else nothing."""
+    metric = next((one for one in number.inputs if one.root == "metrics"), None)
+    if metric is None or not number.type.is_number or other.type.unit in {None, Unit.NUMBER}:
+        return ""
+    return f"declare `unit: {cast('Unit', other.type.unit).value}` for the metric `{metric.path[0]}`"
 
 
 def minutes(exprs: Iterable[Expr]) -> str:
@@ -268,11 +298,11 @@ def addition(operator: str, node: Typed) -> str:
     return "join strings with concat(...)" if operator == "+" and node.type.kind is Kind.STRING else to_number(node)
 
 
-def default(left: Typed, right: Typed) -> str:
-    """Return how a default fits its value."""
+def default(left: Typed, right: Typed, *written: Expr) -> str:
+    """Return how a default fits its value; `written` is where they stand."""
     if right.type.kind is Kind.BOOL:
         return "`??` binds tighter than comparisons: write `(x < 1) ?? true`"
-    return difference(left, right)
+    return difference(left, right, *written)
 
 
 def member(left: Typed, right: Typed, listing: Expr) -> str:
@@ -280,6 +310,8 @@ def member(left: Typed, right: Typed, listing: Expr) -> str:
     if left.type.kind is Kind.QUANTITY and right.type.unit is Unit.NUMBER and left.type.unit is not None:
         said = minutes((listing,)) if left.type.unit is Unit.DURATION else ""
         return said or table("unit")[left.type.unit.value]
+    if said := undeclared(left, right):
+        return said
     if left.type.kind is Kind.QUANTITY and right.type.unit is None:
         return "write the items without quotes" if right.op == Op.CONSTANT else ""
     return to_number(left) if left.type.kind is Kind.STRING else ""

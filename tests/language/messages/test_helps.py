@@ -240,3 +240,58 @@ def test_a_help_names_fields_and_functions_that_exist(said: str) -> None:
 def test_a_help_leads_to_what_was_meant(text: str, help_text: str) -> None:
     [found] = compiled(text, "filter").errors
     assert found.help == help_text
+
+
+@pytest.mark.parametrize("unit", [Unit.CPU, Unit.BYTES, Unit.DURATION])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "metrics.cpu_load > {0}",
+        "(metrics.cpu_load < {0}) ?? true",
+        "{0} < 2 * metrics.cpu_load",
+        "metrics.cpu_load + {0} > {0}",
+        "metrics.cpu_load in [{0}]",
+        "metrics.cpu_load / {0} > 80%",
+        "scale(metrics.cpu_load, 0, {0}) > 3",
+        "(metrics.cpu_load ?? {0}) > {0}",
+        "if(node.ready, metrics.cpu_load, {0}) > {0}",
+    ],
+)
+def test_a_metric_without_a_unit_is_to_be_declared_with_the_unit_beside_it(form: str, unit: Unit) -> None:
+    amount = {Unit.CPU: "node.free.cpu", Unit.BYTES: "4Gi", Unit.DURATION: "5min"}[unit]
+    if "[" in form and unit is Unit.CPU:  # a list has constants only, and `500m` is also a plain number
+        return
+    text = form.format(amount)
+    errors = compiled(text, "filter").errors
+    assert [one.help for one in errors] == [f"declare `unit: {unit.value}` for the metric `cpu_load`"]
+    mended = Environment("filter", metrics={"cpu_load": unit})
+    assert compile_expression(text, mended, Want.CONDITION).errors == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [
+        ('node.free["hugepages-2Mi"] > 1Gi', 'node.free["hugepages-2Mi"] > 1073741824'),
+        ('number(node.labels["age"]) > 1.5min', 'number(node.labels["age"]) > 90'),
+        ("4Ki == cluster.nodes", "4096 == cluster.nodes"),
+    ],
+)
+def test_an_amount_beside_a_plain_number_is_to_be_written_without_its_unit(text: str, mended: str) -> None:
+    [found] = compiled(text, "filter").errors
+    instead, amount = _WRITTEN.findall(found.help or "")
+    assert text.replace(amount, instead) == mended
+    assert compiled(mended, "filter").errors == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "divisor"), [("node.free.cpu", "1000m"), ("node.free.memory", "1Gi"), ("node.age", "1min")]
+)
+def test_a_named_number_is_compared_with_a_share(value: str, divisor: str) -> None:
+    """No help says to write a unit where a name has none."""
+    limit = compile_expression("500m", Environment("let")).program
+    assert limit is not None
+    around = Environment("filter", lets={"limit": limit.root})
+    [found] = compile_expression(f"{value} > limit", around, Want.CONDITION).errors
+    assert divisor in (found.help or "")
+    assert "as in 2" not in (found.help or "")
+    assert compile_expression(f"{value} / {divisor} > limit", around, Want.CONDITION).errors == ()
