@@ -123,20 +123,22 @@ def _to_unit(number: Typed, other: Typed, written: Sequence[Expr]) -> str:
     if said := undeclared(number, other):
         return said
     parts = [part for expr in written for part in (children(expr) if isinstance(expr, Comparison) else (expr,))]
-    amount = next((one for one in parts if isinstance(one, Literal) and one.kind in _WITH_UNIT), None)
-    if amount is not None and isinstance(other.data, float):
-        return f"the other side is a plain number; write `{other.data:.15g}` instead of `{amount.text}`"
-    if not parts or (not number.inputs and any(map(_has_number, parts))):
+    if not parts or (not number.inputs and any(map(_is_number, itertools.chain.from_iterable(map(walk, parts))))):
         return table("unit")[unit]
-    return f"one side is a plain number; {table('divisor')[unit]}"
+    amount = next((one for one in parts if isinstance(one, Literal) and one.kind in _WITH_UNIT), None)
+    if amount is None or not isinstance(other.data, float):
+        return f"one side is a plain number; {table('divisor')[unit]}"
+    return f"the other side is a plain number; write `{other.data:.15g}` instead of `{amount.text}`"
 
 
 _WITH_UNIT = frozenset({LiteralKind.QUANTITY, LiteralKind.DURATION})
 
 
-def _has_number(expr: Expr) -> bool:
-    """Whether a literal that is a plain number is in an expression."""
-    return any(isinstance(one, Literal) and one.kind is not LiteralKind.STRING for one in walk(expr))
+def _is_number(expr: Expr) -> bool:
+    """Whether an expression is a literal that may be a plain number."""
+    if not isinstance(expr, Literal) or expr.kind is LiteralKind.DURATION:
+        return False
+    return expr.kind in {LiteralKind.NUMBER, LiteralKind.PERCENT} or expr.text.endswith("m")
 
 
 def undeclared(number: Typed, other: Typed) -> str:
