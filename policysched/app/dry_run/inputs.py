@@ -16,7 +16,7 @@ from policysched.app.dry_run.policies import STAYS, compiles, in_force
 from policysched.app.dry_run.results import Report
 from policysched.app.files.loading import load, load_one
 from policysched.app.files.objects import Document, Object, shown
-from policysched.app.files.saved_clusters import identity, load_cluster, refuse_twins
+from policysched.app.files.saved_clusters import NO_NODES, identity, load_cluster, refuse_twins
 from policysched.app.files.workload_pods import TEMPLATES, PodToPlace, chosen, controlled, pod_of
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
@@ -29,7 +29,6 @@ from policysched.rules.policy_set.not_applied import not_compiled
 LIVE: Final = "live"
 _APPLIED: Final = frozenset((*KINDS, "RuntimeClass", "LimitRange")) - {"Node", "Pod", KIND, *TEMPLATES}
 """The kinds in the file of the pod that are added to the cluster: claims and classes, for example."""
-WHAT_A_CLUSTER_IS: Final = "objects such as the output of `kubectl get nodes,pods -A -o json`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,12 @@ class ClusterInputs:
     """The objects of a live cluster that cannot be used."""
     notes: tuple[str, ...] = ()
     """What is to know of the files and of the live cluster, one line each."""
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """The notes, with a note about a cluster without nodes."""
+        has_nodes = any(one["kind"] == "Node" for one in self.objects)
+        return self.notes if has_nodes else (*self.notes, NO_NODES)
 
     def findings(self) -> list[Finding]:
         """Check the policies that take part: those of the cluster that are not replaced, then those to try."""
@@ -114,9 +119,7 @@ class Inputs:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to know of what was read, one line each."""
-        holds_none = not any(one["kind"] == "Node" for one in self.cluster.objects)
-        lacking = f"cluster has no nodes; --cluster needs {WHAT_A_CLUSTER_IS}" if holds_none else ""
-        return tuple(filter(None, (self.wanted.note, *self.wanted.notes, *self.cluster.notes, lacking)))
+        return tuple(filter(None, (self.wanted.note, *self.wanted.notes, *self.cluster.all_notes)))
 
     def findings(self) -> list[Finding]:
         """Check the policies that take part."""
