@@ -11,7 +11,7 @@ from typing import Final
 
 from policysched.language.checking.doubts import warn_of_effect
 from policysched.language.functions import FUNCTIONS
-from policysched.language.functions.signatures import Checker, least_or_greatest, number_of_arguments
+from policysched.language.functions.signatures import Checker, least_or_greatest, number_of_arguments, over_cluster
 from policysched.language.ir.graph import AGGREGATES, ANY_KEY, ITEM, Input, Op, Typed, make
 from policysched.language.ir.tree import Call, Expr, Literal, LiteralKind, Path, Span
 from policysched.language.ir.types import (
@@ -28,7 +28,7 @@ from policysched.language.ir.types import (
     Type,
     Unit,
 )
-from policysched.language.messages import foreign_syntax
+from policysched.language.messages import foreign_syntax, suggestions
 from policysched.language.messages.suggestions import did_you_mean, shown
 
 _REST: Final = re.compile(r"[/-][A-Za-z0-9_][A-Za-z0-9_./-]*")
@@ -203,7 +203,7 @@ def _key(checker: Checker, expr: Expr, span: Span) -> Typed | None:
     """Return the graph of a key: a string that is the same for every node."""
     key = checker.check(expr)
     if key is not None and key.type.kind is not Kind.STRING:
-        return checker.report("E0307", span, type=key.type)
+        return checker.report("E0307", span, type=key.type, help=suggestions.to_string(key))
     if key is not None and key.type.shape is not Shape.SCALAR:
         return checker.report("E0308", span)
     return key
@@ -237,6 +237,8 @@ def check_call(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 def _meant(checker: Checker, call: Call) -> str:
     """Return what was meant by a call with too many arguments, nothing where that is not sure."""
     name, arguments = call.function.dotted, call.arguments
+    if said := over_cluster(checker, call):
+        return said.removeprefix("write `").removesuffix("`")
     if name in {"min", "max"}:
         return least_or_greatest(checker, call)
     if name in {"any", "all"} and len(arguments) == 1:

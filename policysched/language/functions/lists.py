@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from policysched.language.functions.signatures import Checker, Function
+from policysched.language.functions.signatures import Checker, Function, over_cluster
 from policysched.language.ir.graph import Op, Typed, constant, make
 from policysched.language.ir.tree import Call
 from policysched.language.ir.types import BOOL, NUMBER, Gap, Kind, Shape, Type, Unit
@@ -42,7 +42,8 @@ def list_argument(checker: Checker, call: Call) -> Typed | None:
     node = checker.check(call.arguments[0])
     if node is not None and node.type.kind is not Kind.LIST:
         name = call.function.dotted
-        return checker.report("E0309", call.arguments[0].span, "first", name=name, type=node.type)
+        hint = over_cluster(checker, call) or None
+        return checker.report("E0309", call.arguments[0].span, "first", name=name, type=node.type, help=hint)
     return node
 
 

@@ -17,6 +17,7 @@ from policysched.language.functions.signatures import (
     least_or_greatest,
     number_of_arguments,
     one_type,
+    over_cluster,
     quantities,
 )
 from policysched.language.ir.graph import Op, Typed, constant, make
@@ -213,7 +214,7 @@ def _extreme(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
         return None
     if items.type.kind is Kind.LIST and call.by is None:
         return extreme(checker, call, items, unit)
-    form = least_or_greatest(checker, call)
+    form = over_cluster(checker, call).removeprefix("write `").removesuffix("`") or least_or_greatest(checker, call)
     name, expected = call.function.dotted, number_of_arguments(1)
     return checker.report("E0206", call.span, name=name, expected=expected, number=2, form=form)
 

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
-from policysched.language.ir.types import CHOICES, FIELDS, GROUPS, POD_FUNCTIONS, Names
+from policysched.language.ir.types import CHOICES, EFFECTS, FIELDS, GROUPS, POD_FUNCTIONS, Names
+from policysched.language.messages.foreign_calls import SIZES, STRING, is_list, of_cluster, of_list, operand
 from policysched.language.messages.suggestions import did_you_mean, table
 
 NAMES_BEGIN: Final = "names begin with `node.`, `pod.`, `cluster.` or `metrics.`"
@@ -28,11 +29,8 @@ _OF_NAMESPACE: Final = {"name": "namespace", "labels": "namespace_labels"}
 _IMAGES: Final = frozenset({"image", "images"})
 _CONTAINERS: Final = frozenset({"container", "containers", "init_containers"})
 _REGULAR: Final = ("match", "matches", "regex", "regexp", "re")
-_SIZES: Final = ("len", "length", "size")
-_STRING: Final = re.compile(r'"([^"\\]*)"')
 _ARITHMETIC: Final = frozenset("+-*/")
 _SIGNS: Final = _ARITHMETIC | frozenset("=!<>?")
-_OPERATOR: Final = re.compile(r"\b(?:and|or|not|in)\b|[-+*/<>=!?&|]")
 _READ: Final = re.compile(r'(\w++(?:\.\w++)*+)(\["[^"]*"\])?')
 """A field as it is read, perhaps with a key."""
 # What the free amount is decides more often than the others.
@@ -54,21 +52,28 @@ def method(name: str, receiver: str, given: str, known: Collection[str], beside:
         known: The functions.
         beside: The characters around it.
     """
+    if is_list(receiver):
+        return of_list(name, receiver, given)
     if name in _REGULAR:
         return f"write `glob({receiver}, {_as_pattern(given)})`; regular expressions are not supported"
     if name in table("operators"):
         operator = table("operators")[name]
-        meant = f"{_operand(receiver)} {operator} {_operand(given or '...')}"
+        meant = f"{operand(receiver)} {operator} {operand(given or '...')}"
         return (
             f"write `({meant})`" if set(beside) & (_ARITHMETIC if operator == "??" else _SIGNS) else f"write `{meant}`"
         )
+    return _by_function(name, receiver, given, known)
+
+
+def _by_function(name: str, receiver: str, given: str, known: Collection[str]) -> str:
+    """Return the function that a method of a value that is no list is."""
     near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.75)
     function = table("methods").get(name) or (name if name in known else next(iter(near), ""))
     if function == "has" and not given and (said := never_missing(receiver)):
         return said
     if function:
         return f"write `{function}({', '.join(filter(None, (receiver, given)))})`"
-    if name in table("calls") and name not in _SIZES:
+    if name in table("calls") and name not in SIZES:
         return table("calls")[name]
     return f"the language has no methods; pass the value to a function, as in `contains({receiver}, ...)`"
 
@@ -76,13 +81,6 @@ def method(name: str, receiver: str, given: str, known: Collection[str], beside:
 def around(text: str, start: int, end: int) -> str:
     """Return the characters that stand before and behind a part of a text, spaces left out."""
     return text[:start].rstrip()[-1:] + text[end:].lstrip()[:1]
-
-
-def _operand(text: str) -> str:
-    """Return an expression as it stands beside any operator: in brackets, if it has one itself."""
-    plain = _STRING.sub('""', text)
-    whole = text.startswith("(") and text.endswith(")") and plain.count("(") == 1
-    return f"({text})" if _OPERATOR.search(plain) and not whole else text
 
 
 def call(names: Names, known: Collection[str], given: str = "...", beside: str = "") -> str:
@@ -114,10 +112,15 @@ def _of_group(names: Names, name: str, given: str) -> str:
     """Return what may have been meant by a call of a name behind `node.pods`, `node.taints` or `pod.tolerations`."""
     calls = [one[-1] for one in (*POD_FUNCTIONS, *FIELDS) if one[:-1] == names and is_called(one)]
     near = difflib.get_close_matches(name, calls, n=1)
+    if names[:1] == ("cluster",) and (said := of_cluster(names[-1], name, given)):
+        return said
     if names == ("node", "pods"):
         meant = f"write `node.pods.{near[0]}({given})`" if near else group(names)
         return table("of_pods").get(name) or meant
-    return f"write `{written((*names, near[0] if near else calls[0]), _key_in(given))}`" if calls else ""
+    key = _key_in(given)
+    if names == ("pod", "tolerations") and key in EFFECTS:
+        return f'write `{written((*names, "effect"))} == "{key}"`, with the key of the toleration'
+    return f"write `{written((*names, near[0] if near else calls[0]), key)}`" if calls else ""
 
 
 def is_called(names: Names) -> bool:
@@ -332,13 +335,13 @@ def _or(texts: Iterable[str]) -> str:
 
 def _key_in(given: str) -> str:
     """Return the key among some arguments: the only one, if it is a string."""
-    found = _STRING.fullmatch(given)
+    found = STRING.fullmatch(given)
     return found[1] if found else "..."
 
 
 def _as_pattern(given: str) -> str:
     """Return a regular expression as a pattern of * and ?, as far as that is the same."""
-    found = _STRING.fullmatch(given)
+    found = STRING.fullmatch(given)
     text = found[1] if found else ""
     begins, ends = text.startswith("^"), text.endswith("$")
     plain = text.removeprefix("^").removesuffix("$").replace(".*", "*").replace(".", "?")

@@ -295,6 +295,11 @@ def to_number(node: Typed) -> str:
     return table("number").get(node.type.kind.value, "")
 
 
+def to_string(node: Typed) -> str:
+    """Return how a value becomes a string."""
+    return "write it in double quotes" if node.op == Op.CONSTANT else table("string").get(node.type.kind.value, "")
+
+
 def addition(operator: str, node: Typed) -> str:
     """Return what adds up what is no number."""
     return "join strings with concat(...)" if operator == "+" and node.type.kind is Kind.STRING else to_number(node)

@@ -111,6 +111,48 @@ def test_what_a_message_says_to_write_is_right(place: str, text: str) -> None:
     assert misleading(text, place) == []
 
 
+LISTS = ("pod.images", "pod.claims", 'split(pod.name, "-")')
+OF_LISTS = ("has", "contains", "includes", "startsWith", "ends_with", "glob", "matches", "any", "every", "size", "sort")
+OF_CLUSTER = (
+    *("count", "sum", "avg", "average", "min", "max", "any", "all", "exists", "every", "filter"),
+    *("size", "length", "len", "total"),
+)
+
+
+def of_lists() -> list[str]:
+    """Functions of lists, as methods and with the list as their first argument."""
+    given = ('"x"', 'item == "x"', "")
+    texts = [f"{one}.{name}({argument})" for one in LISTS for name in OF_LISTS for argument in given]
+    names = ("contains", "starts_with", "ends_with", "glob")
+    return [*texts, *(f'{name}({one}, "x")' for one in LISTS for name in names)]
+
+
+def of_cluster() -> list[str]:
+    """Functions of `cluster.nodes` and `cluster.pods`, as methods and with these as their first argument."""
+    conditions = {"nodes": ("node.ready", "node.free.cpu"), "pods": ('peer.namespace == "a"', "peer.requests.cpu")}
+    return [
+        text
+        for kind, arguments in conditions.items()
+        for name in OF_CLUSTER
+        for given in arguments
+        for text in (f"cluster.{kind}.{name}({given})", f"cluster.{kind}.{name}()", f"{name}(cluster.{kind}, {given})")
+    ]
+
+
+@pytest.mark.parametrize("text", [*of_lists(), *of_cluster(), *(f"not {text}" for text in of_cluster())])
+def test_what_is_said_of_functions_of_lists_and_of_the_cluster_is_right(text: str) -> None:
+    assert misleading(text, "let") == []
+
+
+@pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
+@pytest.mark.parametrize("name", ["has_effect", "hasEffect", "contains", "effects"])
+def test_no_effect_is_taken_for_the_key_of_a_toleration(name: str, effect: str) -> None:
+    text = f'pod.tolerations.{name}("{effect}")'
+    assert misleading(text, "filter") == []
+    [found] = compiled(text, "filter").errors
+    assert found.help == f'write `pod.tolerations.effect("...") == "{effect}"`, with the key of the toleration'
+
+
 def camel(name: str) -> str:
     head, *rest = name.split("_")
     return head + "".join(word.capitalize() for word in rest)
@@ -221,6 +263,14 @@ def test_a_help_names_fields_and_functions_that_exist(said: str) -> None:
         ("Null == node.zone", "write `not has(node.zone)`"),
         ("pod.requests.cpu != None", "a missing resource is 0; write `pod.requests.cpu > 0`"),
         ("pod.priority == null", "a missing priority is 0; write `pod.priority == 0`"),
+        ('pod.claims.has("a")', 'write `"a" in pod.claims`'),
+        ('contains(pod.claims, "a")', 'write `"a" in pod.claims`'),
+        ('pod.images.some(item == "a")', 'write `any(pod.images, item == "a")`'),
+        ('pod.images.startsWith("a")', 'write `any(pod.images, starts_with(item, "a"))`'),
+        ('cluster.pods.count(peer.name == "a") < 2', 'write `sum(node.pods.count(peer.name == "a"))`'),
+        ('count(cluster.pods, peer.name == "a") < 2', 'write `sum(node.pods.count(peer.name == "a"))`'),
+        ("cluster.nodes.count(node.ready) > 1", "write `count(node.ready)`"),
+        ("max(cluster.nodes, node.free.cpu) > 1", "write `max(node.free.cpu)`"),
         ("null != pod.qos", "`pod.qos` is never missing"),
         ("node.zone == pod.zone", 'a pod has no such field; write a label, as in `pod.labels["zone"]`'),
         ("pod.priority > node.priority", 'a node has no such field; write a label, as in `node.labels["priority"]`'),
