@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from pathlib import Path
 
 import pytest
+
+import policysched
 
 from .conftest import FOLDER, Command
 
@@ -57,6 +60,28 @@ def test_values_and_other_kinds_in_a_folder_are_ignored_with_a_note(command: Com
     )
     done = command("check", str(folder))
     assert (done.code, done.problem) == (0, f"note: ignored {folder}/values.yaml: no Kubernetes objects\n")
+
+
+def test_streams_of_policies_and_other_kinds_are_read_with_a_note(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = (FOLDER / "pol.yaml").read_text() + "---\n" + (FOLDER / "nodes3.yaml").read_text()
+    for ask in (
+        ("dry-run", "--cluster", "nodes3.yaml", "--pod", POD),
+        ("plan", "--cluster", "nodes3.yaml", "--cluster", POD),
+        ("why", "web", "--cluster", "nodes3.yaml", "--cluster", POD),
+    ):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stream.encode())))
+        done = command(*ask, "--policy", "-", "-o", "json")
+        assert done.code in {0, 1}
+        assert done.problem == "note: ignored objects of other kinds beside the policies: Node\n"
+    assert policysched.dry_run(FOLDER / "nodes3.yaml", FOLDER / POD, policies=stream).selected == "n1"
+
+
+def test_a_folder_without_a_policy_is_an_error(command: Command, tmp_path: Path) -> None:
+    shutil.copy(FOLDER / "nodes3.yaml", tmp_path)
+    done = command("plan", "--cluster", "nodes3.yaml", "--cluster", POD, "--policy", str(tmp_path))
+    assert (done.code, done.problem) == (2, f"error: {tmp_path}: no SchedulingPolicy in the folder\n")
 
 
 def test_a_file_that_is_named_keeps_its_error(command: Command) -> None:

@@ -227,25 +227,29 @@ async def gather_cluster(
 
 
 def load_policies(names: Iterable[str], notes: list[str]) -> list[Document]:
-    """Read policies from files and folders; in a folder, objects of other kinds are ignored.
+    """Read policies from files and folders; objects of other kinds are ignored beside policies.
 
     Args:
         names: The files and folders.
         notes: Receives a note about what is ignored.
 
     Raises:
-        UsageError: a file cannot be read, or a named file has an object of another kind.
+        UsageError: a file cannot be read, or a file or folder has no policy.
     """
-    named = [*names]
-    documents = load(named, notes)
-    others = [one for one in documents if one.object["kind"] != KIND]
-    for one in others:
-        if one.file in map(shown, named):
-            raise UsageError(f"{one.where}: expected a {KIND}, got a {one.object['kind']}")
-    if others:
-        kinds = ", ".join(sorted({one.object["kind"] for one in others}))
-        notes.append(f"ignored objects of other kinds beside the policies: {kinds}")
-    return [one for one in documents if one.object["kind"] == KIND]
+    found: list[Document] = []
+    ignored: set[str] = set()
+    for name in names:
+        documents = load([name], notes)
+        policies = [one for one in documents if one.object["kind"] == KIND]
+        if not policies and documents[0].file == shown(name):
+            raise UsageError(f"{documents[0].where}: expected a {KIND}, got a {documents[0].object['kind']}")
+        if not policies:
+            raise UsageError(f"{name}: no {KIND} in the folder")
+        found += policies
+        ignored |= {one.object["kind"] for one in documents} - {KIND}
+    if ignored:
+        notes.append(f"ignored objects of other kinds beside the policies: {', '.join(sorted(ignored))}")
+    return found
 
 
 def _is(found: Object, error: ObjectError) -> bool:

@@ -36,7 +36,7 @@ def given_documents(given: Objects, name: str, kind: str = "") -> Iterator[Objec
     Args:
         given: The argument.
         name: Its name, for messages.
-        kind: The only kind that is read from folders; empty: all kinds.
+        kind: The only kind that is read from a folder, text or file that has this kind; empty: all kinds.
 
     Raises:
         UsageError: a file cannot be read, a text or file has no objects, or the argument has another type.
@@ -75,6 +75,7 @@ def _loaded(given: str | os.PathLike[str], kind: str = "") -> list[Document]:
         found = load_cluster([os.fspath(given)])
         if kind and Path(given).is_dir():
             found = [one for one in found if one.object["kind"] == kind]
+    found = [one for one in found if one.object["kind"] == kind] or found
     if not found:
         raise UsageError(f"{os.fspath(given)}: no {kind} in the folder")
     refuse_twins(found)
