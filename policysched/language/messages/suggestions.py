@@ -32,6 +32,7 @@ from policysched.language.ir.tree import (
     walk,
 )
 from policysched.language.ir.types import FIELDS, Gap, Kind, Type, Unit
+from policysched.language.messages.diagnostics import Diagnostic, message_table
 
 _LONGEST = 40
 _COMPARED = 16
@@ -298,6 +299,24 @@ def to_number(node: Typed) -> str:
 def to_string(node: Typed) -> str:
     """Return how a value becomes a string."""
     return "write it in double quotes" if node.op == Op.CONSTANT else table("string").get(node.type.kind.value, "")
+
+
+def of_place(error: Diagnostic, text: str, phase: str, *, score: bool) -> Diagnostic:
+    """Return a syntax error; of a case where there can be none, with what the field can be.
+
+    Args:
+        error: The error.
+        text: The text with the error.
+        phase: Where the text is, as in `Environment`.
+        score: Whether it is the value of a score.
+    """
+    variant = "score" if score else phase
+    sentences = message_table()["E0505"].sentences
+    if error.code != "E0505" or variant not in sentences:
+        return error
+    case = " ".join(text.replace("->", "→").split())
+    message, hint = sentences[variant]
+    return replace(error, message=message, help=hint.format(case=case if len(case) <= _LONGEST else "guard → number"))
 
 
 def addition(operator: str, node: Typed) -> str:

@@ -23,6 +23,7 @@ from policysched.language.ir.graph import Op, Typed, steps
 from policysched.language.ir.types import GROUPS, POD_FUNCTIONS
 from policysched.language.messages.suggestions import _tables
 from tests.language.messages.test_messages import EXAMPLES, VARIANTS
+from tests.language.programs import compile_cases
 
 PHASES = {
     "filter": Want.CONDITION,
@@ -151,6 +152,14 @@ def test_no_effect_is_taken_for_the_key_of_a_toleration(name: str, effect: str) 
     assert misleading(text, "filter") == []
     [found] = compiled(text, "filter").errors
     assert found.help == f'write `pod.tolerations.effect("...") == "{effect}"`, with the key of the toleration'
+
+
+@pytest.mark.parametrize("text", ["node.ready -> 80", "node.free.cpu > 2 →  10", "true → 1"])
+def test_a_case_in_a_value_is_to_be_written_under_cases(text: str) -> None:
+    [found] = compiled(text, "score").errors
+    [case] = re.findall(r"`cases: \['(.*)'\]`", found.help or "")
+    assert compile_cases([case], Environment("score")).errors == ()
+    assert "filter" not in found.message
 
 
 def camel(name: str) -> str:
