@@ -69,6 +69,8 @@ _WORDS = {
     errno.ENETUNREACH: "network of {place} is unreachable",
     errno.ETIMEDOUT: "no response from {place}",
 }
+_CUT = "Response payload is not completed"
+"""How the HTTP library begins its message if the connection ends before the response does."""
 _NO_TLS = frozenset(("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"))
 """Reasons of the TLS library for a server that does not use TLS."""
 _CLIENT_CERTIFICATE = ("ALERT_BAD_CERTIFICATE", "ALERT_CERTIFICATE_REQUIRED")
@@ -105,6 +107,8 @@ def _cause(error: BaseException, url: str) -> str:
         return _tls_failure(inner.reason)
     if isinstance(inner, OSError) and inner.errno in _WORDS:
         return _WORDS[inner.errno].format(place=_place(error, url))
+    if isinstance(inner, aiohttp.ClientPayloadError) and str(inner).startswith(_CUT):
+        return "connection closed in the middle of the response"
     text = getattr(inner, "strerror", None) or getattr(inner, "reason", None) or str(inner)
     return " ".join(str(text).split()) or type(inner).__name__
 

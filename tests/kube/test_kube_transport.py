@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import gc
 import gzip
 
@@ -82,6 +83,24 @@ async def test_dropped_connection_is_status_zero(kube: Kube) -> None:
         await kube.transport.request("GET", "/a")
     assert (caught.value.status, caught.value.reason) == (0, "Unreachable")
     assert kube.server.url in caught.value.message
+
+
+@pytest.mark.parametrize("length", [None, 1000])
+async def test_answer_that_is_cut_is_told_in_words(kube: Kube, length: int | None) -> None:
+    async def cut(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        response.content_length = length
+        await response.prepare(request)
+        await response.write(b'{"items":[')
+        await asyncio.sleep(0.05)
+        return await reset(request)
+
+    kube.server.on("GET", "/a", cut, cut)
+    with pytest.raises(ApiError, match="failed: connection closed in the middle of the response"):
+        await kube.transport.request("GET", "/a")
+    with pytest.raises(ApiError, match="failed: connection closed in the middle of the response"):
+        async for _ in kube.transport.lines("/a", 5):
+            pass
 
 
 async def test_silence_is_a_timeout(kube: Kube) -> None:
