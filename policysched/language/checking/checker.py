@@ -212,15 +212,16 @@ class ExpressionChecker(Checker):
 
     def _logic(self, logic: Logic, _: Unit | None) -> Typed | None:
         found: list[Typed | None] = []
-        before, default = None, ""
-        for operand, behind in zip(logic.operands, (*logic.operands[1:], None), strict=True):
-            if default and found[-1] is None:  # it has been told as the default of the operand before it
+        told = 0
+        for index, (operand, behind) in enumerate(zip(logic.operands, (*logic.operands[1:], None), strict=True)):
+            if told and found[-1] is None:  # the error of an operand before it names this one, too
                 found.append(None)
+                told -= 1
                 continue
             default = suggestions.default_of(logic, operand, behind, self.source)
-            meant = default or suggestions.member_of(logic, before, operand, self.source)
-            found.append(self.condition(operand, meant=meant))
-            before = operand
+            member, members = suggestions.member_of(logic, index, self.source)
+            told = 1 if default else max(0, members - 1)
+            found.append(self.condition(operand, meant=default or member))
         nodes = all_of(found)
         return None if nodes is None else make(logic.operator, nodes, BOOL.over(*(node.type for node in nodes)))
 
@@ -301,6 +302,10 @@ class ExpressionChecker(Checker):
 
 
 def _comparison(checker: Checker, comparison: Comparison, _: Unit | None) -> Typed | None:
+    if (wrong := suggestions.one_of_several(comparison, checker.source)) is not None:
+        said, logic = wrong
+        value = checker.check(logic.operands[0])
+        return value and checker.report("E0302", logic.span, type=value.type, hint=said)
     member = comparison.operator in {"in", "not in"}
     node = _membership(checker, comparison) if member else _compared(checker, comparison)
     if node is None or not _days_exist(checker, comparison, node):

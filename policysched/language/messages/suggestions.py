@@ -191,6 +191,8 @@ def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
     """
     if node.op == Op.CONSTANT and _is_field(str(node.data)):
         return f"write `{node.data}` without quotes"
+    if node.op == Op.CONSTANT and text and node.type.kind in {Kind.STRING, Kind.QUANTITY}:
+        return f"compare a value with it, as in `x {'>' if node.type.unit else '=='} {text}`"
     may_miss = node.type.gap is Gap.INPUT and node.type.kind is not Kind.LIST
     shown = text or "..."
     if inverted and may_miss:
@@ -203,15 +205,54 @@ Source: TypeAlias = Callable[[Expr], str]
 """Gives an expression as helps write it, with the brackets that it needs; nothing where that is too long."""
 
 
-def member_of(logic: Logic, before: Expr | None, expr: Expr, source: Source) -> str:
-    """Return what `x == "a" or "b"` was meant as."""
-    if logic.operator != "or" or not isinstance(before, Comparison) or before.operator != "==":
+def member_of(logic: Logic, index: int, source: Source) -> tuple[str, int]:
+    """Return what `x == "a" or "b" or "c"` was meant as, and how many operands after the comparison belong to it.
+
+    Args:
+        logic: The operands and the word between them.
+        index: The place of the first operand that is no condition, as `"b"`.
+        source: Gives an expression as it is written.
+    """
+    before = logic.operands[index - 1] if index else None
+    operator = _LISTED.get((before.operator, logic.operator)) if isinstance(before, Comparison) else None
+    if operator is None or not isinstance(before, Comparison):
+        return "", 0
+    items = [*itertools.takewhile(_is_item, logic.operands[index:])]
+    meant = _in_list(operator, before.left, (before.right, *items), source) if items else ""
+    return meant, len(items) if meant else 0
+
+
+_LISTED: Mapping[tuple[str, str], str] = {
+    ("==", "or"): "in",
+    ("!=", "or"): "not in",
+    ("!=", "and"): "not in",
+}
+"""How a comparison with one of several values is written, by its operator and the word between the values."""
+
+
+def _in_list(operator: str, value: Expr, items: Sequence[Expr], source: Source) -> str:
+    """Return the comparison of a value with a list, nothing where its items can be none of a list."""
+    if not all(map(_is_item, items)) or any(map(_quoted_name, items[1:])):
         return ""
-    items = (before.right, expr)
-    if not all(isinstance(one, Literal) and one.kind is LiteralKind.STRING for one in items) or _quoted_name(expr):
-        return ""
-    meant = source(Comparison("in", before.left, Listing(items, expr.span), expr.span))
+    meant = source(Comparison(operator, value, Listing(tuple(items), value.span), value.span))
     return meant and f"write `{meant}`"
+
+
+def _is_item(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and expr.kind not in {LiteralKind.TRUE, LiteralKind.FALSE}
+
+
+def one_of_several(comparison: Comparison, source: Source) -> tuple[str, Logic] | None:
+    """Return what `x == ("a" or "b")` was meant as, and its wrong part; None if it has another form."""
+    for value, logic in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
+        if isinstance(logic, Logic) and not isinstance(value, Logic):
+            operator = _LISTED.get((_EQUALITY.get(comparison.operator, ""), logic.operator), "")
+            said = _in_list(operator, value, logic.operands, source) if operator else ""
+            return (said, logic) if said else None
+    return None
+
+
+_EQUALITY: Mapping[str, str] = {"==": "==", "in": "==", "!=": "!=", "not in": "!="}
 
 
 def default_of(logic: Logic, expr: Expr, behind: Expr | None, source: Source) -> str:

@@ -154,6 +154,25 @@ def test_no_effect_is_taken_for_the_key_of_a_toleration(name: str, effect: str) 
     assert found.help == f'write `pod.tolerations.effect("...") == "{effect}"`, with the key of the toleration'
 
 
+SEVERAL = ('"a" {0} "b"', '"a" {0} "b" {0} "c"', "3 {0} 4", "2 {0} 3 {0} 4 {0} 5")
+
+
+@pytest.mark.parametrize(("sign", "word", "list_sign"), [
+    ("==", "or", "in"), ("==", "||", "in"), ("!=", "or", "not in"), ("!=", "and", "not in"), ("!=", "&&", "not in"),
+])  # fmt: skip
+@pytest.mark.parametrize("form", ["{0} {1} ({2})", "{0} {1} {2}", "({2}) {1} {0}", "{0} {1} ({2}) and node.ready"])
+@pytest.mark.parametrize("several", SEVERAL)
+def test_values_between_which_a_word_stands_are_a_list(
+    form: str, several: str, sign: str, word: str, list_sign: str
+) -> None:
+    value = "pod.namespace" if '"' in several else "pod.priority"
+    text = form.format(value, sign, several.format(word))
+    [found] = compiled(text, "filter").errors
+    items = ", ".join(several.replace("{0}", "").split())
+    assert (found.code, found.help) == ("E0302", f"write `{value} {list_sign} [{items}]`")
+    assert compiled(f"{value} {list_sign} [{items}]", "filter").errors == ()
+
+
 @pytest.mark.parametrize("text", ["node.ready -> 80", "node.free.cpu > 2 →  10", "true → 1"])
 def test_a_case_in_a_value_is_to_be_written_under_cases(text: str) -> None:
     [found] = compiled(text, "score").errors
