@@ -133,6 +133,8 @@ def _entries_of(path: Path, file: BinaryIO) -> Iterator[list[Any]]:
 def _read_head(path: Path, file: BinaryIO) -> bytes:
     head = file.readline(64)
     found = _HEAD.fullmatch(head)
+    if found is None and (HEAD % VERSION).startswith(head):
+        raise BrokenRecordError(f"{path}: file is incomplete: it ends before the first block", cut=True)
     if found is None:
         raise UsageError(f"{path}: not a policysched record")
     if int(found[1]) != VERSION:

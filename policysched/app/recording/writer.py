@@ -168,7 +168,8 @@ class RecordWriter:
 
     def _give_up(self, why: str) -> None:
         if why != self._broken:
-            log.error("record: %s; recording is paused until the record is writable, scheduling continues", why)
+            text = "record: %s: %s; recording is paused until the record is writable, scheduling continues"
+            log.error(text, self._folder, why)
         self._broken = why
         self._lost += len(self._pending)
         self._pending, self._pending_size = [], 0

@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -145,10 +146,23 @@ async def test_file_that_was_altered_is_used_up_to_there(tmp_path: Path, monkeyp
         assert "is corrupted" in found.summary
 
 
+@pytest.mark.parametrize("data", [b"", HEAD[:9]])
+def test_file_that_a_power_failure_left_empty_keeps_no_other_file_from_being_replayed(
+    tmp_path: Path, data: bytes
+) -> None:
+    shutil.copy(EXAMPLE, tmp_path / "1.record")
+    (tmp_path / "2.record").write_bytes(data)
+    found = replayed(tmp_path)
+    whole = replayed(EXAMPLE)
+    assert (found.decisions, found.differences, found.exit_code) == (whole.decisions, [], 0)
+    assert found.remainder == [f"{tmp_path}/2.record: file is incomplete: it ends before the first block"]
+
+
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"", "not a policysched record"),
+        (b"", "file is incomplete: it ends before the first block"),
+        (HEAD[:9], "file is incomplete: it ends before the first block"),
         (b"kind: List\n", "not a policysched record"),
         (b"policysched record 2\n", "unsupported record version 2; expected 1"),
         (HEAD % 1, "file is incomplete: no end marker"),
@@ -327,7 +341,7 @@ async def test_record_that_fills_its_disk_stays_readable_and_goes_on_once_there_
 
     life = await recorded(tmp_path, FEW, goes_on=goes_on)
     paused, resumed = (one.getMessage() for one in caplog.records if one.name == writer.__name__)
-    assert paused.startswith("record: No space left on device; recording is paused until the record is writable")
+    assert paused.startswith(f"record: {tmp_path}: No space left on device; recording is paused until the record is ")
     assert resumed.startswith(f"record: recording continues in {tmp_path}")
     found = replayed(tmp_path)
     assert found.differences == []
