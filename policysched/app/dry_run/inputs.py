@@ -14,6 +14,7 @@ from policysched.app.checking.pod_faults import refuse_pod_faults
 from policysched.app.dry_run.dry_run import Measure, dry_run
 from policysched.app.dry_run.policies import STAYS, compiles, in_force
 from policysched.app.dry_run.results import Report
+from policysched.app.files.folders import empty
 from policysched.app.files.loading import load, load_one
 from policysched.app.files.objects import Document, Object, shown
 from policysched.app.files.saved_clusters import NO_NODES, identity, load_cluster, refuse_twins
@@ -244,7 +245,7 @@ def load_policies(names: Iterable[str], notes: list[str]) -> list[Document]:
         if not policies and documents[0].file == shown(name):
             raise UsageError(f"{documents[0].where}: expected a {KIND}, got a {documents[0].object['kind']}")
         if not policies:
-            raise UsageError(f"{name}: no {KIND} in the folder")
+            raise empty(name, f"no {KIND} in the folder")
         found += policies
         ignored |= {one.object["kind"] for one in documents} - {KIND}
     if ignored:

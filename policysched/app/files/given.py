@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from policysched.app.files.folders import empty
 from policysched.app.files.objects import Document, read
 from policysched.errors import UsageError
 
@@ -77,6 +78,6 @@ def _loaded(given: str | os.PathLike[str], kind: str = "") -> list[Document]:
             found = [one for one in found if one.object["kind"] == kind]
     found = [one for one in found if one.object["kind"] == kind] or found
     if not found:
-        raise UsageError(f"{os.fspath(given)}: no {kind} in the folder")
+        raise empty(os.fspath(given), f"no {kind} in the folder")
     refuse_twins(found)
     return found

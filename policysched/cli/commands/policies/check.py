@@ -85,14 +85,14 @@ def _say_unselected(found: CheckedPolicies, pods: list[Mapping[str, Any]]) -> No
 
 
 def _nodes(names: list[str], kubeconfig: Path | None, context: str | None, pods: list[Mapping[str, Any]]) -> Cluster:
-    from policysched.app.checking.cluster_fields import cluster_warnings  # noqa: PLC0415 - as above
-    from policysched.app.checking.files import LIVE, read_nodes  # noqa: PLC0415 - as above
+    from policysched.app.checking.files import read_nodes  # noqa: PLC0415 - as above
     from policysched.cli.event_loop import wait_for  # noqa: PLC0415
 
+    notes: list[str] = []
     with working("reading the nodes"):
-        nodes = wait_for(read_nodes(names, kubeconfig, context, pods))
-    for warning in cluster_warnings(one for one in names if one != LIVE):
-        say(f"note: {warning}", stderr=True)
+        nodes = wait_for(read_nodes(names, kubeconfig, context, pods, notes))
+    for note in notes:
+        say(f"note: {note}", stderr=True)
     return nodes
 
 
