@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from policysched.language.functions.signatures import Checker, Function, over_cluster
-from policysched.language.ir.graph import Op, Typed, constant, make
+from policysched.language.ir.graph import ITEM, Op, Typed, constant, make
 from policysched.language.ir.tree import Call
 from policysched.language.ir.types import BOOL, NUMBER, Gap, Kind, Shape, Type, Unit
 
@@ -72,6 +72,8 @@ def _reads_items_alone(checker: Checker, call: Call, node: Typed | None) -> bool
     if node is not None and any(item.root in _OF_NODES for item in node.inputs):
         checker.report("E0308", call.arguments[1].span, "item", name=call.function.dotted)
         return False
+    if node is not None and node.inputs and ITEM not in node.inputs:
+        checker.report("W0703", call.arguments[1].span, "each", each="item of the list", hint="use `item` for the item")
     return True
 
 

@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 
 from policysched.language.ir.graph import Op, Typed
 from policysched.language.ir.tree import Call, Expr, Path, Span
-from policysched.language.ir.types import Kind, Shape, Type, Unit
+from policysched.language.ir.types import FIELDS, Kind, Shape, Type, Unit
 from policysched.language.messages import foreign_calls, suggestions
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.late_dataclass import dataclass
@@ -208,6 +208,17 @@ def over_cluster(checker: Checker, call: Call) -> str:
     first, *rest = call.arguments or (None,)
     names = first.names if isinstance(first, Path) and len(rest) == 1 else ()
     return foreign_calls.over_cluster(call.function.dotted, names, checker.listed(rest)) if rest else ""
+
+
+def warn_of_no_peer(checker: Checker, expr: Expr, node: Typed) -> None:
+    """Report an argument of `node.pods.*` that reads fields, but none of the placed pods: `peer` was meant."""
+    if not node.inputs or any(item.root == "peer" for item in node.inputs):
+        return
+    own = [item.text for item in node.inputs if item.root == "pod" and ("peer", *item.path) in FIELDS]
+    hint = "use `peer` for the placed pod"
+    if own:
+        hint = f"`pod` is the pod that is scheduled; for the placed pod write `{'peer' + own[0].removeprefix('pod')}`"
+    checker.report("W0703", expr.span, "each", each="placed pod", hint=hint)
 
 
 def all_of(nodes: Sequence[Typed | None]) -> list[Typed] | None:

@@ -19,6 +19,7 @@ from policysched.language.functions.signatures import (
     one_type,
     over_cluster,
     quantities,
+    warn_of_no_peer,
 )
 from policysched.language.ir.graph import Op, Typed, constant, make
 from policysched.language.ir.tree import Call, Expr, Path
@@ -259,6 +260,8 @@ def _count_pods(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
         return None
     with checker.over(pods=True):
         condition = checker.condition(call.arguments[0])
+    if condition is not None:
+        warn_of_no_peer(checker, call.arguments[0], condition)
     return condition and make(Op.COUNT_PODS, (), _over_nodes(NUMBER), inner=(condition,))
 
 
@@ -283,6 +286,8 @@ def _over_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
         conditions = all_of([checker.condition(argument) for argument in call.arguments[1:]])
     if value is None or conditions is None:
         return None
+    # The same value for each pod may be meant where a condition chooses the pods.
+    warn_of_no_peer(checker, call.arguments[-1], conditions[0] if conditions else value)
     return where_true(conditions[0], value) if conditions else value
 
 
