@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from policysched.app.checking.check import check
     from policysched.app.checking.findings import Finding
-    from policysched.app.dry_run.dry_run import Report, dry_run
+    from policysched.app.dry_run.dry_run import dry_run
+    from policysched.app.dry_run.results import Report
     from policysched.app.plan.plan import plan
     from policysched.app.plan.results import Plan
     from policysched.app.why.results import Explanation
@@ -40,7 +41,7 @@ _MODULES = {
     "Explanation": "app.why.results",
     "Finding": "app.checking.findings",
     "Plan": "app.plan.results",
-    "Report": "app.dry_run.dry_run",
+    "Report": "app.dry_run.results",
     "UsageError": "errors",
     "check": "app.checking.check",
     "dry_run": "app.dry_run.dry_run",

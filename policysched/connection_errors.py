@@ -69,12 +69,18 @@ _WORDS = {
     errno.ENETUNREACH: "network of {place} is unreachable",
     errno.ETIMEDOUT: "no response from {place}",
 }
+_CUT = "Response payload is not completed"
+"""How the HTTP library begins its message if the connection ends before the response does."""
 _NO_TLS = frozenset(("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"))
 """Reasons of the TLS library for a server that does not use TLS."""
+_CLIENT_CERTIFICATE = ("ALERT_BAD_CERTIFICATE", "ALERT_CERTIFICATE_REQUIRED")
+"""How reasons of the TLS library end if the server requires a client certificate and received none or a bad one."""
 
 
 def describe(error: BaseException, url: str) -> tuple[str, str]:
     """Return a reason (a constant of this module) and a one-line message for an exception."""
+    if isinstance(error, aiohttp.ClientOSError) and isinstance(error.__cause__, ssl.SSLError):
+        error = error.__cause__  # TLS 1.3 servers check client certificates after the connection is made
     for kinds, reason, text in _OUTAGES:
         if isinstance(error, kinds):
             return reason, text.format(url=url, cause=_cause(error, url))
@@ -98,11 +104,19 @@ def _cause(error: BaseException, url: str) -> str:
     if isinstance(inner, ssl.SSLCertVerificationError):
         return inner.verify_message
     if isinstance(inner, ssl.SSLError) and inner.reason:
-        return "server does not use TLS" if inner.reason in _NO_TLS else inner.reason.lower().replace("_", " ")
+        return _tls_failure(inner.reason)
     if isinstance(inner, OSError) and inner.errno in _WORDS:
         return _WORDS[inner.errno].format(place=_place(error, url))
+    if isinstance(inner, aiohttp.ClientPayloadError) and str(inner).startswith(_CUT):
+        return "connection closed in the middle of the response"
     text = getattr(inner, "strerror", None) or getattr(inner, "reason", None) or str(inner)
     return " ".join(str(text).split()) or type(inner).__name__
+
+
+def _tls_failure(reason: str) -> str:
+    if reason.endswith(_CLIENT_CERTIFICATE):
+        return "server requires a valid client certificate"
+    return "server does not use TLS" if reason in _NO_TLS else reason.lower().replace("_", " ")
 
 
 def _place(error: BaseException, url: str) -> str:

@@ -13,16 +13,29 @@ from policysched.connection_errors import TIMEOUT, TLS, UNREACHABLE, describe
 
 KEY = ConnectionKey("api.example", 6443, True, True, None, None, None)
 URL = "https://api.example:6443"
+NO_CLIENT = "TLS failed: server requires a valid client certificate"
 
 
 def _refused(number: int) -> aiohttp.ClientConnectorError:
     return aiohttp.ClientConnectorError(KEY, OSError(number, "Connect call failed ('10.0.0.1', 6443)"))
 
 
+def _alert(reason: str) -> ssl.SSLError:
+    made = ssl.SSLError(1, f"[SSL: {reason}] something (_ssl.c:1000)")
+    made.reason = reason
+    return made
+
+
 def _tls(reason: str) -> aiohttp.ClientConnectorSSLError:
-    inner = ssl.SSLError(1, f"[SSL: {reason}] something (_ssl.c:1000)")
-    inner.reason = reason
-    return aiohttp.ClientConnectorSSLError(KEY, inner)
+    return aiohttp.ClientConnectorSSLError(KEY, _alert(reason))
+
+
+def _late(reason: str) -> aiohttp.ClientOSError:
+    """Make the error of a connection that the server ends with an alert after the handshake."""
+    alert = _alert(reason)
+    made = aiohttp.ClientOSError(*alert.args)
+    made.__cause__ = alert
+    return made
 
 
 @pytest.mark.parametrize(
@@ -44,6 +57,9 @@ def _tls(reason: str) -> aiohttp.ClientConnectorSSLError:
         ),
         (_tls("WRONG_VERSION_NUMBER"), TLS, f"cannot connect to {URL}: TLS failed: server does not use TLS"),
         (_tls("TLSV1_ALERT_UNKNOWN_CA"), TLS, f"cannot connect to {URL}: TLS failed: tlsv1 alert unknown ca"),
+        (_tls("SSLV3_ALERT_BAD_CERTIFICATE"), TLS, f"cannot connect to {URL}: {NO_CLIENT}"),
+        (_late("SSLV3_ALERT_BAD_CERTIFICATE"), TLS, f"cannot connect to {URL}: {NO_CLIENT}"),
+        (_late("TLSV13_ALERT_CERTIFICATE_REQUIRED"), TLS, f"cannot connect to {URL}: {NO_CLIENT}"),
     ],
 )
 def test_an_outage_is_said_in_words(error: BaseException, reason: str, text: str) -> None:

@@ -67,18 +67,19 @@ def working(text: str) -> Iterator[Callable[[str], None]]:
         yield lambda now: status.update(Text(visible(f"{text}: {now}")))
 
 
-def print_parts(parts: Iterable[RenderableType], *, wide: bool = False) -> None:
+def print_parts(parts: Iterable[RenderableType], *, wide: bool = False, out: Console | None = None) -> None:
     """Print parts one after another, with an empty line before each table.
 
     Args:
         parts: The parts.
         wide: Whether tables have all columns at any width.
+        out: The console that shows progress meanwhile; default: a new one.
     """
     from rich.table import Table  # noqa: PLC0415 - see above
 
     from policysched.cli.tables import table_lines  # noqa: PLC0415 - it imports Rich
 
-    out = console()
+    out = out or console()
     is_terminal = sys.stdout.isatty()
     for part in parts:
         if isinstance(part, Table):

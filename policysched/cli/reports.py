@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from policysched.cli.formats import OutputFormat, markdown_table, markdown_text, say_document, workflow_command
-from policysched.cli.output import print_parts, say_command, say_lines
+from policysched.cli.output import FAILED, INTERRUPTED, print_finding, print_parts, say, say_command, say_lines
+from policysched.errors import UsageError
+
+if TYPE_CHECKING:
+    from policysched.app.checking.findings import Finding
+    from policysched.app.plan.results import Plan
 
 
 def say_report(
@@ -35,6 +40,45 @@ def say_report(
         case OutputFormat.GITHUB:
             lines = [str(part) for part in parts if isinstance(part, Text)]
             say_command(workflow_command("notice", "\n".join(lines), {"title": title}))
+
+
+def say_plan(plan: Plan, notes: Iterable[str], output: OutputFormat, title: str) -> int:
+    """Print a plan, and its notes on stderr; return the exit code.
+
+    Args:
+        plan: The plan.
+        notes: Notes about the inputs, which are printed first.
+        output: The format.
+        title: The title of an annotation.
+    """
+    from policysched.app.plan.tables import plan_parts  # noqa: PLC0415 - other reports need no plans
+
+    for note in (*notes, *plan.notes):
+        say(f"note: {note}", stderr=True)
+    say_report(plan.to_dict(), plan_parts(plan), output, "Plan", title)
+    if plan.interrupted:
+        return INTERRUPTED
+    return FAILED if plan.failed else int(plan.changes)
+
+
+def refuse_broken(findings: Iterable[Finding], names: Container[str] | None = None) -> None:
+    """Print findings on stderr; reject policies with errors.
+
+    Args:
+        findings: The findings of policies.
+        names: The policies that are rejected if they have errors; default: all.
+
+    Raises:
+        UsageError: a policy has an error.
+    """
+    broken = set()
+    for one in findings:
+        print_finding(one.text(), stderr=True)
+        if one.is_error and (names is None or one.policy in names):
+            broken.add(str(one.policy))
+    if broken:
+        subject, verb = ("policies", "do") if len(broken) > 1 else ("policy", "does")
+        raise UsageError(f"{subject} {', '.join(sorted(broken))} {verb} not compile")
 
 
 def _markdown(parts: Iterable[RenderableType]) -> Iterator[str]:

@@ -1,12 +1,14 @@
 """`KubeClient`, the scheduler's writes as requests: bindings, pod conditions, policy status, events.
 
-A binding is sent once, for the queue decides about another attempt; status writes are repeated as the server asks,
-because nobody else would repeat them. Bodies are encoded from structs: a binding is the hot path.
+A request is repeated where the server says when (Retry-After), as client-go does. Else a binding is sent once, for the
+queue decides about another attempt; status writes are repeated, because nobody else would repeat them. Bodies are
+encoded from structs: a binding is the hot path.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
@@ -17,6 +19,7 @@ import msgspec
 
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Event, PodStatusChange, PolicyEvent
+from policysched.klog import V4
 from policysched.kube.claim_client import KubeClaimClient
 from policysched.kube.events.writer import EventWriter
 from policysched.kube.request_limits import RequestTurns
@@ -24,6 +27,7 @@ from policysched.kube.transport import (
     JSON,
     JSON_PATCH,
     MERGE_PATCH,
+    REPEATS,
     STRATEGIC_PATCH,
     Body,
     Pacing,
@@ -37,6 +41,7 @@ from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, P
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 from policysched.model.policy import Policy, PolicyKey
 
+log = logging.getLogger(__name__)
 STATUS_ATTEMPTS = 4
 CONDITIONS_AT_ONCE = 32
 """How many conditions of pods are written at once: bindings need connections as well."""
@@ -233,6 +238,18 @@ class KubeClient:
     async def _request(
         self, method: str, path: str, body: Body = None, content_type: str = JSON, *, last: bool = False
     ) -> bytes:
+        """Send a request in its turn, and again when the server asks for it; others have their turns meanwhile."""
+        retry = Retry(self._pacing)
+        while True:
+            try:
+                return await self._send(method, path, body, content_type, last=last)
+            except ApiError as error:
+                if not error.retry_after or not passes(error) or retry.failures >= REPEATS:
+                    raise
+                log.log(V4, "%s %s is repeated in %g s: %s", method, path, error.retry_after, error)
+                await retry.pause(error.retry_after)
+
+    async def _send(self, method: str, path: str, body: Body, content_type: str, *, last: bool) -> bytes:
         """Send a request in its turn; credentials that cannot be renewed are a server out of reach for now."""
         try:
             async with self._turns:
@@ -264,9 +281,10 @@ class KubeClient:
         while True:
             try:
                 async with turn:
-                    await self._request("PATCH", path, body, content_type, last=last)
+                    await self._send("PATCH", path, body, content_type, last=last)
             except ApiError as error:
-                if not passes(error) or retry.failures >= STATUS_ATTEMPTS - 1:
+                most = REPEATS if error.retry_after else STATUS_ATTEMPTS - 1
+                if not passes(error) or retry.failures >= most:
                     raise
                 await retry.pause(error.retry_after or 0.0)
             else:

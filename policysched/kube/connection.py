@@ -5,13 +5,15 @@ the request does; writes go without it.
 Where the server is and how it knows us is read from a kubeconfig or from the service account of the pod we run in.
 Credentials are looked at again before a request when they are a minute old, so nothing has to run in the background.
 A client certificate that was renewed is shown by new connections: an API server looks at the one of the connection. So
-TLS is spoken with another context then, with which no connection that is open already is used again.
+TLS is spoken with another context then, with which no connection that is open already is used again. The same holds for
+the authorities of the server's certificate. Files that cannot be read, as in the middle of a rotation, change nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import os
 import shutil
 import ssl
@@ -34,6 +36,7 @@ from policysched.kube.client_library import ConfigException, Configuration, conf
 from policysched.kube.short_requests import ShortRequests, is_address
 from policysched.proxies import proxy_for
 
+log = logging.getLogger(__name__)
 RENEWAL = 60.0
 """How old credentials may be before they are looked at again. Units: seconds."""
 RENEW_AGAIN = 5.0
@@ -62,7 +65,7 @@ class Authentication:
 
     headers: Mapping[str, str] = field(default_factory=dict)
     certificate: bytes = b""
-    """A digest of the client certificate and its key, empty without one."""
+    """A digest of the server's authorities, the client certificate and its key, empty without TLS."""
 
 
 class Connection:
@@ -81,6 +84,8 @@ class Connection:
         self._renew_at = 0.0
         self._renewable_at = 0.0
         self._renewing = asyncio.Lock()
+        self._problem = ""
+        """Why the credentials could not be looked at, as the log knows it."""
         self._session: aiohttp.ClientSession | None = None
         self._short: ShortRequests | None = None
         self.on_answer: OnAnswer | None = None
@@ -122,8 +127,19 @@ class Connection:
     async def authentication(self) -> Authentication:
         """Return who a request is from: its headers, and the certificate that new connections show."""
         if self._credentials is not None and self._clock.monotonic() >= self._renew_at:
-            await self._look_again()
+            try:
+                await self._look_again()
+            except ConnectionProblemError as error:
+                self._kept(error)
+            else:
+                self._problem = ""
         return self._authentication
+
+    def _kept(self, error: ConnectionProblemError) -> None:
+        """Log once for each reason that credentials stay in use which may not be the newest ones."""
+        if str(error) != self._problem:
+            self._problem = str(error)
+            log.warning("the previous credentials stay in use: %s", error)
 
     async def renew(self, refused: Authentication) -> bool:
         """Get new credentials after a request was refused with some; tell whether there are others now.
@@ -185,6 +201,7 @@ class Connection:
         found = Authentication({"Authorization": value} if value else {}, self._certificate())
         if found.certificate != self._authentication.certificate:
             self._speak(_tls(self._credentials.configuration))
+            log.info("reloaded the certificates for the API server")
         if found != self._authentication:
             self._authentication = found
 
@@ -280,8 +297,12 @@ class Credentials:
     @property
     def files(self) -> frozenset[str]:
         """The files that certificates and keys are read from."""
+        return frozenset(self._named)
+
+    @property
+    def _named(self) -> list[str]:
         named = (self.configuration.ssl_ca_cert, self.configuration.cert_file, self.configuration.key_file)
-        return frozenset(str(one) for one in named if one)
+        return [str(one) for one in named if one]
 
     async def authorization(self) -> str | None:
         """Return the value of the Authorization header, after a look at what may have expired: a token, a file.
@@ -301,18 +322,15 @@ class Credentials:
         return header or None
 
     def certificate(self) -> bytes:
-        """Digest the client certificate and its key; empty without one.
+        """Digest the authorities of the server's certificate, the client certificate and its key.
 
         Raises:
             ConnectionProblemError: they cannot be read.
         """
-        files = (self.configuration.cert_file, self.configuration.key_file)
-        if not files[0]:
-            return b""
         try:
-            return sha256(b"".join(Path(one).read_bytes() for one in files if one)).digest()
+            return sha256(b"".join(Path(one).read_bytes() for one in self._named)).digest()
         except OSError as error:
-            raise ConnectionProblemError(f"cannot use the client certificate: {error}") from error
+            raise ConnectionProblemError(f"cannot read {error.filename}: {error.strerror}") from error
 
     async def renew(self) -> None:
         """Get new credentials where the kubeconfig says how, because the old ones were refused.

@@ -358,7 +358,7 @@ class Reflector(Generic[T]):
             return
         self._trouble(f"{self.watched.plural}: {error}; {HELD if self.synced.is_set() else AWAITED}")
         await retry.pause((isinstance(error, ApiError) and error.retry_after) or 0.0)
-        if self._retry.failures >= MOST_BROKEN:
+        if self._retry.failures >= MOST_BROKEN and status != HTTPStatus.TOO_MANY_REQUESTS:
             self._version = None
         self._list_if_unheard()
 

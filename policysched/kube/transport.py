@@ -28,7 +28,7 @@ from policysched.model.lenient_json import UNREADABLE
 
 Body = bytes | Callable[[], bytes] | None
 JSON = "application/json"
-HTML = "text/html"
+HTML, TEXT = "text/html", "text/plain"
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
@@ -38,11 +38,17 @@ PATIENCE = 20
 """How many times as long an answer may take that is read, as long as something of it keeps coming."""
 SILENT = "Silent"
 """The reason of a stream that was given up because no line came."""
+TOO_MANY = "TooManyRequests"
 NOT_LEADING = "NotLeading"
 """The reason of a request that was not sent, because another process may act now."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Between attempts, doubling. Units: seconds."""
 _MAX_DOUBLINGS = 10
+REPEATS = 10
+"""How often in a row a request is repeated just when the server says (Retry-After), as client-go does.
+
+Source: k8s.io/client-go/rest/with_retry.go.
+"""
 MOST_ASKED = 120.0
 """The longest pause that a server can ask for: a watch must not stand still for hours. Units: seconds."""
 MAX_LINE = 32 << 20
@@ -354,6 +360,10 @@ def refusal(answer: Answer, origin: str) -> ApiError:
         status = _STATUS.decode(answer.body)
     except UNREADABLE:
         status = ApiStatus()
+    if status.kind != "Status" and answer.status == HTTPStatus.TOO_MANY_REQUESTS and answer.content_type == TEXT:
+        # An API server that is overloaded refuses in plain text; such a request was not carried out.
+        text = f"{origin} has received too many requests and asks to try again later"
+        return ApiError(answer.status, TOO_MANY, text, retry_after)
     if status.kind != "Status":
         reason, kind = answer.reason or "no reason", answer.content_type
         text = f"{origin} answered {answer.status} {reason} with {kind}, which is not a Kubernetes Status"
@@ -385,10 +395,15 @@ class Retry:
         self.failures = 0
 
     async def pause(self, at_least: float = 0.0) -> None:
-        """Wait longer than the last time, and as long as a server asked for within limits."""
-        length = FIRST_PAUSE * 2.0 ** min(self.failures, _MAX_DOUBLINGS) * (1 + self._pacing.random() / 2)
+        """Wait longer than the last time; where a server says how long, that long within limits for some times."""
+        doubled = FIRST_PAUSE * 2.0 ** min(self.failures, _MAX_DOUBLINGS)
+        own = 0.0 if at_least and self.failures < REPEATS else min(doubled * self._spread(), LONGEST_PAUSE)
         self.failures += 1
-        await self._pacing.sleep(max(min(length, LONGEST_PAUSE), min(at_least, MOST_ASKED)))
+        await self._pacing.sleep(max(own, min(at_least * self._spread(), MOST_ASKED)))
+
+    def _spread(self) -> float:
+        """Return a factor that keeps those apart that begin to wait together."""
+        return 1 + self._pacing.random() / 2
 
 
 def passes(error: ApiError) -> bool:

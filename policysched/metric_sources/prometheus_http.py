@@ -28,6 +28,8 @@ LARGEST: Final = 32 << 20
 """The largest answer that is read; 50,000 nodes with a dozen labels each take half of it. Units: bytes."""
 _PIECE: Final = 1 << 16
 _OUTCOMES: Final = {TIMEOUT: QueryOutcome.TIMEOUT, TLS: QueryOutcome.TLS}
+_UNKNOWN_ISSUER: Final = ("issuer certificate", "self-signed certificate", "self signed certificate")
+"""Messages of the TLS library for a certificate whose issuer is not trusted."""
 _NOT_ALLOWED: Final = frozenset((HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN))
 _NOT_THERE: Final = frozenset((HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED))
 
@@ -80,7 +82,8 @@ class PrometheusClient:
                 body = await self._body(response)
         except LOST as error:
             reason, text = describe(error, self.url)
-            raise QueryError(_OUTCOMES.get(reason, QueryOutcome.UNREACHABLE), text) from error
+            outcome = _OUTCOMES.get(reason, QueryOutcome.UNREACHABLE)
+            raise QueryError(outcome, text + _advice(text)) from error
         return self._judge(response, body)
 
     async def close(self) -> None:
@@ -188,6 +191,12 @@ def _tls(url: URL, ca_file: Path | None) -> ssl.SSLContext | None:
     # Authorities made for one cluster often lack the extensions that the strict profile demands.
     tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return tls
+
+
+def _advice(text: str) -> str:
+    """Return which flag to check if an error says that the issuer of the server's certificate is not trusted."""
+    unknown = any(one in text for one in _UNKNOWN_ISSUER)
+    return "; check --prometheus-ca-file" if unknown else ""
 
 
 def _token(path: Path) -> str:

@@ -67,5 +67,5 @@ def _outcome(entry: StoredPolicy, active: int) -> tuple[str, str, str]:
         return "Normal", "PolicyActive", effect(entry.active)
     errors = (f"{one.code} {one.field}: {one.message}" for one in entry.result.diagnostics if one.severity == "error")
     why = next(errors, "") or entry.refused or "it cannot be evaluated"
-    stays = f"the last good generation {active} stays in force" if active else "no generation is in force"
+    stays = f"the last good {effect(entry.active, 'stays')}" if entry.active and active else "no generation is in force"
     return "Warning", "PolicyRejected", f"generation {generation} is rejected: {why}; {stays}"

@@ -18,7 +18,7 @@ from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
 from policysched.rules.policy_status.input_presence import CoverageReports
-from policysched.rules.policy_status.status import active_generation, differs, effect, make_status
+from policysched.rules.policy_status.status import differs, effect, make_status
 from policysched.schedule.last_good import LastGoodWriter
 from policysched.schedule.policy_events import PolicyEvents
 from policysched.schedule.scheduler import Scheduler
@@ -228,7 +228,7 @@ class Reloader:
             key,
             entry.policy.metadata.generation,
             entry.result.errors,
-            f"{active_generation(entry.active)} stays in force" if entry.active else "no generation is in force",
+            effect(entry.active, "stays") if entry.active else "no generation is in force",
             first.code,
             first.field,
             first.message,

@@ -169,6 +169,18 @@ SHAPES: list[tuple[dict[str, Any], str, str, str | None]] = [
     ),
     (_policy(scores=["50"]), "spec.scores[0]", "expected an object, got a text", "write `{name: ..., value: '50'}`"),
     (
+        _policy(scores=["node.ready -> 80"]),
+        "spec.scores[0]",
+        "expected an object, got a text",
+        "write `{name: ..., cases: ['node.ready → 80']}`",
+    ),
+    (
+        _policy(scores=["else → 80"]),
+        "spec.scores[0]",
+        "expected an object, got a text",
+        "write `{name: ..., cases: ['else → 80']}`",
+    ),
+    (
         _policy(let=["a = node.free.cpu"], scores=[{"name": "s", "value": "scale(a, 0, 8)"}]),
         "spec.let[0]",
         "expected an object, got a text",

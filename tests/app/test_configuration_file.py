@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from policysched.app.configuration.profiles import NO_PLUGINS
 from policysched.app.files.objects import read_bytes
 from policysched.app.running import configuration_file
-from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded, warnings
+from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded, ReloadResult, warnings
 from policysched.errors import UsageError
 from tests.app.configuration.test_reading import HEAD
 
@@ -57,7 +57,9 @@ class Watched:
             await asyncio.gather(watching, return_exceptions=True)
 
     def count(self, result: str) -> float:
-        return self.registry.get_sample_value(RESULTS, {"result": result}) or 0.0
+        value = self.registry.get_sample_value(RESULTS, {"result": result})
+        assert value is not None
+        return value
 
 
 def profile(name: str = "a", **more: Any) -> dict[str, Any]:
@@ -70,6 +72,11 @@ def without(*names: str, point: str = "multiPoint") -> dict[str, Any]:
 
 def arguments(name: str, **args: Any) -> dict[str, Any]:
     return {"pluginConfig": [{"name": name, "args": args}]}
+
+
+def test_every_result_has_a_series_before_the_first_change(tmp_path: Path) -> None:
+    watched = Watched(tmp_path / "c.yaml", profile())
+    assert {one.value: watched.count(one.value) for one in ReloadResult} == dict.fromkeys(ReloadResult, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import policysched
-from tests.meta.markdown import ROOT
+from tools.documents.markdown import ROOT
 
 Object = dict[str, Any]
 NODES: list[Object] = [

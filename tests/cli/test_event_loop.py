@@ -12,7 +12,7 @@ import pytest
 from policysched.app.files.objects import read
 from policysched.cli.event_loop import serve, uncollected, wait_for
 from policysched.cli.output import working
-from tests.meta.markdown import ROOT
+from tools.documents.markdown import ROOT
 
 
 class _Large:

@@ -13,7 +13,7 @@ from typer.main import get_command
 from policysched.cli import make_app
 from tests.cli.conftest import Command, Done
 from tests.cli.processes import on_a_terminal
-from tests.meta.markdown import ROOT
+from tools.documents.markdown import ROOT
 
 
 def _leaves(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

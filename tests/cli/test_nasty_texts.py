@@ -30,9 +30,9 @@ from policysched.schedule.observer import AttemptResult
 from policysched.visible import LIMIT, is_hidden
 from tests.build import pod as made_pod
 from tests.cli.conftest import Command, Write
-from tests.meta.markdown import ROOT
 from tests.schedule.parts import FakeClient
 from tests.schedule.queue_parts import StandingClock, queue
+from tools.documents.markdown import ROOT
 
 NASTY: Final = {
     "escape": "a\x1b[2J\x1b]0;forged\x07b",

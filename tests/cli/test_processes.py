@@ -142,10 +142,16 @@ DEMO = [
     r"An in-memory API server has 4 nodes: .*",
     r"1\. Create a policy: .*",
     r"status: Active True, generation 1 is in force",
-    r"web-1 piworknode001 .* 100 ssd rejects master, piworknode003; favourite gives piworknode001 100",
+    r"web-1 piworknode001 .*",
+    r"equal in all rows: .*SchedulingPolicy/web-on-ssd 100",
+    r"rule ssd rejects master, piworknode003",
+    r"rule favourite gives piworknode001 100",
     r"2\. Edit the policy .*",
     r"status: Active True, generation 2 is in force",
-    r"web-5 piworknode002 .* 100 ssd rejects master, piworknode003; favourite gives piworknode002 100",
+    r"web-5 piworknode002 .*",
+    r"equal in all rows: .*SchedulingPolicy/web-on-ssd 100",
+    r"rule ssd rejects master, piworknode003",
+    r"rule favourite gives piworknode002 100",
     r"3\. Make a mistake .*",
     r"status: error\[E0101\] spec\.filters\[0\]\.require: `=` is not an operator",
     r"status: Active True, generation 2 stays in force",
@@ -183,7 +189,7 @@ def test_demo_of_devices_tells_who_gets_which() -> None:
 def test_demo_on_a_narrow_terminal_shows_progress_and_puts_the_rules_below() -> None:
     said = on_a_terminal("demo")
     assert "waiting for pod web-" in said
-    assert "policy rules: ssd rejects master, piworknode003;" in said
+    assert "rule ssd rejects master, piworknode003" in said
     assert max(len(re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line)) for line in re.split(r"[\r\n]+", said)) <= 80
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from tests.controlplane.build import binary
 from tests.controlplane.plane import ControlPlane
 from tests.deploy.build import helm
-from tests.meta.markdown import ROOT, blocks_of
+from tools.documents.markdown import ROOT, blocks_of
 
 PAGE: Final = ROOT / "docs" / "run" / "install.md"
 PROGRAMS: Final = ("kubectl", "helm", "sed", "docker", "sudo", "make", "openssl")

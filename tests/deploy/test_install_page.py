@@ -18,7 +18,7 @@ from tests.deploy.rendering import DEPLOY, OVERLAYS, Json, kustomized, of_kind, 
 from tests.e2e.objects import node
 from tests.e2e.real import RealServer
 from tests.e2e.waiting import until
-from tests.meta.markdown import ROOT, blocks_of, codes, prose, table, tables
+from tools.documents.markdown import ROOT, blocks_of, codes, prose, table, tables
 
 pytestmark = pytest.mark.controlplane
 SECURITY = PAGE.with_name("security.md")

@@ -144,6 +144,12 @@ def status(code: int, **headers: str) -> Answer:
     return answer
 
 
+async def too_many(_: Proxy, __: web.Request) -> web.StreamResponse:
+    """Refuse as an API server does that is overloaded."""
+    said = "Too many requests, please try again later.\n"
+    return web.Response(status=429, text=said, headers={"Retry-After": "1"})
+
+
 def text(body: bytes, kind: str = "application/json") -> Answer:
     """Answer with status 200 and a body."""
 
@@ -256,7 +262,7 @@ FAULTS: dict[str, Answer] = {
     "404": status(404),
     "404, and the kind is not served": not_served,
     "403": status(403),
-    "429 with Retry-After": status(429, Retry_After="1"),
+    "429 with Retry-After": too_many,
     "500": status(500),
     "connection refused": refused,
     "connection reset": reset,

@@ -23,9 +23,9 @@ from tests.e2e.schedulers import spawned
 from tests.e2e.server import Server
 from tests.e2e.test_serving import ALL_OPEN, Port
 from tests.e2e.waiting import until
-from tests.meta.markdown import ROOT
 from tests.metric_sources.real_prometheus import RealPrometheus, real_prometheus
 from tests.monitoring.test_alerts import rules
+from tools.documents.markdown import ROOT
 
 DASHBOARD: Final = ROOT / "deploy" / "monitoring" / "dashboard.json"
 JOB: Final = "policysched"

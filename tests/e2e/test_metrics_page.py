@@ -11,7 +11,7 @@ from tests.e2e.schedulers import spawned
 from tests.e2e.server import Server
 from tests.e2e.test_serving import ALL_OPEN, Port
 from tests.e2e.waiting import until
-from tests.meta.markdown import ROOT
+from tools.documents.markdown import ROOT
 from tools.reference import metrics
 
 PAGE = ROOT / "docs" / "reference" / "metrics.md"

@@ -24,7 +24,7 @@ from tests.e2e.objects import node, policy
 from tests.e2e.schedulers import Spawned, spawned
 from tests.e2e.server import Server
 from tests.e2e.waiting import until
-from tests.meta.markdown import ROOT
+from tools.documents.markdown import ROOT
 
 pytestmark = pytest.mark.controlplane
 NAME = "policysched"

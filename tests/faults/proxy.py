@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import random
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -19,7 +18,7 @@ import yaml
 from aiohttp import web
 
 from tests.controlplane.plane import ControlPlane
-from tests.e2e.proxy import Proxy, is_watch
+from tests.e2e.proxy import Proxy, is_watch, too_many
 from tests.e2e.server import Server
 
 T = TypeVar("T")
@@ -72,8 +71,9 @@ class FaultyProxy(Proxy):
             assert request.transport is not None
             request.transport.abort()
             return web.Response()
-        headers = {"Content-Type": "application/json"} | ({"Retry-After": "1"} if code == 429 else {})
-        return web.Response(status=code, text=json.dumps(_STATUS | {"code": code}), headers=headers)
+        if code == 429:
+            return await too_many(self, request)
+        return web.json_response(_STATUS | {"code": code}, status=code)
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         headers = {"Accept": request.headers.get("Accept", "application/json")}

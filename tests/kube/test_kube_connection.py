@@ -240,7 +240,7 @@ async def test_exec_plugin_that_goes_wrong_is_ended(
             await asyncio.sleep(0.01)
 
 
-async def test_token_file_is_read_again(kube: Kube, home: Path) -> None:
+async def test_token_file_is_read_again(kube: Kube, home: Path, caplog: pytest.LogCaptureFixture) -> None:
     token = home / "token"
     token.write_text("one\n")
     path = write(home, kubeconfig(kube.server.url, {"tokenFile": str(token)}))
@@ -252,10 +252,12 @@ async def test_token_file_is_read_again(kube: Kube, home: Path) -> None:
         clock.at = at
         seen.append((await connection.authentication()).headers["Authorization"])
     token.unlink()
-    clock.at = 300
-    with pytest.raises(ConnectionProblemError, match="cannot renew the credentials of the kubeconfig"):
-        await connection.authentication()
-    assert seen == ["Bearer one", "Bearer one", "Bearer two"]
+    for at in (300, 400):
+        clock.at = at
+        seen.append((await connection.authentication()).headers["Authorization"])
+    assert seen == ["Bearer one"] * 2 + ["Bearer two"] * 3
+    [line] = [one.message for one in caplog.records if one.levelname == "WARNING"]
+    assert line.startswith("the previous credentials stay in use: cannot renew the credentials of the kubeconfig: ")
 
 
 async def test_token_file_that_was_rotated_is_read_when_the_token_is_refused(kube: Kube, home: Path) -> None:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 import gc
 import gzip
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
@@ -61,12 +63,44 @@ async def test_page_of_a_proxy_becomes_an_error_that_says_so(kube: Kube, body: s
     assert caught.value.status == 502
 
 
+async def test_plain_refusal_of_an_overloaded_server_is_a_verdict(kube: Kube) -> None:
+    async def overloaded(_: web.Request) -> web.Response:
+        text = "Too many requests, please try again later.\n"
+        return web.Response(status=429, text=text, headers={"Retry-After": "1"})
+
+    kube.server.on("POST", "/a", overloaded, answer("<html>Too Many Requests</html>", 429))
+    with pytest.raises(ApiError, match="has received too many requests and asks to try again later") as caught:
+        await kube.transport.request("POST", "/a", b"{}")
+    assert (caught.value.status, caught.value.retry_after, caught.value.is_verdict) == (429, 1.0, True)
+    with pytest.raises(ApiError, match="which is not a Kubernetes Status") as caught:
+        await kube.transport.request("POST", "/a", b"{}")
+    assert not caught.value.is_verdict
+
+
 async def test_dropped_connection_is_status_zero(kube: Kube) -> None:
     kube.server.on("GET", "/a", reset)
     with pytest.raises(ApiError) as caught:
         await kube.transport.request("GET", "/a")
     assert (caught.value.status, caught.value.reason) == (0, "Unreachable")
     assert kube.server.url in caught.value.message
+
+
+@pytest.mark.parametrize("length", [None, 1000])
+async def test_answer_that_is_cut_is_told_in_words(kube: Kube, length: int | None) -> None:
+    async def cut(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        response.content_length = length
+        await response.prepare(request)
+        await response.write(b'{"items":[')
+        await asyncio.sleep(0.05)
+        return await reset(request)
+
+    kube.server.on("GET", "/a", cut, cut)
+    with pytest.raises(ApiError, match="failed: connection closed in the middle of the response"):
+        await kube.transport.request("GET", "/a")
+    with pytest.raises(ApiError, match="failed: connection closed in the middle of the response"):
+        async for _ in kube.transport.lines("/a", 5):
+            pass
 
 
 async def test_silence_is_a_timeout(kube: Kube) -> None:

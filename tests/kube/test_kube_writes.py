@@ -12,7 +12,7 @@ from policysched.kube.connection import CONNECTIONS
 from policysched.kube.events.bodies import EventContent, event_name
 from policysched.kube.listing import read_list
 from policysched.kube.request_limits import RateLimit
-from policysched.kube.transport import Transport
+from policysched.kube.transport import REPEATS, Transport
 from policysched.model.objects import Metadata, PersistentVolume, PersistentVolumeClaim
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, ObjectReference, PersistentVolumeSpec
 from policysched.model.policy import Policy, PolicyKey
@@ -56,6 +56,27 @@ async def test_binding_is_sent_once(kube: Kube, given: Answer, code: int) -> Non
     with pytest.raises(ApiError) as caught:
         await client(kube).bind(POD, "n1")
     assert caught.value.status == code
+    assert len(kube.server.asked) == 1
+
+
+@pytest.mark.parametrize("code", [429, 503])
+async def test_binding_is_repeated_as_the_server_asks(kube: Kube, code: int) -> None:
+    kube.server.on("POST", BINDING, *[refuse(code, "X", Retry_After="3")] * REPEATS, OK)
+    await client(kube).bind(POD, "n1")
+    assert kube.pauses.lengths == [3.0] * REPEATS
+
+
+async def test_binding_is_given_up_after_many_repeats(kube: Kube) -> None:
+    kube.server.on("POST", BINDING, *[refuse(429, "X", Retry_After="1")] * (REPEATS + 1), OK)
+    with pytest.raises(ApiError) as caught:
+        await client(kube).bind(POD, "n1")
+    assert (caught.value.status, len(kube.server.asked)) == (429, REPEATS + 1)
+
+
+async def test_conflict_is_not_repeated_whatever_it_asks_for(kube: Kube) -> None:
+    kube.server.on("POST", BINDING, refuse(409, "Conflict", Retry_After="1"), OK)
+    with pytest.raises(ApiError):
+        await client(kube).bind(POD, "n1")
     assert len(kube.server.asked) == 1
 
 
@@ -129,6 +150,7 @@ async def test_annotation_of_a_policy_that_is_refused_is_not_tried_another_way(k
     [
         ((refuse(429, "TooManyRequests", Retry_After="9"), OK), None, [9]),
         ((refuse(500, "InternalError"), reset, OK), None, [1, 2]),
+        ((refuse(429, "TooManyRequests", Retry_After="2"),) * 5 + (OK,), None, [2] * 5),
         ((refuse(409, "Conflict"),), 409, []),
         ((refuse(404, "NotFound"),), 404, []),
         ((refuse(503, "ServiceUnavailable"),), 503, [1, 2, 4]),

@@ -1,4 +1,4 @@
-"""Renewed client certificates are shown at once, whatever connections are open, and one renewal is for all."""
+"""Renewed certificates are used at once, whatever connections are open, and one renewal is for all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import pytest
 import yaml
 from aiohttp import web
 
-from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.connection import RENEW_AGAIN, RENEWAL, Connection, find_credentials
 from policysched.kube.transport import Transport
@@ -42,9 +41,15 @@ class Guarded:
         self.authority = Authority(folder)
         for name in ("old", "new"):
             self.authority.client(name, ())
+        self.trusted = self.authority.certificate
+        """Whom clients trust."""
         self.holds = "old"
         self.came: Counter[str] = Counter()
         self.url = ""
+        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.tls.load_cert_chain(folder / "server.crt", folder / "server.key")
+        self.tls.verify_mode = ssl.CERT_REQUIRED
+        self.tls.load_verify_locations(self.authority.certificate)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         assert request.transport is not None
@@ -69,7 +74,7 @@ class Guarded:
 
     def config(self, user: dict[str, Any]) -> str:
         path = self.folder / "config"
-        authority = {"certificate-authority": str(self.authority.certificate)}
+        authority = {"certificate-authority": str(self.trusted)}
         path.write_text(yaml.safe_dump(kubeconfig(self.url, user, **authority)))
         return str(path)
 
@@ -93,13 +98,9 @@ class Guarded:
 @pytest.fixture
 async def guarded(tmp_path: Path) -> AsyncIterator[Guarded]:
     made = Guarded(tmp_path)
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
-    tls.verify_mode = ssl.CERT_REQUIRED
-    tls.load_verify_locations(made.authority.certificate)
     runner = web.ServerRunner(web.Server(made.answer, handler_cancellation=True), shutdown_timeout=0.01)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=made.tls).start()
     made.url = f"https://127.0.0.1:{runner.addresses[0][1]}"
     yield made
     await runner.cleanup()
@@ -166,16 +167,41 @@ async def test_certificate_files_that_were_replaced_are_read_when_refused_and_ev
     await connection.close()
 
 
-async def test_certificate_without_its_key_leaves_the_one_before_in_use(guarded: Guarded) -> None:
+async def test_certificate_without_its_key_leaves_the_one_before_in_use(
+    guarded: Guarded, caplog: pytest.LogCaptureFixture
+) -> None:
     connection, clock, ask = await opened(guarded, guarded.file_user())
     assert await ask("POST") == 200
     guarded.replace("new", "crt")
-    clock.at += RENEWAL
-    with pytest.raises(ConnectionProblemError, match="cannot use the client certificate"):
-        await ask("POST")
-    assert [await ask("POST"), await ask("GET")] == [200, 200]
+    for _ in range(2):
+        clock.at += RENEWAL
+        assert [await ask("POST"), await ask("GET")] == [200, 200]
+    assert [one.message for one in caplog.records if "credentials" in one.message] == [
+        "the previous credentials stay in use: cannot use the client certificate: "
+        "the private key does not match the certificate"
+    ]
     guarded.replace("new", "key")
     guarded.holds = "new"
+    clock.at += RENEWAL
+    assert [await ask("POST"), await ask("GET")] == [200, 200]
+    await connection.close()
+
+
+async def test_authorities_that_were_replaced_are_read_every_minute(guarded: Guarded, tmp_path: Path) -> None:
+    file, other = tmp_path / "authorities.crt", tmp_path / "other"
+    other.mkdir()
+    old, new = guarded.authority.certificate.read_bytes(), Authority(other).certificate.read_bytes()
+    file.write_bytes(old)
+    guarded.trusted = file
+    connection, clock, ask = await opened(guarded, guarded.file_user())
+    assert [await ask("POST"), await ask("GET")] == [200, 200]
+    guarded.tls.load_cert_chain(other / "server.crt", other / "server.key")
+    for content, code in ((b"", 200), (old + new, 200), (old, 0), (new, 200)):
+        file.write_bytes(content)
+        clock.at += RENEWAL
+        assert [await ask("POST"), await ask("GET")] == [code, code]
+    file.unlink()
+    clock.at += RENEWAL
     assert [await ask("POST"), await ask("GET")] == [200, 200]
     await connection.close()
 

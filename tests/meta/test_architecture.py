@@ -16,7 +16,7 @@ import pytest
 
 from policysched.app.demo.demo import demo_nodes, demo_pod, demo_policy
 from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
-from tests.meta.markdown import ROOT, codes, prose
+from tools.documents.markdown import ROOT, codes, prose
 from tools.draw_architecture import DRAWING, boxes, drawing, layers, points, stops
 
 PAGE = ROOT / "docs" / "inside" / "architecture.md"

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from tests.meta.markdown import ROOT
+from tools.documents.markdown import ROOT
 
 PACKAGE = ROOT / "policysched"
 

@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 
 from policysched.cli import make_app
-from tests.meta.markdown import ROOT, codes
+from tools.documents.markdown import ROOT, codes
 
 COMMANDS: dict[str, Any] = get_command(make_app()).commands  # type: ignore[attr-defined]
 DOCUMENT = ROOT / "docs" / "reference" / "commands.md"

@@ -8,7 +8,7 @@ from policysched.app.checking.explain import LONGEST, as_policy, explain, explai
 from policysched.app.checking.schema import CODE as SHAPE_CODE
 from policysched.app.checking.schema import faults
 from policysched.language import code_table, message_table
-from tests.meta.markdown import LANGUAGE, anchors, links
+from tools.documents.markdown import LANGUAGE, anchors, links
 from tools.reference.errors import PAGE, WIDTH
 
 

@@ -12,7 +12,7 @@ from policysched.app.checking.findings import expressions
 from policysched.app.formatting.policies import canonical, format_files, format_source, is_canonical
 from policysched.language import message_table
 from policysched.model.policy import API_VERSION, KIND
-from tests.meta.markdown import DOCUMENTS, ROOT, Block, blocks, shown
+from tools.documents.markdown import DOCUMENTS, ROOT, Block, blocks, shown
 
 FILES = sorted(
     path

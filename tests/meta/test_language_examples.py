@@ -18,10 +18,10 @@ from policysched.rules.policy_set.store import StoredPolicy
 from policysched.rules.policy_status.status import differs, make_status
 from tests.build import cluster, node, pod
 from tests.language.frames import TableFrame
-from tests.meta.markdown import DOCUMENTS, LANGUAGE, ROOT, Block, blocks, codes, shown, table, tables
 from tests.pages.listings import class_of
 from tests.pages.making import WHOLE as WHOLE_PAGES
 from tests.plugins.ask import scored
+from tools.documents.markdown import DOCUMENTS, LANGUAGE, ROOT, Block, blocks, codes, shown, table, tables
 from tools.reference import functions
 
 GUIDE = ROOT / "docs" / "write" / "language.md"

@@ -22,7 +22,7 @@ from policysched.rules.compile.compiler import MAX_CHARACTERS as MAX_TOGETHER
 from policysched.rules.compile.compiler import MAX_LETS, MAX_METRICS, MAX_REQUIREMENTS, MAX_RULES, MAX_VALUES
 from policysched.rules.policy_set.budget import MAX_POLICIES, MAX_QUERIES, MAX_UNITS
 from policysched.rules.policy_status.status import MAX_DIAGNOSTICS
-from tests.meta.markdown import LANGUAGE, ROOT, codes, section, table
+from tools.documents.markdown import LANGUAGE, ROOT, codes, section, table
 from tools.reference import functions
 from tools.reference.functions import form, written
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from policysched.cli import make_app
-from tests.meta.markdown import ROOT, shown
 from tests.meta.test_architecture import PACKAGE, ROOMS, found
+from tools.documents.markdown import ROOT, shown
 
 PACKAGES = sorted(PACKAGE.rglob("__init__.py"))
 MODULES = sorted(PACKAGE.rglob("*.py"))

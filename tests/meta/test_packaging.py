@@ -20,7 +20,7 @@ from hatchling.builders.wheel import WheelBuilder
 
 from policysched import __version__
 from policysched.cli import execute
-from tests.meta.markdown import ROOT
+from tools.documents.markdown import ROOT
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 WHEEL: dict[str, Any] = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]

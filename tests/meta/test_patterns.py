@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.meta.markdown import ROOT
+from tools.documents.markdown import ROOT
 
 PACKAGE = ROOT / "policysched"
 FUNCTIONS = {"compile", "match", "fullmatch", "search", "sub", "split", "findall", "finditer"}

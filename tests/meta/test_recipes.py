@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.meta.markdown import ROOT, codes
+from tools.documents.markdown import ROOT, codes
 
 ARCHITECTURE = ROOT / "docs" / "inside" / "architecture.md"
 COMMAND = "from policysched.cli import main; main()"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from policysched.plugins.registry import default_plugins
-from tests.meta.markdown import ROOT, shown
+from tools.documents.markdown import ROOT, shown
 
 PACKAGE = ROOT / "policysched"
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from policysched.app.configuration.profiles import default_profile
-from tests.meta.markdown import ROOT, table
+from tools.documents.markdown import ROOT, table
 
 DOCUMENT = ROOT / "docs" / "write" / "weights.md"
 PLUGINS = {row[0]: (int(row[1]), row[2]) for row in table(DOCUMENT, "Scores of the default plugins")}

@@ -1,17 +1,13 @@
-"""The settings of a Prometheus server: which can be used, and TLS with an authority of one's own."""
+"""The settings of a Prometheus server: which can be used."""
 
 from __future__ import annotations
 
-import ssl
 from pathlib import Path
 
 import pytest
 
 from policysched.errors import UsageError
-from policysched.metric_sources.problems import QueryError, QueryOutcome
 from policysched.metric_sources.prometheus_http import PrometheusClient, ServerSettings
-from tests.controlplane.certificates import Authority
-from tests.metric_sources.fake_prometheus import fake_prometheus
 
 
 @pytest.mark.parametrize(
@@ -63,18 +59,3 @@ def test_an_authority_that_is_none_is_a_usage_error(tmp_path: Path) -> None:
         PrometheusClient(ServerSettings("https://prometheus", ca_file=path))
     with pytest.raises(UsageError, match=r"needs an https URL, but --prometheus-url begins with http$"):
         PrometheusClient(ServerSettings("http://prometheus", ca_file=path))
-
-
-async def test_an_authority_of_ones_own_is_trusted_and_no_other_server(tmp_path: Path) -> None:
-    authority = Authority(tmp_path)
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
-    async with fake_prometheus(tls) as fake:
-        trusting = PrometheusClient(ServerSettings(fake.url, ca_file=authority.certificate))
-        assert (await trusting.ask("load")).status == "success"
-        await trusting.close()
-        strict = PrometheusClient(ServerSettings(fake.url))
-        with pytest.raises(QueryError, match="certificate is not trusted: ") as raised:
-            await strict.ask("load")
-        await strict.close()
-    assert raised.value.outcome is QueryOutcome.TLS

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.meta.markdown import ROOT, anchors
 from tests.metric_sources.program import binary
+from tools.documents.markdown import ROOT, anchors
 
 ALERTS = ROOT / "deploy" / "monitoring" / "alerts.yaml"
 CASES = Path(__file__).with_name("alerts_test.yaml")

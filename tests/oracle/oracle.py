@@ -10,13 +10,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .build import binary
 from .casefiles import read_case
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -102,13 +103,30 @@ class Oracle:
         answer = self._ask({"config": config, "completed": True})
         return answer.get("completed"), answer.get("refusals", [])
 
-    def extended(self, verb: str, answer: bytes, nodes: Sequence[str], *, by_name: bool) -> dict[str, Any]:
-        """Ask what the answer of an extender means that was asked about some nodes: to filter, prioritize or bind.
+    def extended(
+        self,
+        verb: str,
+        answer: bytes,
+        nodes: Sequence[str] = (),
+        *,
+        by_name: bool,
+        candidates: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> dict[str, Any]:
+        """Ask what the answer of an extender means.
+
+        Args:
+            verb: What it was asked to do: filter, prioritize, preempt or bind.
+            answer: Its answer.
+            nodes: The nodes that it was asked about.
+            by_name: Whether it knows the nodes.
+            candidates: The candidates of preemption, each with the UIDs of its victims.
 
         Returns:
-            `left`, `failed`, `unresolvable` and `scores`, any of which may be null; `error`, empty where there is none.
+            `left`, `failed`, `unresolvable`, `scores` and `victims`, any of which may be null; `error`, empty where
+            there is none; `sent`, the question.
         """
         asked = {"verb": verb, "byName": by_name, "nodes": list(nodes), "answer": answer.decode()}
+        asked["candidates"] = {node: list(victims) for node, victims in candidates.items()}
         found: dict[str, Any] = self._ask({"extender": asked})["extended"]
         return found
 

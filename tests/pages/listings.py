@@ -16,9 +16,9 @@ from typing import Final
 
 from policysched.cli import execute
 from tests.controlplane.build import binary
-from tests.meta.markdown import ROOT, Block, blocks_of
 from tests.pages.normal import normal
 from tests.pages.shell import Shell
+from tools.documents.markdown import ROOT, Block, blocks_of
 
 _FILE: Final = re.compile(r"# (\S+\.(?:yaml|json))\n")
 _OPERATORS: Final = re.compile(r"[|&;<>$`]")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tests.meta.markdown import DOCUMENTS
 from tests.pages.listings import refreshed
 from tools import cookbook
+from tools.documents.markdown import DOCUMENTS
 from tools.reference import GENERATED
 
 WHOLE: Final[dict[Path, Callable[[], str]]] = {

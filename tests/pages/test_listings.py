@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.meta.markdown import blocks_of
 from tests.pages.listings import ListingError, class_of, refreshed, steps
 from tests.pages.normal import normal
 from tests.pages.shell import Shell, ShellError
+from tools.documents.markdown import blocks_of
 
 
 def page(*blocks: str) -> str:

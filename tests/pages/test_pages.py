@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.meta.markdown import blocks, shown
 from tests.pages.listings import class_of, uses_kubectl
 from tests.pages.making import PAGES, WHOLE, made
+from tools.documents.markdown import blocks, shown
 
 
 def _marked(path: Path) -> object:

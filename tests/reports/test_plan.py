@@ -42,6 +42,29 @@ def test_plan_without_pods_is_an_error_that_counts_scheduler_names(command: Comm
     assert (done.code, done.problem) == (2, "error: no pods to evaluate: the cluster has no pods\n")
 
 
+@pytest.mark.parametrize("extra", [(), ("--scheduler-name", "default-scheduler")])
+def test_plan_of_a_cluster_without_nodes_is_an_error(command: Command, extra: tuple[str, ...]) -> None:
+    done = command("plan", "--cluster", "h1-no-nodes.yaml", "--policy", "pol.yaml", *extra)
+    needs = "--cluster needs objects such as the output of `kubectl get nodes,pods -A -o json`"
+    assert (done.code, done.out, done.problem) == (2, "", f"error: cluster has no nodes; {needs}\n")
+
+
+def test_why_and_dry_run_note_a_cluster_without_nodes(command: Command) -> None:
+    for ask in (("why", "pending"), ("dry-run", "--pod", "c15-pod.yaml")):
+        done = command(*ask, "--cluster", "h1-no-nodes.yaml")
+        assert (done.code, done.problem.startswith("note: cluster has no nodes; --cluster needs ")) == (0, True)
+
+
+def test_plan_counts_pods_on_nodes_that_are_not_in_the_cluster(command: Command) -> None:
+    ask = ("plan", "--cluster", "h1-no-nodes.yaml", "--cluster", "nodes3.yaml", "--policy", "pol.yaml")
+    done = command(*ask, "-o", "json")
+    assert [done.value[name] for name in ("pods", "strandedPods", "otherPods", "gatedPods")] == [1, 1, 0, 0]
+    assert "1 pod not evaluated (on nodes that are not in the cluster)\n" in command(*ask).out
+    done = command(*ask[:2], "h1-stranded.yaml", *ask[3:])
+    reason = "1 with scheduling gates; 2 on nodes that are not in the cluster"
+    assert (done.code, done.problem) == (2, f"error: no pods to evaluate: {reason}\n")
+
+
 def test_plan_takes_the_names_of_the_policies_and_of_the_configuration(command: Command, tmp_path: Path) -> None:
     policy, config = tmp_path / "policy.yaml", tmp_path / "config.yaml"
     policy.write_text(POLICY % ("schedulerNames: [gpu], " + FILTER % "a"))

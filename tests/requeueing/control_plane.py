@@ -6,13 +6,14 @@ Nodes have no kubelets and no controllers touch what a situation says, so that n
 
 from __future__ import annotations
 
+import http
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import yaml
 
@@ -32,6 +33,11 @@ NEVER: Final = frozenset(("PopFromBackoffQ", "BackoffComplete", "ScheduleAttempt
 """What puts pods into queues without anything having happened."""
 CALM: Final = 0.3
 """How long a scheduler may take to hear of an event. Units: seconds."""
+MOST_CONFLICTS: Final = 20
+"""How often a request is made again."""
+CONFLICT_PAUSE: Final = 0.1
+"""Units: seconds."""
+T = TypeVar("T")
 _MOVED: Final = re.compile(
     r'"Pod moved to an internal scheduling queue.*" pod="default/([^"]+)" event="([^"]+)" queue="(\w+)"'
 )
@@ -112,6 +118,18 @@ class KubeScheduler:
         return list(moves_in(self.lines()))
 
 
+def again_on_conflict(request: Callable[[], T]) -> T:
+    """Make a request again while the server answers 409: schedulers and controllers write the same objects."""
+    for _ in range(MOST_CONFLICTS):
+        try:
+            return request()
+        except RefusedError as error:
+            if error.status != http.HTTPStatus.CONFLICT:
+                raise
+        time.sleep(CONFLICT_PAUSE)
+    return request()
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a scheduler made of a situation."""
@@ -162,7 +180,7 @@ class Stage:
         return found
 
     def _create(self, obj: Json) -> None:
-        made = self._api.create(obj)
+        made = again_on_conflict(lambda: self._api.create(obj))  # an object of this name may still be deleted
         self._made.append((obj["kind"], obj["metadata"]["name"]))
         if obj["kind"] == "Node" and made["spec"].get("taints", []) != obj["spec"].get("taints", []):
             raise AssertionError(f"somebody taints nodes: {made['spec']}")
@@ -172,11 +190,14 @@ class Stage:
             case Create(obj):
                 self._create(deepcopy(obj))
             case Change(kind, name, edit, part):
-                changed = self._api.get(kind, name)
-                edit(changed)
-                self._api.call("PUT", self._api.kind(kind).path("default", name) + part, changed)
+                again_on_conflict(lambda: self._change(kind, name, edit, part))
             case Delete(kind, name):
                 self._api.delete(kind, name, gracePeriodSeconds=0)
+
+    def _change(self, kind: str, name: str, edit: Callable[[Json], None], part: str) -> None:
+        changed = self._api.get(kind, name)
+        edit(changed)
+        self._api.call("PUT", self._api.kind(kind).path("default", name) + part, changed)
 
     def _clean(self) -> None:
         for kind, name in reversed(self._made):

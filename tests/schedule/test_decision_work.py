@@ -14,9 +14,9 @@ from policysched.model.objects import Pod
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from tests.build import cluster, node, pod
-from tests.meta.markdown import ROOT
 from tests.rules.build import Spec, policy_set
 from tests.work import calls
+from tools.documents.markdown import ROOT
 
 DECISIONS = 15
 MOST = {0: 140, 10: 425, 100: 425}

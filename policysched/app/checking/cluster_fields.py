@@ -16,7 +16,8 @@ from msgspec import inspect
 
 from policysched.app.checking.api_fields import ApiFault, field_faults, schema_of
 from policysched.app.checking.pod_faults import pod_faults
-from policysched.app.files.objects import STDIN, expand, metadata_of, read, read_text, shown
+from policysched.app.files.folders import expand
+from policysched.app.files.objects import STDIN, metadata_of, read, read_text, shown
 from policysched.errors import UsageError
 from policysched.model import objects as model
 from policysched.model.decode import ObjectError

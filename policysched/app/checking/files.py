@@ -16,7 +16,7 @@ from policysched.app.checking.findings import Finding
 from policysched.app.checking.schema import is_meant
 from policysched.app.checking.selectors import KINDS, has_selectors, selector_findings
 from policysched.app.files.loading import IgnoredFiles
-from policysched.app.files.objects import Document, as_text, expand, read, read_bytes, shown
+from policysched.app.files.objects import Document, as_text, read, read_bytes, shown
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError, decode_node
 from policysched.model.policy import KIND
@@ -38,7 +38,7 @@ class CheckedPolicies:
     documents: list[Document] = field(default_factory=list)
     """The policies."""
     ignored: IgnoredFiles = field(default_factory=IgnoredFiles)
-    """Files of folders that are no Kubernetes objects."""
+    """Files of folders that are no Kubernetes objects, and subfolders."""
 
     @property
     def errors(self) -> int:
@@ -62,7 +62,7 @@ def check_files(names: Iterable[str], cluster: Cluster | None = None, *, lenient
     made = CheckedPolicies()
     for name in names:
         try:
-            files = expand(name)
+            files = made.ignored.expand(name)
         except UsageError as error:
             made.problems.append(error)
             continue
@@ -105,6 +105,7 @@ async def read_nodes(
     kubeconfig: Path | None = None,
     context: str | None = None,
     pods: list[Mapping[str, Any]] | None = None,
+    notes: list[str] | None = None,
 ) -> Cluster:
     """Read the nodes of files, folders and, for `live`, of the cluster of the kubeconfig.
 
@@ -113,13 +114,16 @@ async def read_nodes(
         kubeconfig: The kubeconfig of the live cluster.
         context: The context of the kubeconfig.
         pods: Receives the pods of the files and folders.
+        notes: Receives notes about ignored files and misspelt fields.
 
     Raises:
         PolicyschedError: one of them cannot be used, or there is no node in them.
     """
-    from policysched.app.files.saved_clusters import load_cluster, refuse_twins  # noqa: PLC0415 - most checks are made without nodes
+    from policysched.app.checking.cluster_fields import cluster_warnings  # noqa: PLC0415 - most checks are made without nodes
+    from policysched.app.files.saved_clusters import load_cluster, refuse_twins  # noqa: PLC0415 - as above
 
-    loaded = load_cluster(one for one in names if one != LIVE)
+    files = [one for one in names if one != LIVE]
+    loaded = load_cluster(files, notes)
     documents = [one for one in loaded if one.object["kind"] == "Node"]
     if pods is not None:
         pods += [one.object for one in loaded if one.object["kind"] == "Pod"]
@@ -134,6 +138,8 @@ async def read_nodes(
         raise UsageError(
             f"no Node in {', '.join(names)}; --cluster needs nodes, such as the output of `kubectl get nodes -o json`"
         )
+    if notes is not None:
+        notes += cluster_warnings(files)
     return cluster
 
 

@@ -274,7 +274,8 @@ def _as_item(field: str, text: str) -> str | None:
     if field.startswith("spec.filters["):
         return f"write `{{name: ..., require: '{text}'}}`"
     if field.startswith("spec.scores["):
-        return f"write `{{name: ..., value: '{text}'}}`"
+        case = text.replace("->", "→")
+        return f"write `{{name: ..., cases: ['{case}']}}`" if "→" in case else f"write `{{name: ..., value: '{text}'}}`"
     if field.startswith("spec.let[") and (line := _LINE.fullmatch(text)):
         return f"write `{{name: {line[1]}, value: '{line[2]}'}}`"
     if field.endswith(".matchLabels") and text.count("=") == 1:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
 from policysched.app.dry_run.tables import plain_table
-from policysched.framework import PREFIX
+from policysched.app.report_table import short_names
 from policysched.model.policy import API_VERSION, KIND
 from policysched.sandbox import sandbox_nodes
 from policysched.visible import visible
@@ -28,10 +28,6 @@ NEXT_STEPS: Final = (
 )
 """The last lines of each demo."""
 BROKEN: Final = 'node.labels["disk"] = "ssd"'
-RULES: Final = "policy rules"
-"""The title of the column, or of the lines below a narrow table, that shows the results of the rules."""
-WIDE: Final = 130
-"""Characters per line from which the rules are a column of the table; on narrower lines they are below the table."""
 _PENDING: Final = "web-hdd"
 POLICY: Final = "web-on-ssd"
 _DISKS: Final = {"piworknode001": "ssd", "piworknode002": "ssd", "piworknode003": "hdd"}
@@ -40,14 +36,11 @@ _DISKS: Final = {"piworknode001": "ssd", "piworknode002": "ssd", "piworknode003"
 class Narrator(Protocol):
     """Prints the demo."""
 
-    width: int
-    """Characters per line."""
-
     def say(self, text: str) -> None:
         """Print lines."""
 
     def show(self, part: RenderableType) -> None:
-        """Print a table."""
+        """Print a line, or an empty line and a table."""
 
     def working(self, text: str) -> None:
         """Show progress on a terminal; the next output replaces it."""
@@ -138,8 +131,7 @@ class _Demo:
             pod = demo_pod(f"web-{self._count}")
             record = self._sandbox.explain(pod)
             decisions.append((pod["metadata"]["name"], await self._bound(pod), record))
-        self._narrator.say("")
-        for part in decision_parts(decisions, self._narrator.width):
+        for part in decision_parts(decisions):
             self._narrator.show(part)
 
     async def _bound(self, pod: Object) -> str:
@@ -172,31 +164,25 @@ class _Demo:
         self._narrator.say(f"   {_PENDING} runs on {node}")
 
 
-def decision_parts(decisions: Sequence[tuple[str, str, Object]], width: int) -> Iterator[RenderableType]:
-    """Return a table of pods: the node, the scores of the node and the results of the policy rules.
+def decision_parts(decisions: Sequence[tuple[str, str, Object]]) -> Iterator[RenderableType]:
+    """Return a table of pods with the node and its scores, and the results of the policy rules.
 
     Args:
         decisions: For each pod its name, its node and its decision record.
-        width: Characters per line; below `WIDE` the rules are lines below the table.
     """
-    columns = _columns(record["scores"][node] for _, node, record in decisions)
-    headings = ["pod", "node"]
-    headings += [one.removeprefix(PREFIX) if one.startswith(PREFIX) else _spaced(one) for one in columns]
+    plugins = _plugins(record["scores"][node] for _, node, record in decisions)
     rows = [
-        [pod, node, *(str(record["scores"][node].get(plugin, "")) for plugin in columns)]
+        [pod, node, *(str(record["scores"][node].get(plugin, "")) for plugin in plugins)]
         for pod, node, record in decisions
     ]
-    rules, numbers = [_rule_results(record, node) for _, node, record in decisions], range(2, 2 + len(columns))
-    if width >= WIDE:
-        rows = [[*row, results] for row, results in zip(rows, rules, strict=True)]
-        yield plain_table(None, [*headings, RULES], rows, numbers)
-        return
-    yield plain_table(None, headings, rows, numbers)
-    for text in dict.fromkeys(rules):
-        yield Text(visible(f"{RULES}: {text}"))
+    table = plain_table(None, ["pod", "node", *plugins], rows, range(2, 2 + len(plugins)))
+    table.sums_up, table.short = plugins, short_names(plugins)
+    yield table
+    for text in dict.fromkeys(one for _, node, record in decisions for one in _rule_results(record, node)):
+        yield Text(visible(f"rule {text}"))
 
 
-def _columns(scores: Iterable[Object]) -> list[str]:
+def _plugins(scores: Iterable[Object]) -> list[str]:
     """Return the plugins that gave a selected node a score other than 0."""
     given: dict[str, bool] = {}
     for one in scores:
@@ -205,16 +191,9 @@ def _columns(scores: Iterable[Object]) -> list[str]:
     return [plugin for plugin, some in given.items() if some]
 
 
-def _spaced(name: str) -> str:
-    """Return the name of a plugin with spaces, so that a narrow table can fold it."""
-    return "".join(f" {letter}" if letter.isupper() and index else letter for index, letter in enumerate(name))
-
-
-def _rule_results(record: Object, node: str) -> str:
-    results = []
+def _rule_results(record: Object, node: str) -> Iterator[str]:
     for policy in record.get("rules", {}).values():
         for rule, rejected in policy.get("filters", {}).items():
-            results.append(f"{rule} rejects {', '.join(sorted(rejected))}")
+            yield f"{rule} rejects {', '.join(sorted(rejected))}"
         for rule, values in policy.get("scores", {}).items():
-            results.append(f"{rule} gives {node} {values[node]}")
-    return "; ".join(results)
+            yield f"{rule} gives {node} {values[node]}"

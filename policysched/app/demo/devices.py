@@ -85,7 +85,6 @@ class _DeviceDemo:
         record = self._sandbox.explain(pod)
         for field, table in (("devices", devices_table), ("refusedDevices", refused_devices_table)):
             if record.get(field):
-                self._narrator.say("")
                 self._narrator.show(table(record[field]))
         self._narrator.say("")
         return pod

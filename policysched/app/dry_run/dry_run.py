@@ -12,7 +12,6 @@ import asyncio
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from dataclasses import replace as replace_field
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
@@ -26,6 +25,7 @@ from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
 from policysched.app.dry_run.policies import compiled_policies, standing_policies, try_policies
+from policysched.app.dry_run.results import Report
 from policysched.app.dry_run.template_claims import with_template_claims
 from policysched.app.files.given import Objects, OneObject, given_objects, one_object
 from policysched.app.files.new_pods import as_new
@@ -52,7 +52,7 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision, drawn
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import at_once, post_filtered
-from policysched.schedule.cycle.record import Record, make_record
+from policysched.schedule.cycle.record import make_record
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources, pod_resources
 
@@ -66,86 +66,6 @@ NOT_GIVEN = "no metric source; set --metrics-file or --prometheus-url, or metric
 _ENCODER: Final = msgspec.json.Encoder()
 _MOST_TEMPLATES: Final = 4096
 """How many templates of pods are known at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The result of a dry-run."""
-
-    record: Record
-    diagnostics: tuple[Diagnostic, ...]
-    """Errors and warnings of the policies. A policy with errors was left out."""
-    metric_problems: tuple[str, ...] = ()
-    """Problems of metrics that the policies read, one line each."""
-    notes: tuple[str, ...] = ()
-    """How inputs were adjusted, one line each."""
-    outcome: PostFilterResult | None = None
-    """The result of PostFilter if no node was feasible, with all candidates of a preemption."""
-    admission_notes: tuple[str, ...] = ()
-    """The notes about objects that admission plugins need and the cluster does not have."""
-
-    @property
-    def pod(self) -> str:
-        """The pod: `namespace/name`."""
-        return str(self.record["pod"])
-
-    @property
-    def scheduler_name(self) -> str:
-        """The name of the profile."""
-        return str(self.record["schedulerName"])
-
-    @property
-    def result(self) -> str:
-        """`Scheduled`, `Unschedulable` or `Error`."""
-        return str(self.record["result"])
-
-    @property
-    def summary(self) -> str:
-        """The result in one sentence."""
-        if self.selected:
-            return f"pod {self.pod} would go to {self.selected}"
-        if self.result == "Error":
-            return f"pod {self.pod}: scheduling failed: {self.record['error']}"
-        return f"pod {self.pod} fits no node: {self.record['fitError']}"
-
-    @property
-    def selected(self) -> str:
-        """The selected node; empty if there is none."""
-        return str(self.record.get("selected", ""))
-
-    @property
-    def best(self) -> tuple[str, ...]:
-        """The equally good nodes from which `selected` is drawn."""
-        return tuple(self.record.get("best", ()))
-
-    @property
-    def scores(self) -> Mapping[str, Mapping[str, int]]:
-        """The weighted scores by feasible node and plugin."""
-        return dict(self.record.get("scores", {}))
-
-    @property
-    def total(self) -> Mapping[str, int]:
-        """The sum of the scores of tier 0 by feasible node."""
-        return dict(self.record.get("total", {}))
-
-    @property
-    def rejected(self) -> Mapping[str, Mapping[str, Any]]:
-        """The `plugin`, `code` and `reasons` by rejected node."""
-        return dict(self.record.get("rejected", {}))
-
-    @property
-    def not_applied(self) -> Mapping[str, str]:
-        """The policies that had no part in the decision, each with the reason."""
-        return dict(self.record.get("notApplied", {}))
-
-    def to_dict(self) -> Record:
-        """Return the decision record, see docs/reference/decision-record.md."""
-        return self.record
-
-    def with_not_applied(self, policies: Mapping[PolicyKey, str]) -> Report:
-        """Add policies that had no part in the decision, each with the reason."""
-        said = {**self.record.get("notApplied", {}), **policies}
-        return replace_field(self, record=self.record | {"notApplied": dict(sorted(said.items()))}) if said else self
 
 
 def dry_run(  # noqa: PLR0913 - what a decision depends on

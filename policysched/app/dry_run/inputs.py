@@ -11,11 +11,13 @@ from policysched.app.checking.check import findings, repeated_policies
 from policysched.app.checking.cluster_fields import cluster_warnings
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.checking.pod_faults import refuse_pod_faults
-from policysched.app.dry_run.dry_run import Measure, Report, dry_run
+from policysched.app.dry_run.dry_run import Measure, dry_run
 from policysched.app.dry_run.policies import STAYS, compiles, in_force
-from policysched.app.files.loading import load
+from policysched.app.dry_run.results import Report
+from policysched.app.files.folders import empty
+from policysched.app.files.loading import load, load_one
 from policysched.app.files.objects import Document, Object, shown
-from policysched.app.files.saved_clusters import identity, load_cluster, refuse_twins
+from policysched.app.files.saved_clusters import NO_NODES, identity, load_cluster, refuse_twins
 from policysched.app.files.workload_pods import TEMPLATES, PodToPlace, chosen, controlled, pod_of
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
@@ -27,7 +29,6 @@ from policysched.rules.policy_set.not_applied import not_compiled
 LIVE: Final = "live"
 _APPLIED: Final = frozenset((*KINDS, "RuntimeClass", "LimitRange")) - {"Node", "Pod", KIND, *TEMPLATES}
 """The kinds in the file of the pod that are added to the cluster: claims and classes, for example."""
-WHAT_A_CLUSTER_IS: Final = "objects such as the output of `kubectl get nodes,pods -A -o json`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,12 @@ class ClusterInputs:
     """The objects of a live cluster that cannot be used."""
     notes: tuple[str, ...] = ()
     """What is to know of the files and of the live cluster, one line each."""
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """The notes, with a note about a cluster without nodes."""
+        has_nodes = any(one["kind"] == "Node" for one in self.objects)
+        return self.notes if has_nodes else (*self.notes, NO_NODES)
 
     def findings(self) -> list[Finding]:
         """Check the policies that take part: those of the cluster that are not replaced, then those to try."""
@@ -112,9 +119,7 @@ class Inputs:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to know of what was read, one line each."""
-        holds_none = not any(one["kind"] == "Node" for one in self.cluster.objects)
-        lacking = f"cluster has no nodes; --cluster needs {WHAT_A_CLUSTER_IS}" if holds_none else ""
-        return tuple(filter(None, (self.wanted.note, *self.wanted.notes, *self.cluster.notes, lacking)))
+        return tuple(filter(None, (self.wanted.note, *self.wanted.notes, *self.cluster.all_notes)))
 
     def findings(self) -> list[Finding]:
         """Check the policies that take part."""
@@ -210,9 +215,7 @@ async def gather_cluster(
     for several in (documents, tried):
         for twin in repeated_policies(one for one in several if one.object["kind"] == KIND):
             raise twin
-    configurations = load([] if config is None else [config])
-    if len(configurations) > 1:
-        raise UsageError(f"{configurations[1].where}: expected one KubeSchedulerConfiguration, got several objects")
+    config_to_try = None if config is None else load_one(config, "KubeSchedulerConfiguration")
     left_out: list[ObjectError] = []
     live: Sequence[Object] = ()
     if LIVE in cluster:
@@ -220,30 +223,33 @@ async def gather_cluster(
 
         live = await read_cluster(kubeconfig, context, left_out=left_out.append, missing=notes.append)
     objects = (*live, *(one.object for one in documents))
-    config_to_try = next(iter(configurations), None)
     return ClusterInputs(objects, tuple(documents), tuple(tried), config_to_try, tuple(left_out), tuple(notes))
 
 
 def load_policies(names: Iterable[str], notes: list[str]) -> list[Document]:
-    """Read policies from files and folders; in a folder, objects of other kinds are ignored.
+    """Read policies from files and folders; objects of other kinds are ignored beside policies.
 
     Args:
         names: The files and folders.
         notes: Receives a note about what is ignored.
 
     Raises:
-        UsageError: a file cannot be read, or a named file has an object of another kind.
+        UsageError: a file cannot be read, or a file or folder has no policy.
     """
-    named = [*names]
-    documents = load(named, notes)
-    others = [one for one in documents if one.object["kind"] != KIND]
-    for one in others:
-        if one.file in map(shown, named):
-            raise UsageError(f"{one.where}: expected a {KIND}, got a {one.object['kind']}")
-    if others:
-        kinds = ", ".join(sorted({one.object["kind"] for one in others}))
-        notes.append(f"ignored objects of other kinds beside the policies: {kinds}")
-    return [one for one in documents if one.object["kind"] == KIND]
+    found: list[Document] = []
+    ignored: set[str] = set()
+    for name in names:
+        documents = load([name], notes)
+        policies = [one for one in documents if one.object["kind"] == KIND]
+        if not policies and documents[0].file == shown(name):
+            raise UsageError(f"{documents[0].where}: expected a {KIND}, got a {documents[0].object['kind']}")
+        if not policies:
+            raise empty(name, f"no {KIND} in the folder")
+        found += policies
+        ignored |= {one.object["kind"] for one in documents} - {KIND}
+    if ignored:
+        notes.append(f"ignored objects of other kinds beside the policies: {', '.join(sorted(ignored))}")
+    return found
 
 
 def _is(found: Object, error: ObjectError) -> bool:

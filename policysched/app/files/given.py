@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from policysched.app.files.folders import empty
 from policysched.app.files.objects import Document, read
 from policysched.errors import UsageError
 
@@ -36,7 +37,7 @@ def given_documents(given: Objects, name: str, kind: str = "") -> Iterator[Objec
     Args:
         given: The argument.
         name: Its name, for messages.
-        kind: The only kind that is read from folders; empty: all kinds.
+        kind: The only kind that is read from a folder, text or file that has this kind; empty: all kinds.
 
     Raises:
         UsageError: a file cannot be read, a text or file has no objects, or the argument has another type.
@@ -75,7 +76,8 @@ def _loaded(given: str | os.PathLike[str], kind: str = "") -> list[Document]:
         found = load_cluster([os.fspath(given)])
         if kind and Path(given).is_dir():
             found = [one for one in found if one.object["kind"] == kind]
+    found = [one for one in found if one.object["kind"] == kind] or found
     if not found:
-        raise UsageError(f"{os.fspath(given)}: no {kind} in the folder")
+        raise empty(os.fspath(given), f"no {kind} in the folder")
     refuse_twins(found)
     return found

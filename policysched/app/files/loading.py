@@ -1,7 +1,8 @@
 """Load the objects of files and folders.
 
-In a folder, files without objects are skipped, and so are Kustomizations and YAML files that are no Kubernetes objects,
-such as the values of a chart; a note names them. A file that the user names has to hold objects.
+In a folder, files without objects are skipped, and so are Kustomizations, charts and YAML files that are no Kubernetes
+objects, such as the values of a chart. Notes name these files and the subfolders, which are not read. A file that the
+user names has to hold objects.
 """
 
 from __future__ import annotations
@@ -11,28 +12,38 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from policysched.app.files.objects import (
-    Document,
-    EmptyFileError,
-    ForeignFileError,
-    expand,
-    read,
-    read_text,
-    shown,
-)
+from policysched.app.files.folders import empty, expand, listed, unread
+from policysched.app.files.objects import Document, EmptyFileError, ForeignFileError, read, read_text, shown
 from policysched.errors import UsageError
 
-KUSTOMIZATIONS: Final = frozenset(("kustomization.yaml", "kustomization.yml"))
-_MOST_NAMED: Final = 3
-"""How many ignored files a note names."""
+_BUILDERS: Final = {
+    "kustomization.yaml": "kubectl kustomize",
+    "kustomization.yml": "kubectl kustomize",
+    "Chart.yaml": "helm template",
+}
+"""The command that makes objects of a folder with such a file."""
 
 
 @dataclass(slots=True)
 class IgnoredFiles:
-    """Files of folders that are no Kubernetes objects."""
+    """Files of folders that are no Kubernetes objects, and subfolders."""
 
     foreign: list[str] = field(default_factory=list)
-    kustomizations: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    """Kustomizations and charts."""
+    subfolders: list[str] = field(default_factory=list)
+    """A note about each folder with subfolders."""
+
+    def expand(self, name: str) -> list[str]:
+        """Return the files of a folder, or any other name as it is; see `folders.expand`.
+
+        Raises:
+            UsageError: the folder cannot be read or has no YAML or JSON file.
+        """
+        files = expand(name)
+        if files != [name]:
+            self.subfolders += [f"{name}: {text}" for text in unread(name)]
+        return files
 
     def read(self, file: str, read_file: Callable[[str], list[Document]]) -> list[Document]:
         """Read a file of a folder; return nothing for a file that holds no objects.
@@ -40,29 +51,25 @@ class IgnoredFiles:
         Raises:
             UsageError: the file is malformed.
         """
-        name = Path(file).name
+        if Path(file).name in _BUILDERS:
+            self.sources.append(file)
+            return []
         try:
-            documents = read_file(file)
+            return read_file(file)
         except EmptyFileError:
             return []
         except ForeignFileError:
-            (self.kustomizations if name in KUSTOMIZATIONS else self.foreign).append(file)
+            self.foreign.append(file)
             return []
-        if name in KUSTOMIZATIONS:
-            self.kustomizations.append(file)
-            return []
-        return documents
 
     def notes(self) -> list[str]:
-        """Return a note about each sort of ignored files."""
+        """Return a note about each sort of ignored files and about the subfolders of each folder."""
         made = []
         if self.foreign:
-            made.append(f"ignored {_listed(self.foreign)}: no Kubernetes objects")
-        if self.kustomizations:
-            folder = Path(self.kustomizations[0]).parent
-            build = f"to use its output, run `kubectl kustomize {folder}` and pipe it into the command as file `-`"
-            made.append(f"ignored {_listed(self.kustomizations)}: {build}")
-        return made
+            made.append(f"ignored {listed(self.foreign)}: no Kubernetes objects")
+        if self.sources:
+            made.append(f"ignored {listed(self.sources)}: {_how_to_build(self.sources[0])}")
+        return made + self.subfolders
 
 
 def load(names: Iterable[str], notes: list[str] | None = None) -> list[Document]:
@@ -89,19 +96,38 @@ def load_each(
     ignored = IgnoredFiles()
     found: list[Document] = []
     for name in names:
-        files = expand(name)
+        files = ignored.expand(name)
         if files == [name]:
             found += read_file(name)
             continue
         inside = [document for file in files for document in ignored.read(file, read_file)]
         if not inside:
-            raise UsageError(f"{name}: no Kubernetes objects in the folder")
+            build = [_how_to_build(file) for file in files if Path(file).name in _BUILDERS][:1]
+            raise empty(name, "no Kubernetes objects in the folder", *build)
         found += inside
     if notes is not None:
         notes += ignored.notes()
     return found
 
 
-def _listed(files: list[str]) -> str:
-    more = len(files) - _MOST_NAMED
-    return ", ".join(files[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+def _how_to_build(source: str) -> str:
+    file = Path(source)
+    return f"to use its output, run `{_BUILDERS[file.name]} {file.parent}` and pipe it into the command as file `-`"
+
+
+def load_one(file: str, kind: str) -> Document:
+    """Load a file that holds one object.
+
+    Args:
+        file: The file.
+        kind: The kind that the error message names.
+
+    Raises:
+        UsageError: the file cannot be read, or does not hold one object.
+    """
+    found = load([file])
+    if len(found) > 1:
+        raise UsageError(f"{found[1].where}: expected one {kind}, got several objects")
+    if not found:
+        raise UsageError(f"{file}: expected one {kind}, got no object")
+    return found[0]

@@ -215,30 +215,6 @@ def as_text(data: bytes, file: str) -> str:
     return text
 
 
-def expand(name: str) -> list[str]:
-    """Return the files that a name stands for: those of a folder (`*.yaml`, `*.yml`, `*.json`, by name), or itself.
-
-    Files of tests in a folder are left out; they have no objects.
-
-    Raises:
-        UsageError: the folder cannot be read or has no such file.
-    """
-    path = Path(name)
-    try:
-        if name in ("", STDIN) or not path.is_dir():
-            return [name]
-        found = sorted(one for one in path.iterdir() if _has_objects(one))
-    except OSError as error:
-        raise UsageError(f"{name}: {why(error)}") from error
-    if not found:
-        raise UsageError(f"{name}: no .yaml, .yml or .json file in the folder")
-    return [str(one) for one in found]
-
-
-def _has_objects(file: Path) -> bool:
-    return file.suffix in SUFFIXES and not TESTS.fullmatch(file.name) and file.is_file()
-
-
 def shown(name: str) -> str:
     """Return a file's name for messages."""
     return {STDIN: "<stdin>", "": '""'}.get(name, name)

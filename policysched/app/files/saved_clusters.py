@@ -42,6 +42,10 @@ from policysched.model.kinds import kind_of
 from policysched.model.objects import Node, Pod
 from policysched.model.policy import KIND
 
+NO_NODES: Final = (
+    "cluster has no nodes; --cluster needs objects such as the output of `kubectl get nodes,pods -A -o json`"
+)
+"""The message of commands about a cluster without nodes."""
 _TYPES: Final[dict[str, type[Any]]] = {"Node": Node, "Pod": Pod}
 _SHAPES: Final = {kind: msgspec.json.Decoder[Any](shape) for kind, shape in _TYPES.items()}
 _ENCODER: Final = msgspec.json.Encoder()

@@ -29,7 +29,8 @@ from policysched.app.checking.findings import (
     policy_key,
     with_expressions,
 )
-from policysched.app.files.objects import Document, Source, as_text, expand, read, read_bytes, shown
+from policysched.app.files.folders import expand
+from policysched.app.files.objects import Document, Source, as_text, read, read_bytes, shown
 from policysched.app.formatting.scalars import DocumentNodes, Edit, joined, rewrite
 from policysched.errors import PolicyschedError, UsageError
 from policysched.language import Diagnostic, format_text

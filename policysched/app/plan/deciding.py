@@ -208,6 +208,8 @@ class Comparing:
     pods: int = 0
     others: int = 0
     gated: int = 0
+    stranded: int = 0
+    """Number of pods on nodes that neither side has."""
     unseen: int = 0
     evaluated: list[Pod] = field(default_factory=list)
     """The pods that are decided about, as pending pods."""
@@ -244,7 +246,7 @@ class Comparing:
             if one is not None and two is not None and place in before.nodes and place in after.nodes:
                 running.append((one, two))
             elif place and place not in before.nodes and place not in after.nodes:
-                self.others += 1
+                self.stranded += 1
             else:
                 waiting.append(key)
         # pods of a class one after another: what is kept of the class has little to catch up with then

@@ -18,6 +18,7 @@ from policysched.app.configuration.scheduler_names import SchedulerNames, choose
 from policysched.app.dry_run.dry_run import Measure, Numbers, measure, seconds_at
 from policysched.app.dry_run.policies import compiled_policies, standing_policies
 from policysched.app.files.given import Objects, given_objects
+from policysched.app.files.saved_clusters import NO_NODES
 from policysched.app.plan.change import (
     InForce,
     PlannedChange,
@@ -82,7 +83,7 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
 
     Raises:
         UsageError: a policy of the change does not compile, a name is not there, a configuration does not fit, or there
-            is no pod to evaluate.
+            is no node or no pod to evaluate.
     """
     read = read_objects(given_objects(objects, "objects"))
     store = standing_policies(read.policies)
@@ -156,8 +157,10 @@ def _compared(change: PlannedChange, sides: _Sides, names: SchedulerNames, progr
     """Decide on both sides and return the differences.
 
     Raises:
-        UsageError: there is no pod to evaluate.
+        UsageError: there is no node or no pod to evaluate.
     """
+    if not (change.before.objects.nodes or change.after.objects.nodes):
+        raise UsageError(NO_NODES)
     before = sides.make(change.before)
     after = sides.make(
         change.after,
@@ -169,7 +172,7 @@ def _compared(change: PlannedChange, sides: _Sides, names: SchedulerNames, progr
     found = Comparing(before, after, touching, partial(sides.make, change.after), progress)
     found.run()
     if not found.evaluated:
-        raise UsageError(_nothing_to_evaluate(change.before.objects, names))
+        raise UsageError(_nothing_to_evaluate(change.before.objects, names, found))
     order = list(Effect)
     classes = pod_classes(before, found.after, found.evaluated) if differing and not found.unseen else []
     reach = policy_pods(before, found.after, differing, classes) if classes else ()
@@ -181,6 +184,7 @@ def _compared(change: PlannedChange, sides: _Sides, names: SchedulerNames, progr
         tuple(idle_policies(found.after, coming, reach, classes)) if classes else (),
         found.others,
         found.gated,
+        found.stranded,
         tuple(dict.fromkeys((*change.before.objects.left_out, *change.after.objects.left_out))),
         (*change.notes, *sides.problems, *_notes(change, names, before, after), *_failure(failed)),
         interrupted=found.unseen > 0,
@@ -200,14 +204,20 @@ def _failure(failed: Mapping[str, str]) -> list[str]:
     return [f"scheduling failed for {len(failed):,} {'pod' if len(failed) == 1 else 'pods'}; pod {pod}: {why}"]
 
 
-def _nothing_to_evaluate(objects: ClusterObjects, names: SchedulerNames) -> str:
+def _nothing_to_evaluate(objects: ClusterObjects, names: SchedulerNames, found: Comparing) -> str:
     """Say why no pod of a cluster is evaluated, with the number of pods by scheduler name."""
     others = Counter(one.spec.scheduler_name for one in objects.schedulable)
-    gated = sum(others.pop(name, 0) for name in names.names)
-    rest = len(objects.pods) - sum(others.values()) - gated
+    ours = sum(others.pop(name, 0) for name in names.names)
+    rest = len(objects.pods) - sum(others.values()) - ours
+    with_nodes = ours - found.gated - found.stranded
     parts = [f"{counts_by_name(others)}, but only {names} is evaluated; set --scheduler-name"] if others else []
-    parts += [f"{gated:,} with scheduling gates"] if gated else []
-    parts += [f"{rest:,} static, finished or being deleted"] if rest else []
+    reasons = (
+        (found.gated, "with scheduling gates"),
+        (found.stranded, "on nodes that are not in the cluster"),
+        (with_nodes, "of DaemonSets, deleted with their nodes"),
+        (rest, "static, finished or being deleted"),
+    )
+    parts += [f"{count:,} {reason}" for count, reason in reasons if count]
     return f"no pods to evaluate: {'; '.join(parts) or 'the cluster has no pods'}"
 
 

@@ -184,6 +184,8 @@ class Plan:
     others: int = 0
     """How many pods are not decided about: other schedulers', finished ones, those of nodes themselves."""
     gated: int = 0
+    stranded: int = 0
+    """Number of pods on nodes that are not in the cluster; they are not evaluated."""
     left_out: tuple[str, ...] = ()
     """The objects that cannot be read, each with what is wrong: they are on neither side."""
     notes: tuple[str, ...] = ()
@@ -291,6 +293,7 @@ class Plan:
             "idlePolicies": list(self.idle_policies),
             "otherPods": self.others,
             "gatedPods": self.gated,
+            "strandedPods": self.stranded,
             "leftOut": list(self.left_out),
             "notes": list(self.notes),
             "interrupted": self.interrupted,

@@ -18,6 +18,7 @@ LIMIT: Final = 20
 EXAMPLES: Final = "pod: node without → with change"
 POLICY: Final = "SchedulingPolicy/"
 _OTHERS: Final = "not evaluated (static, finished, or of another scheduler)"
+_STRANDED: Final = "not evaluated (on nodes that are not in the cluster)"
 
 
 def plan_parts(told: Plan) -> Iterator[RenderableType]:
@@ -40,6 +41,7 @@ def plan_parts(told: Plan) -> Iterator[RenderableType]:
         (told.daemons.created, "DaemonSet pod added with its new node", "DaemonSet pods added with new nodes"),
         (told.daemons.deleted, "DaemonSet pod deleted with its node", "DaemonSet pods deleted with their nodes"),
         (told.others, f"pod {_OTHERS}", f"pods {_OTHERS}"),
+        (told.stranded, f"pod {_STRANDED}", f"pods {_STRANDED}"),
         (told.gated, "pod with scheduling gates", "pods with scheduling gates"),
     ):
         if count:

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from policysched.app.checking.check import findings
 from policysched.app.checking.findings import Finding, policy_key
-from policysched.app.dry_run.dry_run import Observe, Report, dry_run
+from policysched.app.dry_run.dry_run import Observe, dry_run
 from policysched.app.dry_run.policies import compiles
+from policysched.app.dry_run.results import Report
 from policysched.app.files.loading import load
 from policysched.app.files.objects import Document
 from policysched.app.policy_tests.claims import claims_of, release

@@ -61,9 +61,14 @@ class BlockWriter:
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._number = file, 0
         self._before = head = HEAD % VERSION
-        file.write(head)
+        _write_all(file, head)
         self.size = len(head)
         """Units: bytes."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no block was written."""
+        return self._number == 0
 
     def write(self, entries: list[bytes]) -> None:
         """Write a block of encoded entries.
@@ -72,16 +77,23 @@ class BlockWriter:
             OSError: it cannot be written; the file is as long as before where it can be shortened.
         """
         data = zlib.compress(b"".join(entries), LEVEL)
-        self._number += 1
-        checksum = _checksum(self._before, self._number, data)
+        number = self._number + 1
+        checksum = _checksum(self._before, number, data)
         try:
-            self._file.write(_head_of(len(data), self._number, checksum) + data)
+            _write_all(self._file, _head_of(len(data), number, checksum) + data)
             self._file.flush()
         except OSError:
             self._file.truncate(self.size)
             raise
-        self._before = checksum
+        self._number, self._before = number, checksum
         self.size += _BLOCK.size + len(data)
+
+
+def _write_all(file: BinaryIO, data: bytes) -> None:
+    """Write all data to a file without a buffer, which takes a part of it where the disk is nearly full."""
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) :]
 
 
 def read_entries(path: Path) -> Iterator[list[Any]]:
@@ -121,6 +133,8 @@ def _entries_of(path: Path, file: BinaryIO) -> Iterator[list[Any]]:
 def _read_head(path: Path, file: BinaryIO) -> bytes:
     head = file.readline(64)
     found = _HEAD.fullmatch(head)
+    if found is None and (HEAD % VERSION).startswith(head):
+        raise BrokenRecordError(f"{path}: file is incomplete: it ends before the first block", cut=True)
     if found is None:
         raise UsageError(f"{path}: not a policysched record")
     if int(found[1]) != VERSION:

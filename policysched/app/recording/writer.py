@@ -71,6 +71,8 @@ class RecordWriter:
         self._closing = threading.Event()
         self._file: BinaryIO | None = None
         self._blocks: BlockWriter | None = None
+        self._path = folder
+        """The file's."""
         self._pending: list[bytes] = []
         self._pending_size = self._snapshot_size = 0
         self._broken = ""
@@ -148,7 +150,14 @@ class RecordWriter:
         if name == BEGIN or self._pending_size >= BLOCK:
             self._do(self._flush)
         if name == BEGIN and self._blocks is not None:
-            self._snapshot_size = self._blocks.size
+            self._note_begun(self._blocks)
+
+    def _note_begun(self, blocks: BlockWriter) -> None:
+        """Note that a file has its snapshot: a gap before it has ended."""
+        self._snapshot_size = blocks.size
+        if self._broken:
+            log.info("record: recording continues in %s", self._path)
+        self._broken = ""
 
     def _do(self, act: Callable[[], None]) -> None:
         """Work on files; where that fails, give up until the next snapshot."""
@@ -159,7 +168,8 @@ class RecordWriter:
 
     def _give_up(self, why: str) -> None:
         if why != self._broken:
-            log.error("record: %s; recording is paused until the record is writable, scheduling continues", why)
+            text = "record: %s: %s; recording is paused until the record is writable, scheduling continues"
+            log.error(text, self._folder, why)
         self._broken = why
         self._lost += len(self._pending)
         self._pending, self._pending_size = [], 0
@@ -168,25 +178,27 @@ class RecordWriter:
         self._gap = True
 
     def _close_file(self) -> None:
-        file, self._file, self._blocks = self._file, None, None
-        if file is not None:
-            try:
-                file.close()
-            except OSError:
-                log.debug("record: cannot close a file", exc_info=True)
+        """Close the file, and delete one of which nothing could be written."""
+        file, blocks = self._file, self._blocks
+        self._file = self._blocks = None
+        if file is None:
+            return
+        try:
+            file.close()
+            if blocks is None or blocks.is_empty:
+                self._path.unlink(missing_ok=True)
+        except OSError:
+            log.debug("record: cannot close a file", exc_info=True)
 
     def _begin_file(self) -> None:
         self._end_file()
         self._number += 1
         at = datetime.now(UTC)
-        path = self._folder / f"{self._number:08d}-{at:%Y%m%dT%H%M%SZ}{SUFFIX}"
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        self._path = self._folder / f"{self._number:08d}-{at:%Y%m%dT%H%M%SZ}{SUFFIX}"
+        handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
         self._file = os.fdopen(handle, "wb", buffering=0)
         self._blocks = BlockWriter(self._file)
         self._make_room()
-        if self._broken:
-            log.info("record: recording continues in %s", path)
-        self._broken = ""
 
     def _end_file(self) -> None:
         if self._file is None:

@@ -120,6 +120,8 @@ class ConfigurationFile:
             ["result"],
             registry=registry,
         )
+        for one in ReloadResult:
+            self._counter.labels(one.value)  # a series that begins at 1 has no increase
         self._problem = ""
 
     @property

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from policysched.language.messages.diagnostics import Diagnostic
+
+MOST_NAMED: Final = 5
+"""How many missing conditions of a group a line for people names."""
 
 
 class State(StrEnum):
@@ -78,6 +81,11 @@ class Group:
     lacks: tuple[str, ...]
     """What stands against them, with the amounts and values of these nodes."""
     repairs: tuple[Repair, ...]
+
+    def missing(self, joint: str) -> str:
+        """Return `lacks` in a line: the first ones, and how many more there are."""
+        more = len(self.lacks) - MOST_NAMED
+        return joint.join((*self.lacks[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""

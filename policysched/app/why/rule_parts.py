@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -12,15 +13,16 @@ from msgspec.structs import replace
 from policysched.app.why.asking import Asking
 from policysched.app.why.changes import Edit, edited, keyed
 from policysched.framework import SKIP, Mask, RowNumbers, Status
-from policysched.language.ir.graph import ANY_KEY, Input, steps
-from policysched.language.ir.tree import Comparison, Expr, Literal, LiteralKind, Logic, Path
-from policysched.language.ir.types import Unit
+from policysched.language.evaluation.columns import evaluate_columns
+from policysched.language.ir.graph import AGGREGATES, ANY_KEY, POD_AGGREGATES, POD_EXTREMES, Input, Op, steps
+from policysched.language.ir.tree import Call, Comparison, Expr, Literal, LiteralKind, Logic, Path, children
+from policysched.language.ir.types import Kind, Unit
 from policysched.language.messages.amounts import written
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.language.syntax.formatting import format_tree
 from policysched.language.syntax.parser import parse
 from policysched.model.objects import Metadata, Pod
-from policysched.model.policy import FilterRule, Policy
+from policysched.model.policy import FilterRule, Policy, PolicySpec
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.inputs import node_column
@@ -29,7 +31,9 @@ from policysched.rules.results.rule_rows import FINE, shortened
 from policysched.visible import visible
 
 MOST_VALUES: Final = 4
-"""Of how many inputs the values are told."""
+"""Of how many inputs and aggregates the values are told."""
+_AGGREGATES: Final = frozenset({*POD_AGGREGATES, *AGGREGATES})
+_MISSING: Final = "missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +77,14 @@ def _part(asking: Asking, plugin: PolicyPlugin, rule: FilterRule, side: Any, pod
         return None
     codes, _ = asking.answers(PolicyPlugin(compiled), pod)
     rejected: Mask = codes != 0
+    computed = [format_tree(one) for one in _computed(side, {one.name for one in alone.let})]
     edit, label = _labelled(side)
     shown = f"policy {policy.key}/{rule.name}: {shortened(text)}"
 
     def said(rows: RowNumbers) -> str:
-        values = _values(asking, compiled, pod, rows[:1])
+        made = (_computed_value(asking, alone, pod, one, rows[:1]) for one in dict.fromkeys(computed))
+        told = islice((one for one in (*made, *_values(asking, compiled, pod, rows[:1])) if one), MOST_VALUES)
+        values = ", ".join(told)
         return f"{shown} ({values})" if values else shown
 
     return RulePart(f"{policy.key}/{rule.name}", rule.name, shown, rejected, said, edit, label)
@@ -99,13 +106,42 @@ def _text(one: object) -> str | None:
     return one.text if isinstance(one, Literal) and one.kind is LiteralKind.STRING else None
 
 
-def _values(asking: Asking, compiled: CompiledPolicy, pod: Pod, rows: RowNumbers) -> str:
-    """Say what a condition reads of a row."""
+def _computed(expr: Expr, lets: Container[str]) -> Iterator[Expr]:
+    """Yield the outermost aggregates of an expression, and the names from `let`."""
+    if isinstance(expr, Call) and expr.function.dotted in _AGGREGATES:
+        yield expr
+    elif isinstance(expr, Path):
+        if expr.dotted in lets:
+            yield expr
+    else:
+        for one in children(expr):
+            yield from _computed(one, lets)
+
+
+def _computed_value(asking: Asking, spec: PolicySpec, pod: Pod, text: str, rows: RowNumbers) -> str:
+    """Say the number that an expression gives on a row; empty for other types."""
+    asked = replace(spec, filters=(FilterRule(name="value", require=f"has({text})"),))
+    compiled = compile_policy(Policy(metadata=Metadata(name="value"), spec=asked)).policy
+    if compiled is None or compiled.filters[0].require.root.op != Op.HAS:
+        return ""
+    (node,) = compiled.filters[0].require.root.args
+    if node.type.kind is not Kind.QUANTITY:
+        return ""
+    context = PolicyPlugin(compiled).context(asking.cluster)
+    value = evaluate_columns(node, context.frame(context.inputs(pod), rows))
+    said = _shown(float(np.broadcast_to(value, rows.shape)[0]), node.type.unit)
+    why = ": no pod on the node has a value" if said == _MISSING and node.op in POD_EXTREMES else ""
+    return f"{shortened(text)} is {said}{why}"
+
+
+def _values(asking: Asking, compiled: CompiledPolicy, pod: Pod, rows: RowNumbers) -> Iterator[str]:
+    """Yield what a condition reads of a row."""
     program = compiled.filters[0].require
     read = [item for item in program.inputs if item.root in {"node", "pod", "metrics"}]
-    units = {node.data: node.type.unit for node in steps(program.root) if isinstance(node.data, Input)}
-    told = [(item, _shown(_value(asking, compiled, pod, item, rows), units.get(item))) for item in dict.fromkeys(read)]
-    return ", ".join(f"{item.text} is {text}" for item, text in told[:MOST_VALUES] if text)
+    units = {node.data: node.type.unit for node in steps(program.root, inner=True) if isinstance(node.data, Input)}
+    for item in dict.fromkeys(read):
+        if text := _shown(_value(asking, compiled, pod, item, rows), units.get(item)):
+            yield f"{item.text} is {text}"
 
 
 def _value(asking: Asking, compiled: CompiledPolicy, pod: Pod, item: Input, rows: RowNumbers) -> object:
@@ -126,7 +162,7 @@ def _shown(value: object, unit: Unit | None) -> str:
     if value is SKIP:
         return ""
     if value is None or value != value:  # noqa: PLR0124 - NaN
-        return "missing"
+        return _MISSING
     if isinstance(value, str):
         return f'"{visible(shortened(value))}"'
     if isinstance(value, bool):

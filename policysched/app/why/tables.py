@@ -75,7 +75,7 @@ def _conditions(told: Explanation) -> Table:
 
 
 def _groups(told: Explanation) -> Table:
-    rows = [[str(one.nodes), "; ".join(one.lacks), _some(one.nodes, one.examples)] for one in told.groups]
+    rows = [[str(one.nodes), one.missing("; "), _some(one.nodes, one.examples)] for one in told.groups]
     table = plain_table("Nodes by missing conditions", ["nodes", "missing", "examples"], rows, range(1))
     table.least, table.wraps = ("examples",), True
     if told.more_groups:

@@ -246,7 +246,7 @@ class _Explaining:
         notes = (told,) if told else ()
         if self._asked_about and found.groups:
             fit = "is on {} but would not fit it if recreated" if self._asked_about == begun.node else "does not fit {}"
-            lacks = " and ".join(found.groups[0].lacks)
+            lacks = found.groups[0].missing(" and ")
             summary = f"pod {begun.pod} {fit.format(self._asked_about)}; missing: {lacks}"
         else:
             summary = _fits_none(begun, found, answer.decision)
@@ -324,11 +324,11 @@ def lacking(group: Group) -> str:
     """Say in a line what stands against a group of nodes."""
     nodes = "1 node lacks" if group.nodes == 1 else f"{group.nodes} nodes lack"
     only = " only" if len(group.lacks) == 1 else ""
-    return f"{nodes}{only} {' and '.join(group.lacks)}"
+    return f"{nodes}{only} {group.missing(' and ')}"
 
 
 def _refused(begun: Explanation, node: str, groups: Sequence[Group]) -> str:
-    lacks = " and ".join(groups[0].lacks) if groups else "conditions of the filters"
+    lacks = groups[0].missing(" and ") if groups else "conditions of the filters"
     if node == begun.node:
         text = f"pod {begun.pod} is on {node} but would not fit it if recreated; missing: {lacks}"
     else:

@@ -212,15 +212,16 @@ class ExpressionChecker(Checker):
 
     def _logic(self, logic: Logic, _: Unit | None) -> Typed | None:
         found: list[Typed | None] = []
-        before, default = None, ""
-        for operand, behind in zip(logic.operands, (*logic.operands[1:], None), strict=True):
-            if default and found[-1] is None:  # it has been told as the default of the operand before it
+        told = 0
+        for index, (operand, behind) in enumerate(zip(logic.operands, (*logic.operands[1:], None), strict=True)):
+            if told and found[-1] is None:  # the error of an operand before it names this one, too
                 found.append(None)
+                told -= 1
                 continue
             default = suggestions.default_of(logic, operand, behind, self.source)
-            meant = default or suggestions.member_of(logic, before, operand, self.source)
-            found.append(self.condition(operand, meant=meant))
-            before = operand
+            member, members = suggestions.member_of(logic, index, self.source)
+            told = 1 if default else max(0, members - 1)
+            found.append(self.condition(operand, meant=default or member))
         nodes = all_of(found)
         return None if nodes is None else make(logic.operator, nodes, BOOL.over(*(node.type for node in nodes)))
 
@@ -240,8 +241,10 @@ class ExpressionChecker(Checker):
     def _default(self, chain: Chain, index: int, left: Typed, right: Typed) -> Typed | None:
         span = Span(chain.span.start, chain.steps[index].end)
         if not left.type.like(right.type):
-            hint = suggestions.default(left, right)
+            hint = suggestions.default(left, right, chain.first, *(step.operand for step in chain.steps[: index + 1]))
             return self.report("E0301", span, "default", left=left.type, right=right.type, hint=hint)
+        if left.op in {Op.INPUT, Op.KEYED} and not left.type.optional and index == 0:
+            self.report("W0702", span, "default", value=self.source(chain.first) or "...")
         return make(Op.DEFAULT, (left, right), left.type.over(right.type).filled(right.type.gap))
 
     def _sum(self, chain: Chain, index: int, left: Typed, right: Typed) -> Typed | None:
@@ -289,7 +292,8 @@ class ExpressionChecker(Checker):
             unit = right.type.unit if left.type.is_number else left.type.unit
             return make(Op.MULTIPLY, (left, right), Type(Kind.QUANTITY, unit, shape.shape, shape.gap))
         if not right.type.is_number and left.type.unit is not right.type.unit:
-            return self.report("E0310", span, "divide", left=left.type, right=right.type)
+            hint = suggestions.undeclared(left, right) or None
+            return self.report("E0310", span, "divide", left=left.type, right=right.type, help=hint)
         if constant_value(right) == 0:
             self.report("W0703", span, "zero")
         unit = left.type.unit if right.type.is_number else Unit.NUMBER
@@ -298,6 +302,10 @@ class ExpressionChecker(Checker):
 
 
 def _comparison(checker: Checker, comparison: Comparison, _: Unit | None) -> Typed | None:
+    if (wrong := suggestions.one_of_several(comparison, checker.source)) is not None:
+        said, logic = wrong
+        value = checker.check(logic.operands[0])
+        return value and checker.report("E0302", logic.span, type=value.type, hint=said)
     member = comparison.operator in {"in", "not in"}
     node = _membership(checker, comparison) if member else _compared(checker, comparison)
     if node is None or not _days_exist(checker, comparison, node):

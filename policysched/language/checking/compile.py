@@ -68,7 +68,7 @@ def compile_expression(text: str, environment: Environment, want: Want = Want.AN
     """Compile the text of one field."""
     tree = parse(text)
     if isinstance(tree, Diagnostic):
-        return Compiled(None, (tree,))
+        return Compiled(None, (suggestions.of_place(tree, text, environment.phase, score=want is Want.NUMBER),))
     expr = cast("Expr", tree)
     checker = ExpressionChecker(text, environment)
     node = checker.check(expr, Unit.NUMBER if want is Want.NUMBER else None)

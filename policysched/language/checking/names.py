@@ -11,7 +11,7 @@ from typing import Final
 
 from policysched.language.checking.doubts import warn_of_effect
 from policysched.language.functions import FUNCTIONS
-from policysched.language.functions.signatures import Checker, least_or_greatest, number_of_arguments
+from policysched.language.functions.signatures import Checker, least_or_greatest, number_of_arguments, over_cluster
 from policysched.language.ir.graph import AGGREGATES, ANY_KEY, ITEM, Input, Op, Typed, make
 from policysched.language.ir.tree import Call, Expr, Literal, LiteralKind, Path, Span
 from policysched.language.ir.types import (
@@ -28,7 +28,7 @@ from policysched.language.ir.types import (
     Type,
     Unit,
 )
-from policysched.language.messages import foreign_syntax
+from policysched.language.messages import foreign_syntax, suggestions
 from policysched.language.messages.suggestions import did_you_mean, shown
 
 _REST: Final = re.compile(r"[/-][A-Za-z0-9_][A-Za-z0-9_./-]*")
@@ -70,13 +70,15 @@ def _item(checker: Checker, path: Path, of: Type) -> Typed | None:
 
 def _is_known_pod(checker: Checker, path: Path) -> bool:
     """Whether it is known which pod `peer` or `victim` is; reported where it is not."""
+    guards, key = checker.environment.phase == "preemption", _text(path.key) or "..."
     if path.names[0] == "peer":
         if not checker.peers:
-            checker.report("E0204", path.name_spans[0])
+            hint = foreign_syntax.victim(path.names, key) if guards and not checker.reducing else None
+            checker.report("E0204", path.name_spans[0], help=hint)
         return checker.peers
-    guards = checker.environment.phase == "preemption"
     if not guards or checker.reducing:
-        checker.report("E0209", path.name_spans[0], "inner" if guards else "")
+        hint = foreign_syntax.peer(path.names, key) if checker.peers and not guards else None
+        checker.report("E0209", path.name_spans[0], "inner" if guards else "", help=hint)
         return False
     return True
 
@@ -201,7 +203,7 @@ def _key(checker: Checker, expr: Expr, span: Span) -> Typed | None:
     """Return the graph of a key: a string that is the same for every node."""
     key = checker.check(expr)
     if key is not None and key.type.kind is not Kind.STRING:
-        return checker.report("E0307", span, type=key.type)
+        return checker.report("E0307", span, type=key.type, help=suggestions.to_string(key))
     if key is not None and key.type.shape is not Shape.SCALAR:
         return checker.report("E0308", span)
     return key
@@ -235,6 +237,8 @@ def check_call(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 def _meant(checker: Checker, call: Call) -> str:
     """Return what was meant by a call with too many arguments, nothing where that is not sure."""
     name, arguments = call.function.dotted, call.arguments
+    if said := over_cluster(checker, call):
+        return said.removeprefix("write `").removesuffix("`")
     if name in {"min", "max"}:
         return least_or_greatest(checker, call)
     if name in {"any", "all"} and len(arguments) == 1:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import enum
 import math
 import weakref
-import zoneinfo
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -361,7 +360,9 @@ def _scale(value: float, low: float, high: float) -> Scalar:
 
 
 def _shown(now: float, zone: str) -> datetime:
-    return datetime.fromtimestamp(now, zoneinfo.ZoneInfo(zone))
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - few policies read a clock
+
+    return datetime.fromtimestamp(now, ZoneInfo(zone))
 
 
 def _clock(now: float, start: str, end: str, zone: str) -> bool:

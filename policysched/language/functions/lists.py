@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from policysched.language.functions.signatures import Checker, Function
-from policysched.language.ir.graph import Op, Typed, constant, make
+from policysched.language.functions.signatures import Checker, Function, over_cluster
+from policysched.language.ir.graph import ITEM, Op, Typed, constant, make
 from policysched.language.ir.tree import Call
 from policysched.language.ir.types import BOOL, NUMBER, Gap, Kind, Shape, Type, Unit
 
@@ -42,7 +42,8 @@ def list_argument(checker: Checker, call: Call) -> Typed | None:
     node = checker.check(call.arguments[0])
     if node is not None and node.type.kind is not Kind.LIST:
         name = call.function.dotted
-        return checker.report("E0309", call.arguments[0].span, "first", name=name, type=node.type)
+        hint = over_cluster(checker, call) or None
+        return checker.report("E0309", call.arguments[0].span, "first", name=name, type=node.type, help=hint)
     return node
 
 
@@ -71,6 +72,8 @@ def _reads_items_alone(checker: Checker, call: Call, node: Typed | None) -> bool
     if node is not None and any(item.root in _OF_NODES for item in node.inputs):
         checker.report("E0308", call.arguments[1].span, "item", name=call.function.dotted)
         return False
+    if node is not None and node.inputs and ITEM not in node.inputs:
+        checker.report("W0703", call.arguments[1].span, "each", each="item of the list", hint="use `item` for the item")
     return True
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from policysched.language.ir.graph import Op, Typed
-from policysched.language.ir.tree import Call, Expr, Span
-from policysched.language.ir.types import Kind, Shape, Type, Unit
-from policysched.language.messages import suggestions
+from policysched.language.ir.tree import Call, Expr, Path, Span
+from policysched.language.ir.types import FIELDS, Kind, Shape, Type, Unit
+from policysched.language.messages import foreign_calls, suggestions
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 
 MAX_DIAGNOSTICS: Final = 50
@@ -132,11 +132,20 @@ class Checker(abc.ABC):
             return self.report("E0302", expr.span, type=node.type, hint=hint)
         return node
 
-    def string(self, expr: Expr) -> Typed | None:
-        """Return the graph of an expression that has to be a string."""
+    def string(self, expr: Expr, of: Call | None = None) -> Typed | None:
+        """Return the graph of an expression that has to be a string.
+
+        Args:
+            expr: The expression.
+            of: The call whose first argument it is, if it is one.
+        """
         node = self.check(expr)
         if node is not None and node.type.kind is not Kind.STRING:
-            return self.report("E0307", expr.span, type=node.type)
+            hint = suggestions.to_string(node)
+            if of is not None and node.type.kind is Kind.LIST:
+                rest = self.listed(of.arguments[1:])
+                hint = foreign_calls.of_list(of.function.dotted, self.source(expr) or "...", rest)
+            return self.report("E0307", expr.span, type=node.type, help=hint)
         return node
 
     def quantity(self, expr: Expr, node: Typed | None) -> Typed | None:
@@ -193,6 +202,24 @@ def least_or_greatest(checker: Checker, call: Call) -> str:
     return f"{'least' if call.function.dotted == 'min' else 'greatest'}({checker.listed(call.arguments)})"
 
 
+def over_cluster(checker: Checker, call: Call) -> str:
+    """Return what a function of `cluster.nodes` or `cluster.pods` and one more argument was meant as, else nothing."""
+    first, *rest = call.arguments or (None,)
+    names = first.names if isinstance(first, Path) and len(rest) == 1 else ()
+    return foreign_calls.over_cluster(call.function.dotted, names, checker.listed(rest)) if rest else ""
+
+
+def warn_of_no_peer(checker: Checker, expr: Expr, node: Typed) -> None:
+    """Report an argument of `node.pods.*` that reads fields, but none of the placed pods: `peer` was meant."""
+    if not node.inputs or any(item.root == "peer" for item in node.inputs):
+        return
+    own = [item.text for item in node.inputs if item.root == "pod" and ("peer", *item.path) in FIELDS]
+    hint = "use `peer` for the placed pod"
+    if own:
+        hint = f"`pod` is the pod that is scheduled; for the placed pod write `{'peer' + own[0].removeprefix('pod')}`"
+    checker.report("W0703", expr.span, "each", each="placed pod", hint=hint)
+
+
 def all_of(nodes: Sequence[Typed | None]) -> list[Typed] | None:
     """Return graphs if there are all of them."""
     found = [node for node in nodes if node is not None]
@@ -201,7 +228,7 @@ def all_of(nodes: Sequence[Typed | None]) -> list[Typed] | None:
 
 def strings(checker: Checker, call: Call) -> list[Typed] | None:
     """Check arguments that have to be strings."""
-    return all_of([checker.string(argument) for argument in call.arguments])
+    return all_of([checker.string(one, None if index else call) for index, one in enumerate(call.arguments)])
 
 
 def quantities(checker: Checker, call: Call, unit: Unit | None) -> list[Typed] | None:

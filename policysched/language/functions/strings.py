@@ -17,6 +17,7 @@ from policysched.language.functions.signatures import Checker, Function, constan
 from policysched.language.ir.graph import MAX_PARTS, MAX_TEXT, Op, Typed, constant, make
 from policysched.language.ir.tree import Call
 from policysched.language.ir.types import BOOL, NUMBER, STRING, VERSION, Gap, Kind, Shape, Unit, list_of
+from policysched.language.messages import suggestions
 from policysched.language.messages.suggestions import shown
 
 _VERSION: Final = re.compile(r"v?([0-9]+(?:\.[0-9]+)*)(?:-([\w-]+(?:\.[\w-]+)*))?(?:\+[\w.-]*)?", re.ASCII)
@@ -80,7 +81,8 @@ def _converted(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
     constant_version = op == Op.VERSION and node.op == Op.CONSTANT
     if node.type.kind is not Kind.STRING:
         variant = "version" if constant_version else ""
-        return checker.report("E0311", span, variant, type=node.type, name=call.function.dotted)
+        hint = suggestions.to_string(node) if node.type.kind is Kind.LIST else None
+        return checker.report("E0311", span, variant, type=node.type, name=call.function.dotted, help=hint)
     if not constant_version:
         result = VERSION if op == Op.VERSION else NUMBER
         return make(op, (node,), result.over(node.type).filled(Gap.INPUT))

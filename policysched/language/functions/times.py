@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import re
-import zoneinfo
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
@@ -31,8 +30,10 @@ DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 @functools.lru_cache(maxsize=64)
 def is_zone(name: str) -> bool:
     """Whether there is a time zone of this name."""
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - few policies read a clock
+
     try:
-        zoneinfo.ZoneInfo(name)
+        ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         # What is no file name at all is a ValueError, a folder of zones an OSError.
         return False
@@ -42,8 +43,10 @@ def is_zone(name: str) -> bool:
 @functools.cache
 def zones_by_letter() -> dict[str, tuple[str, ...]]:
     """Return all zones by the letter they begin with; reading their folder takes some ten milliseconds."""
+    from zoneinfo import available_timezones  # noqa: PLC0415 - as above
+
     known: dict[str, list[str]] = {}
-    for name in zoneinfo.available_timezones():
+    for name in available_timezones():
         known.setdefault(name[0].casefold(), []).append(name)
     return {letter: tuple(sorted(names)) for letter, names in known.items()}
 
@@ -55,7 +58,9 @@ def local_time(now: float, zone: str) -> datetime:
         now: Seconds since 1970, UTC.
         zone: The name of a zone that exists.
     """
-    return datetime.fromtimestamp(now, zoneinfo.ZoneInfo(zone))
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - as above
+
+    return datetime.fromtimestamp(now, ZoneInfo(zone))
 
 
 def minutes(text: str) -> int:

@@ -17,16 +17,23 @@ from policysched.language.functions.signatures import (
     least_or_greatest,
     number_of_arguments,
     one_type,
+    over_cluster,
     quantities,
+    warn_of_no_peer,
 )
 from policysched.language.ir.graph import Op, Typed, constant, make
 from policysched.language.ir.tree import Call, Expr, Path
 from policysched.language.ir.types import BOOL, NUMBER, Gap, Kind, Shape, Type, Unit
-from policysched.language.messages import suggestions
+from policysched.language.messages import foreign_syntax, suggestions
 
 
 def _has(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    node = checker.check(call.arguments[0])
+    argument = call.arguments[0]
+    node = checker.check(argument)
+    if node is not None and node.inputs and not node.type.optional:
+        shown = checker.source(argument) or "..."
+        hint = foreign_syntax.never_missing(shown) or f"`{shown}` is never missing"
+        checker.report("W0703", call.span, value="true", hint=hint)
     return node and make(Op.HAS, (node,), BOOL.over(node.type).filled())
 
 
@@ -208,7 +215,7 @@ def _extreme(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
         return None
     if items.type.kind is Kind.LIST and call.by is None:
         return extreme(checker, call, items, unit)
-    form = least_or_greatest(checker, call)
+    form = over_cluster(checker, call).removeprefix("write `").removesuffix("`") or least_or_greatest(checker, call)
     name, expected = call.function.dotted, number_of_arguments(1)
     return checker.report("E0206", call.span, name=name, expected=expected, number=2, form=form)
 
@@ -253,6 +260,8 @@ def _count_pods(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
         return None
     with checker.over(pods=True):
         condition = checker.condition(call.arguments[0])
+    if condition is not None:
+        warn_of_no_peer(checker, call.arguments[0], condition)
     return condition and make(Op.COUNT_PODS, (), _over_nodes(NUMBER), inner=(condition,))
 
 
@@ -277,6 +286,8 @@ def _over_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
         conditions = all_of([checker.condition(argument) for argument in call.arguments[1:]])
     if value is None or conditions is None:
         return None
+    # The same value for each pod may be meant where a condition chooses the pods.
+    warn_of_no_peer(checker, call.arguments[-1], conditions[0] if conditions else value)
     return where_true(conditions[0], value) if conditions else value
 
 

@@ -357,3 +357,8 @@ class Program:
     def is_local(self) -> bool:
         """Whether a row's value depends on that row alone."""
         return self.root.local
+
+    @property
+    def has_pod_extremes(self) -> bool:
+        """Whether `node.pods.min` or `node.pods.max` is in it, which are missing on a node without such pods."""
+        return any(node.op in POD_EXTREMES for node in steps(self.root))

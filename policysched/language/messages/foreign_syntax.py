@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
-from policysched.language.ir.types import CHOICES, FIELDS, GROUPS, POD_FUNCTIONS, Names
+from policysched.language.ir.types import CHOICES, EFFECTS, FIELDS, GROUPS, POD_FUNCTIONS, Names
+from policysched.language.messages.foreign_calls import SIZES, STRING, is_list, of_cluster, of_list, operand
 from policysched.language.messages.suggestions import did_you_mean, table
 
 NAMES_BEGIN: Final = "names begin with `node.`, `pod.`, `cluster.` or `metrics.`"
@@ -28,11 +29,10 @@ _OF_NAMESPACE: Final = {"name": "namespace", "labels": "namespace_labels"}
 _IMAGES: Final = frozenset({"image", "images"})
 _CONTAINERS: Final = frozenset({"container", "containers", "init_containers"})
 _REGULAR: Final = ("match", "matches", "regex", "regexp", "re")
-_SIZES: Final = ("len", "length", "size")
-_STRING: Final = re.compile(r'"([^"\\]*)"')
 _ARITHMETIC: Final = frozenset("+-*/")
 _SIGNS: Final = _ARITHMETIC | frozenset("=!<>?")
-_OPERATOR: Final = re.compile(r"\b(?:and|or|not|in)\b|[-+*/<>=!?&|]")
+_READ: Final = re.compile(r'(\w++(?:\.\w++)*+)(\["[^"]*"\])?')
+"""A field as it is read, perhaps with a key."""
 # What the free amount is decides more often than the others.
 _ORDER: Final = ("free", "allocatable", "requested", "requests")
 
@@ -52,19 +52,28 @@ def method(name: str, receiver: str, given: str, known: Collection[str], beside:
         known: The functions.
         beside: The characters around it.
     """
+    if is_list(receiver):
+        return of_list(name, receiver, given)
     if name in _REGULAR:
         return f"write `glob({receiver}, {_as_pattern(given)})`; regular expressions are not supported"
     if name in table("operators"):
         operator = table("operators")[name]
-        meant = f"{_operand(receiver)} {operator} {_operand(given or '...')}"
+        meant = f"{operand(receiver)} {operator} {operand(given or '...')}"
         return (
             f"write `({meant})`" if set(beside) & (_ARITHMETIC if operator == "??" else _SIGNS) else f"write `{meant}`"
         )
+    return _by_function(name, receiver, given, known)
+
+
+def _by_function(name: str, receiver: str, given: str, known: Collection[str]) -> str:
+    """Return the function that a method of a value that is no list is."""
     near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.75)
     function = table("methods").get(name) or (name if name in known else next(iter(near), ""))
+    if function == "has" and not given and (said := never_missing(receiver)):
+        return said
     if function:
         return f"write `{function}({', '.join(filter(None, (receiver, given)))})`"
-    if name in table("calls") and name not in _SIZES:
+    if name in table("calls") and name not in SIZES:
         return table("calls")[name]
     return f"the language has no methods; pass the value to a function, as in `contains({receiver}, ...)`"
 
@@ -72,13 +81,6 @@ def method(name: str, receiver: str, given: str, known: Collection[str], beside:
 def around(text: str, start: int, end: int) -> str:
     """Return the characters that stand before and behind a part of a text, spaces left out."""
     return text[:start].rstrip()[-1:] + text[end:].lstrip()[:1]
-
-
-def _operand(text: str) -> str:
-    """Return an expression as it stands beside any operator: in brackets, if it has one itself."""
-    plain = _STRING.sub('""', text)
-    whole = text.startswith("(") and text.endswith(")") and plain.count("(") == 1
-    return f"({text})" if _OPERATOR.search(plain) and not whole else text
 
 
 def call(names: Names, known: Collection[str], given: str = "...", beside: str = "") -> str:
@@ -94,8 +96,10 @@ def call(names: Names, known: Collection[str], given: str = "...", beside: str =
     of = tuple(parent)
     plain = tuple(one for one in of if one not in _LAYERS)
     field = FIELDS.get(of)
+    if of[:1] and (said := of_the_pod_alone(*names[:2])):
+        return said
     if field is not None and field.keyed:
-        return f"write `has({written(of, _key_in(given))})`"
+        return f"write `{presence(of, _key_in(given))}`"
     if said := _of_group(plain, name, given):
         return said
     near = did_you_mean(".".join(names), known)
@@ -108,10 +112,15 @@ def _of_group(names: Names, name: str, given: str) -> str:
     """Return what may have been meant by a call of a name behind `node.pods`, `node.taints` or `pod.tolerations`."""
     calls = [one[-1] for one in (*POD_FUNCTIONS, *FIELDS) if one[:-1] == names and is_called(one)]
     near = difflib.get_close_matches(name, calls, n=1)
+    if names[:1] == ("cluster",) and (said := of_cluster(names[-1], name, given)):
+        return said
     if names == ("node", "pods"):
         meant = f"write `node.pods.{near[0]}({given})`" if near else group(names)
         return table("of_pods").get(name) or meant
-    return f"write `{written((*names, near[0] if near else calls[0]), _key_in(given))}`" if calls else ""
+    key = _key_in(given)
+    if names == ("pod", "tolerations") and key in EFFECTS:
+        return f'write `{written((*names, "effect"))} == "{key}"`, with the key of the toleration'
+    return f"write `{written((*names, near[0] if near else calls[0]), key)}`" if calls else ""
 
 
 def is_called(names: Names) -> bool:
@@ -144,7 +153,27 @@ def name(first: str, known: Collection[str], metrics: Collection[str], roots: Na
 def nothing(value: str, *, differs: bool) -> str:
     """Return what to write in place of a comparison of a value with null."""
     shorter = value if len(value) <= LONGEST_VALUE else "..."
-    return f"write `{'' if differs else 'not '}has({shorter})`"
+    return never_missing(shorter, differs=differs) or f"write `{'' if differs else 'not '}has({shorter})`"
+
+
+def never_missing(value: str, *, differs: bool = True) -> str:
+    """Return what to write in place of a test that a field has a value, if no value of the field is ever missing.
+
+    Args:
+        value: The field as it is written, with its key.
+        differs: Whether the field is to have a value.
+    """
+    read = _READ.fullmatch(value)
+    names = tuple(read[1].split(".")) if read else ()
+    found = FIELDS.get(names)
+    if found is None or found.type.optional or found.keyed is (read is None or read[2] is None):
+        return ""
+    if names[-1] == "priority":
+        return f"a missing priority is 0; write `{value} {'!=' if differs else '=='} 0`"
+    if names[1:2] and names[1] in _ORDER:
+        none = "<=" if names[1] == "free" else "=="
+        return f"a missing resource is 0; write `{value} {'>' if differs else none} 0`"
+    return f"`{value}` is never missing"
 
 
 def keyed(names: Names, key: str) -> str:
@@ -162,8 +191,10 @@ def presence(names: Names, key: str) -> str:
     """Return the condition that something has a key, nothing where there are no keys."""
     if names == ("node", "taints"):
         return written((*names, "has"), key)
-    found = FIELDS.get(names)
-    return f"has({written(names, key)})" if found is not None and found.keyed else ""
+    found, read = FIELDS.get(names), written(names, key)
+    if found is None or not found.keyed:
+        return ""
+    return f"has({read})" if found.type.optional else f"{read} > 0"
 
 
 def field(path: Names, size: int, tail: str = "", key: str = "") -> str:
@@ -178,8 +209,8 @@ def field(path: Names, size: int, tail: str = "", key: str = "") -> str:
     parent, name, behind = path[: size - 1], path[size - 1], path[size:]
     if parent in _INSIDE:
         return _INSIDE[parent](name, key or ".".join(behind) or "...")
-    if parent == ("peer",) and ("pod", table("renamed").get(name, name)) in (*FIELDS, *GROUPS):
-        return f"`{name}` is not available for placed pods, only as `pod.{name}` for the pod that is scheduled"
+    if len(parent) == 1 and (said := of_the_pod_alone(parent[0], name)):
+        return said
     found = FIELDS.get(parent)
     if found is not None and found.keyed:
         return _key(parent, (name, *behind), tail)
@@ -187,7 +218,8 @@ def field(path: Names, size: int, tail: str = "", key: str = "") -> str:
         return _of_containers(path)
     if name in _LAYERS:
         return _without_layers(path, key or "...")
-    elsewhere: list[Names] = [(root, *path[1:size]) for root in ("node", "pod") if root != path[0]]
+    roots = ("node",) if path[0] in _OTHERS else ("node", "pod")
+    elsewhere: list[Names] = [(root, *path[1:size]) for root in roots if root != path[0]]
     return (
         _renamed(parent, name, behind)
         or _or(written(one) for one in _deeper(parent, name))
@@ -197,16 +229,49 @@ def field(path: Names, size: int, tail: str = "", key: str = "") -> str:
     )
 
 
-def _of_a_namespace(name: str, key: str) -> str:
+def of_the_pod_alone(root: str, name: str) -> str:
+    """Return what to say of a field that the pending pod has, and `peer` or `victim` has not; else nothing."""
+    known = (*FIELDS, *GROUPS)
+    own = name if ("pod", name) in known else table("renamed").get(name, name)
+    if root not in _OTHERS or ("pod", own) not in known or (root, own) in known:
+        return ""
+    other, this = _OTHERS[root]
+    return f"`{name}` is not available for {other}, only as `pod.{own}` for {this}"
+
+
+def victim(names: Names, key: str) -> str:
+    """Return what to write in `spec.preemption` in place of a path that begins with `peer`."""
+    path = ("victim", *names[1:])
+    said = names[1:] and of_the_pod_alone("victim", names[1])
+    return said or (f"write `{written(path, key)}`" if path in FIELDS else "write `victim` for the pod that is evicted")
+
+
+def peer(names: Names, key: str) -> str:
+    """Return what to write about placed pods in place of a path that begins with `victim`."""
+    path = ("peer", *names[1:])
+    return f"write `{written(path, key)}`" if path in FIELDS else "write `peer` for a placed pod"
+
+
+_OTHERS: Final = {
+    "peer": ("placed pods", "the pod that is scheduled"),
+    "victim": ("victims", "the pod that preempts"),
+}
+"""What `peer` and `victim` are, and what `pod` is beside them."""
+
+
+def _of_a_namespace(name: str, key: str, root: str = "pod") -> str:
     """Return what was meant by a field of `pod.namespace`."""
+    labels = of_the_pod_alone(root, "namespace_labels") or _write((root, "namespace_labels"), key)
     if name in {"name", "metadata"}:
-        return "write `pod.namespace`" if key == "..." or name == "name" else _write(("pod", "namespace_labels"), key)
-    return _write(("pod", "namespace_labels"), key) if name in {"labels", "label"} else ""
+        return f"write `{root}.namespace`" if key == "..." or name == "name" else labels
+    return labels if name in {"labels", "label"} else ""
 
 
 _INSIDE: Final[Mapping[Names, Callable[[str, str], str]]] = {
     ("node", "pods"): lambda name, _: table("of_pods").get(name) or group(("node", "pods")),
     ("pod", "namespace"): _of_a_namespace,
+    ("peer", "namespace"): lambda name, key: _of_a_namespace(name, key, "peer"),
+    ("victim", "namespace"): lambda name, key: _of_a_namespace(name, key, "victim"),
 }
 """What may have been meant by a name behind some paths, and the key or the names behind it."""
 
@@ -270,13 +335,13 @@ def _or(texts: Iterable[str]) -> str:
 
 def _key_in(given: str) -> str:
     """Return the key among some arguments: the only one, if it is a string."""
-    found = _STRING.fullmatch(given)
+    found = STRING.fullmatch(given)
     return found[1] if found else "..."
 
 
 def _as_pattern(given: str) -> str:
     """Return a regular expression as a pattern of * and ?, as far as that is the same."""
-    found = _STRING.fullmatch(given)
+    found = STRING.fullmatch(given)
     text = found[1] if found else ""
     begins, ends = text.startswith("^"), text.endswith("$")
     plain = text.removeprefix("^").removesuffix("$").replace(".*", "*").replace(".", "?")

@@ -10,11 +10,10 @@ from __future__ import annotations
 import difflib
 import functools
 import heapq
-import importlib.resources
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from policysched.language.ir.graph import Op, Typed
 from policysched.language.ir.tree import (
@@ -33,6 +32,7 @@ from policysched.language.ir.tree import (
     walk,
 )
 from policysched.language.ir.types import FIELDS, Gap, Kind, Type, Unit
+from policysched.language.messages.diagnostics import Diagnostic, message_table
 
 _LONGEST = 40
 _COMPARED = 16
@@ -46,7 +46,8 @@ def table(name: str) -> Mapping[str, str]:
 
 @functools.cache
 def _tables() -> Mapping[str, Mapping[str, str]]:
-    import tomllib  # noqa: PLC0415 texts without errors do not wait for it
+    import importlib.resources  # noqa: PLC0415 texts without errors do not wait for it
+    import tomllib  # noqa: PLC0415 - as above
 
     text = importlib.resources.files(__package__).joinpath("suggestions.toml").read_text("utf-8")
     return {name: dict(_entries(entries)) for name, entries in tomllib.loads(text).items()}
@@ -111,10 +112,42 @@ def difference(left: Typed, right: Typed, *written: Expr) -> str:
         if one.type.is_number and other.type.unit is Unit.DURATION and (said := minutes(written)):
             return said
         if one.type.is_number and other.type.kind is Kind.QUANTITY and other.type.unit is not None:
-            return table("unit")[other.type.unit.value]
+            return _to_unit(one, other, written)
         if one.type.kind is Kind.LIST:
             return "write `x in [...]` to search for a value in a list"
     return ""
+
+
+def _to_unit(number: Typed, other: Typed, written: Sequence[Expr]) -> str:
+    """Return how a number and a quantity of a unit come to have one type; `written` is where they stand."""
+    unit = cast("Unit", other.type.unit).value
+    if said := undeclared(number, other):
+        return said
+    parts = [part for expr in written for part in (children(expr) if isinstance(expr, Comparison) else (expr,))]
+    if not parts or (not number.inputs and any(map(_is_number, itertools.chain.from_iterable(map(walk, parts))))):
+        return table("unit")[unit]
+    amount = next((one for one in parts if isinstance(one, Literal) and one.kind in _WITH_UNIT), None)
+    if amount is None or not isinstance(other.data, float):
+        return f"one side is a plain number; {table('divisor')[unit]}"
+    return f"the other side is a plain number; write `{other.data:.15g}` instead of `{amount.text}`"
+
+
+_WITH_UNIT = frozenset({LiteralKind.QUANTITY, LiteralKind.DURATION})
+
+
+def _is_number(expr: Expr) -> bool:
+    """Whether an expression is a literal that may be a plain number."""
+    if not isinstance(expr, Literal) or expr.kind is LiteralKind.DURATION:
+        return False
+    return expr.kind in {LiteralKind.NUMBER, LiteralKind.PERCENT} or expr.text.endswith("m")
+
+
+def undeclared(number: Typed, other: Typed) -> str:
+    """Return which unit to declare for the metric in a plain number, by the quantity beside it; else nothing."""
+    metric = next((one for one in number.inputs if one.root == "metrics"), None)
+    if metric is None or not number.type.is_number or other.type.unit in {None, Unit.NUMBER}:
+        return ""
+    return f"declare `unit: {cast('Unit', other.type.unit).value}` for the metric `{metric.path[0]}`"
 
 
 def minutes(exprs: Iterable[Expr]) -> str:
@@ -158,6 +191,8 @@ def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
     """
     if node.op == Op.CONSTANT and _is_field(str(node.data)):
         return f"write `{node.data}` without quotes"
+    if node.op == Op.CONSTANT and text and node.type.kind in {Kind.STRING, Kind.QUANTITY}:
+        return f"compare a value with it, as in `x {'>' if node.type.unit else '=='} {text}`"
     may_miss = node.type.gap is Gap.INPUT and node.type.kind is not Kind.LIST
     shown = text or "..."
     if inverted and may_miss:
@@ -170,15 +205,54 @@ Source: TypeAlias = Callable[[Expr], str]
 """Gives an expression as helps write it, with the brackets that it needs; nothing where that is too long."""
 
 
-def member_of(logic: Logic, before: Expr | None, expr: Expr, source: Source) -> str:
-    """Return what `x == "a" or "b"` was meant as."""
-    if logic.operator != "or" or not isinstance(before, Comparison) or before.operator != "==":
+def member_of(logic: Logic, index: int, source: Source) -> tuple[str, int]:
+    """Return what `x == "a" or "b" or "c"` was meant as, and how many operands after the comparison belong to it.
+
+    Args:
+        logic: The operands and the word between them.
+        index: The place of the first operand that is no condition, as `"b"`.
+        source: Gives an expression as it is written.
+    """
+    before = logic.operands[index - 1] if index else None
+    operator = _LISTED.get((before.operator, logic.operator)) if isinstance(before, Comparison) else None
+    if operator is None or not isinstance(before, Comparison):
+        return "", 0
+    items = [*itertools.takewhile(_is_item, logic.operands[index:])]
+    meant = _in_list(operator, before.left, (before.right, *items), source) if items else ""
+    return meant, len(items) if meant else 0
+
+
+_LISTED: Mapping[tuple[str, str], str] = {
+    ("==", "or"): "in",
+    ("!=", "or"): "not in",
+    ("!=", "and"): "not in",
+}
+"""How a comparison with one of several values is written, by its operator and the word between the values."""
+
+
+def _in_list(operator: str, value: Expr, items: Sequence[Expr], source: Source) -> str:
+    """Return the comparison of a value with a list, nothing where its items can be none of a list."""
+    if not all(map(_is_item, items)) or any(map(_quoted_name, items[1:])):
         return ""
-    items = (before.right, expr)
-    if not all(isinstance(one, Literal) and one.kind is LiteralKind.STRING for one in items) or _quoted_name(expr):
-        return ""
-    meant = source(Comparison("in", before.left, Listing(items, expr.span), expr.span))
+    meant = source(Comparison(operator, value, Listing(tuple(items), value.span), value.span))
     return meant and f"write `{meant}`"
+
+
+def _is_item(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and expr.kind not in {LiteralKind.TRUE, LiteralKind.FALSE}
+
+
+def one_of_several(comparison: Comparison, source: Source) -> tuple[str, Logic] | None:
+    """Return what `x == ("a" or "b")` was meant as, and its wrong part; None if it has another form."""
+    for value, logic in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
+        if isinstance(logic, Logic) and not isinstance(value, Logic):
+            operator = _LISTED.get((_EQUALITY.get(comparison.operator, ""), logic.operator), "")
+            said = _in_list(operator, value, logic.operands, source) if operator else ""
+            return (said, logic) if said else None
+    return None
+
+
+_EQUALITY: Mapping[str, str] = {"==": "==", "in": "==", "!=": "!=", "not in": "!="}
 
 
 def default_of(logic: Logic, expr: Expr, behind: Expr | None, source: Source) -> str:
@@ -263,16 +337,39 @@ def to_number(node: Typed) -> str:
     return table("number").get(node.type.kind.value, "")
 
 
+def to_string(node: Typed) -> str:
+    """Return how a value becomes a string."""
+    return "write it in double quotes" if node.op == Op.CONSTANT else table("string").get(node.type.kind.value, "")
+
+
+def of_place(error: Diagnostic, text: str, phase: str, *, score: bool) -> Diagnostic:
+    """Return a syntax error; of a case where there can be none, with what the field can be.
+
+    Args:
+        error: The error.
+        text: The text with the error.
+        phase: Where the text is, as in `Environment`.
+        score: Whether it is the value of a score.
+    """
+    variant = "score" if score else phase
+    sentences = message_table()["E0505"].sentences
+    if error.code != "E0505" or variant not in sentences:
+        return error
+    case = " ".join(text.replace("->", "→").split())
+    message, hint = sentences[variant]
+    return replace(error, message=message, help=hint.format(case=case if len(case) <= _LONGEST else "guard → number"))
+
+
 def addition(operator: str, node: Typed) -> str:
     """Return what adds up what is no number."""
     return "join strings with concat(...)" if operator == "+" and node.type.kind is Kind.STRING else to_number(node)
 
 
-def default(left: Typed, right: Typed) -> str:
-    """Return how a default fits its value."""
+def default(left: Typed, right: Typed, *written: Expr) -> str:
+    """Return how a default fits its value; `written` is where they stand."""
     if right.type.kind is Kind.BOOL:
         return "`??` binds tighter than comparisons: write `(x < 1) ?? true`"
-    return difference(left, right)
+    return difference(left, right, *written)
 
 
 def member(left: Typed, right: Typed, listing: Expr) -> str:
@@ -280,6 +377,8 @@ def member(left: Typed, right: Typed, listing: Expr) -> str:
     if left.type.kind is Kind.QUANTITY and right.type.unit is Unit.NUMBER and left.type.unit is not None:
         said = minutes((listing,)) if left.type.unit is Unit.DURATION else ""
         return said or table("unit")[left.type.unit.value]
+    if said := undeclared(left, right):
+        return said
     if left.type.kind is Kind.QUANTITY and right.type.unit is None:
         return "write the items without quotes" if right.op == Op.CONSTANT else ""
     return to_number(left) if left.type.kind is Kind.STRING else ""

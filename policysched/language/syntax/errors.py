@@ -125,6 +125,8 @@ _TOP: Final = ("node", "pod", "cluster")
 _WORD: Final = re.compile(r"\w+")
 _IS_NOTHING: Final = re.compile(r"is\s++(not\s++)?+(\w++)")
 _PATH: Final = re.compile(r'(\w++(?:\.\w++)*+)(?:\["([^"\\\n]*+)"\])?')
+_EQUALITIES: Final = frozenset({"EQ", "NE"})
+_EQUALS: Final = re.compile(rf"\s*+(==|!=)\s*+({_PATH.pattern})")
 _NO_RANGES: Final = 'ranges are not supported; list all items, or for hours write clock("22:00", "05:00")'
 NUMERIC: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION"})
 
@@ -261,7 +263,7 @@ def _bad_word(text: str, tokens: Sequence[Token], position: int) -> Diagnostic |
     known = found.lower() in KEYWORDS or found.lower() in table("nothing")
     if not said and not names and not known and text[span.end : span.end + 1] not in {".", "("}:
         said = foreign_syntax.name(snake(found), (), (), _TOP)
-    return diagnose("E0105", text, span, found=found, help=said) if said else _upper_case(text, span)
+    return diagnose("E0105", text, span, found=found, help=said) if said else _upper_case(text, tokens, span)
 
 
 def _whole(text: str, before: Names, span: Span) -> tuple[Names, str]:
@@ -404,13 +406,31 @@ def _before(tokens: Sequence[Token]) -> Names:
     return names_of(tokens[first:]) if tokens[first:] and tokens[-1].type == "DOT" else ()
 
 
-def _upper_case(text: str, span: Span) -> Diagnostic:
+def _compared_with_nothing(text: str, tokens: Sequence[Token], end: int) -> str:
+    """Return the condition that `x == None` or `None == x` means.
+
+    Args:
+        text: The text.
+        tokens: The tokens before `None`.
+        end: Where `None` ends.
+    """
+    if tokens and tokens[-1].type in _EQUALITIES:
+        operator, first = span_of(tokens[-1]), span_of(tokens[_begin(tokens[:-1])])
+        value, sign = one_line(text[first.start : operator.start]), str(tokens[-1])
+    elif found := _EQUALS.match(text, end):
+        value, sign = found[2], found[1]
+    else:
+        return table("nothing")["none"]
+    return foreign_syntax.nothing(value, differs=sign == "!=")
+
+
+def _upper_case(text: str, tokens: Sequence[Token], span: Span) -> Diagnostic:
     found = text[span.start : span.end]
     lower = found.lower()
     usual = snake(found)
     instead = f"`{lower if lower in KEYWORDS else usual}`"
     if lower in table("nothing"):
-        instead = "`not has(...)`"
-    elif found[0].isupper() and usual not in _KNOWN and text[span.end : span.end + 1] not in {".", "(", "["}:
+        return diagnose("E0105", text, span, found=found, help=_compared_with_nothing(text, tokens, span.end))
+    if found[0].isupper() and usual not in _KNOWN and text[span.end : span.end + 1] not in {".", "(", "["}:
         instead += f', or `"{found}"` if it is a string'
     return diagnose("E0105", text, span, found=found, instead=instead)

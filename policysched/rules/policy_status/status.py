@@ -140,8 +140,8 @@ def _active(entry: StoredPolicy) -> Outcome:
     if active.spec.mode == "Disabled":
         return False, "Disabled", "mode is Disabled"
     if entry.result.policy is None:
-        return True, "LastGoodGeneration", f"{active_generation(active)} stays in force"
-    return True, active.spec.mode, f"generation {active.generation} is in force"
+        return True, "LastGoodGeneration", effect(active, "stays")
+    return True, active.spec.mode, effect(active)
 
 
 def _with_loss(outcome: Outcome, unkept: str) -> Outcome:
@@ -168,19 +168,24 @@ def _stalled(entry: StoredPolicy) -> Outcome | None:
     return True, _compiled(entry, 0)[1], f"{first.code} {first.field}: {first.message}{more}"
 
 
-def active_generation(active: CompiledPolicy) -> str:
+def _active_generation(active: CompiledPolicy) -> str:
     """Return what the generation in force is called; of one that a file holds the number is not known."""
     return f"generation {active.generation}" if active.generation else "an earlier generation"
 
 
-def effect(active: CompiledPolicy) -> str:
-    """Return which generation is accepted and whether it acts, for events and the log."""
-    accepted = f"{active_generation(active)} is accepted; mode {active.spec.mode}"
+def effect(active: CompiledPolicy, verb: str = "is") -> str:
+    """Return which generation is accepted and whether it acts, for conditions, events and the log.
+
+    Args:
+        active: The accepted generation.
+        verb: `stays` if a newer generation is rejected.
+    """
+    accepted = f"{_active_generation(active)} {verb} accepted; mode {active.spec.mode}"
     if active.spec.mode == "Disabled":
         return f"{accepted}: it has no effect"
     if active.spec.mode == "Shadow":
         return f"{accepted}: it does not act"
-    return f"{active_generation(active)} is in force"
+    return f"{_active_generation(active)} {verb} in force"
 
 
 def _condition(policy: Policy, kind: str, holds: bool, reason: str, message: str, *, now: datetime) -> Status:

@@ -6,10 +6,39 @@ Input: decoded JSON. Output: complete and valid objects, or a Status with the er
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 Json = dict[str, Any]
 encode = msgspec.json.Encoder().encode
-decode = msgspec.json.Decoder().decode
+MAX_DEPTH = 910
+"""Levels of nesting that a decoded value may have; every supported Python decodes and encodes as many."""
+_decode = msgspec.json.Decoder().decode
+
+
+def decode(raw: bytes) -> Any:
+    """Decode JSON.
+
+    Raises:
+        RecursionError: the value is nested deeper than `MAX_DEPTH`, or deeper than the decoder can read.
+        msgspec.DecodeError: the text is not JSON.
+    """
+    value = _decode(raw)
+    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and _is_too_deep(value):
+        raise RecursionError(f"nested deeper than {MAX_DEPTH} levels")
+    return value
+
+
+def _is_too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [one for each in level if isinstance(each, dict | list) for one in _inside(each)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Json | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value

@@ -97,7 +97,7 @@ def _structs() -> tuple[dict[str, Json], dict[str, list[FieldRow]]]:
         schema["properties"].update(_properties(name, table))
     for name, texts in _lines("defaults"):
         fields = (text.partition("=") for text in texts.split())
-        schemas[name][DEFAULTS] = {path: decode(value) for path, _, value in fields}
+        schemas[name][DEFAULTS] = {path: decode(value.encode()) for path, _, value in fields}
     return schemas, table
 
 

@@ -8,7 +8,7 @@ from policysched import dry_run
 from policysched.framework.optional_interfaces import FilterAlone, ScoreAlone
 from policysched.plugins import default_plugins
 from policysched.plugins.registry import PLUGINS
-from tests.meta.markdown import ROOT, blocks, prose
+from tools.documents.markdown import ROOT, blocks, prose
 
 DOCUMENT = ROOT / "docs" / "reference" / "profiles.md"
 [CONFIG] = (one.text for one in blocks(DOCUMENT) if "KubeSchedulerConfiguration" in one.text)

@@ -11,7 +11,7 @@ from policysched.app.plan.results import Effect
 from tests.app.dry_runs import node, pod, policy, requiring
 from tests.app.plan.test_plan import KEEP, SSD, ours
 from tests.app.why.test_why import bound
-from tests.meta.markdown import ROOT
+from tools.documents.markdown import ROOT
 
 PAGE = ROOT / "docs" / "write" / "plan.md"
 NAME = re.compile(r"`([^`]+)`")

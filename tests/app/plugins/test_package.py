@@ -16,7 +16,7 @@ import pytest
 from policysched.app.plugins.package import DEFAULT_POINTS, new_package
 from policysched.app.plugins.templates import TEMPLATES
 from policysched.errors import UsageError
-from tests.meta.markdown import ROOT
+from tools.documents.markdown import ROOT
 
 
 def ran(*command: str | Path, cwd: Path) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.policy_tests.folders import CLUSTER, write_tests
-from tests.meta.markdown import ROOT
+from tools.documents.markdown import ROOT
 
 TESTS = (
     CLUSTER

@@ -13,7 +13,7 @@ from policysched.app.policy_tests.reading import find_files, read_tests, take_te
 from policysched.app.policy_tests.running import load_tests
 from policysched.errors import UsageError
 from tests.app.policy_tests.folders import write_tests
-from tests.meta.markdown import ROOT
+from tools.documents.markdown import ROOT
 
 ONE = "- {given: a, expect: {best: []}}"
 BAD = [

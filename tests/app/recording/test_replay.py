@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import io
 import json
+import logging
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -142,10 +146,23 @@ async def test_file_that_was_altered_is_used_up_to_there(tmp_path: Path, monkeyp
         assert "is corrupted" in found.summary
 
 
+@pytest.mark.parametrize("data", [b"", HEAD[:9]])
+def test_file_that_a_power_failure_left_empty_keeps_no_other_file_from_being_replayed(
+    tmp_path: Path, data: bytes
+) -> None:
+    shutil.copy(EXAMPLE, tmp_path / "1.record")
+    (tmp_path / "2.record").write_bytes(data)
+    found = replayed(tmp_path)
+    whole = replayed(EXAMPLE)
+    assert (found.decisions, found.differences, found.exit_code) == (whole.decisions, [], 0)
+    assert found.remainder == [f"{tmp_path}/2.record: file is incomplete: it ends before the first block"]
+
+
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"", "not a policysched record"),
+        (b"", "file is incomplete: it ends before the first block"),
+        (HEAD[:9], "file is incomplete: it ends before the first block"),
         (b"kind: List\n", "not a policysched record"),
         (b"policysched record 2\n", "unsupported record version 2; expected 1"),
         (HEAD % 1, "file is incomplete: no end marker"),
@@ -274,6 +291,68 @@ async def test_full_disk_does_not_stop_scheduling(tmp_path: Path, monkeypatch: p
     assert found.differences == []
     assert (found.last, found.decisions < found.last) == (life.recorder.decisions, True)
     assert any("incomplete after decision" in one or "ends before its end" in one for one in found.remainder)
+
+
+class SmallDisk:
+    """A disk with so much room that takes a part of what does not fit, as disks do, and then nothing."""
+
+    def __init__(self, room: int) -> None:
+        self.room, self.refused = room, 0
+
+    def open(self, handle: int, mode: str, *, buffering: int) -> io.FileIO:
+        assert buffering == 0
+        disk = self
+
+        class File(io.FileIO):
+            def write(self, data: Any) -> int:
+                if not disk.room:
+                    disk.refused += 1
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                written = super().write(memoryview(data)[: disk.room])
+                disk.room -= written
+                return written
+
+            def truncate(self, size: int | None = None) -> int:
+                before = self.tell()
+                left = super().truncate(size)
+                disk.room += before - left
+                return left
+
+        return File(handle, mode)
+
+
+@pytest.mark.parametrize("room", [3_000, 20_000])
+async def test_record_that_fills_its_disk_stays_readable_and_goes_on_once_there_is_room(
+    room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk, fdopen = SmallDisk(room), os.fdopen
+    monkeypatch.setattr(
+        os, "fdopen", lambda *given, **more: (disk.open if more.get("buffering") == 0 else fdopen)(*given, **more)
+    )
+    monkeypatch.setattr(writer, "RETRY", 0.02)
+    monkeypatch.setattr(writer, "WAIT", 0.01)
+    caplog.set_level(logging.INFO, writer.__name__)
+
+    def goes_on(life: RecordedLife) -> bool:
+        assert life.recorder.decisions < 5000, "recording does not continue"
+        if disk.refused >= 3:
+            disk.room = 1 << 30
+        return disk.room < 1 << 20 or life.writer.lost > 0 or "continues" not in caplog.text
+
+    life = await recorded(tmp_path, FEW, goes_on=goes_on)
+    paused, resumed = (one.getMessage() for one in caplog.records if one.name == writer.__name__)
+    assert paused.startswith(f"record: {tmp_path}: No space left on device; recording is paused until the record is ")
+    assert resumed.startswith(f"record: recording continues in {tmp_path}")
+    found = replayed(tmp_path)
+    assert found.differences == []
+    assert found.last == life.recorder.decisions
+    assert all(begins(path) for path in tmp_path.iterdir())
+    if room > 10_000:  # a snapshot took less
+        assert sum("file is incomplete: no end marker" in one for one in found.remainder) == 1
+
+
+def begins(path: Path) -> bool:
+    return next(iter(read_entries(path)))[0] == "begin"
 
 
 async def test_other_policies_would_have_moved_pods(tmp_path: Path) -> None:

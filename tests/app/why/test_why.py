@@ -47,6 +47,16 @@ def test_why_groups_nodes_by_what_they_lack() -> None:
     }  # fmt: skip
 
 
+def test_why_names_the_first_of_many_missing_conditions() -> None:
+    taints = [{"key": f"k{number}", "effect": "NoSchedule"} for number in range(1000)]
+    told = policysched.why([node("n", spec={"taints": taints}), pod("web")], "web")
+    first = [f"a toleration of k{number}:NoSchedule" for number in range(5)]
+    more = len(told.groups[0].lacks) - 5
+    assert more > 1
+    assert told.summary.endswith(f"1 node lacks {' and '.join(first)} and {more} more")
+    assert told.groups[0].missing("; ") == "; ".join([*first, f"{more} more"])
+
+
 def test_why_takes_a_rule_apart_and_tells_values() -> None:
     rule = policy("zones", **requiring('node.labels["zone"] == "a" and node.free.cpu >= 2'))
     objects = [node("n1", labels={"zone": "b"}), node("n2"), bound("big", "n2", 3), pod(), rule]
@@ -57,6 +67,29 @@ def test_why_takes_a_rule_apart_and_tells_values() -> None:
                    "policy zones/r: node.free.cpu >= 2 (node.free.cpu is 1)")),
     }  # fmt: skip
     assert [one.text for one in told.groups[0].repairs] == ["label zone=a on n1", "without rule r of policy zones"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "full", "empty"),
+    [
+        ("node.pods.max(peer.priority) < 5", "node.pods.max(peer.priority) is 9",
+         "node.pods.max(peer.priority) is missing: no pod on the node has a value"),
+        ("node.pods.count(peer.priority > 3) > 3", "node.pods.count(peer.priority > 3) is 1",
+         "node.pods.count(peer.priority > 3) is 0"),
+        ("node.pods.sum(peer.requests.cpu) > 4", "node.pods.sum(peer.requests.cpu) is 3",
+         "node.pods.sum(peer.requests.cpu) is 0"),
+        ("max(node.free.cpu) > 10", "max(node.free.cpu) is 4, node.free.cpu is 1",
+         "max(node.free.cpu) is 4, node.free.cpu is 4"),
+        ("highest + pod.priority < 5", "highest is 9, pod.priority is 1",
+         "highest is missing: no pod on the node has a value, pod.priority is 1"),
+    ],
+)  # fmt: skip
+def test_why_tells_values_of_aggregates_and_names(condition: str, full: str, empty: str) -> None:
+    rule = policy("p", let=[{"name": "highest", "value": "node.pods.max(peer.priority)"}], **requiring(condition))
+    objects = [node("n1"), node("n2"), bound("big", "n1", 3, priority=9), pod(priority=1), rule]
+    for name, values in (("n1", full), ("n2", empty)):
+        told = policysched.why(objects, "web", name)
+        assert [one.lacks for one in told.groups] == [(f"policy p/r: {condition} ({values})",)]
 
 
 def test_why_names_parts_of_the_pod_that_other_pods_stand_against() -> None:

@@ -14,7 +14,7 @@ from tests.app.dry_runs import node, policy, requiring
 from tests.app.plan.test_plan import KEEP, ours
 from tests.app.why.test_why import bound
 from tests.cli.conftest import Command, Write
-from tests.meta.markdown import ROOT
+from tools.documents.markdown import ROOT
 
 RECORD = ROOT / "examples" / "tour" / "10-record" / "day.record"
 GOOD = yaml.dump_all(ours([node("n1"), node("n2"), bound("a", "n1", 1)]))

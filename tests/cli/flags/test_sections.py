@@ -13,7 +13,7 @@ from policysched.cli import make_app
 from policysched.cli.flags.feature_gates import FIXED, known_gates
 from policysched.cli.flags.sections import FLAGS, SECTIONS, OwnFlags, RunFlags, read_run_flags
 from tests.controlplane.build import binary
-from tests.meta.markdown import ROOT
+from tools.documents.markdown import ROOT
 
 SECONDS = 60
 

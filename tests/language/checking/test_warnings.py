@@ -285,3 +285,19 @@ def test_normalised_scores_may_have_any_constant() -> None:
 def test_errors_of_several_cases_are_collected_in_order() -> None:
     found = compile_cases(["node.nme → 1", "= → 2", "node.ready → node.zone"], Environment("score")).diagnostics
     assert [(item.case, item.code) for item in found] == [(0, "E0202"), (1, "E0101"), (2, "E0501")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "node.pods.count(true) < 3",
+        "node.pods.sum(1) < 3",
+        "node.pods.sum(pod.requests.cpu, peer.priority > 3) < 3",
+        "node.pods.any(peer.namespace == pod.namespace)",
+        'any(pod.images, true) and any(pod.images, item == "a")',
+        'has(node.zone) and has(pod.limits.cpu) and has(node.taints.value("a"))',
+        'node.zone ?? "a" == "a" and (number(node.labels["a"]) > 1) ?? true',
+    ],
+)
+def test_what_differs_or_may_be_missing_has_no_warning(text: str) -> None:
+    assert compile_expression(text, Environment("filter"), Want.CONDITION).diagnostics == ()

@@ -152,6 +152,8 @@ MISSING: list[tuple[str, str]] = [
     ('number(node.annotations["a"]) > 1', 'node.annotations["a"] is missing'),
     ('number(node.zone) > 1', "node.zone is missing"),
     ('node.free.cpu / node.allocatable["x.io/y"] > 1m', 'node.free.cpu / node.allocatable["x.io/y"] > 1m is unknown'),
+    ("node.pods.max(peer.priority) < 5",
+     "node.pods.max(peer.priority) < 5 is unknown (min and max of no pods are missing)"),
 ]  # fmt: skip
 
 

@@ -231,6 +231,7 @@ def conditions(status: dict[str, Any]) -> list[tuple[str, str, str, str]]:
 
 
 GOOD_ONE = "generation 1 is in force"
+SHADOWED = "generation 1 is accepted; mode Shadow: it does not act"
 ONE_ERROR = "1 error, 0 warnings"
 
 
@@ -238,7 +239,7 @@ ONE_ERROR = "1 error, 0 warnings"
     ("specs", "compiled", "acts", "generation"),
     [
         ((GOOD,), ("True", "Compiled", "0 errors, 0 warnings"), ("True", "Enforce", GOOD_ONE), 1),
-        (({**GOOD, "mode": "Shadow"},), ("True", "Compiled", "0 errors, 0 warnings"), ("True", "Shadow", GOOD_ONE), 1),
+        (({**GOOD, "mode": "Shadow"},), ("True", "Compiled", "0 errors, 0 warnings"), ("True", "Shadow", SHADOWED), 1),
         (
             ({**GOOD, "mode": "Disabled"},),
             ("True", "Compiled", "0 errors, 0 warnings"),

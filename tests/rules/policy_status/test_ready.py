@@ -14,9 +14,9 @@ from policysched.model.policy import Policy, UnreadablePolicy
 from policysched.rules.policy_set import budget
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.rules.policy_status.status import make_status
-from tests.meta.markdown import ROOT
 from tests.rules.build import filtering, policy
 from tests.rules.policy_status.kstatus import Object, kstatus
+from tools.documents.markdown import ROOT
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GOOD: dict[str, Any] = {"filters": filtering("node.ready")}
@@ -54,7 +54,11 @@ def condition(obj: Object, kind: str) -> tuple[str, str, str] | None:
 @pytest.mark.parametrize("mode", ["Enforce", "Shadow", "Disabled"])
 def test_policy_whose_newest_generation_is_used_is_ready_in_every_mode(mode: str) -> None:
     found = written(policy(**BAD), policy(generation=2, mode=mode, **GOOD))
-    message = "mode is Disabled" if mode == "Disabled" else "generation 2 is in force"
+    message = {
+        "Enforce": "generation 2 is in force",
+        "Shadow": "generation 2 is accepted; mode Shadow: it does not act",
+        "Disabled": "mode is Disabled",
+    }[mode]
     assert condition(found, "Ready") == ("True", mode, message)
     assert condition(found, "Stalled") is None
     assert (kstatus(found), argo_health(found)) == ("Current", ("Healthy", message))
@@ -66,6 +70,12 @@ def test_policy_with_an_error_has_failed_and_names_the_first_error(before: list[
     assert condition(found, "Ready") == ("False", "TypeError", ERROR)
     assert condition(found, "Stalled") == ("True", "TypeError", ERROR)
     assert (kstatus(found), argo_health(found)) == ("Failed", ("Degraded", ERROR))
+
+
+def test_an_earlier_generation_in_mode_shadow_is_not_called_in_force() -> None:
+    found = written(policy(mode="Shadow", **GOOD), policy(generation=2, **BAD))
+    message = "generation 1 stays accepted; mode Shadow: it does not act"
+    assert condition(found, "Active") == ("True", "LastGoodGeneration", message)
 
 
 def test_policy_that_cannot_be_read_has_failed() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from policysched.sandbox.objects import MAX_DEPTH
 from policysched.sandbox.objects.schema import default, prune, validate
 from tests.sandbox.bodies import DEFINITION, POLICIES, policy
 
@@ -106,6 +107,16 @@ async def test_patch_that_makes_an_object_too_deep_is_refused_and_changes_nothin
         assert (code, answer["reason"]) == (400, "BadRequest")
         assert (await served.get(f"{POLICIES}/p"))[1] == before
     assert not caplog.messages
+
+
+@pytest.mark.parametrize(("more", "status"), [(0, 200), (1, 400)])
+async def test_limit_of_nesting_is_the_same_on_every_python(served: Api, more: int, status: int) -> None:
+    await served.post(POLICIES, policy())
+    depth = MAX_DEPTH - 2 + more  # in the status, in activeSpec
+    nested = json.loads('{"f": ' * depth + "1" + "}" * depth)
+    code, answer = await served.merge(f"{POLICIES}/p/status", {"status": {"activeSpec": nested}})
+    assert code == status
+    assert more == 0 or answer["message"] == "error decoding the request's body: exceeded max depth"
 
 
 RULE = {"name": "r", "require": "true"}

@@ -151,7 +151,7 @@ class PolicyMetrics(Observer, Collector):
         )
         active = GaugeMetricFamily(
             "policysched_policy_active_generation",
-            "The generation of the policy that is in force; 0 if none is.",
+            "The last accepted generation of the policy, in any mode; 0 if none is accepted.",
             labels=names,
         )
         errors = GaugeMetricFamily(

@@ -26,7 +26,7 @@ from policysched.cli.options import (
 from policysched.cli.output import FAILED, say_beside, say_left_out, working
 
 if TYPE_CHECKING:
-    from policysched.app.dry_run.dry_run import Report
+    from policysched.app.dry_run.results import Report
 
 
 def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -16,6 +16,7 @@ from policysched.cli.options import (
     MetricsFile,
     Output,
     Plugin,
+    PoliciesToTry,
     PrometheusCa,
     PrometheusToken,
     PrometheusUrl,
@@ -23,7 +24,7 @@ from policysched.cli.options import (
     Seed,
     WithoutPolicy,
 )
-from policysched.cli.output import FAILED, INTERRUPTED, console, print_finding, say, say_left_out
+from policysched.cli.output import console, say_left_out
 from policysched.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,35 +32,40 @@ if TYPE_CHECKING:
     from policysched.app.plan.deciding import Progress
 
 
+NewConfig: TypeAlias = Annotated[
+    str | None, typer.Option("--config", metavar="FILE", help="New KubeSchedulerConfiguration.")
+]
+CurrentConfig: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--current-config", metavar="FILE", help="Current KubeSchedulerConfiguration; default: the default plugins."
+    ),
+]
+Nodes: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--nodes", metavar="FILE", help="Nodes to add or replace; repeatable.")
+]
+WithoutNode: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--without-node", metavar="NAME", help="Node to remove; repeatable.")
+]
+Replicas: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--replicas",
+        metavar="WORKLOAD=N",
+        help="New number of pods of a workload, such as team-a/train=20; repeatable.",
+    ),
+]
+
+
 def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     cluster: ClusterOrLive = None,
-    policy: Annotated[
-        list[str] | None, typer.Option("--policy", metavar="FILE|DIR", help="Policies to add or replace; repeatable.")
-    ] = None,
+    policy: PoliciesToTry = None,
     without_policy: WithoutPolicy = None,
-    config: Annotated[
-        str | None, typer.Option("--config", metavar="FILE", help="New KubeSchedulerConfiguration.")
-    ] = None,
-    current_config: Annotated[
-        str | None,
-        typer.Option(
-            "--current-config", metavar="FILE", help="Current KubeSchedulerConfiguration; default: the default plugins."
-        ),
-    ] = None,
-    nodes: Annotated[
-        list[str] | None, typer.Option("--nodes", metavar="FILE", help="Nodes to add or replace; repeatable.")
-    ] = None,
-    without_node: Annotated[
-        list[str] | None, typer.Option("--without-node", metavar="NAME", help="Node to remove; repeatable.")
-    ] = None,
-    replicas: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--replicas",
-            metavar="WORKLOAD=N",
-            help="New number of pods of a workload, such as team-a/train=20; repeatable.",
-        ),
-    ] = None,
+    config: NewConfig = None,
+    current_config: CurrentConfig = None,
+    nodes: Nodes = None,
+    without_node: WithoutNode = None,
+    replicas: Replicas = None,
     scheduler_name: SchedulerName = None,
     plugin: Plugin = None,
     seed: Seed = 0,
@@ -82,13 +88,13 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     """
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415
+    from policysched.app.files.loading import load_one  # noqa: PLC0415
     from policysched.app.files.saved_clusters import load_cluster, refuse_twins  # noqa: PLC0415
     from policysched.app.plan.plan import plan as planned  # noqa: PLC0415
-    from policysched.app.plan.tables import plan_parts  # noqa: PLC0415
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415
     from policysched.app.running.metric_options import MetricOptions  # noqa: PLC0415
     from policysched.cli.event_loop import uncollected, wait_for  # noqa: PLC0415
-    from policysched.cli.reports import say_report  # noqa: PLC0415
+    from policysched.cli.reports import say_plan  # noqa: PLC0415
 
     known = configurable_plugins(plugin, config or current_config)
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
@@ -106,7 +112,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
             policies=[one.object for one in inputs.policies],
             without_policies=without_policy or (),
             config=inputs.config,
-            current_config=None if current_config is None else _one(current_config),
+            current_config=None if current_config is None else load_one(current_config, "KubeSchedulerConfiguration"),
             nodes=[one.object for one in added],
             without_nodes=without_node or (),
             replicas=wanted,
@@ -116,42 +122,16 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
             plugins=known.registry,
             progress=progress,
         )
-    for note in (*known.problems, *inputs.notes, *node_notes, *told.notes):
-        say(f"note: {note}", stderr=True)
-    say_report(told.to_dict(), plan_parts(told), output, "Plan", "plan")
-    if told.interrupted:
-        return INTERRUPTED
-    return FAILED if told.failed else int(told.changes)
-
-
-def _one(file: str) -> Any:
-    from policysched.app.files.loading import load  # noqa: PLC0415 - as above
-
-    documents = load([file])
-    if len(documents) != 1:
-        raise UsageError(f"{file}: expected one KubeSchedulerConfiguration, got {len(documents)} objects")
-    return documents[0]
+    return say_plan(told, (*known.problems, *inputs.notes, *node_notes), output, "plan")
 
 
 def _refuse_broken(inputs: ClusterInputs) -> None:
-    """Refuse policies to come that do not compile; print what is wrong with all."""
+    """Refuse policies to come that do not compile; print all findings."""
     from policysched.app.files.objects import metadata_of  # noqa: PLC0415 - as above
+    from policysched.cli.reports import refuse_broken  # noqa: PLC0415
 
     coming = {id(one): one for one in inputs.findings()}
-    tried = {str(metadata_of(one.object).get("name")) for one in inputs.policies}
-    for one in coming.values():
-        print_finding(one.text(), stderr=True)
-    broken = sorted({str(one.policy) for one in coming.values() if one.is_error and one.policy in tried})
-    if broken:
-        raise UsageError(_do_not_compile(broken))
-
-
-def _do_not_compile(policies: list[str]) -> str:
-    return (
-        f"policy {policies[0]} does not compile"
-        if len(policies) == 1
-        else f"policies {', '.join(policies)} do not compile"
-    )
+    refuse_broken(coming.values(), {str(metadata_of(one.object).get("name")) for one in inputs.policies})
 
 
 def _replicas(given: list[str] | tuple[()]) -> Mapping[str, int]:

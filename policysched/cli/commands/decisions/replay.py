@@ -9,8 +9,7 @@ import typer
 
 from policysched.cli.formats import OutputFormat
 from policysched.cli.options import Output, Plugin, WithoutPolicy
-from policysched.cli.output import FAILED, INTERRUPTED, print_finding, say, working
-from policysched.errors import UsageError
+from policysched.cli.output import INTERRUPTED, say, working
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,35 +77,20 @@ def _what_if(  # noqa: PLR0913, PLR0917 - what the flags say
 ) -> int:
     from policysched.app.checking.check import findings  # noqa: PLC0415 - as above
     from policysched.app.dry_run.inputs import load_policies  # noqa: PLC0415
-    from policysched.app.files.loading import load  # noqa: PLC0415
-    from policysched.app.plan.tables import plan_parts  # noqa: PLC0415
+    from policysched.app.files.loading import load_one  # noqa: PLC0415
     from policysched.app.replay.what_if import what_if  # noqa: PLC0415
-    from policysched.cli.reports import say_report  # noqa: PLC0415
+    from policysched.cli.reports import refuse_broken, say_plan  # noqa: PLC0415
 
-    configurations = load([] if config is None else [config])
-    if len(configurations) > 1:
-        raise UsageError(f"{configurations[1].where}: expected one KubeSchedulerConfiguration, got several objects")
+    configuration = None if config is None else load_one(config, "KubeSchedulerConfiguration")
     notes: list[str] = []
     documents = load_policies(policies, notes)
-    wrong = [one for document in documents for one in findings(document.object, document) if one.is_error]
-    for one in wrong:
-        print_finding(one.text(), stderr=True)
-    if wrong:
-        names = ", ".join(sorted({str(one.policy) for one in wrong}))
-        raise UsageError(
-            f"{'policies' if ',' in names else 'policy'} {names} {'do' if ',' in names else 'does'} not compile"
-        )
+    refuse_broken(one for document in documents for one in findings(document.object, document))
     told = what_if(
         files,
         policies=[one.object for one in documents],
         without_policies=without,
-        config=next(iter(configurations), None),
+        config=configuration,
         plugins=plugins,
         progress=progress,
     )
-    for note in (*notes, *told.notes):
-        say(f"note: {note}", stderr=True)
-    say_report(told.to_dict(), plan_parts(told), output, "Plan", "replay")
-    if told.interrupted:
-        return INTERRUPTED
-    return FAILED if told.failed else int(told.changes)
+    return say_plan(told, notes, output, "replay")

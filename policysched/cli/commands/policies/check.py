@@ -67,6 +67,7 @@ def check(  # noqa: PLR0913, PLR0917 - one parameter a flag
     nodes = _nodes(cluster, kubeconfig, context, pods) if cluster else None
     found = check_files(files, nodes, lenient=allow_none)
     if not (found.policies or found.selecting or found.problems or allow_none):
+        _say_ignored(found)
         raise UsageError(f"no SchedulingPolicy in {', '.join(files)}")
     _print(found, output)
     _say_unselected(found, pods)
@@ -84,14 +85,14 @@ def _say_unselected(found: CheckedPolicies, pods: list[Mapping[str, Any]]) -> No
 
 
 def _nodes(names: list[str], kubeconfig: Path | None, context: str | None, pods: list[Mapping[str, Any]]) -> Cluster:
-    from policysched.app.checking.cluster_fields import cluster_warnings  # noqa: PLC0415 - as above
-    from policysched.app.checking.files import LIVE, read_nodes  # noqa: PLC0415 - as above
+    from policysched.app.checking.files import read_nodes  # noqa: PLC0415 - as above
     from policysched.cli.event_loop import wait_for  # noqa: PLC0415
 
+    notes: list[str] = []
     with working("reading the nodes"):
-        nodes = wait_for(read_nodes(names, kubeconfig, context, pods))
-    for warning in cluster_warnings(one for one in names if one != LIVE):
-        say(f"note: {warning}", stderr=True)
+        nodes = wait_for(read_nodes(names, kubeconfig, context, pods, notes))
+    for note in notes:
+        say(f"note: {note}", stderr=True)
     return nodes
 
 
@@ -106,13 +107,17 @@ def _print(found: CheckedPolicies, output: CheckFormat) -> None:
         _print_markdown(found)
     else:
         _print_findings(found, output)
-    for note in found.ignored.notes():
-        say(f"note: {note}", stderr=True)
+    _say_ignored(found)
     for problem in found.problems:
         say_error(problem)
     is_for_people = output in {CheckFormat.TABLE, CheckFormat.GITHUB, CheckFormat.MARKDOWN}
     if is_for_people and (found.policies or found.selecting or not found.problems):
         say(_summary(found))
+
+
+def _say_ignored(found: CheckedPolicies) -> None:
+    for note in found.ignored.notes():
+        say(f"note: {note}", stderr=True)
 
 
 def _print_findings(found: CheckedPolicies, output: CheckFormat) -> None:

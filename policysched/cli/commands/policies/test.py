@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
@@ -35,47 +35,59 @@ if TYPE_CHECKING:
     from policysched.app.policy_tests.suite import PolicyTestRun, RunChoices
 
 
+Paths: TypeAlias = Annotated[
+    list[str] | None, typer.Argument(metavar="PATH", help="Test files or folders; default: the current folder.")
+]
+Keyword: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--keyword",
+        "-k",
+        metavar="EXPR",
+        help="Run only tests whose names match: parts of names with and, or, not and brackets.",
+    ),
+]
+FailFast: TypeAlias = Annotated[bool, typer.Option("--fail-fast", "-x", help="Stop at the first failed test.")]
+Coverage: TypeAlias = Annotated[
+    bool, typer.Option("--coverage", help="Report the parts of policies that no test reaches.")
+]
+MinCoverage: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--min-coverage",
+        metavar="PERCENT",
+        min=0,
+        max=100,
+        help="Exit with 1 if coverage is lower; implies --coverage.",
+    ),
+]
+Mutate: TypeAlias = Annotated[
+    bool, typer.Option("--mutate", help="Report small changes to policies that no test notices.")
+]
+MutateSeconds: TypeAlias = Annotated[
+    float, typer.Option("--mutate-seconds", metavar="SECONDS", min=1, help="Time limit for --mutate.")
+]
+Junit: TypeAlias = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE", help="Write the results to this file as JUnit XML.")
+]
+Watch: TypeAlias = Annotated[
+    bool, typer.Option("--watch", help="Run the tests again when a file changes, until Ctrl-C.")
+]
+Schema: TypeAlias = Annotated[bool, typer.Option("--schema", help="Print the JSON schema of test files and exit.")]
+
+
 def test(  # noqa: PLR0913, PLR0917 - one parameter a flag
-    paths: Annotated[
-        list[str] | None, typer.Argument(metavar="PATH", help="Test files or folders; default: the current folder.")
-    ] = None,
-    keyword: Annotated[
-        str | None,
-        typer.Option(
-            "--keyword",
-            "-k",
-            metavar="EXPR",
-            help="Run only tests whose names match: parts of names with and, or, not and brackets.",
-        ),
-    ] = None,
-    fail_fast: Annotated[bool, typer.Option("--fail-fast", "-x", help="Stop at the first failed test.")] = False,
-    coverage: Annotated[
-        bool, typer.Option("--coverage", help="Report the parts of policies that no test reaches.")
-    ] = False,
-    min_coverage: Annotated[
-        float | None,
-        typer.Option(
-            "--min-coverage",
-            metavar="PERCENT",
-            min=0,
-            max=100,
-            help="Exit with 1 if coverage is lower; implies --coverage.",
-        ),
-    ] = None,
-    mutate: Annotated[
-        bool, typer.Option("--mutate", help="Report small changes to policies that no test notices.")
-    ] = False,
-    mutate_seconds: Annotated[
-        float, typer.Option("--mutate-seconds", metavar="SECONDS", min=1, help="Time limit for --mutate.")
-    ] = 600,
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write the results to this file as JUnit XML.")
-    ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Run the tests again when a file changes, until Ctrl-C.")
-    ] = False,
+    paths: Paths = None,
+    keyword: Keyword = None,
+    fail_fast: FailFast = False,
+    coverage: Coverage = False,
+    min_coverage: MinCoverage = None,
+    mutate: Mutate = False,
+    mutate_seconds: MutateSeconds = 600,
+    junit: Junit = None,
+    watch: Watch = False,
     plugin: Plugin = None,
-    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of test files and exit.")] = False,
+    schema: Schema = False,
     output: Output = OutputFormat.TABLE,
 ) -> int:
     """Run policy tests.

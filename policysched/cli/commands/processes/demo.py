@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.status import Status
 from rich.text import Text
 
-from policysched.cli.output import console
+from policysched.cli.output import console, print_parts
 from policysched.visible import visible, visible_lines
 
 
@@ -20,13 +20,12 @@ class _Terminal:
     def __init__(self, out: Console, status: Status | None) -> None:
         self._out = out
         self._status = status
-        self.width = out.width
 
     def say(self, text: str) -> None:
         self._out.print(visible_lines(text), soft_wrap=not self._out.is_terminal)
 
     def show(self, part: RenderableType) -> None:
-        self._out.print(part)
+        print_parts([part], out=self._out)
 
     def working(self, text: str) -> None:
         if self._status is not None:

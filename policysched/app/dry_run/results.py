@@ -1,0 +1,92 @@
+"""`Report`: the result of a dry-run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from policysched.framework import PostFilterResult
+from policysched.language.messages.diagnostics import Diagnostic
+from policysched.model.policy import PolicyKey
+from policysched.schedule.cycle.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of a dry-run."""
+
+    record: Record
+    diagnostics: tuple[Diagnostic, ...]
+    """Errors and warnings of the policies. A policy with errors was left out."""
+    metric_problems: tuple[str, ...] = ()
+    """Problems of metrics that the policies read, one line each."""
+    notes: tuple[str, ...] = ()
+    """How inputs were adjusted, one line each."""
+    outcome: PostFilterResult | None = None
+    """The result of PostFilter if no node was feasible, with all candidates of a preemption."""
+    admission_notes: tuple[str, ...] = ()
+    """The notes about objects that admission plugins need and the cluster does not have."""
+
+    @property
+    def pod(self) -> str:
+        """The pod: `namespace/name`."""
+        return str(self.record["pod"])
+
+    @property
+    def scheduler_name(self) -> str:
+        """The name of the profile."""
+        return str(self.record["schedulerName"])
+
+    @property
+    def result(self) -> str:
+        """`Scheduled`, `Unschedulable` or `Error`."""
+        return str(self.record["result"])
+
+    @property
+    def summary(self) -> str:
+        """The result in one sentence."""
+        if self.selected:
+            return f"pod {self.pod} would go to {self.selected}"
+        if self.result == "Error":
+            return f"pod {self.pod}: scheduling failed: {self.record['error']}"
+        return f"pod {self.pod} fits no node: {self.record['fitError']}"
+
+    @property
+    def selected(self) -> str:
+        """The selected node; empty if there is none."""
+        return str(self.record.get("selected", ""))
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The equally good nodes from which `selected` is drawn."""
+        return tuple(self.record.get("best", ()))
+
+    @property
+    def scores(self) -> Mapping[str, Mapping[str, int]]:
+        """The weighted scores by feasible node and plugin."""
+        return dict(self.record.get("scores", {}))
+
+    @property
+    def total(self) -> Mapping[str, int]:
+        """The sum of the scores of tier 0 by feasible node."""
+        return dict(self.record.get("total", {}))
+
+    @property
+    def rejected(self) -> Mapping[str, Mapping[str, Any]]:
+        """The `plugin`, `code` and `reasons` by rejected node."""
+        return dict(self.record.get("rejected", {}))
+
+    @property
+    def not_applied(self) -> Mapping[str, str]:
+        """The policies that had no part in the decision, each with the reason."""
+        return dict(self.record.get("notApplied", {}))
+
+    def to_dict(self) -> Record:
+        """Return the decision record, see docs/reference/decision-record.md."""
+        return self.record
+
+    def with_not_applied(self, policies: Mapping[PolicyKey, str]) -> Report:
+        """Add policies that had no part in the decision, each with the reason."""
+        said = {**self.record.get("notApplied", {}), **policies}
+        return replace(self, record=self.record | {"notApplied": dict(sorted(said.items()))}) if said else self
