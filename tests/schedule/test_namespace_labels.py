@@ -16,7 +16,6 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.state import namespace_sets, object_tables
 from policysched.state.cluster import Cluster
-from policysched.state.placed import existing_terms
 from tests.rules.build import compiled
 from tests.work import calls
 
@@ -215,7 +214,6 @@ def test_decisions_are_those_of_an_engine_that_knows_nothing_yet(
 ) -> None:
     if few:
         monkeypatch.setattr(object_tables, "MOST_REMEMBERED", 3)
-        monkeypatch.setattr(existing_terms, "MOST_COMPARED", 2)
         monkeypatch.setattr(namespace_sets, "MOST_CHANGED", 1)
     drawn = Drawn(seed)
     cluster = drawn.cluster

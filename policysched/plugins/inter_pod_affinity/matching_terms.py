@@ -81,7 +81,7 @@ class MatchingExistingTerms:
         if self._labels_position == cluster.namespace_changes.position:
             return False
         labels = cluster.namespaces.get(self._pod.metadata.namespace, {})
-        if labels != self._labels and cluster.existing_terms.may_tell_apart(self._labels, labels):
+        if labels != self._labels and cluster.existing_terms.read_any(self._labels, labels):
             return True
         self._labels, self._labels_position = labels, cluster.namespace_changes.position
         return False

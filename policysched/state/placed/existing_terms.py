@@ -10,17 +10,15 @@ Source: pkg/scheduler/framework/types.go (NodeInfo.PodsWithAffinity, PodsWithReq
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from itertools import takewhile
 
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import ExistingTerm, PeerSelector, existing_terms
-from policysched.model.selection.selectors import LabelMatcher
 from policysched.state.placed.selector_index import IndexKey, index_keys_met, index_keys_of_peers
 
 ByNumber = dict[int, ExistingTerm]
-MOST_COMPARED = 1000
-"""Up to how many namespaceSelectors are asked whether they tell an old version of a namespace from its new one."""
 
 
 class ExistingTerms:
@@ -30,23 +28,21 @@ class ExistingTerms:
     """
 
     __slots__ = (
-        *("_by_index_key", "_by_signature", "_by_peers", "_namespace_selectors", "_signatures", "_next", "_numbers"),
-        *("ever", "read_namespaces"),
+        *("_by_index_key", "_by_signature", "_by_peers", "_namespace_keys", "_signatures", "_next", "_numbers"),
+        "ever",
     )
 
     def __init__(self) -> None:
         self.ever = False
         """Whether there ever was an existing term."""
-        self.read_namespaces = False
-        """Whether there ever was one that depended on the labels of namespaces."""
         self._next = 0
         self._numbers: dict[ExistingTerm, int] = {}
         self._by_signature: dict[int, dict[int, int]] = {}
         self._signatures: dict[int, tuple[ExistingTerm, set[int]]] = {}
         self._by_peers: dict[PeerSelector, ByNumber] = {}
         self._by_index_key: dict[IndexKey, dict[PeerSelector, ByNumber]] = {}
-        self._namespace_selectors: dict[str, dict[LabelMatcher, int]] = {}
-        """By the label of namespaces that they read, namespaceSelectors with the number of peers that have each."""
+        self._namespace_keys: Counter[str] = Counter()
+        """The labels of namespaces that terms depend on, each with the number of peers whose selectors read it."""
 
     def appear(self, signature: int, pod: Pod) -> None:
         """Take in what the pods of a new signature state."""
@@ -105,21 +101,16 @@ class ExistingTerms:
                     found += counting
         return found
 
-    def may_tell_apart(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-        """Return whether terms may mean other pods of a namespace that had some labels and has others now.
+    @property
+    def read_namespaces(self) -> bool:
+        """Whether a term depends on the labels of namespaces."""
+        return bool(self._namespace_keys)
 
-        Where very many namespaceSelectors read a label that changed, that is not asked of each.
-
-        Cost: O(namespaceSelectors that read a label which changed), up to `MOST_COMPARED` for a label.
-        """
-        asked: dict[LabelMatcher, None] = {}
-        for key in before.keys() | after.keys():
-            if before.get(key) != after.get(key):
-                reading = self._namespace_selectors.get(key, {})
-                if len(reading) + len(asked) > MOST_COMPARED:
-                    return True
-                asked |= dict.fromkeys(reading)
-        return any(one.matches(before) != one.matches(after) for one in asked)
+    def read_any(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+        """Return whether a term depends on a label of namespaces that differs between two versions."""
+        return any(
+            before.get(key) != after.get(key) for key in self._namespace_keys.keys() & (before.keys() | after.keys())
+        )
 
     def of_signature(self, signature: int) -> Mapping[int, int]:
         """Return how often the pods of a signature state what, by number."""
@@ -156,13 +147,9 @@ class ExistingTerms:
         return number
 
     def _file_peers(self, peers: PeerSelector) -> ByNumber:
-        self.read_namespaces |= peers.reads_namespaces
         together: ByNumber = {}
         self._by_peers[peers] = together
-        selector = peers.namespace_selector
-        for key in {one.key for one in selector.requirements or ()}:
-            reading = self._namespace_selectors.setdefault(key, {})
-            reading[selector] = reading.get(selector, 0) + 1
+        self._namespace_keys.update(peers.namespace_selector.keys)
         for index_key in index_keys_of_peers(peers):
             self._by_index_key.setdefault(index_key, {})[peers] = together
         return together
@@ -176,14 +163,10 @@ class ExistingTerms:
         if together:
             return
         del self._by_peers[peers]
-        selector = peers.namespace_selector
-        for key in {one.key for one in selector.requirements or ()}:
-            reading = self._namespace_selectors[key]
-            reading[selector] -= 1
-            if not reading[selector]:
-                del reading[selector]
-                if not reading:
-                    del self._namespace_selectors[key]
+        for key in peers.namespace_selector.keys:
+            self._namespace_keys[key] -= 1
+            if not self._namespace_keys[key]:
+                del self._namespace_keys[key]
         for index_key in index_keys_of_peers(peers):
             filed = self._by_index_key[index_key]
             del filed[peers]
