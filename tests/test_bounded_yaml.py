@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
+from policysched.apimachinery.errors import StatusError
 from policysched.bounded_yaml import MAX_DEPTH, BoundsError, TooDeepError, compose, load
 from policysched.errors import ConnectionProblemError, UsageError
 from policysched.kube.connection import Connection
 from policysched.metric_sources.table import read_table
 from policysched.sandbox.api.requests import body_of
-from policysched.sandbox.objects.errors import StatusError
 from tests.kube.fake_server import Ticking
 
 ROOT = Path(__file__).parents[1]

@@ -20,6 +20,8 @@ from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestHandler
 
 from policysched import bounded_yaml
+from policysched.apimachinery import Json, decode, encode
+from policysched.apimachinery.resources import ApiResource
 from policysched.sandbox.api.reading import WatchStream
 from policysched.sandbox.api.server import Faults, Server
 from policysched.sandbox.controllers import ControllerLoop
@@ -31,8 +33,6 @@ from policysched.sandbox.controllers.nodes_and_cleanup import (
 )
 from policysched.sandbox.controllers.resource_claims import ReservationController, TemplateController
 from policysched.sandbox.controllers.workloads import DeploymentController, ReplicaSetController
-from policysched.sandbox.objects import Json, decode, encode
-from policysched.sandbox.objects.resources import ApiResource
 from policysched.sandbox.storage.store import Backend
 from policysched.sandbox.storage.writes import WriteOptions, create
 

@@ -100,9 +100,9 @@ def patterns() -> Iterator[Found]:
 
 PATTERNS = list(patterns())
 CATEGORIES = {"CATEGORY_DIGIT": ["1"], "CATEGORY_WORD": ["a", "1"], "CATEGORY_SPACE": [" "]}
-MADE_ELSEWHERE = {"sandbox/api/server.py", "sandbox/objects/schema.py"}
+MADE_ELSEWHERE = {"sandbox/api/server.py", "apimachinery/schema.py"}
 """Where patterns come from who runs the sandbox: tests, and the schemas of the resources that it serves."""
-OWN_TEXTS = {"sandbox/objects/resources.py:_FIELD"}
+OWN_TEXTS = {"apimachinery/resources.py:_FIELD"}
 """What reads the package's own data and nothing else."""
 
 

@@ -230,7 +230,7 @@ from policysched.metric_sources.no_source import NoSource
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
 from policysched.model.kinds import KINDS
-from policysched.sandbox.objects.resources import Registry
+from policysched.apimachinery.resources import Registry
 rack = KINDS["Rack"].decode(b'{"metadata": {"name": "r", "namespace": "n"}, "units": 42}')
 cluster = Cluster()
 cluster.take(rack)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from policysched.apimachinery.resources import GO_TYPE, STRUCT, struct, struct_name
 from policysched.language.messages.suggestions import did_you_mean
 from policysched.model.quantity import QuantityError, parse
-from policysched.sandbox.objects.resources import GO_TYPE, STRUCT, struct, struct_name
 
 Schema = Mapping[str, Any]
 _WORDS: Final = {"string": "text", "array": "a list", "object": "an object", "integer": "a whole number"}

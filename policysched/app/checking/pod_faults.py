@@ -6,13 +6,13 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from policysched.apimachinery.kinds import complete, validate
+from policysched.apimachinery.resources import PODS, struct
 from policysched.app.checking.api_fields import ApiFault, field_faults, schema_of
 from policysched.app.checking.pod_values import pod_value_faults
 from policysched.app.files.objects import Document
 from policysched.errors import SeveralProblemsError, UsageError
 from policysched.model.decode import ObjectError, plain
-from policysched.sandbox.objects.kinds import complete, validate
-from policysched.sandbox.objects.resources import PODS, struct
 
 MOST: Final = 20
 """How many faults of a pod are reported."""

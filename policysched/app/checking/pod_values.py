@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from policysched.apimachinery.errors import Cause, required, unsupported, wrong
 from policysched.model.quantity import Quantity, QuantityError, parse
 from policysched.model.selection.name_validation import is_huge_page_resource
-from policysched.sandbox.objects.errors import Cause, required, unsupported, wrong
 
 Object = Mapping[str, Any]
 _PORTS: Final = range(1, 65536)

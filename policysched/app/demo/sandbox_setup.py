@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import yaml
 
+from policysched.apimachinery.errors import StatusError
 from policysched.app.checking.schema import policy_definition
 from policysched.app.clock import SystemClock
 from policysched.app.daemon_threads import unless
@@ -25,7 +26,6 @@ from policysched.app.files.objects import Document
 from policysched.errors import PolicyschedError, UsageError
 from policysched.model.policy import API_GROUP, PLURAL
 from policysched.sandbox import Sandbox, load_rank, sandbox_nodes
-from policysched.sandbox.objects.errors import StatusError
 
 DEFAULT_NODES: Final = 3
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from policysched.apimachinery.patches import merge_patch
 from policysched.app.checking.check import findings
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.dry_run.dry_run import Observe, dry_run
@@ -32,7 +33,6 @@ from policysched.language.ir.types import DURATION
 from policysched.language.messages.suggestions import did_you_mean
 from policysched.model.policy import KIND
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
-from policysched.sandbox.objects.patches import merge_patch
 from policysched.schedule.cycle.decision import Decision
 
 POLICY: Final = "policy.yaml"

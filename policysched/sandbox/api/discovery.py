@@ -11,10 +11,10 @@ import hashlib
 import re
 from collections.abc import Iterator
 
+from policysched.apimachinery import Json, encode
+from policysched.apimachinery.errors import NO_SUCH, StatusError
+from policysched.apimachinery.resources import DEFAULTS, GO_TYPE, STRUCT, ApiResource, Registry
 from policysched.sandbox.api.requests import PATCHES, STRATEGIC
-from policysched.sandbox.objects import Json, encode
-from policysched.sandbox.objects.errors import NO_SUCH, StatusError
-from policysched.sandbox.objects.resources import DEFAULTS, GO_TYPE, STRUCT, ApiResource, Registry
 
 JSON = "application/json"
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

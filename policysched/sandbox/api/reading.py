@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 
+from policysched.apimachinery import Json, decode, encode
+from policysched.apimachinery.errors import Cause, StatusError, gone, invalid
+from policysched.apimachinery.kinds import outward
+from policysched.apimachinery.resources import ApiResource
 from policysched.sandbox.api.requests import Target, flag, number, selection
 from policysched.sandbox.api.tables import table
-from policysched.sandbox.objects import Json, decode, encode
-from policysched.sandbox.objects.errors import Cause, StatusError, gone, invalid
-from policysched.sandbox.objects.kinds import outward
-from policysched.sandbox.objects.resources import ApiResource
 from policysched.sandbox.storage.store import Backend, ObjectStore, Stored, StoreEvent
 
 BOOKMARK_SECONDS = 60.0

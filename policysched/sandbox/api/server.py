@@ -18,11 +18,11 @@ from typing import Any
 
 from aiohttp import web
 
+from policysched.apimachinery import encode
+from policysched.apimachinery.errors import NO_SUCH, NOT_ALLOWED, REASONS, StatusError, failure
 from policysched.sandbox.api import discovery, requests
 from policysched.sandbox.api.reading import Reader, WatchStream
 from policysched.sandbox.api.requests import Answer, Target, check_origin, flag
-from policysched.sandbox.objects import encode
-from policysched.sandbox.objects.errors import NO_SUCH, NOT_ALLOWED, REASONS, StatusError, failure
 from policysched.sandbox.storage.actions import scale_of
 from policysched.sandbox.storage.store import Backend, Stored
 from policysched.sandbox.storage.writes import WriteOptions, fetch

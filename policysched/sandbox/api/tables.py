@@ -17,9 +17,9 @@ from importlib.resources import files
 from math import inf
 from typing import Any
 
-from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.resources import ApiResource
-from policysched.sandbox.objects.selectors import selector_text
+from policysched.apimachinery import Json
+from policysched.apimachinery.resources import ApiResource
+from policysched.apimachinery.selectors import selector_text
 
 _CALL = re.compile(r"(\w+)\(([^)]*)\)")
 _STEP = re.compile(r"\.?([\w-]+)|\[\?\(@\.([\w.]+)\s*==\s*[\"']([^\"']*)[\"']\)\]|\[(\d+|\*)\]|\[['\"]([^'\"]+)['\"]\]")

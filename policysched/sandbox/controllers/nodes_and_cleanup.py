@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from policysched.apimachinery import Json
+from policysched.apimachinery.resources import builtin
 from policysched.sandbox.controllers import Controller, Name
-from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.resources import builtin
 from policysched.sandbox.storage.actions import DeleteOptions, delete, with_condition
 from policysched.sandbox.storage.store import Backend, Stored, StoreEvent, is_true
 from policysched.sandbox.storage.writes import WriteOptions, create, store_update

@@ -13,10 +13,10 @@ import copy
 from collections.abc import Callable
 from typing import Final
 
+from policysched.apimachinery import Json
+from policysched.apimachinery.errors import StatusError
+from policysched.apimachinery.resources import builtin
 from policysched.sandbox.controllers import Controller, Name
-from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.errors import StatusError
-from policysched.sandbox.objects.resources import builtin
 from policysched.sandbox.storage.actions import DeleteOptions, delete
 from policysched.sandbox.storage.store import Backend, StoreEvent
 from policysched.sandbox.storage.writes import WriteOptions, create, store_update

@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
+from policysched.apimachinery import Json
+from policysched.apimachinery.errors import StatusError
+from policysched.apimachinery.resources import PODS, builtin
 from policysched.sandbox.controllers import Controller, Name
-from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.errors import StatusError
-from policysched.sandbox.objects.resources import PODS, builtin
 from policysched.sandbox.storage.actions import DeleteOptions, delete
 from policysched.sandbox.storage.store import SAFE_LETTERS, Backend, Stored, StoreEvent, is_true
 from policysched.sandbox.storage.writes import WriteOptions, create

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.errors import (
+from policysched.apimachinery import Json
+from policysched.apimachinery.errors import (
     StatusError,
     conflict,
     invalid,
@@ -22,8 +22,8 @@ from policysched.sandbox.objects.errors import (
     success,
     wrong,
 )
-from policysched.sandbox.objects.resources import PODS, ApiResource
-from policysched.sandbox.objects.selectors import object_selected, selector_text
+from policysched.apimachinery.resources import PODS, ApiResource
+from policysched.apimachinery.selectors import object_selected, selector_text
 from policysched.sandbox.storage.store import Backend, Stored
 from policysched.sandbox.storage.writes import fetch, store_update
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from policysched.sandbox.objects import Json, encode
-from policysched.sandbox.objects.resources import DEFINITIONS, Registry
+from policysched.apimachinery import Json, encode
+from policysched.apimachinery.resources import DEFINITIONS, Registry
 
 ANY = "*"
 HISTORY_BYTES: Final = 64 << 20

@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from policysched.model.defaults import merge_label_keys
-from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.errors import (
+from policysched.apimachinery import Json
+from policysched.apimachinery.errors import (
     STALE,
     Cause,
     StatusError,
@@ -26,7 +25,7 @@ from policysched.sandbox.objects.errors import (
     required,
     wrong,
 )
-from policysched.sandbox.objects.kinds import (
+from policysched.apimachinery.kinds import (
     all_containers,
     check_kind,
     complete,
@@ -36,7 +35,8 @@ from policysched.sandbox.objects.kinds import (
     outward,
     validated,
 )
-from policysched.sandbox.objects.resources import ApiResource
+from policysched.apimachinery.resources import ApiResource
+from policysched.model.defaults import merge_label_keys
 from policysched.sandbox.storage.store import Backend, ObjectStore, Stored
 
 PRIORITY_CLASSES, STORAGE_CLASSES = "priorityclasses.scheduling.k8s.io", "storageclasses.storage.k8s.io"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from policysched.sandbox.objects.resources import BUILTIN
+from policysched.apimachinery.resources import BUILTIN
 from tests.sandbox.bodies import DEFINITION
 
 if TYPE_CHECKING:

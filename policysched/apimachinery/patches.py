@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from policysched.sandbox.objects import Json, decode, encode
-from policysched.sandbox.objects.errors import StatusError
-from policysched.sandbox.objects.schema import member, merge_keys
+from policysched.apimachinery import Json, decode, encode
+from policysched.apimachinery.errors import StatusError
+from policysched.apimachinery.schema import member, merge_keys
 
 MOST_OPERATIONS = 10_000
 MOST_COPIED = 3 << 20

@@ -1,7 +1,7 @@
-"""Kinds of the sandbox: schemas, defaults, validation, patches, selectors.
+"""Rules of Kubernetes objects: schemas, defaults, validation, patches, selectors.
 
 Input: decoded JSON. Output: complete and valid objects, or a Status with the errors. Fields of built-in kinds are in
-`fields/*.txt`. Nothing is stored.
+`fields/*.txt`. Nothing is stored. The sandbox serves these kinds; `check` and `dry-run` validate objects by them.
 """
 
 from __future__ import annotations

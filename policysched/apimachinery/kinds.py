@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from policysched.sandbox.objects import Json, schema
-from policysched.sandbox.objects.errors import Cause, StatusError, invalid, required, unsupported, wrong
-from policysched.sandbox.objects.resources import DEFINITIONS, ApiResource, struct
-from policysched.sandbox.objects.selectors import object_selected
+from policysched.apimachinery import Json, schema
+from policysched.apimachinery.errors import Cause, StatusError, invalid, required, unsupported, wrong
+from policysched.apimachinery.resources import DEFINITIONS, ApiResource, struct
+from policysched.apimachinery.selectors import object_selected
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")

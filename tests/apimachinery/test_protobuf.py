@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policysched.sandbox.objects.errors import StatusError
-from policysched.sandbox.objects.protobuf import MAGIC, decode
+from policysched.apimachinery.errors import StatusError
+from policysched.apimachinery.protobuf import MAGIC, decode
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import Api

@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policysched.sandbox.objects.errors import StatusError, shown
-from policysched.sandbox.objects.kinds import complete, validate
-from policysched.sandbox.objects.resources import BUILTIN, Registry
-from policysched.sandbox.objects.schema import prune
-from policysched.sandbox.objects.selectors import object_selected
+from policysched.apimachinery.errors import StatusError, shown
+from policysched.apimachinery.kinds import complete, validate
+from policysched.apimachinery.resources import BUILTIN, Registry
+from policysched.apimachinery.schema import prune
+from policysched.apimachinery.selectors import object_selected
 from tests.sandbox.bodies import deployment, pod
 
 if TYPE_CHECKING:
-    from policysched.sandbox.objects.resources import ApiResource
+    from policysched.apimachinery.resources import ApiResource
 
 Json = dict[str, Any]
 

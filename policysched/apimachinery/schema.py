@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import Any
 
-from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.errors import Cause, StatusError, required, shown, unsupported, wrong
-from policysched.sandbox.objects.resources import DEFAULTS, GO_TYPE, STRUCT
+from policysched.apimachinery import Json
+from policysched.apimachinery.errors import Cause, StatusError, required, shown, unsupported, wrong
+from policysched.apimachinery.resources import DEFAULTS, GO_TYPE, STRUCT
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),

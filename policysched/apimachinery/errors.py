@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from policysched.sandbox.objects import Json
+from policysched.apimachinery import Json
 
 REASONS = {
     400: "BadRequest",

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from policysched.sandbox.objects.errors import StatusError
-from policysched.sandbox.objects.patches import json_patch, merge_patch, strategic_patch
-from policysched.sandbox.objects.resources import struct
+from policysched.apimachinery.errors import StatusError
+from policysched.apimachinery.patches import json_patch, merge_patch, strategic_patch
+from policysched.apimachinery.resources import struct
 
 POD = struct("core.Pod") or {}
 NODE = struct("core.Node") or {}

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from policysched.sandbox.objects import Json
-from policysched.sandbox.objects import decode as decode_json
-from policysched.sandbox.objects.errors import StatusError
-from policysched.sandbox.objects.resources import GO_TYPE, STRUCT, rows, struct, struct_name
+from policysched.apimachinery import Json
+from policysched.apimachinery import decode as decode_json
+from policysched.apimachinery.errors import StatusError
+from policysched.apimachinery.resources import GO_TYPE, STRUCT, rows, struct, struct_name
 
 MAGIC = b"k8s\x00"
 

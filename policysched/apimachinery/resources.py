@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
+from policysched.apimachinery import Json, decode
 from policysched.model.kinds import KINDS, POLICIES
-from policysched.sandbox.objects import Json, decode
 
 GO_TYPE = "x-go-type"
 """Under which a schema has the name of its Go type: such values are decoded as Go does it."""
@@ -102,7 +102,7 @@ def _structs() -> tuple[dict[str, Json], dict[str, list[FieldRow]]]:
 
 
 def _lines(file: str) -> Iterator[tuple[str, str]]:
-    text = files("policysched.sandbox.objects").joinpath("fields", f"{file}.txt").read_text("utf-8")
+    text = files("policysched.apimachinery").joinpath("fields", f"{file}.txt").read_text("utf-8")
     for line in text.splitlines():
         first, _, rest = line.partition(" ")
         yield first, rest

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from policysched.sandbox.objects.resources import BUILTIN, GO_TYPE, STRUCT, rows, struct
-from policysched.sandbox.objects.schema import default, merge_keys
+from policysched.apimachinery.resources import BUILTIN, GO_TYPE, STRUCT, rows, struct
+from policysched.apimachinery.schema import default, merge_keys
 
 REVIEWS_WITHOUT_FIELDS = {"TokenReview", "SelfSubjectReview"}
 

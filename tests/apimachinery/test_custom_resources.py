@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policysched.sandbox.objects import MAX_DEPTH
-from policysched.sandbox.objects.schema import default, prune, validate
+from policysched.apimachinery import MAX_DEPTH
+from policysched.apimachinery.schema import default, prune, validate
 from tests.sandbox.bodies import DEFINITION, POLICIES, policy
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Collection
 from typing import Any
 
-from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.errors import StatusError
-from policysched.sandbox.objects.resources import ApiResource
+from policysched.apimachinery import Json
+from policysched.apimachinery.errors import StatusError
+from policysched.apimachinery.resources import ApiResource
 
 Predicate = Callable[[Json], bool]
 
