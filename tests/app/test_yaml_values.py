@@ -1,4 +1,4 @@
-"""YAML read a line at a time: what it takes it reads as the reader that keeps places does, and it takes the usual."""
+"""YAML read by events: what it takes it reads as the reader that keeps places does, and it takes the usual."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policysched.app.files.yaml_nodes import read_yaml
-from policysched.app.files.yaml_values import NotPlainError, read_blocks
+from policysched.app.files.yaml_values import NotPlainError, read_events
 from policysched.errors import UsageError
 from tests.laws.examples import examples
-from tests.work import calls
 
 LIST = """\
 # saved on a Monday
@@ -95,35 +94,22 @@ def exact(text: str) -> list[Any]:
     return [value for value, _ in read_yaml(text, "f")]
 
 
-def blocks(text: str) -> list[Any] | None:
+def events(text: str) -> list[Any] | None:
     try:
-        return list(read_blocks(text, lambda item: item))
+        return list(read_events(text, lambda item: item))
     except NotPlainError:
         return None
 
 
 def test_what_kubectl_prints_is_taken() -> None:
-    found = blocks(LIST)
+    found = events(LIST)
     assert found == exact(LIST)
     assert found[0]["items"][0]["status"]["images"][1]["names"] == ["http://x:80/y?z", -1, "--flag=a b"]
 
 
 def test_items_are_shrunk_as_they_end() -> None:
-    [found] = read_blocks("items:\n- a: {b: 1}\n  c: {}\n- d: [{e: 1}]\n- {f: 1}\nx:\n  y: {}\n", sorted)
+    [found] = read_events("items:\n- a: {b: 1}\n  c: {}\n- d: [{e: 1}]\n- {f: 1}\nx:\n  y: {}\n", sorted)
     assert found == {"items": [["a", "c"], ["d"], ["f"]], "x": {"y": {}}}
-
-
-@pytest.mark.parametrize("indent", ["", "  ", "    "])
-def test_a_long_text_is_cut_between_its_items(indent: str) -> None:
-    item = f"{indent}- name: n\n{indent}  text: |\n{indent}    - a\n{indent}    - b\n"
-    text = "items:\n" + item * 5000 + "---\n" + "a:\n- b\n---\n" * 20_000
-    found = blocks(text)
-    assert found is not None
-    assert (len(found), len(found[0]["items"]), found[0]["items"][4999]) == (
-        20_001,
-        5000,
-        {"name": "n", "text": "- a\n- b\n"},
-    )
 
 
 @pytest.mark.parametrize(
@@ -138,8 +124,8 @@ def test_a_long_text_is_cut_between_its_items(indent: str) -> None:
         "- a\n b: c\n", "a: 'b'\n  c\n", "a: []\n  b: 1\n", "a: x\n\n  y\n", "text\n",
     ],
 )  # fmt: skip
-def test_what_is_not_plain_is_left_to_others(text: str) -> None:
-    assert blocks(text) is None
+def test_strange_texts_are_read_as_by_the_other_reader_or_left_to_it(text: str) -> None:
+    same(text)
 
 
 TEXTS = st.text(max_size=40) | st.sampled_from(
@@ -217,7 +203,7 @@ def test_strange_lines_change_nothing_unnoticed(edits: list[tuple[int, str, str,
 
 
 def same(text: str) -> None:
-    found = blocks(text)
+    found = events(text)
     if found is None:
         return
     try:
@@ -225,11 +211,3 @@ def same(text: str) -> None:
     except UsageError as error:
         pytest.fail(f"{text!r} is taken, and refused by the other reader: {error}")
     assert repr(found) == repr(wanted)
-
-
-def test_empty_documents_cost_next_to_nothing() -> None:
-    def cost(empty: int) -> int:
-        text = "---\n" * empty + "kind: Node\n"
-        return calls(lambda: list(read_blocks(text, lambda item: item)))
-
-    assert cost(3000) - cost(1000) < 2.5 * 2000

@@ -33,9 +33,8 @@ from policysched.app.files.objects import (
     shown,
     without_repeats,
 )
-from policysched.app.files.yaml_items import Items
 from policysched.app.files.yaml_nodes import compose_json, read_yaml
-from policysched.app.files.yaml_values import NotPlainError, read_blocks, read_events
+from policysched.app.files.yaml_values import NotPlainError, read_events
 from policysched.errors import UsageError
 from policysched.model.admission_kinds import admission_kind_of
 from policysched.model.kinds import kind_of
@@ -135,9 +134,8 @@ def _read(name: str) -> list[Document]:
     kept.let_go()
     del data
     if not text.lstrip().startswith(("{", "[")):
-        for values in (partial(read_blocks, take=_ItemsTaken().take), read_events):
-            with contextlib.suppress(NotPlainError):
-                return _without_places(values(text, _shrunk), text, file)
+        with contextlib.suppress(NotPlainError):
+            return _without_places(read_events(text, _shrunk), text, file)
     return read(text, file)
 
 
@@ -176,20 +174,6 @@ def _state(name: str) -> tuple[int, ...] | None:
     if found is None or not stat.S_ISREG(found.st_mode):
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-class _ItemsTaken:
-    """Nodes and pods of a text in YAML."""
-
-    def __init__(self) -> None:
-        self._items = Items(_TYPES)
-
-    def take(self, text: str, column: int) -> SavedObject | None:
-        """Read one; None where it has to be read otherwise."""
-        item = self._items.take(text, column)
-        if item is None:
-            return None
-        return SavedObject(_head(item.kind, item.version), msgspec.Raw(item.json), _SHAPES[item.kind])
 
 
 @lru_cache(maxsize=16)
