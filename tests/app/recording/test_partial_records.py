@@ -147,7 +147,7 @@ def public(of: type) -> set[str]:
         (
             RecordedNominations,
             Nominations,
-            {"get", "named", "rows", "on_node", "yielded_to", "measured", "entering", "repelling_of"},
+            {"get", "named", "rows", "on_node", "yielded_to", "measured", "repelling_of"},
         ),
         (RecordedMetrics, Metrics, {"column", "store"}),
         (RecordedAssumable, Assumable, {"put", "drop", "get", "stored", "all_stored"}),
