@@ -15,9 +15,9 @@ from policysched.framework import Cluster
 from policysched.model.objects import LabelSelector, Pod, Requirement
 from policysched.model.selection.selectors import LabelMatcher, compile_selector
 from policysched.plugins.inter_pod_affinity.terms import (
+    CountedTerm,
     ResolvedPeers,
     WeighedByTerms,
-    WeightedTerm,
     count_matching,
     count_terms,
 )
@@ -139,7 +139,7 @@ def make(life: Life, rng: Random, around: Cluster) -> tuple[PodCounter, object]:
         wanted = [ResolvedPeers(selector(rng), namespaces) for _ in range(rng.randint(1, 3))]
         return count_matching(wanted, around.counters), lambda one: int(all(peers.matches(one) for peers in wanted))
     terms = [
-        WeightedTerm("zone", rng.randint(1, 100), ResolvedPeers(selector(rng), rng.choice((namespaces, None))))
+        CountedTerm("zone", rng.randint(1, 100), ResolvedPeers(selector(rng), rng.choice((namespaces, None))))
         for _ in range(12)
     ]
     ((_, part),) = count_terms(terms, around)
@@ -149,7 +149,7 @@ def make(life: Life, rng: Random, around: Cluster) -> tuple[PodCounter, object]:
 def test_terms_of_any_weight_are_counted(dense: bool) -> None:
     del dense
     made = cluster(node("n1", labels={"zone": "z"}), *(pod(f"p{number}", on="n1") for number in range(3)))
-    terms = [WeightedTerm("zone", 10**20, ResolvedPeers(compile_selector(LabelSelector()), None)) for _ in range(12)]
+    terms = [CountedTerm("zone", 10**20, ResolvedPeers(compile_selector(LabelSelector()), None)) for _ in range(12)]
     ((_, part),) = count_terms(terms, made)
     assert part.counter.counts[0] == 36 * 10**20
 
@@ -162,12 +162,12 @@ def crowd(count: int) -> Cluster:
     )
 
 
-def excluding(count: int) -> Sequence[WeightedTerm]:
+def excluding(count: int) -> Sequence[CountedTerm]:
     def of(number: int) -> LabelMatcher:
         stated = (Requirement("own", "NotIn", (f"x{number}",)), Requirement("app", "NotIn", (f"y{number}",)))
         return compile_selector(LabelSelector(match_expressions=stated[: 1 + number % 2]))
 
-    return [WeightedTerm("zone", 1 + number, ResolvedPeers(of(number), None)) for number in range(count)]
+    return [CountedTerm("zone", 1 + number, ResolvedPeers(of(number), None)) for number in range(count)]
 
 
 def test_many_terms_are_not_asked_about_each_signature() -> None:
@@ -234,7 +234,7 @@ def test_sets_of_namespaces_are_asked_without_a_look_at_each_namespace_of_placed
         numbers = NamespaceNumbers(names)
         everything = compile_selector(LabelSelector())
         sets = [NamespaceSet(numbers, bytes([1 << number % 8, number])) for number in range(200)]
-        terms = [WeightedTerm("zone", 1, ResolvedPeers(everything, one)) for one in sets]
+        terms = [CountedTerm("zone", 1, ResolvedPeers(everything, one)) for one in sets]
         work.append(calls(lambda around=around, terms=terms: count_terms(terms, around)))
     assert work[1] < work[0] + 10 * 380
 
@@ -268,7 +268,7 @@ def test_many_labels_of_selectors_are_looked_for_in_one_go() -> None:
     for count in (200, 2000):
         around = crowd(count)
         terms = [
-            WeightedTerm(
+            CountedTerm(
                 "zone", 1, ResolvedPeers(compile_selector(LabelSelector(match_expressions=tuple(stated))), None)
             )
             for number in range(20)
@@ -334,7 +334,7 @@ def test_terms_that_name_many_namespaces_each_are_filed_by_their_labels_alone() 
     numbers = NamespaceNumbers(f"s{number}" for number in range(60))
     everywhere = NamespaceSet(numbers, bytes([255] * 7 + [15]))
     selectors = [compile_selector(LabelSelector(match_labels={"own": f"o{number}"})) for number in range(100)]
-    terms = [WeightedTerm("zone", 1, ResolvedPeers(one, everywhere)) for one in selectors]
+    terms = [CountedTerm("zone", 1, ResolvedPeers(one, everywhere)) for one in selectors]
     made = crowd(5)
     ((_, part),) = count_terms(terms, made)
     assert set(made.counters._by_facet) == {(None, "own", f"o{number}") for number in range(100)}

@@ -1,5 +1,6 @@
 """InterPodAffinity: place pods near or away from other pods.
 
-`plugin` has the extension points, `states` their state for a pod class, `terms` the matching and weights,
-`namespaces` the namespaces of terms, `sums` the sums by domain, `hints` the queueing hints.
+`plugin` has the extension points and `states` their state for a pod class. `terms` counts the pods that the class's own
+terms match, `matching_terms` the placed pods whose terms match the class, `sums` adds both up by topology domain.
+`hints` has the queueing hints.
 """

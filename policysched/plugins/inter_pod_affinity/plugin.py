@@ -1,8 +1,7 @@
 """InterPodAffinity at its extension points: PreFilter, Filter, PreScore, Score, NormalizeScore and queueing hints.
 
-Knows terms, counters of placed pods and domains of nodes. Whether an existing term of a placed pod means the pod to
-place is decided once a class and distinct existing term; a placement then moves the sums of one domain, and only rows
-whose answer that changes are asked again.
+A pod class is matched with each distinct existing term once. A placement then changes the sums of one domain, and only
+the rows whose answer that changes are evaluated again.
 
 Source: plugins/interpodaffinity, v1.36; pkg/scheduler/apis/config/v1 (InterPodAffinityArgs, defaults.go) and
 validation_pluginargs.go for the arguments.
@@ -54,15 +53,15 @@ STATUSES = {
 READS = Aspect.PODS | Aspect.LABELS
 DEFAULT_HARD_WEIGHT = 1
 REPELLING = {TermKind.REPELS: 1}
-"""The kinds of existing terms that keep a pod away, with what each adds."""
+"""The kinds of existing terms that reject a pod, each with its weight."""
 
 
 class InterPodAffinity(ScoresInRange):
     """The plugin.
 
     Args:
-        hard_weight: what a placed pod's required affinity adds to nodes near it.
-        ignore_preferred: whether preferences of placed pods do not count for pods without preferences of their own.
+        hard_weight: What the required affinity of a placed pod adds to the score of nodes near it.
+        ignore_preferred: Whether preferences of placed pods do not apply to pods without preferences.
     """
 
     name = "InterPodAffinity"
@@ -75,7 +74,7 @@ class InterPodAffinity(ScoresInRange):
         self._weights = {TermKind.PREFERRED: 0} | ({TermKind.REQUIRED: hard_weight} if hard_weight > 0 else {})
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
-        """Find what the pod requires of others, and what others require of it."""
+        """Resolve what the pod requires of placed pods, and prepare to match the anti-affinity of placed pods."""
         terms = pod_terms(pod)
         if terms.faults:
             return unresolvable(f"parsing pod: {terms.fault}")
@@ -91,33 +90,33 @@ class InterPodAffinity(ScoresInRange):
         )
 
     def filter_affected(self, state: RequiredState, rows: RowNumbers) -> Rows:
-        """Name the rows that the changed ones may open or close."""
-        return state.renew(rows)
+        """Return the rows whose answers may change."""
+        return state.refresh(rows)
 
     def filter(self, state: RequiredState, rows: Rows) -> Codes:
-        """Reject rows by the pods around them."""
+        """Reject rows by the pods in their domains."""
         if isinstance(rows, slice):
-            state.renew(NO_ROWS)
-        return state.judge(rows)
+            state.refresh(NO_ROWS)
+        return state.codes(rows)
 
     def filter_changed(self, state: RequiredState, changed: ChangedRow) -> Status | None:
-        """Judge a row by the sums that its domains would have.
+        """Evaluate a row with the sums that its domains would have.
 
-        As in kube-scheduler, a class that the filter skipped is not asked about pods that come.
+        As in kube-scheduler, added pods do not reject a pod for which PreFilter skips.
         """
         code = state.on(changed)
         return STATUSES[code] if code else None
 
     def filter_changed_rows(self, state: RequiredState, changed: ChangedRows) -> Codes | None:
-        """Judge many rows so, each for itself."""
+        """Evaluate many rows so, each for itself."""
         return state.on_rows(changed)
 
     def reason(self, state: RequiredState, code: int) -> Status:  # noqa: ARG002 - the code says it all
-        """Translate a code."""
+        """Return the status of a code."""
         return STATUSES[code]
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
-        """Find what the pod prefers, and which preferences of others mean it."""
+        """Resolve what the pod prefers, and prepare to match the preferences of placed pods."""
         terms = pod_terms(pod)
         prefers = _states_preferences(pod)
         if not prefers and self._ignore_preferred:
@@ -131,17 +130,17 @@ class InterPodAffinity(ScoresInRange):
         return PreferredState(preferences, MatchingExistingTerms(pod, cluster, self._weights), cluster)
 
     def score_affected(self, state: PreferredState, rows: RowNumbers) -> Rows:
-        """Name the rows near the changed ones."""
-        return state.renew(rows)
+        """Return the rows whose scores may change."""
+        return state.refresh(rows)
 
     def score(self, state: PreferredState, rows: Rows) -> Scores:
-        """Add up what the pods around each row add."""
+        """Add up the weights of the pods in the domains of each row."""
         if isinstance(rows, slice):
-            state.renew(NO_ROWS)
+            state.refresh(NO_ROWS)
         return state.score(rows)
 
     def normalize(self, state: PreferredState, scores: Scores, feasible: Mask) -> Scores | None:  # noqa: ARG002
-        """Stretch the sums, which may be negative, to 0..100."""
+        """Scale the sums, which may be negative, to 0..100."""
         chosen = scores if feasible.all() else levelled(scores, feasible)
         if not chosen.size:
             return None
@@ -149,25 +148,25 @@ class InterPodAffinity(ScoresInRange):
         spread = int(chosen.max()) - lowest
         if not spread:
             return None
-        stretched = (scores - lowest) / spread
-        stretched *= MAX_NODE_SCORE  # in kube-scheduler's order of operations
-        final: Scores = stretched.astype(np.int64)
+        scaled = (scores - lowest) / spread
+        scaled *= MAX_NODE_SCORE  # in kube-scheduler's order of operations
+        final: Scores = scaled.astype(np.int64)
         return final
 
     def leaves_out(self, state: PreferredState) -> bool:
-        """Return whether no placed pod has anything to do with the class."""
+        """Return whether no placed pod has a weight for the class."""
         return state.idle
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Return whether pods ever stated anything: until then all pods without terms of their own are skipped."""
+        """Return whether there ever was an existing term: until then pods without terms are skipped."""
         return cluster.existing_terms.ever
 
     def is_outdated(self, state: RequiredState | PreferredState) -> bool:
-        """Return whether labels of namespaces changed so that other pods, or other terms, may matter to the class."""
+        """Return whether labels of namespaces changed so that other pods, or other terms, may match."""
         return state.is_outdated()
 
     def events(self) -> Sequence[Hint]:
-        """Pods and nodes help that make what is required so, and namespaces where terms read their labels."""
+        """Return the hints: placed pods, nodes, and labels of namespaces can make a rejected pod schedulable."""
         pods = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
         return (
             Hint(Resource.ASSIGNED_POD, pods, pod_helps, INDEX),

@@ -1,7 +1,7 @@
-"""The prepared state of InterPodAffinity for a pod class, at PreFilter and PreScore, and how it is kept up to date.
+"""The state of InterPodAffinity for a pod class: one from PreFilter, one from PreScore.
 
-Knows compiled terms, counters and domains. A state keeps the existing terms about its class itself (`matching_terms`);
-what a class states of its own is fixed when it is prepared.
+The own terms of a class are resolved when its state is prepared. Existing terms and sums are refreshed before each
+evaluation.
 
 Source: plugins/interpodaffinity/filtering.go and scoring.go, v1.36.
 """
@@ -17,17 +17,17 @@ from policysched.plugins.inter_pod_affinity.sums import (
     KeyedCounter,
     WeightedCounter,
     WeightedSums,
-    renewed,
+    refresh_all,
     sums_by_key,
 )
 from policysched.plugins.inter_pod_affinity.terms import ResolvedTerms
 
 NEAR, AWAY, REPELLED = 1, 2, 3
-"""Reason codes: affinity, anti-affinity of the pod's own, and anti-affinity of placed pods."""
+"""Reason codes: affinity of the pod, anti-affinity of the pod, anti-affinity of placed pods."""
 
 
 class RequiredState:
-    """Where a pod may go.
+    """The filter's state: which rows a pod may go to.
 
     Args:
         affinity: Its required affinity: a pod has to match all of these terms.
@@ -38,7 +38,7 @@ class RequiredState:
     """
 
     __slots__ = (
-        *("_affinity", "_anti_affinity", "_away", "_cluster", "_existing", "_first", "_generation", "_judged"),
+        *("_affinity", "_anti_affinity", "_away", "_cluster", "_existing", "_first", "_generation", "_evaluated"),
         *("_may_be_first", "_near", "_nowhere", "_position", "_repelling", "_skips"),
     )
 
@@ -57,17 +57,17 @@ class RequiredState:
         self._away: list[WeightedSums] = []
         self._repelling: list[WeightedSums] = []
         self._nowhere = False
-        """Whether it needs to be near by a topology key that no node has."""
+        """Whether the affinity has a topology key that no node has."""
         self._generation = -1
         """The generation of nodes' label keys that the sums are of."""
         self._may_be_first = may_be_first
         self._first = False
-        self._judged = slice(0, 0)
+        self._evaluated = slice(0, 0)
         self._position = -1
         self._skips: bool | None = None
         """Whether kube-scheduler's PreFilter skips; None where that is not computed yet."""
 
-    def renew(self, changed: RowNumbers) -> Rows:
+    def refresh(self, changed: RowNumbers) -> Rows:
         """Refresh the sums; return the rows whose answers may have changed."""
         cluster = self._cluster
         if self._position == cluster.journal.position:
@@ -79,13 +79,13 @@ class RequiredState:
             self._sum_own()
         if other:
             self._repelling = sums_by_key(self._existing.parts(), cluster)
-        reached = renewed((*self._near, *self._away, *self._repelling), changed, signs=True)
+        reached = refresh_all((*self._near, *self._away, *self._repelling), changed, signs=True)
         first = self._may_be_first and not any(sums.counts_any() for sums in self._near)
-        # a row that was never in use was never judged, and affinity rejects even rows without any label
+        # new rows have no code yet, and affinity rejects even rows without any label
         everything = slice(0, cluster.nodes.size)
-        other |= first is not self._first or self._judged != everything
-        self._first, self._judged = first, everything
-        return self._judged if other else reached
+        other |= first is not self._first or self._evaluated != everything
+        self._first, self._evaluated = first, everything
+        return self._evaluated if other else reached
 
     def is_outdated(self) -> bool:
         """Return whether labels of namespaces changed so that other pods, or other terms, may match."""
@@ -109,8 +109,8 @@ class RequiredState:
         own = self._affinity.nbytes + self._anti_affinity.nbytes + self._existing.nbytes
         return own + _nbytes(*self._near, *self._away, *self._repelling)
 
-    def judge(self, rows: Rows) -> Codes:
-        """Return the reason codes of rows, of several the one that kube-scheduler names."""
+    def codes(self, rows: Rows) -> Codes:
+        """Return the reason codes of rows. Of several reasons the one that kube-scheduler reports."""
         if self._nowhere:
             return np.full(row_count(self._cluster.nodes, rows), NEAR, np.int32)
         codes: Codes = np.zeros(row_count(self._cluster.nodes, rows), np.int32)
@@ -123,9 +123,9 @@ class RequiredState:
         return codes
 
     def _is_skipped(self) -> bool:
-        """Return whether kube-scheduler's PreFilter skips: it has no terms, and no pod that is placed keeps it away.
+        """Return whether kube-scheduler's PreFilter skips: the pod has no terms, and no placed pod rejects it.
 
-        Pods that come are not looked at then, as nominated ones with anti-affinity.
+        Nominated pods with anti-affinity do not reject it then either.
         """
         if self._skips is None:
             has_terms = bool(self._affinity.terms or self._anti_affinity.terms)
@@ -149,7 +149,7 @@ class RequiredState:
         return REPELLED if repelled or self._existing.repels_on(changed) else 0
 
     def on_rows(self, changed: ChangedRows) -> Codes | None:
-        """Return the reason code of each row if other pods were on it, None where they have to be asked one by one.
+        """Return the reason code of each row if other pods were on it, None where they have to be evaluated one by one.
 
         Shapes: (R,).
         """
@@ -173,7 +173,7 @@ class RequiredState:
 
 
 class PreferredState:
-    """Where a pod, and the placed pods, prefer it to go.
+    """The score's state: which rows a pod, and the placed pods, prefer.
 
     Args:
         preferences: The preferences of the pod.
@@ -190,7 +190,7 @@ class PreferredState:
         self._sums: list[WeightedSums] = []
         self._position = self._generation = -1
 
-    def renew(self, changed: RowNumbers) -> Rows:
+    def refresh(self, changed: RowNumbers) -> Rows:
         """Refresh the sums; return the rows whose scores may have changed."""
         cluster = self._cluster
         if self._position == cluster.journal.position:
@@ -202,7 +202,7 @@ class PreferredState:
             self._own = self._preferences.parts()
         if other:
             self._sums = sums_by_key((*self._own, *self._existing.parts()), cluster)
-        reached = renewed(self._sums, changed, signs=False)
+        reached = refresh_all(self._sums, changed, signs=False)
         return slice(0, cluster.nodes.size) if other else reached
 
     def is_outdated(self) -> bool:
@@ -210,7 +210,7 @@ class PreferredState:
         return self._existing.are_outdated() or self._preferences.are_outdated()
 
     def score(self, rows: Rows) -> Scores:
-        """Add up what the pods around each row add."""
+        """Add up the weights of the pods in the domains of each row."""
         if not self._sums:
             return np.zeros(row_count(self._cluster.nodes, rows), np.int64)
         scores: Scores = self._sums[0].of(rows)
@@ -225,7 +225,7 @@ class PreferredState:
 
     @property
     def idle(self) -> bool:
-        """Whether no placed pod has anything to do with the class."""
+        """Whether no placed pod has a weight for the class."""
         return not any(sums.counts_any() for sums in self._sums)
 
 

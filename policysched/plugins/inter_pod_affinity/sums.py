@@ -1,9 +1,7 @@
 """Sums of weighted pod counters over the nodes that share a value of a topology label.
 
-Knows domains of labels and counters, no pods. Of a label that no two nodes share a value of, as the host name
-usually is, every node is a domain of its own: its sums are read off the counters row by row and nothing is kept.
-Otherwise the sums of each counter are kept by the state and shared by all classes that read them; only rows of domains
-whose sum moved are of interest then.
+Where no two nodes share a value of the label, as for the host name, each node is a domain: its sums are read from the
+counters by row. Otherwise all classes that read a counter share its sums (`state.domain_sums`).
 
 Source: plugins/interpodaffinity (topologyToMatchedTermCount, scoreMap), v1.36.
 """
@@ -30,7 +28,7 @@ class WeightedCounter(NamedTuple):
 
 
 KeyedCounter = tuple[str, WeightedCounter]
-"""A topology key and what is summed up over its domains."""
+"""A topology key and a counter that is summed up over its domains."""
 
 
 def sign_of(weight: int) -> int:
@@ -47,9 +45,9 @@ class WeightedSums:
     """Weighted counters, summed over the domains of one label.
 
     Args:
-        domains: those of the label.
-        parts: what is summed up; there is at least one.
-        shared: the sums that classes share.
+        domains: The domains of the label.
+        parts: The counters, at least one.
+        shared: The sums that classes share.
     """
 
     __slots__ = ("_domains", "_labels", "_parts", "_summed", "_sums", "_total", "_versions")
@@ -64,12 +62,12 @@ class WeightedSums:
         self._total: int | None = None
         self._sum_up()
 
-    def renew(self, changed: RowNumbers, *, signs: bool) -> Rows:
-        """Catch up; give the rows whose sums moved.
+    def refresh(self, changed: RowNumbers, *, signs: bool) -> Rows:
+        """Refresh the sums; return the rows whose sums changed.
 
         Args:
-            changed: the rows whose pods or labels changed.
-            signs: whether only sums that became positive, or ceased to be so, are of interest.
+            changed: The rows whose pods or labels changed.
+            signs: Whether to return only rows whose sums became positive or ceased to be positive.
         """
         domains = self._domains
         domains.refresh()
@@ -85,11 +83,11 @@ class WeightedSums:
         if signs:
             chosen = (before > 0) != (self._sums > 0)
             return domains.rows_in(chosen) if np.count_nonzero(chosen) else NO_ROWS
-        # scores of all rows are read at once in less time than it takes to find out which ones moved
+        # reading the scores of all rows takes less time than finding those that changed
         return slice(0, domains.size) if np.count_nonzero(before != self._sums) else NO_ROWS
 
     def of(self, rows: Rows) -> Sums:
-        """Give each row the sum of its domain, 0 where the row does not have the label.
+        """Return for each row the sum of its domain, 0 where the row does not have the label.
 
         Shapes: (R,), a new array.
         """
@@ -115,7 +113,7 @@ class WeightedSums:
         )
 
     def tells(self, changed: ChangedRows) -> bool:
-        """Return whether the sums of changed rows can be told together."""
+        """Return whether `on_rows` can answer for changed rows."""
         return all(changed.counts(part.counter) for part in self._parts)
 
     def on_rows(self, changed: ChangedRows) -> Sums:
@@ -133,11 +131,11 @@ class WeightedSums:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes, with its parts of what is shared. Units: bytes."""
+        """The memory that it takes, with its share of shared sums. Units: bytes."""
         return self._sums.nbytes + part_of(self._domains) + parts_of(self._summed)
 
     def labelled(self, rows: Rows) -> Mask:
-        """Tell which rows have the label."""
+        """Return which rows have the label."""
         labelled: Mask = self._domains.of_row[rows] != NO_DOMAIN
         return labelled
 
@@ -196,12 +194,12 @@ def sums_by_key(parts: Iterable[KeyedCounter], cluster: Cluster) -> list[Weighte
     return [WeightedSums(cluster.domains.of(key), parts, cluster.sums) for key, parts in by_key.items()]
 
 
-def renewed(all_sums: Iterable[WeightedSums], changed: RowNumbers, *, signs: bool) -> Rows:
-    """Catch up several; give all rows that one of them reached."""
+def refresh_all(all_sums: Iterable[WeightedSums], changed: RowNumbers, *, signs: bool) -> Rows:
+    """Refresh several sums; return the rows that `refresh` returns for any of them."""
     whole: Rows | None = None
     found: list[RowNumbers] = []
     for sums in all_sums:
-        rows = sums.renew(changed, signs=signs)
+        rows = sums.refresh(changed, signs=signs)
         if isinstance(rows, slice):
             whole = rows
         elif rows.size and not any(rows is one for one in found):

@@ -49,9 +49,9 @@ class ResolvedPeers:
     """The placed pods that an affinity term matches, its namespaces resolved.
 
     Attributes:
-        pods: What their labels are.
-        namespaces: Those that the term's namespaceSelector selects, None for all; terms share equal ones.
-        also: Those that it names besides.
+        pods: The label selector.
+        namespaces: The namespaces that the namespaceSelector selects, None for all. Terms share equal sets.
+        also: The namespaces that the term names.
     """
 
     pods: LabelMatcher
@@ -59,15 +59,15 @@ class ResolvedPeers:
     also: frozenset[str] = NO_NAMES
 
     def is_in(self, namespace: str) -> bool:
-        """Return whether pods of a namespace are meant."""
+        """Return whether the term applies to a namespace."""
         return self.namespaces is None or namespace in self.namespaces or namespace in self.also
 
     def matches(self, pod: Pod) -> bool:
-        """Return whether a pod is meant."""
+        """Return whether the term matches a pod."""
         return self.is_in(pod.metadata.namespace) and self.pods.matches(pod.metadata.labels)
 
     def restrict(self, chosen: Chosen, labels: SignatureLabels) -> None:
-        """Take out of some signatures those that are not meant; the columns are prepared.
+        """Remove the signatures that the term does not match; the columns are prepared.
 
         Shapes: chosen (S,).
         """
@@ -76,23 +76,20 @@ class ResolvedPeers:
 
     @property
     def index_keys(self) -> list[IndexKey]:
-        """What a pod that is meant has one of."""
+        """The index keys of the term: a pod that it matches has one of them."""
         if self.namespaces is None or len(self.namespaces) + len(self.also) > MOST:
             return index_keys_of_selector(self.pods, None)
         return index_keys_of_selector(self.pods, self.also.union(self.namespaces))
 
 
-def terms_nbytes(terms: Iterable[WeightedTerm]) -> int:
-    """Estimate the memory of terms.
-
-    Units: bytes.
-    """
+def terms_nbytes(terms: Iterable[CountedTerm]) -> int:
+    """Estimate the memory of terms. Units: bytes."""
     shared = {id(one.peers.namespaces): one.peers.namespaces for one in terms if one.peers.namespaces is not None}
     own = sum(BYTES_PER_TERM + one.peers.pods.nbytes + BYTES_PER_NAME * len(one.peers.also) for one in terms)
     return own + sum(one.nbytes for one in shared.values())
 
 
-class WeightedTerm(NamedTuple):
+class CountedTerm(NamedTuple):
     """A term, with what each pod that it matches adds."""
 
     key: str
@@ -102,10 +99,10 @@ class WeightedTerm(NamedTuple):
 
 
 def resolve_peers(peers: PeerSelector, selected: NamespaceSet) -> ResolvedPeers:
-    """Resolve the namespaces of a term of the pod to place.
+    """Resolve the namespaces of a term.
 
-    kube-scheduler adds the namespaces that the selector matches and then still asks the selector, but about no labels
-    at all: one that only says what must not be there means every namespace.
+    kube-scheduler adds the selected namespaces to those that the term names, and still evaluates the selector, with
+    empty labels. A selector that only excludes therefore selects every namespace.
     """
     if peers.namespace_selector.matches({}):
         return ResolvedPeers(peers.pods, None)
@@ -132,12 +129,12 @@ class ResolvedTerms:
         self._position = cluster.namespace_changes.position
         selected = cluster.namespace_sets.select(term.peers.namespace_selector for _, term in stated)
         resolved: dict[PeerSelector, ResolvedPeers] = {}
-        self.terms: list[WeightedTerm] = []
+        self.terms: list[CountedTerm] = []
         for weight, (peers, key) in stated:
             found = resolved.get(peers)
             if found is None:
                 found = resolved[peers] = resolve_peers(peers, selected[peers.namespace_selector])
-            self.terms.append(WeightedTerm(key, weight, found))
+            self.terms.append(CountedTerm(key, weight, found))
         self._selecting = {
             peers.namespace_selector: found.namespaces
             for peers, found in resolved.items()
@@ -167,7 +164,7 @@ class ResolvedTerms:
         return count_matching((one.peers for one in self.terms), self._cluster.counters)
 
 
-def count_terms(terms: Iterable[WeightedTerm], cluster: Cluster) -> list[KeyedCounter]:
+def count_terms(terms: Iterable[CountedTerm], cluster: Cluster) -> list[KeyedCounter]:
     """Count the pods that each of some terms matches, by topology keys that nodes have, with what each count adds."""
     alike: dict[tuple[str, int], dict[ResolvedPeers, int]] = {}
     for key, weight, peers in terms:
@@ -209,10 +206,10 @@ def _count_each(sizes: Mapping[ResolvedPeers, int], counters: PodCounters) -> Po
 
 
 class WeighedByTerms:
-    """What a placed pod weighs by many terms.
+    """The weight of a placed pod by many terms.
 
     Args:
-        terms: what each of them adds for a pod that it means.
+        terms: The terms, each with what a pod that it matches adds.
     """
 
     __slots__ = ("_by_index_key", "_by_selector", "index_keys")
@@ -220,23 +217,23 @@ class WeighedByTerms:
     def __init__(self, terms: Iterable[tuple[ResolvedPeers, int]]) -> None:
         by_selector: dict[LabelMatcher, dict[_Inside, int]] = {}
         terms = [*terms]
-        for meant, weight in terms:
-            by_namespaces = by_selector.setdefault(meant.pods, {})
-            inside = meant.namespaces, meant.also
+        for peers, weight in terms:
+            by_namespaces = by_selector.setdefault(peers.pods, {})
+            inside = peers.namespaces, peers.also
             by_namespaces[inside] = by_namespaces.get(inside, 0) + weight
         self._by_selector: Mapping[LabelMatcher, Mapping[_Inside, int]] = by_selector
         self._by_index_key: dict[IndexKey, list[tuple[LabelMatcher, Mapping[_Inside, int]]]] = {}
         for selector, weights in by_selector.items():
             for index_key in index_keys_of_selector(selector, None, MOST_PER_TERM):
                 self._by_index_key.setdefault(index_key, []).append((selector, weights))
-        self.index_keys: Collection[IndexKey] = self._with_namespaces(meant for meant, _ in terms)
-        """What a pod that any of them means has one of: of many, a label in any namespace."""
+        self.index_keys: Collection[IndexKey] = self._with_namespaces(peers for peers, _ in terms)
+        """The index keys of all terms. Where these are many, namespaces are left out."""
 
     def _with_namespaces(self, terms: Iterable[ResolvedPeers]) -> Collection[IndexKey]:
-        """Return the index keys of terms, those without namespaces where they are many."""
+        """Return the index keys of terms, without namespaces where they are many."""
         index_keys: dict[IndexKey, None] = {}
-        for meant in terms:
-            index_keys |= dict.fromkeys(meant.index_keys)
+        for peers in terms:
+            index_keys |= dict.fromkeys(peers.index_keys)
             if len(index_keys) > max(MOST, len(self._by_index_key)):
                 return tuple(self._by_index_key)
         return tuple(index_keys)
@@ -271,13 +268,13 @@ class WeighedByTerms:
             chosen = present.copy()
             labels.restrict(chosen, selector)
             for inside, weight in weights.items():
-                meant = chosen.copy()
-                labels.within(meant, *inside)
-                totals[meant] += weight
+                matched = chosen.copy()
+                labels.within(matched, *inside)
+                totals[matched] += weight
         for inside, by_its_label in of_label.items():
             added: NDArray[np.int64] = np.zeros(present.size, np.int64)
             added += sum(labels.add_by_label(added, label, weighted) for label, weighted in by_its_label.items())
-            meant = present.copy()
-            labels.within(meant, *inside)
-            totals[meant] += added[meant]
+            matched = present.copy()
+            labels.within(matched, *inside)
+            totals[matched] += added[matched]
         return totals

@@ -44,12 +44,14 @@ class Nominations:
         if not node:
             self.discard(identity)
             return
-        repelling = self.terms.enter(pod)  # before the version before leaves: both may state the same
+        measured = _measure(pod)
+        repelling = self.terms.enter(pod)  # before the earlier version leaves: both may state the same
         self._take_out(identity)
         self.generation += 1
         self._by_id[identity] = one = Nomination(pod, node)
-        self._columns.enter(identity, one, _measure(pod), repelling)
+        self._columns.enter(identity, one, measured, repelling)
         self._by_node.setdefault(node, {})[identity] = pod
+        self._compact()
 
     def update(self, pod: Pod) -> Nomination | None:
         """Take a pending pod as it is now; return the nomination that its new version took away.
@@ -104,8 +106,7 @@ class Nominations:
         """
         if not self._by_id:
             return {}
-        if self._columns.is_sparse:
-            self._columns = self._columns.compacted()
+        self._compact()
         return self._columns.yielded_to(pod_priority(pod), pod_id(pod), row_of)
 
     def repelling_of(self, pod: Pod) -> int | None:
@@ -140,6 +141,11 @@ class Nominations:
         del pods[identity]
         pods[identity] = one.pod
         self._columns.renew(identity, one)
+        self._compact()
+
+    def _compact(self) -> None:
+        if self._columns.is_sparse:
+            self._columns = self._columns.compacted()
 
 
 def _measure(pod: Pod) -> Measured:

@@ -87,17 +87,11 @@ class ExistingTerms:
             return [one for one in stated if counts(one[1]) and one[1].term.peers.matches(pod, namespace_labels)]
         found: list[tuple[int, ExistingTerm]] = []
         for index_key in met:
-            are_meant: dict[int, bool] = {}
             for peers, together in self._by_index_key[index_key].items():
                 if next(reversed(together)) < since:
                     continue
                 counting = [one for one in together.items() if one[0] >= since and counts(one[1])]
-                if not counting:
-                    continue
-                is_meant = are_meant.get(id(peers.pods))  # terms of one pod often share it
-                if is_meant is None:
-                    is_meant = are_meant[id(peers.pods)] = peers.pods.matches(metadata.labels)
-                if is_meant and peers.is_in(metadata.namespace, namespace_labels):
+                if counting and peers.matches(pod, namespace_labels):
                     found += counting
         return found
 
