@@ -18,12 +18,12 @@ from policysched.language import (
     compile_expression,
     parse,
 )
+from policysched.language.checking.compile import compile_cases
 from policysched.language.functions import FUNCTIONS
 from policysched.language.ir.graph import Op, Typed, steps
 from policysched.language.ir.types import GROUPS, POD_FUNCTIONS
 from policysched.language.messages.suggestions import _tables
 from tests.language.messages.test_messages import EXAMPLES, VARIANTS
-from tests.language.programs import compile_cases
 
 PHASES = {
     "filter": Want.CONDITION,
