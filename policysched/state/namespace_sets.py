@@ -95,6 +95,9 @@ class NamespaceSet:
         return np.unpackbits(np.frombuffer(self._bits, np.uint8), bitorder="little").view(np.bool_)
 
 
+NO_NAMESPACES: Final = NamespaceSet(NamespaceNumbers(), b"")
+
+
 class _Known(NamedTuple):
     """What a selector was found to select."""
 

@@ -140,7 +140,7 @@ def test_a_term_is_filed_under_the_namespaces_that_it_means() -> None:
 
 def ask(known: NamespaceSets, asked: Sequence[PeerSelector]) -> Iterator[ResolvedPeers]:
     selected = known.select(one.namespace_selector for one in asked)
-    return (resolve_peers(one, selected[one.namespace_selector]) for one in asked)
+    return (resolve_peers(one, selected) for one in asked)
 
 
 def test_selectors_are_not_asked_about_each_namespace_and_share_what_they_select() -> None:

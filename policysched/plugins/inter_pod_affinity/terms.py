@@ -18,7 +18,7 @@ from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector
 from policysched.model.selection.selectors import LabelMatcher
 from policysched.plugins.inter_pod_affinity.sums import KeyedCounter, WeightedCounter, sign_of, size_of
-from policysched.state.namespace_sets import BYTES_PER_NAME, NamespaceSet
+from policysched.state.namespace_sets import BYTES_PER_NAME, NO_NAMESPACES, NamespaceSet
 from policysched.state.placed.counter import WIDEST, PodCounter
 from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.pods import PlacedPod
@@ -98,15 +98,19 @@ class CountedTerm(NamedTuple):
     peers: ResolvedPeers
 
 
-def resolve_peers(peers: PeerSelector, selected: NamespaceSet) -> ResolvedPeers:
+def resolve_peers(peers: PeerSelector, selected: Mapping[LabelMatcher, NamespaceSet]) -> ResolvedPeers:
     """Resolve the namespaces of a term.
 
     kube-scheduler adds the selected namespaces to those that the term names, and still evaluates the selector, with
     empty labels. A selector that only excludes therefore selects every namespace.
+
+    Args:
+        peers: The term's pods.
+        selected: The namespaces of each selector that reads labels.
     """
     if peers.namespace_selector.matches({}):
         return ResolvedPeers(peers.pods, None)
-    return ResolvedPeers(peers.pods, selected, peers.namespaces)
+    return ResolvedPeers(peers.pods, selected.get(peers.namespace_selector, NO_NAMESPACES), peers.namespaces)
 
 
 class ResolvedTerms:
@@ -127,13 +131,14 @@ class ResolvedTerms:
         stated = [*stated]
         self._cluster = cluster
         self._position = cluster.namespace_changes.position
-        selected = cluster.namespace_sets.select(term.peers.namespace_selector for _, term in stated)
+        selectors = [term.peers.namespace_selector for _, term in stated if term.peers.reads_namespaces]
+        selected = cluster.namespace_sets.select(selectors) if selectors else {}
         resolved: dict[PeerSelector, ResolvedPeers] = {}
         self.terms: list[CountedTerm] = []
         for weight, (peers, key) in stated:
             found = resolved.get(peers)
             if found is None:
-                found = resolved[peers] = resolve_peers(peers, selected[peers.namespace_selector])
+                found = resolved[peers] = resolve_peers(peers, selected)
             self.terms.append(CountedTerm(key, weight, found))
         self._selecting = {
             peers.namespace_selector: found.namespaces
