@@ -10,7 +10,7 @@ Shapes: P policies, R rows asked for, N rows in use, C the capacity of the colum
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic
 
 import numpy as np
@@ -57,8 +57,6 @@ class PolicyMatrix(ABC, Generic[RowT]):
         key = tuple([(name, tuple(rows)) for name, rows in speaking.items() if rows])
         self._order: RuleOrder[RowT] = independent.kept_order((self._dtype, key), lambda: RuleOrder(independent, key))
         order = self._order
-        self._remembered = independent.remembered(self._dtype, key, order.anew_roots, order.still.size)
-        self._of_pod: Hashable = None if self._remembered is None else self._remembered.part_of(pod)
         context.seed(pod, order.own_roots)
         self._held: tuple[object, ...] = hold(context, order.own_roots, pod)
         self._held += hold(context, order.direct_roots, context.no_pod)
@@ -129,11 +127,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
         few = is_few(rows)
         if known is None:
             self._independent.refresh(whole=not few)
-            if few and self._remembered is not None:
-                kept = self._independent_results[self._order.still[:, None], rows]
-                known = self._remembered.answers(self._of_pod, frame, kept, lambda: self._work_out(rows, frame))
-            else:
-                known = self._work_out(rows, frame)
+            known = self._work_out(rows, frame)
             frame.memo[self] = known
         if few:
             self._known = (version, rows, known)

@@ -24,7 +24,6 @@ from policysched.language.ir.graph import Typed, per_graph
 from policysched.language.ir.types import Shape
 from policysched.rules.compile.graphs import is_pod_independent, reads_image_sizes, reads_namespaces, shared_parts
 from policysched.rules.inputs import aspects_read
-from policysched.rules.results.remembered import RememberedAnswers
 from policysched.rules.results.rule_rows import FINE, FilterRow, RuleRow, ScoreRow, Stacks, mixed_stacks, stacks_of
 from policysched.rules.shared_values.aggregates import hold
 from policysched.rules.shared_values.context import EvaluationContext, RuleFrame
@@ -36,8 +35,6 @@ T = TypeVar("T")
 FEW = 256
 """On how many rows rules of one shape are evaluated at once: for more, the copies that this takes cost more than it
 saves."""
-MOST_REMEMBERED = 8
-"""For how many sets of rules that speak for pods answers are remembered by what the rules read."""
 MOST_ORDERS = 256
 """For how many sets of rules that speak their order in a matrix is kept."""
 LIVELY = Aspect.USAGE | Aspect.PODS | Aspect.AGE | Aspect.METRICS
@@ -182,7 +179,6 @@ class PodIndependentResults:
         self.own_stacks = lru_cache(maxsize=256)(mixed_stacks)
         """The same of some rules for few rows: those of one shape together."""
         self._orders: LRUCache[Hashable, Any] = LRUCache(MOST_ORDERS)
-        self._remembered: LRUCache[Hashable, RememberedAnswers | None] = LRUCache(MOST_REMEMBERED)
 
     def kept_order(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what a set of rules that speak stands for, the same for all pod classes for which they do."""
@@ -190,24 +186,6 @@ class PodIndependentResults:
         if found is None:
             found = self._orders[key] = make()
         return found
-
-    def remembered(
-        self, dtype: type[np.signedinteger], speaking: tuple[Hashable, ...], roots: Sequence[Typed], kept: int
-    ) -> RememberedAnswers | None:
-        """Return what was said by what rules read of a row, the same for all pod classes for which they speak.
-
-        Args:
-            dtype: What holds an answer: filters and scores have different ones.
-            speaking: All rules that speak, by policy.
-            roots: The graphs of those that are evaluated for who asks about few rows.
-            kept: How many others there are.
-
-        Missing: None where the graphs read something else than a few numbers.
-        """
-        key = (dtype, speaking)
-        if key not in self._remembered:
-            self._remembered[key] = RememberedAnswers.of(roots, len(speaking), kept, dtype)
-        return self._remembered[key]
 
     def seed(self) -> None:
         """Find out what the rules make of no pod and no node, for all frames."""

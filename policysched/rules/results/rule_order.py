@@ -57,10 +57,8 @@ class RuleOrder(Generic[RowT]):
         )
         self._anew_at: NDArray[np.int64] = stacked[~still]
         self._stacks_of = independent.own_stacks
-        self.anew_roots: tuple[Typed, ...] = tuple(rule.root for rule in self._anew)
-        """The graphs of the rules that are evaluated for few rows."""
         self.direct_roots: tuple[Typed, ...] = tuple(rule.root for rule in self._anew if rule in direct)
-        """Those of them that read nothing of the pod."""
+        """The graphs of the rules that are evaluated for few rows and read nothing of the pod."""
         self._of_kept: list[list[Dependency]] = [
             independent.dependencies(rule for rule in own if rule in index and rule not in direct)
             for own in self.speaking
