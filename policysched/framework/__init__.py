@@ -44,7 +44,6 @@ from policysched.framework.client import (
     pod_condition,
 )
 from policysched.framework.optional_interfaces import (
-    Continuing,
     FilterAffecting,
     FilterAlone,
     FilterOfChangedRow,
@@ -121,7 +120,6 @@ __all__ = [
     "Cluster",
     "Code",
     "Codes",
-    "Continuing",
     "CustomResource",
     "DeviceWait",
     "DeviceWaitOutcome",

@@ -196,17 +196,6 @@ class PuttingOff(Protocol):
         """Return whether the pod has to wait for a binding that is under way; it costs next to nothing."""
 
 
-@runtime_checkable
-class Continuing(Protocol):
-    """A state of a plugin that may follow another one of the same pod class, made before the plugin was exchanged."""
-
-    def continues(self, before: Any) -> bool:
-        """Return whether the answers given of an earlier state are those of this one; take over what they need.
-
-        The earlier state was brought up to date just before, and nobody asks it again.
-        """
-
-
 class Together(Protocol):
     """What answers for several plugins at once: codes, or scores of 0 to 100 without normalising.
 

@@ -66,8 +66,6 @@ class PolicyMatrix(ABC, Generic[RowT]):
         self._stamps: list[int] = []
         self._moves, self._kept_moves = 0, -1
         self._version: object = None
-        self.is_partly_known = False
-        """Whether results of some policies were taken over: who is asked about all rows then is asked by itself."""
         self._known: tuple[object, Rows, Array] | None = None
         """What was last worked out for few rows, and when."""
 
@@ -83,10 +81,6 @@ class PolicyMatrix(ABC, Generic[RowT]):
         """Return the part of a policy, None where no rule of it speaks for the pod."""
         place = self._order.places.get(name)
         return None if place is None else PolicySlice(self, place)
-
-    def rules_of(self, policy: int) -> Sequence[RowT]:
-        """Return the rules of a policy that speak for the pod."""
-        return self._order.speaking[policy]
 
     def alone(self, policy: int) -> PolicyMatrix[RowT]:
         """Return the matrix of one policy, for rows that no other one is asked about."""
@@ -283,18 +277,6 @@ class PolicySlice(Generic[RowT]):
         alone = self._alone.nbytes if self._alone is not None else 0
         return BYTES_PER_SLICE + alone + (0 if self.place else self.together.nbytes)
 
-    def continues(self, before: object) -> bool:
-        """Return whether the same rules speak for the pod as in an earlier set of policies."""
-        if not isinstance(before, PolicySlice) or before.rules != self.rules:
-            return False
-        self.together.is_partly_known = True
-        return True
-
-    @property
-    def rules(self) -> Sequence[RowT]:
-        """The rules of the policy that speak for the pod."""
-        return self.together.rules_of(self.place)
-
     def affected_rows(self, rows: Rows) -> Rows:
         """Add the rows that see something else of what many rows look at together."""
         moves, self._alone_rows = self.together.moves(), None
@@ -308,7 +290,7 @@ class PolicySlice(Generic[RowT]):
     def answers(self, rows: Rows) -> Array:
         """Return what the policy says of rows. Shapes: (R,)."""
         matrix, place = self.together, self.place
-        if rows is self._alone_rows or (matrix.is_partly_known and isinstance(rows, slice)):
+        if rows is self._alone_rows:
             if self._alone is None:
                 self._alone = matrix.alone(place)
             matrix, place = self._alone, 0

@@ -70,13 +70,6 @@ class NormalizedScores:
         held = parts_of(self._held) + parts_of(self.affected.dependencies)
         return BYTES_PER_SCORE * len(self._rules) + own + held + per_row * self._capacity
 
-    def continues(self, before: object) -> bool:
-        """Return whether the same rules speak for the pod as in an earlier set of policies; go on with its values."""
-        if not isinstance(before, NormalizedScores) or before._rules != self._rules:
-            return False
-        self._own, self._stamps = before._own, before._stamps
-        return True
-
     def affected_rows(self, rows: Rows) -> Rows:
         """Add the rows that see something else of what many rows look at together."""
         return self.affected.extend(rows)

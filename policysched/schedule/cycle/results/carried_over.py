@@ -7,7 +7,7 @@ stayed, and with the answers of all whose state says that they hold. Only the ot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from policysched.framework import SKIP, FilterPlugin, Narrow, ScorePlugin, Status
@@ -77,8 +77,4 @@ class EarlierResults:
 
 def _continues(results: FilterResults | ScoreResults, before: FilterResults | ScoreResults) -> bool:
     """Return whether the answers of earlier results hold."""
-    state = results.state
-    if results.plugin is before.plugin:
-        return state is before.state
-    continues: Callable[[Any], bool] | None = getattr(state, "continues", None)
-    return continues is not None and continues(before.state)
+    return results.plugin is before.plugin and results.state is before.state
