@@ -352,7 +352,7 @@ async def test_record_that_fills_its_disk_stays_readable_and_goes_on_once_there_
 
 
 def begins(path: Path) -> bool:
-    return next(iter(read_entries(path)))[0] == "begin"
+    return bool(next(iter(read_entries(path)))[0] == "begin")
 
 
 async def test_other_policies_would_have_moved_pods(tmp_path: Path) -> None:
