@@ -23,7 +23,7 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
-from policysched.app.dry_run.policies import compiled_policies, standing_policies, try_policies
+from policysched.app.dry_run.policies import compiled_policies, last_good_notes, standing_policies, try_policies
 from policysched.app.dry_run.results import Report
 from policysched.app.dry_run.template_claims import with_template_claims
 from policysched.app.files.given import Objects, OneObject, given_objects, one_object
@@ -184,7 +184,7 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     wanted = with_template_claims(wanted, cluster)
     cluster.time.move(seconds_at(now or SystemClock().now()))
     store = standing_policies(one for one in given if one["kind"] == KIND)
-    tried = (of_kind(one, KIND) for one in given_objects(policies, "policies", KIND))
+    tried = [of_kind(one, KIND) for one in given_objects(policies, "policies", KIND)]
     taken = compiled_policies(store, try_policies(store, tried))
     policy_set = PolicySet.of(taken.compiled)
     problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)
@@ -192,7 +192,7 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     unapplied = not_applied(taken.compiled, wanted, cluster, profile) | taken.failed
     return Simulation(
         given, admission.classes, filled, wanted, cluster, profile, policy_set, configuration,
-        taken.diagnostics, unapplied, problems, notes, admission.notes,
+        taken.diagnostics, unapplied, problems, (*notes, *last_good_notes(given, tried)), admission.notes,
     )  # fmt: skip
 
 

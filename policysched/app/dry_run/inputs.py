@@ -12,7 +12,7 @@ from policysched.app.checking.cluster_fields import cluster_warnings
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.checking.pod_faults import refuse_pod_faults
 from policysched.app.dry_run.dry_run import Measure, dry_run
-from policysched.app.dry_run.policies import STAYS, compiles, in_force
+from policysched.app.dry_run.policies import STAYS, compiles, in_force, last_good_notes
 from policysched.app.dry_run.results import Report
 from policysched.app.files.folders import empty
 from policysched.app.files.loading import load, load_one
@@ -50,9 +50,10 @@ class ClusterInputs:
 
     @property
     def all_notes(self) -> tuple[str, ...]:
-        """The notes, with a note about a cluster without nodes."""
+        """The notes, with notes about a cluster without nodes and about policies whose last good generation decides."""
         has_nodes = any(one["kind"] == "Node" for one in self.objects)
-        return self.notes if has_nodes else (*self.notes, NO_NODES)
+        kept = last_good_notes(self.objects, (one.object for one in self.policies))
+        return (*self.notes, *kept, *(() if has_nodes else (NO_NODES,)))
 
     def findings(self) -> list[Finding]:
         """Check the policies that take part: those of the cluster that are not replaced, then those to try."""

@@ -16,7 +16,7 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.reading import ConfigurationInput, load_configuration
 from policysched.app.configuration.scheduler_names import SchedulerNames, choose_scheduler_names, counts_by_name
 from policysched.app.dry_run.dry_run import Measure, Numbers, measure, seconds_at
-from policysched.app.dry_run.policies import compiled_policies, standing_policies
+from policysched.app.dry_run.policies import compiled_policies, last_good_notes, standing_policies
 from policysched.app.files.given import Objects, given_objects
 from policysched.app.files.saved_clusters import NO_NODES
 from policysched.app.plan.change import (
@@ -90,7 +90,8 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
     standing = compiled_policies(store)
     configurations = [None if one is None else load_configuration(one) for one in (current_config, config)]
     after = changed_objects(read, given_objects(nodes, "nodes", "Node"), _names(without_nodes), replicas or {})
-    coming = coming_policies(store, given_objects(policies, "policies", KIND), _names(without_policies))
+    tried = list(given_objects(policies, "policies", KIND))
+    coming = coming_policies(store, tried, _names(without_policies))
     names = choose_scheduler_names(
         scheduler_name,
         [one for one in configurations if one is not None],
@@ -103,6 +104,7 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
         InForce(after, current if config is None else planned, coming),
         [
             *read.admission.notes,
+            *last_good_notes(read.policies, tried, _names(without_policies)),
             *(f"policy {key} has no effect today: {why}" for key, why in sorted(standing.failed.items())),
         ],
     )

@@ -23,6 +23,7 @@ from policysched.app.configuration.scheduler_names import (
     names_of_policies,
 )
 from policysched.app.dry_run.dry_run import Measure, Numbers, simulate, unlisted
+from policysched.app.dry_run.policies import last_good_notes
 from policysched.app.dry_run.preemption_text import why_no_preemption
 from policysched.app.files.given import Objects, given_objects
 from policysched.app.files.objects import metadata_of
@@ -97,7 +98,16 @@ def why(  # noqa: PLR0913 - what a decision depends on
     explained = _Explaining(asking, _spec(found).get("nodeName") or "", node).explained()
     silent = tuple(f"policy {key} does not apply: {reason}" for key, reason in sorted(made.not_applied.items()))
     stopped = ("interrupted: not all fixes and weights were tried",) if asking.interrupted else ()
-    notes = (*_foreign(made.pod, names), *made.admission_notes, *explained.notes, *made.problems, *silent, *stopped)
+    kept = last_good_notes(given, tried)
+    notes = (
+        *_foreign(made.pod, names),
+        *kept,
+        *made.admission_notes,
+        *explained.notes,
+        *made.problems,
+        *silent,
+        *stopped,
+    )
     return replace(explained, notes=notes, diagnostics=made.diagnostics, interrupted=asking.interrupted)
 
 

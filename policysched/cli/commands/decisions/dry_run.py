@@ -53,8 +53,8 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
     Example: `policysched dry-run --cluster live --policy policy.yaml --pod pod.yaml`
 
-    Exit codes: 0 success, whether or not a node fits; 1 a policy has errors and was ignored, or with --exit-code the
-    pod fits no node; 2 a file or a flag is invalid, or a plugin failed.
+    Exit codes: 0 success, whether or not a node fits; 1 a policy has errors, or with --exit-code the pod fits
+    no node; 2 a file or a flag is invalid, or a plugin failed.
     """
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415
     from policysched.app.dry_run.inputs import LIVE, gather  # noqa: PLC0415

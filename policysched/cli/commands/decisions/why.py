@@ -59,8 +59,8 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
     Example: `policysched why team-a/web`
 
-    Exit codes: 0 success; 1 a policy has errors and was ignored, or with --exit-code the pod fits no node; 2 the pod,
-    the node, a file or a flag is invalid, or a plugin failed; 130 interrupted, with partial results.
+    Exit codes: 0 success; 1 a policy has errors, or with --exit-code the pod fits no node; 2 the pod, the node, a
+    file or a flag is invalid, or a plugin failed; 130 interrupted, with partial results.
     """
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415
