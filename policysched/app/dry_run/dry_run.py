@@ -39,6 +39,7 @@ from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.late_dataclass import dataclass
 from policysched.metric_sources.file import answers
+from policysched.metric_sources.problems import values_of_others
 from policysched.metric_sources.table import as_table, load_table
 from policysched.model.decode import decode_pod
 from policysched.model.defaults import PriorityClasses
@@ -356,6 +357,6 @@ def measure(cluster: Cluster, policies: Iterable[CompiledPolicy], metrics: Numbe
     problems: dict[MetricKey, str] = {}
     for answer in found:
         cluster.metrics.take(answer)
-        problems[answer.key] = answer.problem
+        problems[answer.key] = answer.problem or values_of_others(answer.samples or (), cluster.nodes.row_of)
     read = {f"metrics.{item.path[0]}": problems.get(item.metric, "") for _, item in metrics_read(policies)}
     return tuple(f"{name}: {problem}" for name, problem in read.items() if problem)
