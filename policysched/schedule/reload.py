@@ -80,6 +80,10 @@ class Reloader:
             self._unwritten[policy.key] = 0
             self._say_errors(policy.key)
         await self._swap(frozenset())
+        for key in sorted(self.store.listed()):
+            entry = self.store.get(key)
+            if entry is not None and not entry.result.errors:
+                self._say_active(key)
 
     @property
     def in_force(self) -> PolicySet:
@@ -165,10 +169,13 @@ class Reloader:
             return
         await self._swap(frozenset(map(plugin_name, changed)))
         for key in sorted(changed & self.store.listed()):
-            entry = self.store.get(key)
-            if entry is not None and entry.active is not None:
-                log.info('policy "%s" %s', key, effect(entry.active))
+            self._say_active(key)
             await self._report(key)
+
+    def _say_active(self, key: PolicyKey) -> None:
+        entry = self.store.get(key)
+        if entry is not None and entry.active is not None:
+            log.info('policy "%s" %s', key, effect(entry.active))
 
     async def _work_through(self, work: Pausing[T]) -> T:
         """Do work that pauses, giving the loop its turn when it has taken one."""
