@@ -31,6 +31,7 @@ from policysched.app.files.new_pods import as_new
 from policysched.app.files.objects import of_kind
 from policysched.app.files.saved_clusters import SavedObject
 from policysched.app.plugins.discovery import find_plugins
+from policysched.app.refusals import refusals
 from policysched.app.running.metric_options import MetricOptions, make_prometheus_client, metrics_read, wanted_by
 from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, MetricKey, PostFilterResult, Wanted
@@ -180,6 +181,7 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     pod, notes = as_new(of_kind(one_object(pod, "pod"), "Pod"))
     read = None if config is None else load_configuration(config)
     filled = admission.complete_pod(pod)
+    notes += tuple(refusals(filled, pod, given, admission.classes))
     profile, wanted = _choose_profile(decode_pod(filled), pod, read, plugins)
     cluster = _cluster(given, admission, wanted)
     wanted = with_template_claims(wanted, cluster)
