@@ -34,7 +34,7 @@ from policysched.app.plugins.discovery import find_plugins
 from policysched.app.refusals import refusals
 from policysched.app.running.metric_options import MetricOptions, make_prometheus_client, metrics_read, wanted_by
 from policysched.errors import UsageError
-from policysched.framework import MetricAnswer, MetricKey, PostFilterResult, Wanted
+from policysched.framework import MetricAnswer, MetricKey, PostFilterResult, Sample, Wanted
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.diagnostics import Diagnostic
@@ -337,8 +337,17 @@ def measuring(options: MetricOptions) -> Measure | None:
         from policysched.metric_sources.prometheus import PrometheusSource  # noqa: PLC0415 - as above
 
         source = PrometheusSource(make_prometheus_client(options, options.url), SystemClock(), SourceCounters())
-        return lambda wanted, _: asyncio.run(source.ask(wanted))
+        return lambda wanted, at: _aged(asyncio.run(source.ask(wanted)), at - SystemClock().now().timestamp())
     return None
+
+
+def _aged(found: Iterable[MetricAnswer], shift: float) -> Iterator[MetricAnswer]:
+    """Give the values of a server the age that they have now, also in a decision at another time."""
+    for answer in found:
+        samples = answer.samples
+        if samples is not None:
+            samples = {node: Sample(one.value, one.at + shift) for node, one in samples.items()}
+        yield MetricAnswer(answer.key, samples, answer.problem)
 
 
 def measure(cluster: Cluster, policies: Iterable[CompiledPolicy], metrics: Numbers | Measure | None) -> tuple[str, ...]:

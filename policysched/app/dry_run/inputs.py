@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -127,12 +128,13 @@ class Inputs:
         """Check the policies that take part."""
         return self.cluster.findings()
 
-    def evaluate(self, found: Iterable[Finding], seed: int | None = None) -> Report:
+    def evaluate(self, found: Iterable[Finding], seed: int | None = None, now: datetime | None = None) -> Report:
         """Make the decision.
 
         Args:
             found: What checking found.
             seed: What draws among equally good nodes.
+            now: The time of the decision; absent, the system's time.
 
         Raises:
             UsageError: an object is malformed; the text says where it stands.
@@ -141,7 +143,7 @@ class Inputs:
         try:
             report = dry_run(
                 part.objects, self.wanted.object, part.policies,
-                config=self.cluster.config, seed=seed, metrics=self.metrics, plugins=self.plugins,
+                config=self.cluster.config, now=now, seed=seed, metrics=self.metrics, plugins=self.plugins,
             )  # fmt: skip
         except ObjectError as error:
             raise self._located(error) from error
