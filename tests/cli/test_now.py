@@ -46,11 +46,12 @@ def files(write: Write) -> None:
 @pytest.mark.parametrize("name", ASKING)
 def test_the_given_time_decides(command: Command, name: str, now: str, is_night: bool) -> None:
     done = command(name, *ASKING[name], *SOURCES, "--now", now)
-    found = {
-        "dry-run": lambda value: value["result"] == "Scheduled",
-        "why": lambda value: value["state"] != "Unschedulable",
-        "plan": lambda value: not value["changes"],
-    }[name](done.value)
+    value = done.value
+    found = (
+        value.get("result") == "Scheduled"
+        or value.get("state", "Unschedulable") != "Unschedulable"
+        or (name == "plan" and not value.get("changes"))
+    )
     assert found is is_night, done.value
 
 
