@@ -357,14 +357,27 @@ class _Compilation:
             return None
         try:
             return compile_selector(selector)
-        except SelectorError as error:
-            empty = "values set can't be empty" in str(error)
-            hint = _VALUES if empty else _OPERATORS if "operator" in str(error) else None
-            self._report(f"spec.{field}", finding("E0312", str(error), help_text=hint))
+        except SelectorError:
+            for part, message in _selector_faults(selector):
+                hint = _VALUES if "values set can't be empty" in message else None
+                hint = _OPERATORS if part.endswith("operator") else hint
+                self._report(f"spec.{field}.{part}", finding("E0312", message, help_text=hint))
             return None
 
     def _report(self, field: str, *diagnostics: Diagnostic) -> None:
         self._found += [replace(one, field=field) for one in diagnostics]
+
+
+def _selector_faults(selector: LabelSelector) -> Iterator[tuple[str, str]]:
+    """Return the field and the message of every invalid label and requirement of a selector."""
+    parts = [("matchLabels", LabelSelector(match_labels={key: value})) for key, value in selector.match_labels.items()]
+    for index, one in enumerate(selector.match_expressions):
+        parts.append((f"matchExpressions[{index}]", LabelSelector(match_expressions=(one,))))
+    for part, single in parts:
+        try:
+            compile_selector(single)
+        except SelectorError as error:
+            yield part + ".operator" * ("selector operator" in str(error)), str(error)
 
 
 def _values(selectors: Iterable[LabelSelector]) -> int:

@@ -77,11 +77,28 @@ MISTAKES: list[tuple[Spec, list[tuple[str, str]]]] = [
     ({"name": "a" * 64}, [("E0208", "metadata.name")]),
     (
         {"podSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
-        [("E0312", "spec.podSelector")],
+        [("E0312", "spec.podSelector.matchExpressions[0]")],
     ),
     (
         {"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Like", "values": ["b"]}]}},
-        [("E0312", "spec.namespaceSelector")],
+        [("E0312", "spec.namespaceSelector.matchExpressions[0].operator")],
+    ),
+    (
+        {
+            "podSelector": {
+                "matchLabels": {"a b": "c"},
+                "matchExpressions": [
+                    {"key": "a", "operator": "Exists"},
+                    {"key": "a", "operator": "equals", "values": ["b"]},
+                    {"key": "a b", "operator": "Exists"},
+                ],
+            }
+        },
+        [
+            ("E0312", "spec.podSelector.matchLabels"),
+            ("E0312", "spec.podSelector.matchExpressions[1].operator"),
+            ("E0312", "spec.podSelector.matchExpressions[2]"),
+        ],
     ),
 ]  # fmt: skip
 
