@@ -23,7 +23,7 @@ _NAME: Final = re.compile(_DNS)
 _KEY: Final = re.compile(rf"(?:{_DNS}/)?{_PART}")
 _TEMPLATE: Final = "{{"
 _PATTERN: Final = re.compile(r"[*?]")
-_SEPARATOR: Final = re.compile(r"\s*[,|]\s*")
+_SEPARATOR: Final = re.compile(r"[,|]")
 _WITH_VALUE: Final = re.compile(r"([^=:]+?)(?:=([^:]*)|: ([^:]*))?(?::([A-Za-z]+))?")
 """A key with a value or an effect, as `kubectl` prints labels and taints."""
 _NAMES: Final = frozenset({"name", "namespace", "service_account", "priority_class"})
@@ -126,7 +126,7 @@ def _instead(rule: str, field: Input, text: str, operator: str) -> str:
     value = text.replace('"', '\\"')
     if _PATTERN.search(text):
         return f'for a pattern, write `{"not " if inverted else ""}glob({field.text}, "{shown(value)}")`'
-    parts = _SEPARATOR.split(text)
+    parts = [part.strip() for part in _SEPARATOR.split(text)]
     form = _VALUE if rule == "label" else _NAME
     if len(parts) > 1 and all(parts) and all(map(form.fullmatch, parts)) and shown(text) == text:
         items = ", ".join(f'"{part}"' for part in parts)
