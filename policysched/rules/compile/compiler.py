@@ -24,6 +24,7 @@ from policysched.language.checking.compile import (
     each_let,
     policy_cost,
 )
+from policysched.language.checking.doubts import required
 from policysched.language.checking.estimates import Cost
 from policysched.language.functions.signatures import Environment
 from policysched.language.ir.graph import Program
@@ -146,7 +147,12 @@ class _Compilation:
         yield
         self._names()
         yield from self._define_lets()
+        yield from self._require_labels("pod.labels", spec.pod_selector if pods is not None else None)
+        yield from self._require_labels(
+            "pod.namespace_labels", spec.namespace_selector if namespaces is not None else None
+        )
         applies_to = self._condition(spec.applies_to, "appliesTo", "pod")
+        self._lets = _where(applies_to, self._lets)
         yield
         filters = yield from self._each(spec.filters, self._filter)
         scores = yield from self._each(spec.scores, self._score)
@@ -279,7 +285,7 @@ class _Compilation:
         field = f"filters[{index}]"
         when = self._condition(rule.when, f"{field}.when", "pod")
         yield
-        require = self._condition(rule.require, f"{field}.require", "filter")
+        require = self._condition(rule.require, f"{field}.require", "filter", when)
         return None if require is None else compiled_filter(rule.name, when, require, rule.message)
 
     def _preemption(self) -> CompiledFilter | None:
@@ -295,7 +301,8 @@ class _Compilation:
         when = self._condition(rule.when, f"{field}.when", "pod")
         yield
         takes_maximum = rule.normalize == "Max"
-        value = yield from self._value(rule, field, replace(self._lets, phase="score", normalized=takes_maximum))
+        environment = replace(self._lets, phase="score", normalized=takes_maximum)
+        value = yield from self._value(rule, field, _where(when, environment))
         if value is None:
             return None
         missing = 0.0 if value.missing_arm is None else value.missing_arm
@@ -313,14 +320,14 @@ class _Compilation:
             self._report(f"spec.{field}.cases" + (f"[{one.case}]" if one.case is not None else ""), one)
         return self._bind(compiled.program)
 
-    def _condition(self, text: str | None, field: str, phase: Any) -> Program | None:
+    def _condition(self, text: str | None, field: str, phase: Any, when: Program | None = None) -> Program | None:
         if text is None:
             return None
-        environment = replace(self._lets, phase=phase)
+        environment = _where(when, replace(self._lets, phase=phase))
         return self._take(f"spec.{field}", self._expression(text, environment, Want.CONDITION))
 
     def _expression(self, text: str, environment: Environment, want: Want) -> Compiled:
-        key = (text, want, environment.phase, environment.normalized)
+        key = (text, want, environment.phase, environment.normalized, environment.present)
         compiled = self._recalled(key)
         if compiled is None:
             around = replace(environment, used=set())
@@ -328,7 +335,7 @@ class _Compilation:
         return compiled
 
     def _cases(self, lines: tuple[str, ...], environment: Environment) -> Pausing[Compiled]:
-        key = (lines, environment.normalized)
+        key = (lines, environment.normalized, environment.present)
         compiled = self._recalled(key)
         if compiled is None:
             around = replace(environment, used=set())
@@ -364,8 +371,27 @@ class _Compilation:
                 self._report(f"spec.{field}.{part}", finding("E0312", message, help_text=hint))
             return None
 
+    def _require_labels(self, labels: str, selector: LabelSelector | None) -> Pausing[None]:
+        """Record the labels that every selected pod or namespace has, as far as texts read them."""
+        if selector is None:
+            return
+        stated = (one.key for one in selector.match_expressions if one.operator in {"In", "Exists"})
+        read = "\n".join(_texts(self._spec))
+        for key in {*selector.match_labels, *stated}:
+            if f'"{key}"' in read:
+                has = compile_expression(f'has({labels}["{key}"])', Environment(phase="pod"))
+                self._lets = _where(has.program, self._lets)
+                yield
+
     def _report(self, field: str, *diagnostics: Diagnostic) -> None:
         self._found += [replace(one, field=field) for one in diagnostics]
+
+
+def _where(condition: Program | None, environment: Environment) -> Environment:
+    """Return the environment of a text that applies only where a condition is true."""
+    if condition is None:
+        return environment
+    return replace(environment, present=environment.present | required(condition.root))
 
 
 def _selector_faults(selector: LabelSelector) -> Iterator[tuple[str, str]]:
