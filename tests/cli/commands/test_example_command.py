@@ -74,6 +74,8 @@ def test_a_written_example_is_printed_as_json(command: Command) -> None:
         ("zone-spread", "did you mean cookbook/soft-zone-spread or cookbook/hard-zone-spread?"),
         ("xyzzy", "run `policysched example` to list all examples"),
         ("", "run `policysched example` to list all examples"),
+        ("gpu", "did you mean cookbook/gpu-packing or tour/04-gpu-models?"),
+        ("models", "did you mean tour/04-gpu-models?"),
         ("../tests", "run `policysched example` to list all examples"),
     ],
 )
