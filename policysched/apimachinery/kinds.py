@@ -44,6 +44,11 @@ _KEY_TEXT = (
 )
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _POLICIES = ("Always", "OnFailure", "Never")
+_CONTAINER_POLICIES = ("Always", "Never", "OnFailure")
+_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+_OPERATORS = ("Equal", "Exists")
+_COMPARING = ("Lt", "Gt")
+"""Operators of tolerations behind the alpha feature gate TaintTolerationComparisonOperators."""
 _TO_NEW = {
     "involvedObject": "regarding",
     "message": "note",
@@ -303,6 +308,9 @@ def _pod_spec_faults(spec: Json, path: str) -> Iterator[Cause]:
     policy = spec.get("restartPolicy")
     if policy not in _POLICIES:
         yield unsupported(f"{path}.restartPolicy", policy, _POLICIES)
+    preemption = spec.get("preemptionPolicy", _PREEMPTION_POLICIES[0])
+    if preemption not in _PREEMPTION_POLICIES:
+        yield unsupported(f"{path}.preemptionPolicy", preemption, _PREEMPTION_POLICIES)
     for index, toleration in enumerate(spec.get("tolerations") or ()):
         yield from _toleration_faults(toleration, f"{path}.tolerations[{index}]")
 
@@ -318,13 +326,22 @@ def _container_faults(container: Json, path: str, seen: set[str]) -> Iterator[Ca
     seen.add(name)
     if not container.get("image"):
         yield required(f"{path}.image")
+    policy = container.get("restartPolicy", _CONTAINER_POLICIES[0])
+    if policy not in _CONTAINER_POLICIES:
+        yield unsupported(f"{path}.restartPolicy", policy, _CONTAINER_POLICIES)
 
 
 def _toleration_faults(toleration: Json, path: str) -> Iterator[Cause]:
-    operator = toleration.get("operator", "Equal")
+    operator = toleration.get("operator") or "Equal"
     if not toleration.get("key") and operator != "Exists":
         text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
         yield wrong(f"{path}.operator", operator, text)
+    if operator not in _OPERATORS:
+        choices = (*_OPERATORS, *_COMPARING) if operator in _COMPARING else _OPERATORS
+        yield unsupported(f"{path}.operator", operator, choices)
+    if toleration.get("tolerationSeconds") is not None and toleration.get("effect") != "NoExecute":
+        text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        yield wrong(f"{path}.effect", toleration.get("effect", ""), text)
     if operator == "Exists" and toleration.get("value"):
         yield wrong(f"{path}.operator", toleration["value"], "value must be empty when `operator` is 'Exists'")
     if toleration.get("effect", "") not in ("", *_EFFECTS):

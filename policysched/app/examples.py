@@ -80,8 +80,9 @@ def find_example(name: str) -> Example:
     known = {key: one for one in reversed(list_examples()) for key in one.names}
     if wanted in known:
         return known[wanted]
-    similar = difflib.get_close_matches(wanted, known, n=_CLOSE, cutoff=0.6)
-    names = list(dict.fromkeys(known[key].name for key in similar))
+    parts = [key for key in known if len(wanted) > 2 and wanted in key]
+    similar = parts or difflib.get_close_matches(wanted, known, n=_CLOSE, cutoff=0.6)
+    names = list(dict.fromkeys(known[key].name for key in similar))[:_CLOSE]
     hint = f"did you mean {' or '.join(names)}?" if names else "run `policysched example` to list all examples"
     raise UsageError(f'unknown example "{name}"; {hint}')
 

@@ -193,6 +193,14 @@ ExitCode: TypeAlias = Annotated[bool, typer.Option("--exit-code", help="Exit wit
 Seed: TypeAlias = Annotated[
     int, typer.Option("--seed", help="Seed of the random choice among nodes with equal scores.")
 ]
+Now: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--now",
+        metavar="TIME",
+        help="Time of the decision, such as 2026-01-05T23:00:00+01:00, or HH:MM of today in UTC; default: now.",
+    ),
+]
 Kubeconfig: TypeAlias = Annotated[
     Path | None,
     typer.Option(

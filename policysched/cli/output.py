@@ -68,22 +68,24 @@ def working(text: str) -> Iterator[Callable[[str], None]]:
 
 
 def print_parts(parts: Iterable[RenderableType], *, wide: bool = False, out: Console | None = None) -> None:
-    """Print parts one after another, with an empty line before each table.
+    """Print parts one after another, with an empty line before each table that follows other output.
 
     Args:
         parts: The parts.
         wide: Whether tables have all columns at any width.
-        out: The console that shows progress meanwhile; default: a new one.
+        out: The console that shows progress and printed other parts; default: a new one.
     """
     from rich.table import Table  # noqa: PLC0415 - see above
 
     from policysched.cli.tables import table_lines  # noqa: PLC0415 - it imports Rich
 
+    follows = out is not None
     out = out or console()
     is_terminal = sys.stdout.isatty()
-    for part in parts:
+    for number, part in enumerate(parts):
         if isinstance(part, Table):
-            _print_line(out, "")
+            if number or follows:
+                _print_line(out, "")
             for line in table_lines(part, out.width if is_terminal else None, wide=wide):
                 _print_line(out, line)
         elif is_terminal:

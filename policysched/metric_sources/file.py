@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from policysched.errors import UsageError
 from policysched.framework.client import Clock, MetricSink, Wanted, most_unknown
-from policysched.metric_sources.problems import NONE_FINITE, ActiveProblems, QueryOutcome
+from policysched.metric_sources.problems import NONE_FINITE, ActiveProblems, QueryOutcome, values_of_others
 from policysched.metric_sources.table import Table, decode_table, read_bytes
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
 
@@ -70,6 +70,8 @@ class FileSource:
     def follow(self, wanted: Wanted) -> None:
         """Follow these metrics; those that are new, or have another name, are looked up at once."""
         before, self._wanted = self._wanted, dict(wanted)
+        for key in before.keys() - wanted.keys():
+            self._troubles.forget(key)
         new = [key for key, names in wanted.items() if before.get(key) != names]
         self._untold = dict.fromkeys(key for key in (*self._untold, *new) if key in wanted)
         if new:
@@ -125,6 +127,7 @@ class FileSource:
             key = next(iter(self._untold))
             del self._untold[key]
             for answer in self._answers({key: self._wanted[key]}, nodes):
+                self._troubles.tell(key, "" if self._problem else answer.problem, key.query)
                 sink(answer)
             if self._untold:
                 await asyncio.sleep(0)
@@ -159,7 +162,8 @@ def answers(
             continue
         given = found if nodes is None else list(_known(found, nodes))
         samples = {node: Sample(found[node], at) for node in given if math.isfinite(found[node])}
-        problem = f"{file}: {shown}: {NONE_FINITE}" if given and not samples else ""
+        fault = NONE_FINITE if given and not samples else values_of_others(samples, nodes or ())
+        problem = f"{file}: {shown}: {fault}" if fault else ""
         yield MetricAnswer(key, samples, problem)
 
 

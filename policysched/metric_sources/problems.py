@@ -7,6 +7,7 @@ be logged, and written to the status of policies, with every refresh.
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Hashable
 from enum import StrEnum
 from typing import Final
 
@@ -21,6 +22,8 @@ READ: Final = 4096
 
 NONE_FINITE: Final = "no value is a finite number"
 """The problem of a metric whose values are all NaN, infinite or no numbers."""
+
+NO_NODE_HAS_VALUE: Final = "no node of this cluster has a value"
 
 
 class QueryOutcome(StrEnum):
@@ -60,10 +63,10 @@ class ActiveProblems:
     """The problems there are at the moment, by what they are about; an equal problem of many is logged once."""
 
     def __init__(self) -> None:
-        self._now: dict[str, str] = {}
+        self._now: dict[Hashable, str] = {}
 
-    def tell(self, about: str, problem: str) -> None:
-        """Say what is wrong with something, nothing where all is well; log it where that is news."""
+    def tell(self, about: Hashable, problem: str, shown: str = "") -> None:
+        """Set or, if empty, remove the problem of something; log the change under its shown name."""
         before = self._now.pop(about, "")
         known = frozenset(self._now.values())
         if problem:
@@ -71,11 +74,18 @@ class ActiveProblems:
         if before and before != problem and before not in known:
             log.info("metrics: resolved: %s", before)
         if problem and problem != before and problem not in known:
-            log.warning("metrics: %s (%s)", problem, one_line(about))
+            log.warning("metrics: %s (%s)", problem, one_line(shown or about))
 
-    def forget(self, about: str) -> None:
+    def forget(self, about: Hashable) -> None:
         """Stop watching something."""
         self._now.pop(about, None)
+
+
+def values_of_others(samples: Collection[str], nodes: Collection[str]) -> str:
+    """Return the problem of values of which none is for a node of the cluster; empty if there is no such problem."""
+    if not samples or not nodes or any(name in nodes for name in samples):
+        return ""
+    return f'{NO_NODE_HAS_VALUE}; the values are for names such as "{one_line(min(samples))}"'
 
 
 def one_line(text: object) -> str:

@@ -77,6 +77,10 @@ class Reloader:
             self._unwritten[policy.key] = 0
             self._say_errors(policy.key)
         self._swap(frozenset())
+        for key in sorted(self.store.listed()):
+            entry = self.store.get(key)
+            if entry is not None and not entry.result.errors:
+                self._say_active(key)
 
     @property
     def in_force(self) -> PolicySet:
@@ -162,11 +166,14 @@ class Reloader:
             return
         self._swap(frozenset(map(plugin_name, changed)))
         for key in sorted(changed & self.store.listed()):
-            entry = self.store.get(key)
-            if entry is not None and entry.active is not None:
-                log.info('policy "%s" %s', key, effect(entry.active))
+            self._say_active(key)
             self._report(key)
             await asyncio.sleep(0)
+
+    def _say_active(self, key: PolicyKey) -> None:
+        entry = self.store.get(key)
+        if entry is not None and entry.active is not None:
+            log.info('policy "%s" %s', key, effect(entry.active))
 
     def _report(self, key: PolicyKey) -> None:
         """Have a policy's status written where it differs."""

@@ -9,6 +9,7 @@ from typing import Any
 from policysched.app.policy_tests.reading import find_files, take_tests
 from policysched.app.policy_tests.running import PolicyTestOptions
 from policysched.app.policy_tests.suite import PolicyTestRun, RunChoices, run_files, run_value
+from policysched.errors import UsageError
 
 
 def run(
@@ -30,5 +31,7 @@ def run(
     """
     choices = RunChoices(coverage=coverage, mutate=mutate)
     if isinstance(tests, str | Path):
+        if not Path(tests).exists():
+            raise UsageError(f"{tests}: no such file")
         return run_files(find_files([str(tests)]), PolicyTestOptions(), choices)
     return run_value(take_tests(tests), PolicyTestOptions(), choices)

@@ -427,12 +427,12 @@ def test_check_never_changes_what_it_is_given() -> None:
         ("filters: [{name: a, allow: node.ready}]", ("spec.filters[0].allow", "write `require`")),
         (
             "namespaceSelector: {matchExpressions: [{key: x, operator: Equals, values: [a]}]}",
-            ("spec.namespaceSelector", "write `In`, `NotIn`, `Exists` or `DoesNotExist`"),
+            ("spec.namespaceSelector.matchExpressions[0].operator", "write `In`, `NotIn`, `Exists` or `DoesNotExist`"),
         ),
         (
             "podSelector: {matchExpressions: [{key: x, operator: In}]}",
             (
-                "spec.podSelector",
+                "spec.podSelector.matchExpressions[0]",
                 "write at least one value, as in `values: [a]`, or use the operator `Exists` or `DoesNotExist`",
             ),
         ),

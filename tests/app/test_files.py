@@ -16,6 +16,7 @@ from policysched.bounded_yaml import MAX_DEPTH
 from policysched.errors import UsageError
 
 TRAP = '; quote a text that starts with ", [ or ! or contains ": " or " #", or write it as a block scalar'
+WHOLE = "put the whole text in '…' and write strings in it as \"ssd\""
 
 
 def _objects(text: str, file: str = "f.yaml") -> list[object]:
@@ -134,6 +135,20 @@ BAD = [
     ),
     ("a: {b: 1", "f.yaml:2:1: not valid YAML: did not find expected ',' or '}'"),
     ("require: !has(node.zone)", f"f.yaml:1:10: not valid YAML: unknown tag '!has(node.zone)'{TRAP}"),
+    (
+        'require: !has(node.labels["disk"])',
+        f"f.yaml:1:26: not valid YAML: did not find expected whitespace or line break{TRAP}",
+    ),
+    (
+        "require: 'node.labels['disk'] == 'ssd''",
+        f"f.yaml:1:24: not valid YAML: did not find expected key; {WHOLE}",
+    ),
+    ("- 'a' == node.name", f"f.yaml:1:7: not valid YAML: did not find expected '-' indicator; {WHOLE}"),
+    (
+        'cases: [node.labels["a"] == "x" → 100, else → 0]',
+        f"f.yaml:1:20: not valid YAML: did not find expected ',' or ']'; inside [ ], {WHOLE}",
+    ),
+    ("a: [b c", "f.yaml:2:1: not valid YAML: did not find expected ',' or ']'"),
     (
         'require: node.name == "x: y"',
         f"f.yaml:1:25: not valid YAML: mapping values are not allowed in this context{TRAP}",

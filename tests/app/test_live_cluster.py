@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+import yaml
 
 from policysched.app.checking.files import read_nodes
 from policysched.app.clock import SystemClock
 from policysched.app.demo.sandbox_setup import new_sandbox, start, written_kubeconfig
 from policysched.app.dry_run.dry_run import dry_run
 from policysched.app.dry_run.inputs import gather, gather_cluster
-from policysched.app.dry_run.live_cluster import read_cluster
+from policysched.app.dry_run.live_cluster import READ_KINDS, READER, read_cluster
 from policysched.app.dry_run.policies import compiles, in_force
 from policysched.app.snapshot import snapshot
 from policysched.errors import ConnectionProblemError
@@ -88,7 +89,6 @@ async def test_live_cluster_that_is_away_is_said_in_words(sandbox: Sandbox, kube
     ("status", "said"),
     [
         (401, " rejects the credentials: no"),
-        (403, " rejects a list request: no"),
         (500, " rejects a list request: no"),
         (0, "no"),
     ],
@@ -103,6 +103,39 @@ async def test_live_cluster_that_refuses_is_said_in_words(
     with pytest.raises(ConnectionProblemError) as caught:
         await read_cluster(kubeconfig)
     assert str(caught.value).endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("refused", "named"),
+    [
+        (("nodes", "csinodes", "runtimeclasses"), "nodes, csinodes.storage.k8s.io"),
+        (("schedulingpolicies",), "schedulingpolicies.policysched.io"),
+    ],
+)
+async def test_all_rights_that_are_missing_are_named(
+    kubeconfig: Path, refused: tuple[str, ...], named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = Transport.request
+
+    async def refusing(self: Transport, method: str, path: str, *rest: Any, **more: Any) -> Any:
+        if any(path.partition("?")[0].endswith(f"/{plural}") for plural in refused):
+            raise ApiError(403, "Forbidden", "no")
+        return await request(self, method, path, *rest, **more)
+
+    monkeypatch.setattr(Transport, "request", refusing)
+    with pytest.raises(ConnectionProblemError) as caught:
+        await read_cluster(kubeconfig)
+    assert str(caught.value).endswith(
+        f' forbids listing {named}; ClusterRole "policysched-reader" has these rights: no'
+    )
+
+
+def test_the_role_of_readers_lists_exactly_the_kinds_that_are_read() -> None:
+    roles = yaml.safe_load_all((Path(__file__).parents[2] / "deploy/base/user-roles.yaml").read_text())
+    [rules] = [one["rules"] for one in roles if one["metadata"]["name"] == READER]
+    granted = [(group, plural) for one in rules for group in one["apiGroups"] for plural in one["resources"]]
+    assert sorted(granted) == sorted((kind.group, kind.plural) for kind in READ_KINDS)
+    assert {verb for one in rules for verb in one["verbs"]} == {"list"}
 
 
 async def test_kinds_of_admission_that_may_not_be_listed_are_noted(

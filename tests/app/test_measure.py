@@ -99,6 +99,15 @@ def test_a_file_is_read_once(tmp_path: Path) -> None:
     assert set(rejected(measured)) == {"n1"}
 
 
+def test_numbers_of_no_node_of_the_cluster_are_a_problem(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text("load: {ip-10-0-1-17: 0.5}")
+    for metrics in (measuring(MetricOptions(file=path)), {"load": {"ip-10-0-1-17": 0.5}}):
+        assert dry_run(NODES, POD, [policy()], metrics=metrics).metric_problems == (
+            'metrics.load: no node of this cluster has a value; the values are for names such as "ip-10-0-1-17"',
+        )
+
+
 def test_no_flag_measures_nothing() -> None:
     assert measuring(MetricOptions()) is None
 

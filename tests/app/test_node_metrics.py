@@ -163,6 +163,23 @@ async def test_values_for_no_node_of_the_cluster_are_a_problem() -> None:
     assert fed.problem == ""
 
 
+async def test_problems_of_values_are_logged_when_they_begin_and_end(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "policysched")
+    fed = Fed("n1")
+    fed.use(policy())
+    for name in ("10.0.0.1:9100", "10.0.0.1:9100", "n1"):
+        fed.say({name: 1.0})
+    problem = 'no series is for a node of this cluster; the label "node" has values such as "10.0.0.1:9100"'
+    assert caplog.messages == [f"metrics: {problem} (up)", f"metrics: resolved: {problem}"]
+
+
+async def test_a_problem_that_its_source_logs_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    fed = Fed("n1")
+    fed.use(policy())
+    fed.say({"other": 1.0}, "the server warns")
+    assert (caplog.messages, fed.problem) == ([], "the server warns")
+
+
 async def test_a_cluster_without_nodes_is_no_problem() -> None:
     fed = Fed()
     fed.use(policy())

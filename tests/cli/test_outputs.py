@@ -245,3 +245,8 @@ def test_decision_that_a_plugin_fails_ends_with_2_and_its_traceback(
     assert done.stderr.count("Traceback") == 1
     assert "policysched/framework" not in done.stderr
     assert "KeyError('gpu')" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["plugins", "example"])
+def test_a_list_begins_with_its_header(command: Command, name: str) -> None:
+    assert command(name).out.startswith(("name ", "example "))

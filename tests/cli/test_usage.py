@@ -57,6 +57,11 @@ USAGE = [
     (("fmt", "--nope", "a"), "error: no such option: --nope"),
     (("explain", "E0300"), 'error: unknown code "E0300"; run `policysched explain` to list all codes'),
     (("explain", "x"), 'error: unknown code "x"; run `policysched explain` to list all codes'),
+    (("explain", "scale"), 'error: "scale" is a function of expressions, not a code; see docs/reference/functions.md'),
+    (
+        ("explain", "node.zone"),
+        'error: "node.zone" is a name of expressions, not a code; see docs/reference/functions.md',
+    ),
     (("explain", ""), 'error: unknown code ""; run `policysched explain` to list all codes'),
     (("explain", "E0301", "E0302"), "error: got unexpected extra argument"),
     (("dry-run",), "error: missing option '--pod'"),

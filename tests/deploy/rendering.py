@@ -35,9 +35,11 @@ def one(objects: list[Json], kind: str, name: str = "") -> Json:
 
 
 def own_roles(objects: list[Json]) -> list[Json]:
-    """Return the roles that are bound to the scheduler, without those that aggregate to the roles of users."""
+    """Return the roles that are bound to the scheduler, without those of users (user-roles.yaml)."""
+    users = yaml.safe_load_all((DEPLOY / "base" / "user-roles.yaml").read_text())
+    names = {role["metadata"]["name"] for role in users}
     roles = (*of_kind(objects, "ClusterRole"), *of_kind(objects, "Role"))
-    return [role for role in roles if not any("aggregate-to" in label for label in role["metadata"]["labels"])]
+    return [role for role in roles if role["metadata"]["name"] not in names]
 
 
 def container(objects: list[Json]) -> Json:

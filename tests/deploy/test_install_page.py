@@ -99,6 +99,8 @@ async def test_page_leads_to_a_policy_in_force_and_back(
     await nothing_is_left(cluster, "CustomResourceDefinition")
     assert names(await cluster.objects("SchedulingPolicy")) == ["only-ssd"]
     await operator.runs(save)
+    await operator.runs("kubectl delete schedulingpolicies --all && kubectl apply -f policies.yaml")
+    await operator.runs("sed 's/the node has no SSD/no SSD/' first-policy.yaml | kubectl apply -f -")
     await operator.runs(delete)
     saved = yaml.safe_load((operator.folder / "policies.yaml").read_text())
     assert names(saved["items"]) == ["only-ssd"]

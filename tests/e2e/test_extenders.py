@@ -188,6 +188,41 @@ async def test_candidates_of_preemption_are_those_of_kube_scheduler(
 
 
 @pytest.mark.usefixtures("sandbox")
+@pytest.mark.parametrize("by_name", [False, True], ids=["whole nodes", "names"])
+async def test_extender_preempts_and_binds_beside_one_that_fails_and_one_of_other_resources(
+    server: Server, file: File, by_name: bool
+) -> None:
+    async with fake_extender() as fake, fake_extender() as broken:
+
+        def named(asked: Json) -> Json:
+            assert asked["NodeNameToVictims"] is None
+            return {"NodeNameToMetaVictims": {"n2": asked["NodeNameToMetaVictims"]["n2"]}}
+
+        fake.answers["preempt"] = named if by_name else preempt_on("n2")
+        fake.answers["bind"] = partial(binding, server)
+        broken.answers["preempt"] = lambda _: {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "unknown"}]}}}
+        broken.answers["filter"] = lambda _: {"Error": "out of order"}
+        ignored = {"preemptVerb": "preempt", "filterVerb": "filter", "weight": 1, "ignorable": True}
+        other = {"filterVerb": "filter", "weight": 1, "managedResources": [{"name": "example.com/gpu"}]}
+        extenders = [
+            {"urlPrefix": broken.url, **ignored},
+            {"urlPrefix": "http://127.0.0.1:1", **other},
+            {"urlPrefix": fake.url, "preemptVerb": "preempt", "bindVerb": "bind", "nodeCacheCapable": by_name},
+        ]
+        file.write(profile("ours"), extenders=extenders)
+        await server.load(*NODES, *(low(name, "ours") for name in ("n1", "n2", "n3")))
+        async with spawned("--config", str(file.path)) as scheduler:
+            await server.load(high("ours"))
+            assert await server.placed("high") == {"high": "n2"}
+            await scheduler.said(
+                "claims to preempt pod (UID: unknown) on node: n1, but the pod is not found on that node"
+            )
+            await scheduler.said('failed to filter nodes for pod "default/high" and is ignored: out of order')
+    assert [verb for verb, _ in fake.asked] == ["preempt", "bind"]
+    assert [verb for verb, _ in broken.asked] == ["preempt", "filter"]
+
+
+@pytest.mark.usefixtures("sandbox")
 async def test_no_password_and_no_key_of_an_extender_is_logged(server: Server, file: File) -> None:
     secret = base64.b64encode(b"a private key").decode()
     tls = {"insecure": True, "keyData": secret}

@@ -77,6 +77,19 @@ async def test_numbers_that_are_all_nan_or_infinite_are_a_problem(path: Path, nu
         assert (kept.values(), kept.problem()) == ({"n2": 3.0}, "")
 
 
+async def test_numbers_of_no_node_of_the_cluster_are_a_problem(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "policysched")
+    path.write_text("load: {ip-10-0-1-17: 0.5}")
+    feed = source(path, interval=0.02)
+    feed.follow(wanting(LOAD))
+    async with running(feed, ["n1"]) as kept:
+        await feed.settled()
+        await kept.reaches(3)
+        problem = f'{path}: load: no node of this cluster has a value; the values are for names such as "ip-10-0-1-17"'
+        assert kept.problem() == problem
+    assert caplog.messages == [f"metrics: {problem} ({LOAD.query})"]
+
+
 async def test_its_numbers_hold_now(path: Path) -> None:
     clock, counted = Held(), Counted()
     feed = source(path, counted, clock=clock)

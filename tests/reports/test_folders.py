@@ -121,7 +121,7 @@ def test_a_folder_with_nothing_but_subfolders_is_an_error_that_names_them(comman
     (nested / "pol.yaml").unlink()
     missing = f"error: {nested}: no .yaml, .yml or .json file in the folder; {SUBFOLDERS}\n"
     assert command("check", str(nested)).problem.startswith(missing)
-    assert command("fmt", "--check", str(nested)).problem.startswith(missing)
+    assert command("fmt", "--check", str(nested)).problem == missing
     shutil.copy(FOLDER / "nodes3.yaml", nested)
     done = command("check", str(nested))
     assert (done.code, done.problem) == (

@@ -57,6 +57,26 @@ def test_misspelt_fields_of_pods_of_tests_are_errors(command: Command) -> None:
          "topologyKey: required value"),
         ("  containers", "  restartPolicy: Sometimes\n  containers", "4:18: .*unsupported value"),
         ("name: web", "name: web, labels: {a: b c}", "a valid label must be"),
+        ("  containers", "  tolerations: [{key: a, operator: Equals}]\n  containers",
+         '4:36: .*unsupported value: "Equals"'),
+        ("  containers", "  tolerations: [{key: a, operator: Lt, value: '1'}]\n  containers",
+         'unsupported value: "Lt"'),
+        ("  containers", "  tolerations: [{key: a, effect: NoSchedule, tolerationSeconds: 9}]\n  containers",
+         "4:34: .*effect must be 'NoExecute' when `tolerationSeconds` is set"),
+        ("  containers", "  preemptionPolicy: never\n  containers", '4:21: .*unsupported value: "never"'),
+        ("  containers", "  initContainers: [{name: a, image: i, restartPolicy: always}]\n  containers",
+         'initContainers[0].restartPolicy: unsupported value: "always"'),
+        ("image: i", "image: i, restartPolicy: never", 'containers[0].restartPolicy: unsupported value: "never"'),
+        ("  containers", "  resources: {requests: {cpu: 2}, limits: {cpu: 1}}\n  containers",
+         "spec.resources.requests.cpu: invalid value.*must be less than or equal to cpu limit of 1"),
+        ("  containers", "  resources: {requests: {cpu: 500m}}\n  containers",
+         "must be greater than or equal to aggregate container requests of 1"),
+        ("  containers", "  resources: {requests: {nvidia.com/gpu: 1}}\n  containers",
+         'unsupported value: "nvidia.com/gpu'),
+        ("requests: {cpu: 1}", "limits: {cpu: 3}}}\n  resources: {limits: {cpu: 2",
+         '5:51: .*limits.cpu: invalid value: "3": must be less than or equal to pod limits of 2'),
+        ("image: i", "image: i, ports: [{containerPort: 80, hostPort: 80}, {containerPort: 81, hostPort: 80}]",
+         'containers[0].ports[1].hostPort: duplicate value: "TCP//80"'),
         ("image: i", "image: i, command: sleep", "5:34: .*spec.containers[0].command: expected a list, got str"),
     ],
 )  # fmt: skip
@@ -77,9 +97,16 @@ def test_values_that_an_api_server_refuses_are_errors(
         ("maxSkew: 1, topologyKey: zone, whenUnsatisfiable: Never", 'unsupported value: "Never"'),
         ("maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, minDomains: 0", "must be greater than zero"),
         ("maxSkew: 1, whenUnsatisfiable: DoNotSchedule", "topologyKey: required value"),
+        ("maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, nodeTaintsPolicy: honor",
+         'nodeTaintsPolicy: unsupported value: "honor"'),
+        ("maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, nodeAffinityPolicy: ignore",
+         'nodeAffinityPolicy: unsupported value: "ignore"'),
+        ("maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule}, "
+         "{maxSkew: 2, topologyKey: z, whenUnsatisfiable: DoNotSchedule",
+         'topologySpreadConstraints[1].topologyKey: duplicate value: "{z, DoNotSchedule}"'),
         ("maxSkew: 1, topology: zone, whenUnsatisfiable: DoNotSchedule", "did you mean `topologyKey`?"),
     ],
-)
+)  # fmt: skip
 def test_values_of_constraints_are_checked_in_workloads_too(
     command: Command, tmp_path: Path, constraint: str, problem: str
 ) -> None:

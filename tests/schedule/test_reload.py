@@ -170,6 +170,17 @@ async def test_log_of_a_policy_that_never_compiled_tells_of_no_generation_in_for
     assert said.startswith('policy "p" generation 2 has 1 error(s), no generation is in force: E0201')
 
 
+async def test_start_logs_the_policies_in_force(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    stand = Stand()
+    given = [policy(name="b", **GOOD), policy(name="a", mode="Disabled", **GOOD), policy(name="c", **BAD)]
+    await stand.reloader.start(given)
+    assert [line for line in caplog.messages if line.startswith('policy "')][-2:] == [
+        'policy "a" generation 1 is accepted; mode Disabled: it has no effect',
+        'policy "b" generation 1 is in force',
+    ]
+
+
 async def test_log_states_whether_an_accepted_generation_acts(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     async with running() as stand:

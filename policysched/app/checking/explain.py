@@ -16,7 +16,8 @@ from policysched.app.checking.files import nodes_of
 from policysched.app.checking.findings import expressions
 from policysched.app.files.yaml_nodes import read_yaml
 from policysched.errors import UsageError
-from policysched.language import message_table, render
+from policysched.language import FIELDS, message_table, render
+from policysched.language.functions import FUNCTIONS
 from policysched.model.policy import API_VERSION, KIND
 
 LONGEST: Final = 100
@@ -77,6 +78,10 @@ def explain(code: str) -> Explained:
             return _explained(one)
     same_number = [f"{letter}{one[1:]}" for one in wanted for letter in "EW"]
     other = next((one for one in same_number if one in message_table()), "")
+    name = code.strip().partition("(")[0]
+    if name in FUNCTIONS or tuple(name.split(".")) in FIELDS:
+        kind = "function" if name in FUNCTIONS else "name"
+        raise UsageError(f'"{name}" is a {kind} of expressions, not a code; see docs/reference/functions.md')
     hint = f"did you mean {other}?" if other else "run `policysched explain` to list all codes"
     raise UsageError(f'unknown code "{code}"; {hint}')
 

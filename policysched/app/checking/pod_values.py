@@ -7,8 +7,10 @@ Source: pkg/apis/core/validation/validation.go, v1.36.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from policysched.apimachinery.errors import Cause, required, unsupported, wrong
@@ -18,8 +20,10 @@ from policysched.model.selection.name_validation import is_huge_page_resource
 Object = Mapping[str, Any]
 _PORTS: Final = range(1, 65536)
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+_POD_LEVEL: Final = ("cpu", "memory")
 _STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
 _WHEN: Final = ("DoNotSchedule", "ScheduleAnyway")
+_INCLUSION: Final = ("Honor", "Ignore")
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 _ORDERED: Final = ("Gt", "Lt")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -41,8 +45,12 @@ def pod_value_faults(spec: Object, path: str) -> Iterator[Cause]:
             yield from _resource_faults(container.get("resources") or {}, f"{place}.resources")
             for number, port in enumerate(container.get("ports") or ()):
                 yield from _port_faults(port, f"{place}.ports[{number}]", is_on_host=bool(spec.get("hostNetwork")))
+        for ports in _ports_together(spec, kind, path):
+            yield from _repeated_port_faults(ports)
+    yield from _pod_resource_faults(spec, f"{path}.resources")
+    pairs: set[tuple[Any, Any]] = set()
     for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
-        yield from _spread_faults(constraint, f"{path}.topologySpreadConstraints[{index}]")
+        yield from _spread_faults(constraint, f"{path}.topologySpreadConstraints[{index}]", pairs)
     yield from _affinity_faults(spec.get("affinity") or {}, f"{path}.affinity")
 
 
@@ -57,6 +65,48 @@ def _resource_faults(resources: Object, path: str) -> Iterator[Cause]:
             yield from _limit_faults(name, asked, limit, path)
         elif name not in limits and ("/" in name or is_huge_page_resource(name)):
             yield required(f"{path}.limits.{name}", "Limit must be set for non overcommitable resources")
+
+
+def _pod_resource_faults(spec: Object, path: str) -> Iterator[Cause]:
+    """Check the requests and limits of a whole pod."""
+    resources = spec.get("resources") or {}
+    for part in ("limits", "requests"):
+        for name in resources.get(part) or ():
+            if name not in _POD_LEVEL and not is_huge_page_resource(name):
+                yield unsupported(f"{path}.{part}.{name}", name, (*_POD_LEVEL, "hugepages-"))
+    yield from _resource_faults(resources, path)
+    yield from _faults_of_parts(resources, spec, path)
+
+
+def _faults_of_parts(resources: Object, spec: Object, path: str) -> Iterator[Cause]:
+    """Check the requests and limits of containers against those of the whole pod."""
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    containers = [one.get("resources") or {} for one in spec.get("containers") or ()]
+    for name, whole in _quantities(requests):
+        total = functools.reduce(Quantity.plus, _amounts(containers, "requests", name), Quantity(0))
+        if total.exceeds(whole):
+            text = f"must be greater than or equal to aggregate container requests of {total.text()}"
+            yield wrong(f"{path}.requests.{name}", whole.text(), text)
+    for name, whole in _quantities(limits):
+        for index, one in enumerate(containers):
+            for limit in _amounts([one], "limits", name):
+                if limit.exceeds(whole):
+                    place = f"{path.removesuffix('.resources')}.containers[{index}].resources.limits.{name}"
+                    yield wrong(place, limit.text(), f"must be less than or equal to pod limits of {whole.text()}")
+
+
+def _quantities(amounts: Object) -> Iterator[tuple[str, Quantity]]:
+    """Yield the well-formed amounts by name."""
+    for name, amount in amounts.items():
+        quantity = _quantity(amount)
+        if quantity is not None:
+            yield name, quantity
+
+
+def _amounts(containers: Iterable[Object], part: str, name: str) -> Iterator[Quantity]:
+    """Yield the well-formed requests or limits of a resource."""
+    for one in containers:
+        yield from (amount for key, amount in _quantities(one.get(part) or {}) if key == name)
 
 
 def _limit_faults(name: str, request: Quantity, limit: Quantity, path: str) -> Iterator[Cause]:
@@ -86,6 +136,26 @@ def _quantity(amount: Any) -> Quantity | None:
         return None
 
 
+def _ports_together(spec: Object, kind: str, path: str) -> Iterator[list[tuple[str, Object]]]:
+    """Yield the ports that are open at the same time, with their paths: init containers run one after another."""
+    found = [
+        [(f"{path}.{kind}[{index}].ports[{number}]", port) for number, port in enumerate(container.get("ports") or ())]
+        for index, container in enumerate(spec.get(kind) or ())
+    ]
+    yield from found if kind == "initContainers" else [list(itertools.chain.from_iterable(found))]
+
+
+def _repeated_port_faults(ports: Iterable[tuple[str, Object]]) -> Iterator[Cause]:
+    seen: set[str] = set()
+    for path, port in ports:
+        if not port.get("hostPort"):
+            continue
+        text = f"{port.get('protocol', 'TCP')}/{port.get('hostIP', '')}/{port['hostPort']}"
+        if text in seen:
+            yield Cause(f"{path}.hostPort", "FieldValueDuplicate", f'Duplicate value: "{text}"')
+        seen.add(text)
+
+
 def _port_faults(port: Object, path: str, *, is_on_host: bool) -> Iterator[Cause]:
     inner, outer = port.get("containerPort") or 0, port.get("hostPort") or 0
     if inner == 0:
@@ -100,7 +170,7 @@ def _port_faults(port: Object, path: str, *, is_on_host: bool) -> Iterator[Cause
         yield unsupported(f"{path}.protocol", port["protocol"], _PROTOCOLS)
 
 
-def _spread_faults(constraint: Object, path: str) -> Iterator[Cause]:
+def _spread_faults(constraint: Object, path: str, pairs: set[tuple[Any, Any]]) -> Iterator[Cause]:
     skew, when, domains = (constraint.get(name) for name in ("maxSkew", "whenUnsatisfiable", "minDomains"))
     if not isinstance(skew, int) or skew <= 0:
         yield wrong(f"{path}.maxSkew", skew or 0, "must be greater than zero")
@@ -114,6 +184,17 @@ def _spread_faults(constraint: Object, path: str) -> Iterator[Cause]:
         text = "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"
         yield wrong(f"{path}.minDomains", domains, text)
     yield from _selector_faults(constraint.get("labelSelector"), f"{path}.labelSelector")
+    yield from _spread_choice_faults(constraint, path, pairs)
+
+
+def _spread_choice_faults(constraint: Object, path: str, pairs: set[tuple[Any, Any]]) -> Iterator[Cause]:
+    for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+        if constraint.get(name) is not None and constraint[name] not in _INCLUSION:
+            yield unsupported(f"{path}.{name}", constraint[name], _INCLUSION)
+    pair = (constraint.get("topologyKey"), constraint.get("whenUnsatisfiable"))
+    if pair in pairs:
+        yield Cause(f"{path}.topologyKey", "FieldValueDuplicate", f'Duplicate value: "{{{pair[0]}, {pair[1]}}}"')
+    pairs.add(pair)
 
 
 def _affinity_faults(affinity: Object, path: str) -> Iterator[Cause]:

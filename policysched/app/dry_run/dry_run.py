@@ -24,7 +24,7 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
-from policysched.app.dry_run.policies import compiled_policies, standing_policies, try_policies
+from policysched.app.dry_run.policies import compiled_policies, last_good_notes, standing_policies, try_policies
 from policysched.app.dry_run.results import Report
 from policysched.app.dry_run.template_claims import with_template_claims
 from policysched.app.files.given import Objects, OneObject, given_objects, one_object
@@ -32,13 +32,15 @@ from policysched.app.files.new_pods import as_new
 from policysched.app.files.objects import of_kind
 from policysched.app.files.saved_clusters import SavedObject
 from policysched.app.plugins.discovery import find_plugins
+from policysched.app.refusals import refusals
 from policysched.app.running.metric_options import MetricOptions, make_prometheus_client, metrics_read, wanted_by
 from policysched.errors import UsageError
-from policysched.framework import MetricAnswer, MetricKey, PostFilterResult, Wanted
+from policysched.framework import MetricAnswer, MetricKey, PostFilterResult, Sample, Wanted
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.metric_sources.file import answers
+from policysched.metric_sources.problems import values_of_others
 from policysched.metric_sources.table import as_table, load_table
 from policysched.model.decode import decode_pod
 from policysched.model.defaults import PriorityClasses
@@ -178,12 +180,13 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     pod, notes = as_new(of_kind(one_object(pod, "pod"), "Pod"))
     read = None if config is None else load_configuration(config)
     filled = admission.complete_pod(pod)
+    notes += tuple(refusals(filled, pod, given, admission.classes))
     profile, wanted = _choose_profile(decode_pod(filled), pod, read, plugins)
     cluster = _cluster(given, admission, wanted)
     wanted = with_template_claims(wanted, cluster)
     cluster.time.move(seconds_at(now or SystemClock().now()))
     store = standing_policies(one for one in given if one["kind"] == KIND)
-    tried = (of_kind(one, KIND) for one in given_objects(policies, "policies", KIND))
+    tried = [of_kind(one, KIND) for one in given_objects(policies, "policies", KIND)]
     taken = compiled_policies(store, try_policies(store, tried))
     policy_set = PolicySet.of(taken.compiled)
     problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)
@@ -191,7 +194,7 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     unapplied = not_applied(taken.compiled, wanted, cluster, profile) | taken.failed
     return Simulation(
         given, admission.classes, filled, wanted, cluster, profile, policy_set, configuration,
-        taken.diagnostics, unapplied, problems, notes, admission.notes,
+        taken.diagnostics, unapplied, problems, (*notes, *last_good_notes(given, tried)), admission.notes,
     )  # fmt: skip
 
 
@@ -333,8 +336,17 @@ def measuring(options: MetricOptions) -> Measure | None:
         from policysched.metric_sources.prometheus import PrometheusSource  # noqa: PLC0415 - as above
 
         source = PrometheusSource(make_prometheus_client(options, options.url), SystemClock(), SourceCounters())
-        return lambda wanted, _: asyncio.run(source.ask(wanted))
+        return lambda wanted, at: _aged(asyncio.run(source.ask(wanted)), at - SystemClock().now().timestamp())
     return None
+
+
+def _aged(found: Iterable[MetricAnswer], shift: float) -> Iterator[MetricAnswer]:
+    """Give the values of a server the age that they have now, also in a decision at another time."""
+    for answer in found:
+        samples = answer.samples
+        if samples is not None:
+            samples = {node: Sample(one.value, one.at + shift) for node, one in samples.items()}
+        yield MetricAnswer(answer.key, samples, answer.problem)
 
 
 def measure(cluster: Cluster, policies: Iterable[CompiledPolicy], metrics: Numbers | Measure | None) -> tuple[str, ...]:
@@ -355,6 +367,6 @@ def measure(cluster: Cluster, policies: Iterable[CompiledPolicy], metrics: Numbe
     problems: dict[MetricKey, str] = {}
     for answer in found:
         cluster.metrics.take(answer)
-        problems[answer.key] = answer.problem
+        problems[answer.key] = answer.problem or values_of_others(answer.samples or (), cluster.nodes.row_of)
     read = {f"metrics.{item.path[0]}": problems.get(item.metric, "") for _, item in metrics_read(policies)}
     return tuple(f"{name}: {problem}" for name, problem in read.items() if problem)

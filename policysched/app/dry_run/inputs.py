@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,7 @@ from policysched.app.checking.cluster_fields import cluster_warnings
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.checking.pod_faults import refuse_pod_faults
 from policysched.app.dry_run.dry_run import Measure, dry_run
-from policysched.app.dry_run.policies import STAYS, compiles, in_force
+from policysched.app.dry_run.policies import STAYS, compiles, in_force, last_good_notes
 from policysched.app.dry_run.results import Report
 from policysched.app.files.folders import empty
 from policysched.app.files.loading import load, load_one
@@ -49,9 +50,10 @@ class ClusterInputs:
 
     @property
     def all_notes(self) -> tuple[str, ...]:
-        """The notes, with a note about a cluster without nodes."""
+        """The notes, with notes about a cluster without nodes and about policies whose last good generation decides."""
         has_nodes = any(one["kind"] == "Node" for one in self.objects)
-        return self.notes if has_nodes else (*self.notes, NO_NODES)
+        kept = last_good_notes(self.objects, (one.object for one in self.policies))
+        return (*self.notes, *kept, *(() if has_nodes else (NO_NODES,)))
 
     def findings(self) -> list[Finding]:
         """Check the policies that take part: those of the cluster that are not replaced, then those to try."""
@@ -125,12 +127,13 @@ class Inputs:
         """Check the policies that take part."""
         return self.cluster.findings()
 
-    def evaluate(self, found: Iterable[Finding], seed: int | None = None) -> Report:
+    def evaluate(self, found: Iterable[Finding], seed: int | None = None, now: datetime | None = None) -> Report:
         """Make the decision.
 
         Args:
             found: What checking found.
             seed: What draws among equally good nodes.
+            now: The time of the decision; absent, the system's time.
 
         Raises:
             UsageError: an object is malformed; the text says where it stands.
@@ -139,7 +142,7 @@ class Inputs:
         try:
             report = dry_run(
                 part.objects, self.wanted.object, part.policies,
-                config=self.cluster.config, seed=seed, metrics=self.metrics, plugins=self.plugins,
+                config=self.cluster.config, now=now, seed=seed, metrics=self.metrics, plugins=self.plugins,
             )  # fmt: skip
         except ObjectError as error:
             raise self._located(error) from error

@@ -9,7 +9,7 @@ read whole. Where other fields than those that scheduling reads cannot be read, 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
@@ -34,6 +34,9 @@ from policysched.model.policy import UnreadablePolicy
 
 log = logging.getLogger(__name__)
 Object = dict[str, Any]
+READ_KINDS: Final[tuple[ApiKind[Any], ...]] = (*KINDS.values(), *ADMISSION_KINDS)
+READER: Final = "policysched-reader"
+"""The ClusterRole of deploy/base/user-roles.yaml with the right to list all of `READ_KINDS`."""
 LeftOut = Callable[[ObjectError], None]
 """Hears of an object that cannot be used."""
 
@@ -69,15 +72,19 @@ async def read_cluster(
         raise NoKubeconfigError(f"{error}; to read the cluster from files, set --cluster") from error
     try:
         transport = Transport(connection)
-        return [
+        forbidden: dict[str, ApiError] = {}
+        found = [
             {**item, "apiVersion": kind.api_version, "kind": kind.kind}
-            for kind in ((*KINDS.values(), *ADMISSION_KINDS) if kinds is None else kinds)
-            for item in _usable(kind, await _listed(transport, kind, missing), left_out)
+            for kind in (READ_KINDS if kinds is None else kinds)
+            for item in _usable(kind, await _listed(transport, kind, missing, forbidden), left_out)
         ]
     except ApiError as error:
         raise ConnectionProblemError(_refusal(connection.url, error)) from error
     finally:
         await connection.close()
+    if forbidden:
+        raise ConnectionProblemError(_missing_rights(connection.url, forbidden))
+    return found
 
 
 def _refusal(url: str, error: ApiError) -> str:
@@ -89,16 +96,27 @@ def _refusal(url: str, error: ApiError) -> str:
     return f"{url} rejects a list request: {error}"
 
 
+def _missing_rights(url: str, forbidden: Mapping[str, ApiError]) -> str:
+    first = str(next(iter(forbidden.values())))
+    return f'{url} forbids listing {", ".join(forbidden)}; ClusterRole "{READER}" has these rights: {first}'
+
+
 _ADMISSION: Final = frozenset((*(one.kind for one in ADMISSION_KINDS), "PriorityClass"))
 """The kinds that only admission reads: the pods of the cluster already have what these objects give."""
 
 
-async def _listed(transport: Transport, kind: ApiKind[Any], missing: Callable[[str], None]) -> list[msgspec.Raw]:
+async def _listed(
+    transport: Transport, kind: ApiKind[Any], missing: Callable[[str], None], forbidden: dict[str, ApiError]
+) -> list[msgspec.Raw]:
+    """List a kind; if it is forbidden, add it to `forbidden`, or to the missing kinds if only admission reads it."""
     try:
         _, raws = await read_list(transport, kind.path, kind.kind)
     except ApiError as error:
-        if kind.kind in _ADMISSION and error.status == HTTPStatus.FORBIDDEN:
-            missing(f"cannot list {kind.plural}: their effect on pods is not simulated: {error}")
+        if error.status == HTTPStatus.FORBIDDEN:
+            if kind.kind in _ADMISSION:
+                missing(f"cannot list {kind.plural}: their effect on pods is not simulated: {error}")
+            else:
+                forbidden[f"{kind.plural}.{kind.group}".rstrip(".")] = error
             return []
         if error.status != HTTPStatus.NOT_FOUND or not kind.group or await is_served(transport, kind.path):
             raise

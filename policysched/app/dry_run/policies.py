@@ -13,11 +13,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from policysched.app.checking.findings import policy_key
+from policysched.app.files.objects import metadata_of
 from policysched.errors import UsageError
 from policysched.language.checking.estimates import Cost
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.model.decode import ObjectError
-from policysched.model.policy import LAST_GOOD, LastGood, Policy, PolicyKey, decode_last_good, decode_policy
+from policysched.model.policy import KIND, LAST_GOOD, LastGood, Policy, PolicyKey, decode_last_good, decode_policy
 from policysched.rules.compile.compiler import CompilationResult, compile_policy
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.budget import PolicyBudget, crowded_out
@@ -139,6 +141,27 @@ def in_force(policy: Object) -> dict[str, Any]:
         return dict(policy)
     metadata = {**policy["metadata"], "generation": kept.generation}
     return {**policy, "metadata": metadata, "spec": msgspec.to_builtins(kept.spec)}
+
+
+def last_good_notes(objects: Iterable[Object], tried: Iterable[Object] = (), without: Iterable[str] = ()) -> list[str]:
+    """Return a note about each policy of a cluster whose last good generation decides, because its newest has errors.
+
+    Args:
+        objects: The objects of the cluster.
+        tried: Policies that replace policies of the cluster.
+        without: Names of policies that are deleted.
+    """
+    changed = {policy_key(one) for one in tried} | {*without}
+    notes = []
+    for one in objects:
+        if one["kind"] != KIND or policy_key(one) in changed:
+            continue
+        kept, newest = _last_good(one), metadata_of(one).get("generation")
+        if kept is not None and kept.generation != newest and not compiles(one):
+            notes.append(
+                f"policy {policy_key(one)}: generation {newest} has errors; generation {kept.generation} decides"
+            )
+    return notes
 
 
 def compiles(policy: Object) -> bool:

@@ -25,11 +25,14 @@ LONG_NUMBER: Final = "a number has more than 4300 digits"
 _MOST_BITS: Final = 14_284
 """How much fewer than 4,300 decimal digits can say; numbers may be written in hexadecimal ones as well. Units: bits."""
 TRAP_HELP: Final = 'quote a text that starts with ", [ or ! or contains ": " or " #", or write it as a block scalar'
+SINGLE_HELP: Final = "put the whole text in '…' and write strings in it as \"ssd\""
 FLOW_HELP: Final = "quote a text with brackets or commas inside { }"
 INDENT_HELP: Final = "check the indentation of this line"
 QUESTION: Final = "kubectl cannot read an unquoted text with ? inside { } or [ ]; quote it"
 _PLAIN: Final = re.compile(r":\s++[^\s\"'\[{]")
 _QUOTED: Final = re.compile(r"""\s*(?:-\s+)*(?:[\w.-]+:\s+)?["\[]""")
+_SINGLE: Final = re.compile(r"\s*(?:-\s+)*(?:[\w.-]+:\s+)?'")
+_STRING: Final = re.compile(r"[\"']")
 _COLONS: Final = re.compile(r"\s*(?:-\s.*|[\w.-]+:\s.*):\s")
 _KEY: Final = re.compile(r"\s*(?P<key>(?:-\s+)*[\w.-]+:(?:\s|\Z))")
 _UNKNOWN_TAG: Final = "could not determine a constructor for the tag"
@@ -187,10 +190,14 @@ def _help(line: str, column: int, problem: str) -> str:
         return "; YAML is indented with spaces, not tabs"
     if problem == "did not find expected ',' or '}'" and _has_key_in_flow(line):
         return f"; {FLOW_HELP}"
+    if problem == "did not find expected ',' or ']'" and "[" in line[:column] and _STRING.search(line):
+        return f"; inside [ ], {SINGLE_HELP}"
+    if problem.startswith(("did not find expected key", "did not find expected '-'")) and _SINGLE.match(line):
+        return f"; {SINGLE_HELP}"
     misread = (
         (problem.startswith("mapping values") and _COLONS.match(line))
         or (problem.startswith(("did not find expected key", "did not find expected '-'")) and _QUOTED.match(line))
-        or problem.startswith("unknown tag")
+        or problem.startswith(("unknown tag", "did not find expected whitespace or line break"))
     )
     if _is_indented_wrong(line, column, problem, is_misread=bool(misread)):
         return f"; {INDENT_HELP}"

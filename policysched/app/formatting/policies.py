@@ -29,7 +29,7 @@ from policysched.app.checking.findings import (
     policy_key,
     with_expressions,
 )
-from policysched.app.files.folders import expand
+from policysched.app.files.loading import IgnoredFiles
 from policysched.app.files.objects import Document, Source, as_text, read, read_bytes, shown
 from policysched.app.formatting.scalars import DocumentNodes, Edit, joined, rewrite
 from policysched.errors import PolicyschedError, UsageError
@@ -192,15 +192,23 @@ class FormattedFile:
             yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
-def format_files(names: Iterable[str]) -> Iterator[FormattedFile]:
-    """Format files, folders and `-`, the standard input, one after another; nothing is written."""
+def format_files(names: Iterable[str], notes: list[str] | None = None) -> Iterator[FormattedFile]:
+    """Format files, folders and `-`, the standard input, one after another; nothing is written.
+
+    Args:
+        names: The files and folders.
+        notes: Receives a note about the subfolders of each folder.
+    """
+    ignored = IgnoredFiles()
     for name in names:
         try:
-            files = expand(name)
+            files = ignored.expand(name)
         except UsageError as error:
             yield FormattedFile(name, problem=error)
             continue
         yield from map(_format_file, files)
+    if notes is not None:
+        notes += ignored.notes()
 
 
 def write(name: str, data: bytes) -> None:

@@ -12,6 +12,7 @@ from policysched.app.configuration.profiles import configured_profiles, default_
 from policysched.app.configuration.reading import ReadConfiguration
 from policysched.app.dry_run.policies import compiled_policies, try_policies, usable
 from policysched.app.files.objects import of_kind
+from policysched.app.object_names import refuse_unknown
 from policysched.app.plan.daemons import daemons_of, without_daemons_of
 from policysched.app.plan.reading import ClusterObjects, read_objects, scaled
 from policysched.app.plugins.discovery import find_plugins
@@ -79,7 +80,7 @@ def changed_objects(
         raise UsageError(coming.left_out[0])
     if coming.pods or coming.others or coming.policies:
         raise UsageError("--nodes: expected only Node objects")
-    _refuse_unknown("node", without, read.nodes)
+    refuse_unknown("node", without, read.nodes, "the cluster")
     if not (coming.nodes or without or replicas):
         return read
     kept = {name: node for name, node in {**read.nodes, **coming.nodes}.items() if name not in without}
@@ -105,7 +106,7 @@ def coming_policies(store: PolicyStore, policies: Iterable[Object], without: Col
         UsageError: a policy of the change does not compile or has no room, or one that is to go is not there.
     """
     coming = [of_kind(one, KIND) for one in policies]
-    _refuse_unknown("policy", without, (*store.listed(), *map(policy_key, coming)))
+    refuse_unknown("policy", without, [*store.listed(), *map(policy_key, coming)], "the cluster")
     tried = try_policies(store, (one for one in coming if policy_key(one) not in without), without)
     return usable(compiled_policies(store, tried), tried)
 
@@ -121,10 +122,3 @@ def profiles_of(
         return {name: default_profile(name) for name in names}
     profiles = configured_profiles(config, find_plugins().registry if plugins is None else plugins)
     return {name: profile for name, profile in profiles.items() if name in names}
-
-
-def _refuse_unknown(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
-    there = set(known)
-    for name in names:
-        if name not in there:
-            raise UsageError(f'no {kind} "{name}" in the cluster')

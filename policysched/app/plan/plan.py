@@ -16,9 +16,10 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.reading import ConfigurationInput, load_configuration
 from policysched.app.configuration.scheduler_names import SchedulerNames, choose_scheduler_names, counts_by_name
 from policysched.app.dry_run.dry_run import Measure, Numbers, measure, seconds_at
-from policysched.app.dry_run.policies import compiled_policies, standing_policies
+from policysched.app.dry_run.policies import compiled_policies, last_good_notes, standing_policies
 from policysched.app.files.given import Objects, given_objects
 from policysched.app.files.saved_clusters import NO_NODES
+from policysched.app.object_names import without_kind
 from policysched.app.plan.change import (
     InForce,
     PlannedChange,
@@ -89,8 +90,10 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
     store = standing_policies(read.policies)
     standing = compiled_policies(store)
     configurations = [None if one is None else load_configuration(one) for one in (current_config, config)]
-    after = changed_objects(read, given_objects(nodes, "nodes", "Node"), _names(without_nodes), replicas or {})
-    coming = coming_policies(store, given_objects(policies, "policies", KIND), _names(without_policies))
+    lost, deleted = _names("node", without_nodes), _names("policy", without_policies)
+    after = changed_objects(read, given_objects(nodes, "nodes", "Node"), lost, replicas or {})
+    tried = list(given_objects(policies, "policies", KIND))
+    coming = coming_policies(store, tried, deleted)
     names = choose_scheduler_names(
         scheduler_name,
         [one for one in configurations if one is not None],
@@ -103,6 +106,7 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
         InForce(after, current if config is None else planned, coming),
         [
             *read.admission.notes,
+            *last_good_notes(read.policies, tried, deleted),
             *(f"policy {key} has no effect today: {why}" for key, why in sorted(standing.failed.items())),
         ],
     )
@@ -110,8 +114,8 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
     return _compared(change, sides, names, progress or (lambda _done, _all: None))
 
 
-def _names(given: str | Collection[str]) -> Collection[str]:
-    return [given] if isinstance(given, str) else given
+def _names(kind: str, given: str | Collection[str]) -> Collection[str]:
+    return [without_kind(kind, one) for one in ([given] if isinstance(given, str) else given)]
 
 
 def _policies_of_the_change(standing: Iterable[CompiledPolicy], coming: Iterable[CompiledPolicy]) -> list[PolicySpec]:

@@ -238,9 +238,9 @@ class _Comparison:
         record, expected = self._record, self._expected
         for name, field, wanted in (("reason", "fitError", expected.reason), ("error", "error", expected.error)):
             if wanted is not None and not _holds(wanted, record.get(field, "")):
-                yield Difference(
-                    self._at(name), name, _text(wanted), record.get(field) or "none", tuple(self._of_nodes([]))
-                )
+                got = record.get(field) or "none"
+                others = tuple(one for one in self._of_nodes([]) if one != got)
+                yield Difference(self._at(name), name, _text(wanted), got, others)
         for policy, wanted in expected.not_applied.items():
             self._match([policy], self._names.policies, f"notApplied.{policy}", "policy", patterns=False)
             got = record.get("notApplied", {}).get(policy, "")
@@ -295,6 +295,11 @@ class _Comparison:
             return found[0]
         if found:
             raise self._refuse(self._at(field), f"several policies have a rule `{name}`; write {' or '.join(found)}")
+        filters = rules is self._names.filters
+        others = self._names.scores if filters else self._names.filters
+        if any(name in {rule, rule.partition("/")[2]} for rule in others):
+            kinds = ("a score", "a filter") if filters else ("a filter", "a score")
+            raise self._refuse(self._at(field), f"`{name}` is {kinds[0]}, not {kinds[1]}")
         raise self._unknown("rule", name, [*rules, *(rule.partition("/")[2] for rule in rules)], field)
 
     def _match(

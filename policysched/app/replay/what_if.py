@@ -15,6 +15,7 @@ from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.configuration.reading import ConfigurationInput, load_configuration
 from policysched.app.dry_run.policies import compile_alone, in_place
 from policysched.app.files.objects import of_kind
+from policysched.app.object_names import refuse_unknown, without_kind
 from policysched.app.plan.causes import cause
 from policysched.app.plan.landing import effect_of, landing_of
 from policysched.app.plan.reading import workload_of
@@ -104,18 +105,19 @@ def what_if(
     Raises:
         UsageError: a file is no record, a policy of the change does not compile, or reads what is not recorded.
     """
+    without = [without_kind("policy", one) for one in without_policies]
     registry = find_plugins().registry if plugins is None else plugins
     tried = compile_alone(of_kind(one, KIND) for one in policies)
     profiles = None if config is None else configured_profiles(load_configuration(config), registry)
     state = ReplayedState(registry)
-    day = _Day(state, _Side(state, tried, without_policies, profiles))
+    day = _Day(state, _Side(state, tried, without, profiles))
     interrupted = False
     try:
         day.run(files, progress)
     except KeyboardInterrupt:
         interrupted = True
     if not interrupted:
-        day.check(without_policies)
+        day.check(without)
     return day.told(interrupted=interrupted)
 
 
@@ -155,9 +157,7 @@ class _Day:
         """
         if not self._decisions:
             raise UsageError(next(iter(self._found.remainder), "no decision in the record"))
-        for key in sorted(without):
-            if key not in self._side.known:
-                raise UsageError(f"policy {key} is not in the record")
+        refuse_unknown("policy", sorted(without), self._side.known, "the record")
 
     def told(self, *, interrupted: bool) -> Plan:
         """Return what was found."""

@@ -15,7 +15,7 @@ from typing import Final
 from policysched.app.clock import SystemClock
 from policysched.app.running.metric_options import metrics_read, wanted_by
 from policysched.framework import Clock, MetricAnswer, MetricKey, MetricSource, Wanted
-from policysched.metric_sources.problems import one_line
+from policysched.metric_sources.problems import ActiveProblems, one_line
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.scheduler import Scheduler
@@ -54,6 +54,7 @@ class MetricFeed:
         self._news = news
         self._hasty: dict[MetricKey, str] = {}
         self._told: dict[MetricKey, tuple[str, bool]] = {}
+        self._troubles = ActiveProblems()
 
     def use(self, policies: PolicySet) -> None:
         """Follow what the policies in force read."""
@@ -62,6 +63,8 @@ class MetricFeed:
         self._hasty = dict(self._too_hasty(compiled))
         self._told = {key: told for key, told in self._told.items() if key in wanted}
         self._scheduler.cluster.metrics.keep(wanted)
+        for key in self._wanted.keys() - wanted.keys():
+            self._troubles.forget(key)
         now = self._monotonic()
         self._answered = {key: self._answered.get(key, now) for key in wanted}
         self._wanted = wanted
@@ -84,8 +87,10 @@ class MetricFeed:
                 await self._source.settled()
 
     def _take(self, answer: MetricAnswer) -> None:
-        problems = (answer.problem, self._nobodys(answer), self._hasty.get(answer.key, ""))
-        told = replace(answer, problem="; ".join(problem for problem in problems if problem))
+        problems = ("" if answer.problem else self._nobodys(answer), self._hasty.get(answer.key, ""))
+        found = "; ".join(filter(None, problems))
+        self._troubles.tell(answer.key, found, answer.key.query)  # the source logs its own problems
+        told = replace(answer, problem="; ".join(filter(None, (answer.problem, found))))
         self._scheduler.set_metric(told)
         if answer.samples is not None and answer.key in self._answered:
             self._answered[answer.key] = self._monotonic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from datetime import datetime
 
 from policysched.app.checking.findings import Finding
 from policysched.app.dry_run.dry_run import Measure
@@ -22,6 +23,7 @@ def explain(  # noqa: PLR0913 - what a decision depends on
     *,
     scheduler_name: Collection[str] = (),
     seed: int | None = None,
+    now: datetime | None = None,
     metrics: Measure | None = None,
     plugins: PluginRegistry | None = None,
 ) -> Explanation:
@@ -34,8 +36,8 @@ def explain(  # noqa: PLR0913 - what a decision depends on
     try:
         told = why(
             part.objects, pod, node,
-            policies=part.policies, config=inputs.config, scheduler_name=scheduler_name, seed=seed, metrics=metrics,
-            plugins=plugins,
+            policies=part.policies, config=inputs.config, scheduler_name=scheduler_name, seed=seed, now=now,
+            metrics=metrics, plugins=plugins,
         )  # fmt: skip
     except ObjectError as error:
         raise inputs.located(error) from error

@@ -23,9 +23,13 @@ from policysched.app.configuration.scheduler_names import (
     names_of_policies,
 )
 from policysched.app.dry_run.dry_run import Measure, Numbers, simulate, unlisted
+from policysched.app.dry_run.policies import last_good_notes
 from policysched.app.dry_run.preemption_text import why_no_preemption
+from policysched.app.files.folders import listed
 from policysched.app.files.given import Objects, given_objects
 from policysched.app.files.objects import metadata_of
+from policysched.app.object_names import nearest, without_kind
+from policysched.app.plan.reading import HASH
 from policysched.app.why.asking import Asking
 from policysched.app.why.comparison import compare, runner_up
 from policysched.app.why.obstacles import find_conditions
@@ -34,7 +38,6 @@ from policysched.app.why.results import Explanation, Group, State
 from policysched.errors import UsageError
 from policysched.framework import PostFilterResult
 from policysched.framework.registry import PluginRegistry
-from policysched.language.messages.suggestions import did_you_mean
 from policysched.model.decode import decode_pod
 from policysched.model.kinds import FINISHED
 from policysched.model.objects import Pod
@@ -84,6 +87,7 @@ def why(  # noqa: PLR0913 - what a decision depends on
     given = list(unlisted(given_objects(objects, "objects")))
     tried = list(given_objects(policies, "policies", KIND))
     found = _find(given, pod if "/" in pod else f"default/{pod}")
+    node = without_kind("node", node)
     _refuse_unknown(given, node)
     read = None if config is None else load_configuration(config)
     names = _scheduler_names(found, read, scheduler_name, (*given, *tried))
@@ -96,17 +100,48 @@ def why(  # noqa: PLR0913 - what a decision depends on
     explained = _Explaining(asking, _spec(found).get("nodeName") or "", node).explained()
     silent = tuple(f"policy {key} does not apply: {reason}" for key, reason in sorted(made.not_applied.items()))
     stopped = ("interrupted: not all fixes and weights were tried",) if asking.interrupted else ()
-    notes = (*_foreign(made.pod, names), *made.admission_notes, *explained.notes, *made.problems, *silent, *stopped)
+    kept = last_good_notes(given, tried)
+    notes = (
+        *_foreign(made.pod, names),
+        *kept,
+        *made.admission_notes,
+        *explained.notes,
+        *made.problems,
+        *silent,
+        *stopped,
+    )
     return replace(explained, notes=notes, diagnostics=made.diagnostics, interrupted=asking.interrupted)
 
 
 def _find(objects: Sequence[Object], key: str) -> Object:
     pods = {_key(one): one for one in objects if one["kind"] == "Pod"}
     if key not in pods:
-        elsewhere = [one for one in pods if one.partition("/")[2] == key.partition("/")[2]]
-        meant = f"did you mean `{elsewhere[0]}`?" if elsewhere else did_you_mean(key, pods)
-        raise UsageError(_unknown("pod", key, len(pods), meant))
+        raise UsageError(_unknown("pod", key, len(pods), _meant(key, pods)))
     return pods[key]
+
+
+def _meant(key: str, pods: Mapping[str, Object]) -> str:
+    """Name the pod of another namespace, the pods of the workload, or the pod of the namespace with a similar name."""
+    namespace, _, name = key.partition("/")
+    elsewhere = [one for one in pods if one.partition("/")[2] == name]
+    if elsewhere:
+        return f"did you mean `{elsewhere[0]}`?"
+    of_workload = [one for one, raw in pods.items() if one.startswith(f"{namespace}/") and name in _workloads(raw)]
+    if of_workload:
+        return f"pods of {name} are {listed(of_workload)}"
+    beside = {one.partition("/")[2] for one in pods if one.startswith(f"{namespace}/")}
+    return nearest(name, beside).replace("`", f"`{namespace}/", 1)
+
+
+def _workloads(raw: Object) -> Iterable[str]:
+    """Yield the name of the controller of a pod; for a ReplicaSet, also the name of its Deployment."""
+    metadata = metadata_of(raw)
+    labels = metadata.get("labels")
+    suffix = f"-{labels.get(HASH)}" if isinstance(labels, Mapping) and labels.get(HASH) else ""
+    for owner in metadata.get("ownerReferences") or ():
+        if isinstance(owner, Mapping) and owner.get("controller"):
+            name = str(owner.get("name"))
+            yield from {name, name.removesuffix(suffix)}
 
 
 def _key(raw: Object) -> str:
@@ -117,7 +152,7 @@ def _key(raw: Object) -> str:
 def _refuse_unknown(objects: Sequence[Object], node: str) -> None:
     names = [str(metadata_of(one).get("name")) for one in objects if one["kind"] == "Node"]
     if node and node not in names:
-        raise UsageError(_unknown("node", node, len(names), did_you_mean(node, names)))
+        raise UsageError(_unknown("node", node, len(names), nearest(node, names)))
 
 
 def _unknown(kind: str, name: str, known: int, meant: str) -> str:
@@ -357,4 +392,4 @@ def _compared(told: Explanation) -> str:
     rule = f" (rule {found.decisive_rule})" if found.decisive_rule else ""
     by = f", by {found.decisive}{rule}" if found.decisive else ""
     tier = f" in tier {found.tier}" if found.tier else ""
-    return f"{where}: {found.here} is {found.margin} points ahead of {found.there}{tier}{by}"
+    return f"{where}: {found.here} is {counted(found.margin, 'point')} ahead of {found.there}{tier}{by}"

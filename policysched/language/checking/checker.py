@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Final, cast
 
 from policysched.language.checking.doubts import warn_of_choices, warn_of_cores
+from policysched.language.checking.impossible import warn_of_template, warn_of_values
 from policysched.language.checking.names import check_call, check_path
 from policysched.language.evaluation.scalar import constant_value
 from policysched.language.functions import FUNCTIONS
@@ -175,6 +176,7 @@ class ExpressionChecker(Checker):
         units = literal_units(literal)
         if units is None:
             if literal.kind is LiteralKind.STRING:
+                warn_of_template(self, literal)
                 return constant(literal.text, STRING)
             return constant(literal.kind is LiteralKind.TRUE, BOOL)
         chosen = choose(units, unit)
@@ -311,6 +313,7 @@ def _comparison(checker: Checker, comparison: Comparison, _: Unit | None) -> Typ
     if node is None or not _days_exist(checker, comparison, node):
         return None
     warn_of_choices(checker, comparison, node)
+    warn_of_values(checker, comparison, node)
     return node
 
 

@@ -112,7 +112,7 @@ def _warn(checker: Checker, expr: Expr, program: Program, want: Want) -> None:
         return
     if want is Want.CONDITION and _warn_constant(checker, expr, program):
         return
-    if program.type.gap is Gap.INPUT and (found := doubt(program.root)):
+    if program.type.gap is Gap.INPUT and (found := doubt(program.root, present=checker.environment.present)):
         variant = "" if want is Want.CONDITION else "score"
         checker.report("W0701", expr.span, variant, input=found.input, what=found.what)
     if want is Want.NUMBER:
@@ -286,7 +286,8 @@ def _warn_cases(program: Program, arms: Sequence[_Line], rests: Sequence[_Line])
 def _warn_of_doubts(line: _Line) -> None:
     for node, span, variant in line.parts:
         guard = None if node is line.guard else line.guard
-        if node is not None and node.type.gap is Gap.INPUT and (found := doubt(node, guard)):
+        present = line.checker.environment.present
+        if node is not None and node.type.gap is Gap.INPUT and (found := doubt(node, guard, present)):
             line.checker.report("W0701", span, variant, input=found.input, what=found.what)
 
 

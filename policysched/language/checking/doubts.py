@@ -122,14 +122,20 @@ _MOST_PLACES: Final = 1000
 """How many places of a graph are looked at."""
 
 
-def doubt(root: Typed, guard: Typed | None = None) -> Doubt | None:
+def required(guard: Typed) -> frozenset[Typed]:
+    """Return the values that `has` requires wherever a condition is true."""
+    return _present(implied(guard))
+
+
+def doubt(root: Typed, guard: Typed | None = None, present: frozenset[Typed] = frozenset()) -> Doubt | None:
     """Return why a value may be missing; None where what is asked with `has` before it leaves no reason.
 
     Args:
         root: The graph of the value.
         guard: The condition under which it counts.
+        present: Other values that are never missing.
     """
-    waiting = [(root, frozenset[Typed]() if guard is None else _present(implied(guard)))]
+    waiting = [(root, present if guard is None else present | required(guard))]
     seen = set(waiting)
     converted: Doubt | None = None
     while waiting and len(seen) < _MOST_PLACES:

@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from policysched.language.checking.doubts import warn_of_effect
+from policysched.language.checking.impossible import warn_of_key, warn_of_parts
 from policysched.language.functions import FUNCTIONS
 from policysched.language.functions.signatures import Checker, least_or_greatest, number_of_arguments, over_cluster
 from policysched.language.ir.graph import AGGREGATES, ANY_KEY, ITEM, Input, Op, Typed, make
@@ -196,6 +197,8 @@ def _read(checker: Checker, path: Path, found: InputField) -> Typed | None:
     if not found.keyed:
         return checker.report("E0202", path.span, "no key", path=path.dotted)
     key = _key(checker, path.key, path.key_span)
+    if key is not None:
+        warn_of_key(checker, path.names, key, path.key_span)
     return key and _keyed(path.names, found, key)
 
 
@@ -264,6 +267,7 @@ def _called_path(checker: Checker, call: Call) -> Typed | None:
     if key is None or _closed(checker, call.function):
         return None
     warn_of_effect(checker, call, key)
+    warn_of_key(checker, call.function.names, key, call.arguments[0].span)
     return _keyed(call.function.names, FIELDS[call.function.names], key)
 
 
@@ -278,4 +282,6 @@ def _function(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
     if number < function.least or (function.most is not None and number > function.most):
         form = _meant(checker, call) or f"{name}({function.form})"
         return checker.report("E0206", call.span, name=name, expected=function.expected, number=number, form=form)
-    return function.rule(checker, call, unit)
+    node = function.rule(checker, call, unit)
+    warn_of_parts(checker, call, node)
+    return node

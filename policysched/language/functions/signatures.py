@@ -39,6 +39,7 @@ class Environment:
         later: Names that are defined further down.
         metrics: The declared metrics and their units.
         normalized: Whether the score is normalised after its value, so that constants may have any size.
+        present: The values that are never missing where the text applies, as its `when` and the selectors require.
     """
 
     phase: Phase = "filter"
@@ -46,6 +47,7 @@ class Environment:
     later: frozenset[str] = frozenset()
     metrics: Mapping[str, Unit] = field(default_factory=dict)
     normalized: bool = False
+    present: frozenset[Typed] = frozenset()
     used: set[str] = field(default_factory=set, compare=False)
     """The `let` names that texts used, shared by all environments that are made of this one."""
     bounds: tuple[Bounds, Bounds] = field(default_factory=lambda: ({}, {}), compare=False, repr=False)

@@ -148,7 +148,8 @@ STRINGS: Final[Mapping[str, Function]] = {
         1,
         1,
         "s",
-        "`s` as a version, as in `1.28` or `v1.29.0-rc.1`; missing if `s` is not a version",
+        "`s` as a version, as in `1.28` or `v1.29.0-rc.1`; missing if `s` is not a version. A suffix makes it older: "
+        "`5.15.0-91` is older than `5.15`, but not than `5.15-0`",
         example='version(node.labels["driver"]) >= version("535.104")',
     ),
     "starts_with": Function(

@@ -156,7 +156,8 @@ VALUES: Final[Mapping[str, Function]] = {
         3,
         3,
         "x, lo, hi",
-        "0 at `lo`, 100 at `hi`, linear between them, clipped to 0..100; `lo` greater than `hi` inverts the score",
+        "0 at `lo`, 100 at `hi`, linear between them, clipped to 0..100; `lo` greater than `hi` inverts the score; "
+        "missing if `lo` equals `hi`",
         example="scale(node.free.memory, 0, 256Gi)",
     ),
     "normalize": Function(

@@ -359,6 +359,26 @@ class Program:
         return self.root.local
 
     @property
-    def has_pod_extremes(self) -> bool:
-        """Whether `node.pods.min` or `node.pods.max` is in it, which are missing on a node without such pods."""
-        return any(node.op in POD_EXTREMES for node in steps(self.root))
+    def gaps(self) -> str:
+        """Why it may be missing although all that it reads is present, nothing where there is no known reason."""
+        found = dict.fromkeys(_GAPS[node.op](node) for node in steps(self.root) if node.op in _GAPS)
+        return " or ".join(why for why in found if why)
+
+
+def _division(node: Typed) -> str:
+    divisor = node.args[1]
+    if divisor.op == Op.CONSTANT and divisor.data:
+        return ""
+    return f"division by {divisor.data.text}, which is 0" if isinstance(divisor.data, Input) else "division by 0"
+
+
+def _conversion(node: Typed) -> str:
+    text = node.args[0].data
+    return f"{text.text if isinstance(text, Input) else 'a string'} is not a {node.op}"
+
+
+_GAPS: Final[Mapping[str, Callable[[Typed], str]]] = {
+    Op.DIVIDE: _division,
+    **dict.fromkeys((Op.NUMBER, Op.VERSION), _conversion),
+    **dict.fromkeys(POD_EXTREMES, lambda _: "min and max of no pods are missing"),
+}

@@ -15,6 +15,7 @@ from policysched.language.messages.suggestions import table
 _LISTS: Final = frozenset(".".join(names) for names, one in FIELDS.items() if one.type.kind is Kind.LIST)
 SIZES: Final = ("len", "length", "size")
 STRING: Final = re.compile(r'"([^"\\]*)"')
+_ITEM: Final = re.compile(r"\bitem\b")
 _OPERATOR: Final = re.compile(r"\b(?:and|or|not|in)\b|[-+*/<>=!?&|]")
 
 
@@ -32,7 +33,7 @@ def of_list(name: str, items: str, given: str = "") -> str:
         given: The other arguments as they are written, perhaps none.
     """
     own = table("of_lists").get(name, name)
-    if own == "in" and re.search(r"\bitem\b", STRING.sub("", given)):
+    if own == "in" and _ITEM.search(STRING.sub("", given)):
         own = "any"
     if own in {"any", "all", "min", "max"}:
         return f"write `{own}({items}, {given or '...'})`"

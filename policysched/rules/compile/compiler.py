@@ -23,6 +23,7 @@ from policysched.language.checking.compile import (
     each_let,
     policy_cost,
 )
+from policysched.language.checking.doubts import required
 from policysched.language.checking.estimates import Cost
 from policysched.language.functions.signatures import Environment
 from policysched.language.ir.graph import Program
@@ -134,7 +135,10 @@ class _Compilation:
         namespaces = self._selector("namespaceSelector", spec.namespace_selector)
         self._names()
         self._define_lets()
+        self._require_labels("pod.labels", spec.pod_selector if pods is not None else None)
+        self._require_labels("pod.namespace_labels", spec.namespace_selector if namespaces is not None else None)
         applies_to = self._condition(spec.applies_to, "appliesTo", "pod")
+        self._lets = _where(applies_to, self._lets)
         filters = [self._filter(index, rule) for index, rule in enumerate(spec.filters)]
         scores = [self._score(index, rule) for index, rule in enumerate(spec.scores)]
         guard = self._preemption()
@@ -255,7 +259,7 @@ class _Compilation:
     def _filter(self, index: int, rule: FilterRule) -> CompiledFilter | None:
         field = f"filters[{index}]"
         when = self._condition(rule.when, f"{field}.when", "pod")
-        require = self._condition(rule.require, f"{field}.require", "filter")
+        require = self._condition(rule.require, f"{field}.require", "filter", when)
         return None if require is None else compiled_filter(rule.name, when, require, rule.message)
 
     def _preemption(self) -> CompiledFilter | None:
@@ -270,7 +274,8 @@ class _Compilation:
         field = f"scores[{index}]"
         when = self._condition(rule.when, f"{field}.when", "pod")
         takes_maximum = rule.normalize == "Max"
-        value = self._value(rule, field, replace(self._lets, phase="score", normalized=takes_maximum))
+        environment = replace(self._lets, phase="score", normalized=takes_maximum)
+        value = self._value(rule, field, _where(when, environment))
         if value is None:
             return None
         missing = 0.0 if value.missing_arm is None else value.missing_arm
@@ -288,14 +293,14 @@ class _Compilation:
             self._report(f"spec.{field}.cases" + (f"[{one.case}]" if one.case is not None else ""), one)
         return self._bind(compiled.program)
 
-    def _condition(self, text: str | None, field: str, phase: Any) -> Program | None:
+    def _condition(self, text: str | None, field: str, phase: Any, when: Program | None = None) -> Program | None:
         if text is None:
             return None
-        environment = replace(self._lets, phase=phase)
+        environment = _where(when, replace(self._lets, phase=phase))
         return self._take(f"spec.{field}", self._expression(text, environment, Want.CONDITION))
 
     def _expression(self, text: str, environment: Environment, want: Want) -> Compiled:
-        key = (text, want, environment.phase, environment.normalized)
+        key = (text, want, environment.phase, environment.normalized, environment.present)
         compiled = self._recalled(key)
         if compiled is None:
             around = replace(environment, used=set())
@@ -303,7 +308,7 @@ class _Compilation:
         return compiled
 
     def _cases(self, lines: tuple[str, ...], environment: Environment) -> Compiled:
-        key = (lines, environment.normalized)
+        key = (lines, environment.normalized, environment.present)
         compiled = self._recalled(key)
         if compiled is None:
             around = replace(environment, used=set())
@@ -332,14 +337,45 @@ class _Compilation:
             return None
         try:
             return compile_selector(selector)
-        except SelectorError as error:
-            empty = "values set can't be empty" in str(error)
-            hint = _VALUES if empty else _OPERATORS if "operator" in str(error) else None
-            self._report(f"spec.{field}", finding("E0312", str(error), help_text=hint))
+        except SelectorError:
+            for part, message in _selector_faults(selector):
+                hint = _VALUES if "values set can't be empty" in message else None
+                hint = _OPERATORS if part.endswith("operator") else hint
+                self._report(f"spec.{field}.{part}", finding("E0312", message, help_text=hint))
             return None
+
+    def _require_labels(self, labels: str, selector: LabelSelector | None) -> None:
+        """Record the labels that every selected pod or namespace has, as far as texts read them."""
+        if selector is None:
+            return
+        stated = (one.key for one in selector.match_expressions if one.operator in {"In", "Exists"})
+        read = "\n".join(_texts(self._spec))
+        for key in {*selector.match_labels, *stated}:
+            if f'"{key}"' in read:
+                has = compile_expression(f'has({labels}["{key}"])', Environment(phase="pod"))
+                self._lets = _where(has.program, self._lets)
 
     def _report(self, field: str, *diagnostics: Diagnostic) -> None:
         self._found += [replace(one, field=field) for one in diagnostics]
+
+
+def _where(condition: Program | None, environment: Environment) -> Environment:
+    """Return the environment of a text that applies only where a condition is true."""
+    if condition is None:
+        return environment
+    return replace(environment, present=environment.present | required(condition.root))
+
+
+def _selector_faults(selector: LabelSelector) -> Iterator[tuple[str, str]]:
+    """Return the field and the message of every invalid label and requirement of a selector."""
+    parts = [("matchLabels", LabelSelector(match_labels={key: value})) for key, value in selector.match_labels.items()]
+    for index, one in enumerate(selector.match_expressions):
+        parts.append((f"matchExpressions[{index}]", LabelSelector(match_expressions=(one,))))
+    for part, single in parts:
+        try:
+            compile_selector(single)
+        except SelectorError as error:
+            yield part + ".operator" * ("selector operator" in str(error)), str(error)
 
 
 def _values(selectors: Iterable[LabelSelector]) -> int:

@@ -36,7 +36,6 @@ MOST_MISSING = 1024
 """How many inputs a policy tells apart that were missing; those with keys made of pods may be any number."""
 FINE = 2**31 - 1
 """Stands for 0 where the smallest of several rules' codes is looked for."""
-OF_NO_PODS = "min and max of no pods are missing"
 Lack = tuple[Input, bool]
 """A missing input, and whether the condition is false for it and not unknown."""
 Values = NDArray[np.float64]
@@ -269,8 +268,8 @@ def _explanation(row: FilterRow, detail: int) -> str:
     if detail == FALSE:
         return rule.message or shortened(rule.require.text)
     if detail == UNKNOWN:
-        why = f" ({OF_NO_PODS})" if rule.require.has_pod_extremes else ""
-        return f"{shortened(rule.require.text)} is unknown{why}"
+        why = rule.require.gaps
+        return f"{shortened(rule.require.text)} is unknown" + (f" ({why})" if why else "")
     item, defaulted = row.missing.value(detail - FIRST_MISSING)
     said = f"{item.text} is missing"
     return f"{rule.message or shortened(rule.require.text)} ({said})" if defaulted else said

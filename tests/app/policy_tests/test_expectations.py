@@ -50,7 +50,10 @@ UNKNOWN = [
     ("{best: ['x*']}", "no node `x*`; known: n1, n2, n3"),
     ("{selected: m}", "no node `m`; known: n1, n2, n3"),
     ("{rejected: {bigg: []}}", "no rule `bigg`; did you mean `big`?"),
-    ("{rules: {even: {}}}", "no rule `even`"),
+    ("{rules: {even: {}}}", "`even` is a score, not a filter"),
+    ("{rejected: {policy/even: [n1]}}", "`policy/even` is a score, not a filter"),
+    ("{scores: {big: {n1: 1}}}", "`big` is a filter, not a score"),
+    ("{rules: {evn: {}}}", "no rule `evn`"),
     ("{scores: {evn: {}}}", "no rule `evn`; did you mean `even`?"),
     ("{scores: {even: {n9: 1}}}", "no node `n9`"),
     ("{plugins: {ImageLocalty: {n2: 1}}}", "no plugin `ImageLocalty`; did you mean `ImageLocality`?"),
@@ -83,6 +86,14 @@ def test_a_name_that_is_not_there_is_an_error_with_its_place(tmp_path: Path, exp
     place, _, text = found.problem.partition(": ")
     assert place.startswith(f"{tmp_path}/tests.yaml:8:")
     assert text.startswith(problem)
+
+
+def test_a_reason_that_differs_is_given_once(tmp_path: Path) -> None:
+    spec = "filters: [{name: none, require: 'false'}]"
+    found = result_of(tmp_path, "{rejected: {none: ['*']}, reason: {contains: nonsense}}", spec)
+    [one] = [one for one in found.differences if one.what == "reason"]
+    assert one.got.startswith("0/3 nodes are available")
+    assert one.got not in one.reasons
 
 
 def test_sums_of_tiers_are_expected_by_tier(tmp_path: Path) -> None:

@@ -36,5 +36,8 @@ def test_a_path_is_run_with_coverage_and_mutation(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown field `tsts`"):
         run({"tsts": []})
+    for missing in (tmp_path / "nope.yaml", str(tmp_path / "nope")):
+        with pytest.raises(UsageError, match=r"nope(\.yaml)?: no such file"):
+            run(missing)
     path = write_tests(tmp_path, "- 3")
     assert run(path).problems == [f"{path}:1:3: expected an object, got a whole number"]

@@ -128,6 +128,18 @@ async def test_proxies_may_be_limited_by_name_and_headers_be_others(users: Autho
         assert (await asked.of(port, options, proxies.client("another", ()), headers))[0] == 401
 
 
+def test_the_first_published_authorities_are_no_change_of_certificates(
+    users: Authority, proxies: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "policysched")
+    certificate = ServingCertificate(ServingOptions(), datetime.now(UTC))
+    first = users.certificate.read_text()
+    for authorities, logged in ((first, 0), (first, 0), (proxies.certificate.read_text(), 1)):
+        certificate.trust_clients(authorities, FrontProxy())
+        certificate.refresh()
+        assert caplog.messages == ["reloaded the certificates of the secure port"] * logged
+
+
 async def test_published_proxies_count_where_no_flag_says_otherwise(users: Authority, proxies: Authority) -> None:
     options, asked = ServingOptions(), Asked()
     published = FrontProxy(proxies.certificate.read_text())

@@ -158,6 +158,8 @@ def test_why_names_the_tier_that_decides_and_what_would_turn_it() -> None:
     )
     assert (compared.here, compared.tier, compared.margin) == ("n1", 2, 40)
     assert [one.tier for one in compared.differences][:3] == [2, 2, 0]
+    objects[-3:] = [preferring("zone", "n1", 1, tier=2)]
+    assert "n1 is 1 point ahead of n2 in tier 2" in policysched.why(objects, "web").summary
     assert [(one.plugin, one.now, one.weight) for one in compared.turns] == [
         ("SchedulingPolicy/zone", 2, 1), ("SchedulingPolicy/other", 1, 2),
     ]  # fmt: skip

@@ -19,7 +19,7 @@ FOLDERS = [str(one.relative_to(EXAMPLES)) for group in GROUPS for one in sorted(
 def test_examples_are_listed_with_a_description(command: Command) -> None:
     done = command("example")
     assert (done.code, done.problem) == (0, "")
-    rows = [line.strip() for line in done.out.splitlines()[3:]]
+    rows = [line.strip() for line in done.out.splitlines()[2:]]
     assert [row.split()[0] for row in rows] == FOLDERS
     assert all(len(row.split()) > 1 for row in rows)
     assert rows[0].endswith("a cluster of 50 nodes and 400 pods")
@@ -74,6 +74,8 @@ def test_a_written_example_is_printed_as_json(command: Command) -> None:
         ("zone-spread", "did you mean cookbook/soft-zone-spread or cookbook/hard-zone-spread?"),
         ("xyzzy", "run `policysched example` to list all examples"),
         ("", "run `policysched example` to list all examples"),
+        ("gpu", "did you mean cookbook/gpu-packing or tour/04-gpu-models?"),
+        ("models", "did you mean tour/04-gpu-models?"),
         ("../tests", "run `policysched example` to list all examples"),
     ],
 )

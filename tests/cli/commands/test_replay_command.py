@@ -57,7 +57,7 @@ def test_replay_with_a_policy_exits_as_plan_does(command: Command, write: Write)
     write("all.yaml", yaml.dump(policy("all", **requiring("true"))))
     assert command("replay", str(EXAMPLE), "--policy", "all.yaml").code == 0
     done = command("replay", str(EXAMPLE), "--without-policy", "never")
-    assert (done.code, done.problem) == (2, "error: policy never is not in the record\n")
+    assert (done.code, done.problem) == (2, 'error: no policy "never" in the record\n')
 
 
 @pytest.mark.parametrize("name", ["taken.yaml", "taken.json"])

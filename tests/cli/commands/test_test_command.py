@@ -53,6 +53,13 @@ def test_a_broken_file_ends_with_two(command: Command, write: Write) -> None:
     assert command("test", "-k", "(").code == 2
 
 
+@pytest.mark.usefixtures("tests")
+def test_a_keyword_that_matches_no_test_is_an_error(command: Command) -> None:
+    done = command("test", "-k", "goood")
+    assert (done.code, done.problem) == (2, 'error: --keyword "goood" matches none of 2 tests\n')
+    assert json.loads(command("test", "-k", "goood", "-o", "json").out)["problems"]
+
+
 POLICY = """\
 apiVersion: policysched.io/v1alpha1
 kind: SchedulingPolicy

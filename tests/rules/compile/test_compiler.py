@@ -75,11 +75,28 @@ MISTAKES: list[tuple[Spec, list[tuple[str, str]]]] = [
     ({"name": "a" * 64}, [("E0208", "metadata.name")]),
     (
         {"podSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
-        [("E0312", "spec.podSelector")],
+        [("E0312", "spec.podSelector.matchExpressions[0]")],
     ),
     (
         {"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Like", "values": ["b"]}]}},
-        [("E0312", "spec.namespaceSelector")],
+        [("E0312", "spec.namespaceSelector.matchExpressions[0].operator")],
+    ),
+    (
+        {
+            "podSelector": {
+                "matchLabels": {"a b": "c"},
+                "matchExpressions": [
+                    {"key": "a", "operator": "Exists"},
+                    {"key": "a", "operator": "equals", "values": ["b"]},
+                    {"key": "a b", "operator": "Exists"},
+                ],
+            }
+        },
+        [
+            ("E0312", "spec.podSelector.matchLabels"),
+            ("E0312", "spec.podSelector.matchExpressions[1].operator"),
+            ("E0312", "spec.podSelector.matchExpressions[2]"),
+        ],
     ),
 ]  # fmt: skip
 
@@ -383,3 +400,49 @@ def test_filter_of_parts_that_stand_in_it_ever_more_often_takes_no_longer(line: 
 
     few, many = (calls(compiled_with(count)) for count in (12, 24))
     assert many < 3 * few
+
+
+READS = 'starts_with(node.name, pod.annotations["p"])'
+NUMBERS = 'number(pod.annotations["p"]) > 3'
+HAS = 'has(pod.annotations["p"])'
+
+
+@pytest.mark.parametrize(
+    ("spec", "helps"),
+    [
+        ({"filters": [{"name": "a", "require": READS}]}, ["be missing"]),
+        ({"filters": [{"name": "a", "when": HAS, "require": READS}]}, []),
+        ({"appliesTo": HAS, "filters": [{"name": "a", "require": READS}]}, []),
+        ({"filters": [{"name": "a", "when": HAS, "require": NUMBERS}]}, ["not be a number"]),
+        ({"filters": [{"name": "a", "when": HAS, "require": READS}, {"name": "b", "require": READS}]}, ["be missing"]),
+        ({"scores": [{"name": "a", "when": HAS, "cases": [f"{READS} → 10", "else → 0"]}]}, []),
+        ({"scores": [{"name": "a", "when": HAS, "value": 'number(pod.annotations["p"])'}]}, ["not be a number"]),
+        ({"preemption": {"name": "a", "require": READS.replace("node.name", "victim.name")}, "appliesTo": HAS}, []),
+        (
+            {
+                "podSelector": {"matchLabels": {"x": "y"}, "matchExpressions": [{"key": "z", "operator": "Exists"}]},
+                "filters": [
+                    {"name": letter, "require": f'starts_with(node.name, pod.labels["{letter}"])'} for letter in "xzq"
+                ],
+            },
+            ["be missing"],
+        ),
+        (
+            {
+                "namespaceSelector": {"matchExpressions": [{"key": "x", "operator": "NotIn", "values": ["a"]}]},
+                "filters": [{"name": "a", "require": 'starts_with(node.name, pod.namespace_labels["x"])'}],
+            },
+            ["be missing"],
+        ),
+        (
+            {
+                "namespaceSelector": {"matchLabels": {"x": "a"}},
+                "filters": [{"name": "a", "require": 'starts_with(node.name, pod.namespace_labels["x"])'}],
+            },
+            [],
+        ),
+    ],
+)
+def test_a_value_that_selectors_and_conditions_require_is_never_missing(spec: Spec, helps: list[str]) -> None:
+    found = [one for one in compile_policy(policy(**spec)).diagnostics if one.code == "W0701"]
+    assert [str(one.help).partition("may ")[2].partition(";")[0] for one in found] == helps

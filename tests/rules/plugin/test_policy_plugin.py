@@ -151,7 +151,13 @@ MISSING: list[tuple[str, str]] = [
     ('number(pod.annotations["a"]) > node.free.pods', 'pod.annotations["a"] is missing'),
     ('number(node.annotations["a"]) > 1', 'node.annotations["a"] is missing'),
     ('number(node.zone) > 1', "node.zone is missing"),
-    ('node.free.cpu / node.allocatable["x.io/y"] > 1m', 'node.free.cpu / node.allocatable["x.io/y"] > 1m is unknown'),
+    ('node.free.cpu / node.allocatable["x.io/y"] > 1m', 'node.free.cpu / node.allocatable["x.io/y"] > 1m is unknown '
+     '(division by node.allocatable["x.io/y"], which is 0)'),
+    ("1 / (node.requested.pods - node.requested.pods) > 1",
+     "1 / (node.requested.pods - node.requested.pods) > 1 is unknown (division by 0)"),
+    ("number(node.name) > 1", "number(node.name) > 1 is unknown (node.name is not a number)"),
+    ('version(concat(node.name, "x")) > version("1")',
+     'version(concat(node.name, "x")) > version("1") is unknown (a string is not a version)'),
     ("node.pods.max(peer.priority) < 5",
      "node.pods.max(peer.priority) < 5 is unknown (min and max of no pods are missing)"),
 ]  # fmt: skip
@@ -181,7 +187,7 @@ def test_what_is_missing_behind_a_default_is_named_too(require: str, message: st
 
 def test_a_label_that_is_no_number_is_not_missing() -> None:
     assert texts(plugin(filters=filtering(NUMBER_ABOVE_1)), None, cluster(X)) == {
-        "x": f"policy p/r: {NUMBER_ABOVE_1} is unknown"
+        "x": f'policy p/r: {NUMBER_ABOVE_1} is unknown (node.labels["k"] is not a number)'
     }
 
 

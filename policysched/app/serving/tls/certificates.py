@@ -31,6 +31,9 @@ PAIR: Final = "policysched"
 Pair = tuple[bytes, bytes]
 """A certificate with its chain, and its private key, in PEM form."""
 
+UNPUBLISHED: Final = ("", DEFAULT_PROXY)
+"""The authorities of clients and of front proxies until the cluster's are read."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Material:
@@ -60,7 +63,9 @@ class ServingCertificate:
         self._own: Pair | None = None
         if options.certificate is None:
             self._own = _own_pair(options.certificate_folder, now)
-        self._published = ("", DEFAULT_PROXY)
+        self._published = UNPUBLISHED
+        self._is_unpublished = True
+        """Whether no authorities that the cluster publishes are used yet; the first ones are no change to log."""
         self._problem = ""
         try:
             self._use(self._read())
@@ -83,9 +88,10 @@ class ServingCertificate:
 
     def refresh(self) -> None:
         """Take what the files say now; what cannot be used is said once, and changes nothing."""
+        is_first, before = self._is_unpublished and self._published != UNPUBLISHED, self._material
         try:
             material = self._read()
-            if material == self._material:
+            if material == before:
                 return
             self._use(material)
         except (OSError, ssl.SSLError, ValueError) as error:
@@ -97,7 +103,9 @@ class ServingCertificate:
             self._problem = str(error)
             return
         self._problem = ""
-        log.info("reloaded the certificates of the secure port")
+        self._is_unpublished = self._published == UNPUBLISHED
+        if not is_first or (material.pair, material.named) != (before.pair, before.named):
+            log.info("reloaded the certificates of the secure port")
 
     def _use(self, material: _Material) -> None:
         """Make the TLS settings.

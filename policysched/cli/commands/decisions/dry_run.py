@@ -15,6 +15,7 @@ from policysched.cli.options import (
     ExitCode,
     Kubeconfig,
     MetricsFile,
+    Now,
     Output,
     Plugin,
     PoliciesToTry,
@@ -38,6 +39,7 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     config: Config = None,
     plugin: Plugin = None,
     seed: Seed = 0,
+    now: Now = None,
     metrics_file: MetricsFile = None,
     prometheus_url: PrometheusUrl = None,
     prometheus_token_file: PrometheusToken = None,
@@ -53,16 +55,18 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
     Example: `policysched dry-run --cluster live --policy policy.yaml --pod pod.yaml`
 
-    Exit codes: 0 success, whether or not a node fits; 1 a policy has errors and was ignored, or with --exit-code the
-    pod fits no node; 2 a file or a flag is invalid, or a plugin failed.
+    Exit codes: 0 success, whether or not a node fits; 1 a policy has errors, or with --exit-code the pod fits
+    no node; 2 a file or a flag is invalid, or a plugin failed.
     """
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415
     from policysched.app.dry_run.inputs import LIVE, gather  # noqa: PLC0415
+    from policysched.app.dry_run.now import read_now  # noqa: PLC0415
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415
     from policysched.app.running.metric_options import MetricOptions  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.cli.event_loop import uncollected, wait_for  # noqa: PLC0415
 
     known = configurable_plugins(plugin, config)
+    at = read_now(now)
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
     with uncollected(), working("reading the cluster and deciding"):
         inputs = wait_for(
@@ -70,7 +74,7 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
         )
         say_left_out(inputs.cluster.left_out)
         found = inputs.findings()
-        report = replace(inputs, metrics=measured, plugins=known.registry).evaluate(found, seed)
+        report = replace(inputs, metrics=measured, plugins=known.registry).evaluate(found, seed, at)
     say_beside((*known.problems, *inputs.notes, *report.notes, *report.metric_problems), (one.text() for one in found))
     _print(report, output)
     if report.result == "Error":

@@ -14,6 +14,7 @@ from policysched.cli.options import (
     Context,
     Kubeconfig,
     MetricsFile,
+    Now,
     Output,
     Plugin,
     PoliciesToTry,
@@ -69,6 +70,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     scheduler_name: SchedulerName = None,
     plugin: Plugin = None,
     seed: Seed = 0,
+    now: Now = None,
     metrics_file: MetricsFile = None,
     prometheus_url: PrometheusUrl = None,
     prometheus_token_file: PrometheusToken = None,
@@ -88,6 +90,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     """
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415
+    from policysched.app.dry_run.now import read_now  # noqa: PLC0415
     from policysched.app.files.loading import load_one  # noqa: PLC0415
     from policysched.app.files.saved_clusters import load_cluster, refuse_twins  # noqa: PLC0415
     from policysched.app.plan.plan import plan as planned  # noqa: PLC0415
@@ -97,6 +100,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.cli.reports import say_plan  # noqa: PLC0415
 
     known = configurable_plugins(plugin, config or current_config)
+    at = read_now(now)
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
     wanted = _replicas(replicas or ())
     with uncollected(), _telling() as progress:
@@ -118,6 +122,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
             replicas=wanted,
             scheduler_name=scheduler_name or (),
             seed=seed,
+            now=at,
             metrics=measured,
             plugins=known.registry,
             progress=progress,

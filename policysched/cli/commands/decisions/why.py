@@ -14,6 +14,7 @@ from policysched.cli.options import (
     ExitCode,
     Kubeconfig,
     MetricsFile,
+    Now,
     Output,
     Plugin,
     PoliciesToTry,
@@ -43,6 +44,7 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
     scheduler_name: SchedulerName = None,
     plugin: Plugin = None,
     seed: Seed = 0,
+    now: Now = None,
     metrics_file: MetricsFile = None,
     prometheus_url: PrometheusUrl = None,
     prometheus_token_file: PrometheusToken = None,
@@ -59,17 +61,19 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
     Example: `policysched why team-a/web`
 
-    Exit codes: 0 success; 1 a policy has errors and was ignored, or with --exit-code the pod fits no node; 2 the pod,
-    the node, a file or a flag is invalid, or a plugin failed; 130 interrupted, with partial results.
+    Exit codes: 0 success; 1 a policy has errors, or with --exit-code the pod fits no node; 2 the pod, the node, a
+    file or a flag is invalid, or a plugin failed; 130 interrupted, with partial results.
     """
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415
+    from policysched.app.dry_run.now import read_now  # noqa: PLC0415
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415
     from policysched.app.running.metric_options import MetricOptions  # noqa: PLC0415
     from policysched.app.why.inputs import explain  # noqa: PLC0415
     from policysched.cli.event_loop import uncollected, wait_for  # noqa: PLC0415
 
     known = configurable_plugins(plugin, config)
+    at = read_now(now)
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
     with uncollected(), working("reading and evaluating the cluster"):
         read = gather_cluster(cluster or [LIVE], policy or (), config=config, kubeconfig=kubeconfig, context=context)
@@ -79,7 +83,7 @@ def why(  # noqa: PLR0913, PLR0917 - one parameter a flag
         asked = pod if "/" in pod else f"{namespace}/{pod}"
         told = explain(
             inputs, found, asked, node,
-            scheduler_name=scheduler_name or (), seed=seed, metrics=measured, plugins=known.registry,
+            scheduler_name=scheduler_name or (), seed=seed, now=at, metrics=measured, plugins=known.registry,
         )  # fmt: skip
     say_beside((*known.problems, *told.notes), (one.text() for one in found))
     _print(told, output)

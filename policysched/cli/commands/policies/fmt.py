@@ -95,15 +95,14 @@ def fmt(
 
     Exit codes: 0 success; 1 syntax errors, or with --check a file would change; 2 a file or a flag is invalid.
     """
-    from policysched.app.files.folders import unread  # noqa: PLC0415 - the parser is not needed for --help
-    from policysched.app.formatting.policies import format_files  # noqa: PLC0415
+    from policysched.app.formatting.policies import format_files  # noqa: PLC0415 - the parser is not needed for --help
 
     run = _Run(check, diff, err=diff or _STDIN in files)
-    for outcome in format_files(files):
+    notes: list[str] = []
+    for outcome in format_files(files, notes):
         run.take(outcome)
-    for name in files:
-        for text in unread(name):
-            say(f"note: {name}: {text}", stderr=True)
+    for note in notes:
+        say(f"note: {note}", stderr=True)
     say(run.summary(), stderr=run.err)
     return run.code()
 

@@ -117,6 +117,8 @@ def test(  # noqa: PLR0913, PLR0917 - one parameter a flag
     def once() -> int:
         end = time.monotonic() + mutate_seconds
         run = _run(names, plugin, replace(choices, in_time=lambda: time.monotonic() < end))
+        if run.left_out and not (run.results or run.problems or run.interrupted):
+            run.problems.append(f'--keyword "{keyword}" matches none of {count(run.left_out, "test")}')
         _print(run, output)
         if junit is not None:
             from policysched.app.policy_tests.junit import write_junit  # noqa: PLC0415 - as above

@@ -1,0 +1,134 @@
+"""Warnings about strings that no object of Kubernetes has: keys, label values, names, and text of a template.
+
+The rules are those of the API server for new objects. A string with an invisible character is left out: W0706 reports
+the character itself.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from policysched.language.functions.signatures import Checker
+from policysched.language.ir.graph import Input, Op, Typed
+from policysched.language.ir.tree import Call, Comparison, Listing, Literal, Span
+from policysched.language.ir.types import CHOICES, EFFECTS, GROUPS, WELL_KNOWN_LABELS, Names
+from policysched.language.messages import foreign_syntax
+from policysched.language.messages.suggestions import shown
+
+_PART: Final = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_VALUE: Final = re.compile(rf"(?:{_PART})?")
+_DNS: Final = r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
+_NAME: Final = re.compile(_DNS)
+_KEY: Final = re.compile(rf"(?:{_DNS}/)?{_PART}")
+_TEMPLATE: Final = "{{"
+_PATTERN: Final = re.compile(r"[*?]")
+_SEPARATOR: Final = re.compile(r"[,|]")
+_WITH_VALUE: Final = re.compile(r"([^=:]+?)(?:=([^:]*)|: ([^:]*))?(?::([A-Za-z]+))?")
+"""A key with a value or an effect, as `kubectl` prints labels and taints."""
+_NAMES: Final = frozenset({"name", "namespace", "service_account", "priority_class"})
+_LABELS: Final = frozenset({"labels", "namespace_labels"})
+_RULES: Final = {
+    "label": "label values have at most 63 letters, digits, `-`, `_` and `.`",
+    "name": "names have only lower-case letters, digits, `-` and `.`",
+}
+_KEY_RULE: Final = "keys have at most 63 letters, digits, `-`, `_` and `.`, perhaps after a DNS name and `/`"
+_OF: Final = {"annotations": "annotation", "taints": "taint", "tolerations": "toleration"}
+_PLAIN: Final = frozenset({"conditions", "addresses"})
+_PARTS: Final = frozenset({Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS})
+
+
+def warn_of_template(checker: Checker, literal: Literal) -> None:
+    """Report a string that is written for Helm."""
+    if _TEMPLATE in literal.text:
+        checker.report("W0714", literal.span, "template")
+
+
+def warn_of_values(checker: Checker, comparison: Comparison, node: Typed) -> None:
+    """Report strings that are compared with a label or a name and that no label or name can be."""
+    for one, other, expr in zip(node.args, reversed(node.args), (comparison.right, comparison.left), strict=True):
+        rule = _rule(one)
+        if not rule or other.op != Op.CONSTANT or not isinstance(one.data, Input):
+            continue
+        for item in expr.items if isinstance(expr, Listing) else (expr,):
+            text = item.text if isinstance(item, Literal) else str(other.data)
+            if _is_impossible(rule, text):
+                hint = _instead(rule, one.data, text, comparison.operator)
+                checker.report("W0714", item.span, input=one.data.text, value=shown(text), hint=hint)
+
+
+def warn_of_parts(checker: Checker, call: Call, node: Typed | None) -> None:
+    """Report a pattern in a function that takes it letter by letter."""
+    if node is None or node.op not in _PARTS:
+        return
+    field, part = node.args
+    if _rule(field) and isinstance(field.data, Input) and isinstance(part.data, str) and _PATTERN.search(part.data):
+        hint = f"for a pattern, write glob({field.data.text}, ...)"
+        span = call.arguments[1].span
+        checker.report("W0714", span, "part", input=field.data.text, value=shown(part.data), hint=hint)
+
+
+def warn_of_key(checker: Checker, names: Names, key: Typed, span: Span) -> None:
+    """Report a constant key that no label, annotation, taint, toleration or resource has."""
+    kind = names[1]
+    if key.op != Op.CONSTANT or kind in _PLAIN or names[-1] == "has_effect":
+        return
+    text = str(key.data)
+    of_taint = kind in {"taints", "tolerations"} and text in EFFECTS
+    if not of_taint and (_fits_key(text, kind) or not text.isprintable() or _TEMPLATE in text):
+        return
+    what = _OF.get(kind, "resource" if names in GROUPS else "label")
+    checker.report("W0714", span, "key", what=what, value=shown(text), hint=_meant_by_key(names, text))
+
+
+def _fits_key(text: str, kind: str) -> bool:
+    if kind == "tolerations" and not text:  # such a toleration matches all keys
+        return True
+    return _KEY.fullmatch(text.lower() if kind == "annotations" else text) is not None
+
+
+def _meant_by_key(names: Names, text: str) -> str:
+    """Return what to write in place of a field with a key that cannot be."""
+    root, kind = names[:2]
+    if text in EFFECTS:
+        has = foreign_syntax.written(("node", "taints", "has_effect"), text)
+        of_key = f'{foreign_syntax.written((root, kind, "effect"))} == "{text}"'
+        return f"write `{has if kind == 'taints' else of_key}`"
+    found = _WITH_VALUE.fullmatch(text)
+    if found is None or not _fits_key(found[1], kind) or not found[1]:
+        return _KEY_RULE
+    key, value, effect = found[1], found[2] or found[3] or "", found[4] or ""
+    if kind in {"taints", "tolerations"}:
+        name, wanted = ("effect", effect) if effect in EFFECTS else ("value", value)
+        return f'write `{foreign_syntax.written((root, kind, name), key)} == "{wanted}"`' if wanted else _KEY_RULE
+    is_value = not effect and found[0] != key and _VALUE.fullmatch(value) and names not in GROUPS
+    return f'write `{foreign_syntax.written(names, key)} == "{value}"`' if is_value else _KEY_RULE
+
+
+def _rule(node: Typed) -> str:
+    """Return which rule the strings of a field keep, nothing where any string may be one."""
+    if not isinstance(node.data, Input) or node.op != Op.INPUT or (node.data.root, *node.data.path) in CHOICES:
+        return ""
+    root, name = node.data.root, node.data.path[0]
+    if name in _LABELS or (root == "node" and name in WELL_KNOWN_LABELS):
+        return "label"
+    return "name" if name in _NAMES else ""
+
+
+def _is_impossible(rule: str, text: str) -> bool:
+    form = _VALUE if rule == "label" else _NAME
+    return form.fullmatch(text) is None and text.isprintable() and _TEMPLATE not in text
+
+
+def _instead(rule: str, field: Input, text: str, operator: str) -> str:
+    """Return what to write in place of a comparison with a string that cannot be."""
+    inverted = operator in {"!=", "not in"}
+    value = text.replace('"', '\\"')
+    if _PATTERN.search(text):
+        return f'for a pattern, write `{"not " if inverted else ""}glob({field.text}, "{shown(value)}")`'
+    parts = [part.strip() for part in _SEPARATOR.split(text)]
+    form = _VALUE if rule == "label" else _NAME
+    if len(parts) > 1 and all(parts) and all(map(form.fullmatch, parts)) and shown(text) == text:
+        items = ", ".join(f'"{part}"' for part in parts)
+        return f"for one of several, write `{field.text} {'not in' if inverted else 'in'} [{items}]`"
+    return _RULES[rule]
