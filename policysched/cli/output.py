@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-import policysched
 from policysched.klog import body
 from policysched.visible import visible, visible_json, visible_lines, without_commands
 
@@ -116,7 +115,9 @@ def say_command(text: str) -> None:
 
 def say_version() -> None:
     """Print the version."""
-    say(f"policysched {policysched.__version__} (Python {platform.python_version()})")
+    from importlib.metadata import version  # noqa: PLC0415 - only --version needs it
+
+    say(f"policysched {version('policysched')} (Python {platform.python_version()})")
 
 
 def say_lines(text: str, *, commands: bool = False) -> None:

@@ -5,11 +5,11 @@ Source: OASIS Standard "Static Analysis Results Interchange Format (SARIF) Versi
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import PurePath
 from typing import Any, Final
 from urllib.parse import quote
 
-import policysched
 from policysched.app.checking.files import CheckedPolicies
 from policysched.app.checking.findings import Finding
 from policysched.app.files.objects import STDIN, shown
@@ -26,7 +26,7 @@ def sarif_log(found: CheckedPolicies) -> dict[str, Any]:
     codes = sorted({one.code for one in found.findings})
     driver = {
         "name": "policysched",
-        "version": policysched.__version__,
+        "version": version("policysched"),
         "informationUri": REPOSITORY,
         "rules": [_rule(code) for code in codes],
     }

@@ -11,11 +11,11 @@ import logging
 import random
 from collections.abc import Mapping
 from functools import partial
+from importlib.metadata import version
 from typing import Any, Final
 
 import numpy as np
 
-import policysched
 from policysched.app.recording import entries
 from policysched.app.recording.entries import Begin, Decided, RecordedOutcome, Searched
 from policysched.app.recording.recorded_cluster import RecordedCluster
@@ -247,7 +247,7 @@ class Recorder(Observer):
 
         def make() -> list[Any]:
             return [entries.BEGIN, Begin(
-                policysched.__version__, why, lost, decisions, seconds, configuration,
+                version("policysched"), why, lost, decisions, seconds, configuration,
                 entries.written_policies(policies), None if kept is None else sorted(kept), rows,
                 [entries.written(one, kept) for one in (*others, *nodes)],
                 [entries.written(one, kept) for one in reserved],

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-import policysched
 from policysched.app.running.metrics.claim_metrics import ClaimMetrics
 from policysched.app.running.metrics.plugin_times import PluginTimes
 from policysched.app.running.metrics.policy_metrics import PolicyMetrics
@@ -79,7 +79,7 @@ class ProcessMetrics:
 
 def _show_build(registry: CollectorRegistry) -> None:
     text = "Always 1. The labels are the versions of policysched, of the kube-scheduler that it follows, and of Python."
-    labels = {"version": policysched.__version__, "kubernetes": KUBERNETES, "python": platform.python_version()}
+    labels = {"version": version("policysched"), "kubernetes": KUBERNETES, "python": platform.python_version()}
     Gauge("policysched_build_info", text, tuple(labels), registry=registry).labels(**labels).set(1)
 
 
