@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 200
 """Width of the output if stdout is no terminal. Units: columns."""
-_OWN_CODE: Final = f"{Path(policysched.__file__).parent}{os.sep}"
+_OWN_CODE: Final = f"{Path(__file__).parents[1]}{os.sep}"
 FAILED: Final = 2
 """Exit code after invalid input or a failure."""
 INTERRUPTED: Final = 130
