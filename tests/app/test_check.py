@@ -444,6 +444,13 @@ def test_check_never_changes_what_it_is_given() -> None:
         ("filters: [{name: f, requires: node.ready}]", ("spec.filters[0].requires", 'did you mean "require"?')),
         ("scores: [{name: s, expression: node.free.pods}]", ("spec.scores[0].expression", "write `value`")),
         ('let: [{name: a, expr: "1"}]', ("spec.let[0].expr", "write `value`")),
+        (
+            "filters: [{name: f, require: node.ready, appliesTo: pod.priority > 0}]",
+            ("spec.filters[0].appliesTo", "write `when`"),
+        ),
+        ("filters: [{name: f, when: pod.priority > 0, then: node.ready}]", ("spec.filters[0].then", "write `require`")),
+        ("nodeSelector: {a: b}", ("spec.nodeSelector", "write `filters`")),
+        ("enabled: true", ("spec.enabled", "write `mode`")),
         ("metrics: [{name: m, promql: up}]", ("spec.metrics[0].promql", "write `query`")),
         ("selector: {matchLabels: {a: b}}", ("spec.selector", "write `podSelector`")),
         (

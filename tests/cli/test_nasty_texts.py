@@ -236,7 +236,7 @@ def test_the_demo_shows_names_as_they_are_written() -> None:
     text = NASTY["escape"]
     record = {"scores": {text: {text: 5}}, "rules": {text: {"filters": {}, "scores": {text: {text: 5.0}}}}}
     out = Console(file=io.StringIO(), width=300, markup=False)
-    for part in demo_parts([(text, text, record)], 100):
+    for part in demo_parts([(text, text, record)]):
         out.print(part)
     check_shown(out.file.getvalue())  # type: ignore[attr-defined]
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from policysched.app.checking.check import check
+from policysched.framework import Cluster
 from policysched.language import UNKNOWN, Environment, Want, code_table, compile_expression, interpret
 from policysched.language.functions.signatures import Phase
 from policysched.model.policy import API_VERSION, KIND, decode_policy
@@ -107,19 +108,25 @@ def test_the_score_that_is_worked_out_is_the_one_that_is_given() -> None:
 
 def test_reasons_of_rejections_are_those_that_are_shown() -> None:
     lines = [line for line in GUIDE.read_text("utf-8").splitlines() if line.startswith("- `policy ")]
-    filters = {
+    model = {
         "name": "allowed-model",
         "require": 'number(node.labels["gpu-model"]) > 1',
         "message": "GPU model not allowed",
     }
-    raw = {"metadata": {"name": "gpu-models"}, "spec": {"filters": [filters]}}
-    policy = compile_policy(decode_policy(raw)).policy
-    assert policy is not None
+    share = {"name": "share", "require": "node.free.cpu / pod.requests.cpu > 2"}
     nodes = cluster(node("a", labels={"gpu-model": "1"}), node("b"))
-    plugin = PolicyPlugin(policy)
-    state = plugin.prepare_filter(pod(), nodes)
-    reasons = [plugin.reason(state, int(code)).reasons for code in plugin.filter(state, slice(0, 2))]
-    assert [codes(line)[0] for line in lines] == [reason for one in reasons for reason in one]
+    found = [*reasons("gpu-models", model, nodes), *reasons("room", share, nodes)]
+    assert [codes(line)[0] for line in lines] == list(dict.fromkeys(found))
+
+
+def reasons(policy: str, rule: dict[str, str], around: Cluster) -> list[str]:
+    """Return the reasons of a filter of a policy on each node."""
+    made = compile_policy(decode_policy({"metadata": {"name": policy}, "spec": {"filters": [rule]}})).policy
+    assert made is not None
+    plugin = PolicyPlugin(made)
+    state = plugin.prepare_filter(pod(), around)
+    answers = (plugin.reason(state, int(code)).reasons for code in plugin.filter(state, slice(0, 2)))
+    return [reason for one in answers for reason in one]
 
 
 @pytest.mark.parametrize("row", table(GUIDE, "Read errors"), ids=lambda row: str(row[0]))

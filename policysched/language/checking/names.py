@@ -141,7 +141,9 @@ def _field(checker: Checker, path: Path) -> InputField | None:
     for size in range(2, len(names) + 1):
         if names[:size] not in FIELDS and names[:size] not in GROUPS and names[:size] not in POD_FUNCTIONS:
             tail = _tail(checker, path, names[: size - 1])
-            meant = checker.meant or foreign_syntax.field(names, size, tail, _text(path.key))
+            last = names[-1]
+            metric = f"write `metrics.{last}`" if names[0] == "node" and last in checker.environment.metrics else ""
+            meant = checker.meant or metric or foreign_syntax.field(names, size, tail, _text(path.key))
             _no_such(checker, path, size, meant, tail)
             return None
     found = FIELDS.get(names)

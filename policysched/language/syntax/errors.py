@@ -431,6 +431,8 @@ def _upper_case(text: str, tokens: Sequence[Token], span: Span) -> Diagnostic:
     instead = f"`{lower if lower in KEYWORDS else usual}`"
     if lower in table("nothing"):
         return diagnose("E0105", text, span, found=found, help=_compared_with_nothing(text, tokens, span.end))
+    if lower in table("words") and text[: span.start].strip() and text[span.end : span.end + 1] not in {".", "(", "["}:
+        return diagnose("E0105", text, span, found=found, help=table("words")[lower])
     if found[0].isupper() and usual not in _KNOWN and text[span.end : span.end + 1] not in {".", "(", "["}:
         instead += f', or `"{found}"` if it is a string'
     return diagnose("E0105", text, span, found=found, instead=instead)

@@ -91,3 +91,25 @@ def test_a_sign_of_another_language_gets_its_help(sign: str) -> None:
 def test_a_word_of_another_language_gets_its_help(word: str) -> None:
     (found,) = compile_expression(f"node.ready {word} node.ready", ENVIRONMENT).errors
     assert (found.code, found.help) == ("E0100", WORDS[word])
+
+
+@pytest.mark.parametrize(
+    ("text", "help_text"),
+    [
+        ("node.load > 1", "write `metrics.load`"),
+        ("node.metrics.load > 1", "write `metrics.load`"),
+        ('node.name notin ["a"]', "write `not in`"),
+        ('node.name contains "x"', "write contains(x, y)"),
+        ('node.name startsWith "x"', "write starts_with(x, y)"),
+        ('node.name endswith "x"', "write ends_with(x, y)"),
+        ('node.name eq "x"', "write `==`"),
+        ("node.free.cpu gt 1", "write `>`"),
+        ('node.name LIKE "x*"', "write glob(...)"),
+        ("node.free.cpu BETWEEN 1 AND 2", "write `a < b and b < c`"),
+        ('node.name IS "x"', WORDS["is"]),
+        ('pod.qos_class == "Burstable"', "write `pod.qos`"),
+        ("let.x > 1", "write `let` names without a prefix, as in `x`, and metrics as `metrics.x`"),
+    ],
+)
+def test_words_of_other_languages_lead_to_what_compiles(text: str, help_text: str) -> None:
+    assert compile_expression(text, ENVIRONMENT).errors[0].help == help_text
