@@ -12,6 +12,7 @@ import pytest
 from policysched.app.files import objects as files
 from policysched.app.files.loading import load
 from policysched.app.files.objects import read
+from policysched.app.files.yaml_nodes import DROPPED
 from policysched.bounded_yaml import MAX_DEPTH
 from policysched.errors import UsageError
 
@@ -135,6 +136,12 @@ BAD = [
     ),
     ("a: {b: 1", "f.yaml:2:1: not valid YAML: did not find expected ',' or '}'"),
     ("require: !has(node.zone)", f"f.yaml:1:10: not valid YAML: unknown tag '!has(node.zone)'{TRAP}"),
+    ("require: ! node.cordoned", f"f.yaml:1:10: {DROPPED}"),
+    ("cases: [! 'a']", f"f.yaml:1:9: {DROPPED}"),
+    (
+        "appliesTo: !(pod.priority > 3)",
+        f"f.yaml:1:29: not valid YAML: did not find expected comment or line break{TRAP}",
+    ),
     (
         'require: !has(node.labels["disk"])',
         f"f.yaml:1:26: not valid YAML: did not find expected whitespace or line break{TRAP}",

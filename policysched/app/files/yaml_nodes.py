@@ -28,6 +28,7 @@ TRAP_HELP: Final = 'quote a text that starts with ", [ or ! or contains ": " or 
 SINGLE_HELP: Final = "put the whole text in '…' and write strings in it as \"ssd\""
 FLOW_HELP: Final = "quote a text with brackets or commas inside { }"
 INDENT_HELP: Final = "check the indentation of this line"
+DROPPED: Final = "YAML drops the ! before a value; quote the whole text, or write `not`"
 QUESTION: Final = "kubectl cannot read an unquoted text with ? inside { } or [ ]; quote it"
 _PLAIN: Final = re.compile(r":\s++[^\s\"'\[{]")
 _QUOTED: Final = re.compile(r"""\s*(?:-\s+)*(?:[\w.-]+:\s+)?["\[]""")
@@ -138,6 +139,8 @@ def _check_events(text: str, file: str) -> None:
             flows.pop()
         if flows and flows[-1] and isinstance(event, yaml.ScalarEvent) and not event.style and "?" in event.value:
             raise _refusal(event, file, QUESTION)
+        if isinstance(event, yaml.ScalarEvent) and event.tag == "!":
+            raise _refusal(event, file, DROPPED)
 
 
 def _refusal(at: Node | yaml.Event, file: str, what: str) -> UsageError:
@@ -197,7 +200,7 @@ def _help(line: str, column: int, problem: str) -> str:
     misread = (
         (problem.startswith("mapping values") and _COLONS.match(line))
         or (problem.startswith(("did not find expected key", "did not find expected '-'")) and _QUOTED.match(line))
-        or problem.startswith(("unknown tag", "did not find expected whitespace or line break"))
+        or problem.startswith(("unknown tag", "did not find expected whitespace", "did not find expected comment"))
     )
     if _is_indented_wrong(line, column, problem, is_misread=bool(misread)):
         return f"; {INDENT_HELP}"
