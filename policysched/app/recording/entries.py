@@ -54,6 +54,10 @@ NEVER: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """Holds whole objects, with all that they say."""
 
 
+START: Final = "the start"
+"""The reason for the snapshot with which a scheduler process begins its record."""
+
+
 class Begin(msgspec.Struct, array_like=True):
     """The state of the cluster, and what is in force."""
 

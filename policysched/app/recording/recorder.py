@@ -119,7 +119,7 @@ class Recorder(Observer):
         self._victims: PostFilterResult | None = None
         self._searching = ""
         """The identity of a pod for which a way is looked for."""
-        self._snapshot("the start")
+        self._snapshot(entries.START)
 
     def close(self) -> None:
         """Write what waits, and the end."""

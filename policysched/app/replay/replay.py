@@ -45,6 +45,8 @@ class Walk:
         self.state, self.found = state, found
         self._number = 0
         """The last decision that was come across."""
+        self._begun: set[Path] = set()
+        """The files whose snapshot was read."""
 
     def entries(self, given: Iterable[Path]) -> Iterator[Told]:
         """Apply the entries of all files; give each decision before what follows from it.
@@ -100,7 +102,10 @@ class Walk:
             self.found.failures.append(f"{name}: {error!r}")
 
     def _begin(self, path: Path, given: Begin) -> None:
-        missing = given.decisions - self._number if self._number else 0
+        is_start = given.why == entries.START and path.resolve() not in self._begun
+        self._begun.add(path.resolve())
+        self.found.runs += is_start or not self.found.runs
+        missing = given.decisions - self._number if self._number and not is_start else 0
         if missing < 0:
             self.found.remainder.append(
                 f"{path.name} starts with decision {given.decisions + 1:,}, which is already replayed"

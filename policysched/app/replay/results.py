@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -12,17 +12,19 @@ class ReplayDifference:
     """A decision that came out otherwise."""
 
     number: int
-    """Which decision of the process, counted from 1."""
+    """Which decision of the run, counted from 1."""
     pod: str
     what: str
     """What differs: node, text, totals …"""
     recorded: str
     replayed: str
+    run: int = 1
+    """Which run of the scheduler, counted from 1."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
         return {
-            "decision": self.number, "pod": self.pod, "what": self.what, "recorded": self.recorded,
+            "run": self.run, "decision": self.number, "pod": self.pod, "what": self.what, "recorded": self.recorded,
             "replayed": self.replayed,
         }  # fmt: skip
 
@@ -32,8 +34,10 @@ class Replayed:
     """What was found."""
 
     first: int = 0
-    """The number of the first decision."""
+    """The number of the first decision in its run."""
     last: int = 0
+    runs: int = 0
+    """How many scheduler processes wrote the files; each numbers its decisions from 1."""
     decisions: int = 0
     """How many were decided again."""
     placed: int = 0
@@ -58,7 +62,7 @@ class Replayed:
 
     def found(self, differences: Iterable[ReplayDifference]) -> None:
         """Take differences."""
-        self.differences.extend(differences)
+        self.differences.extend(replace(one, run=max(self.runs, 1)) for one in differences)
 
     @property
     def failed_changes(self) -> list[str]:
@@ -66,6 +70,15 @@ class Replayed:
         if not self.failures:
             return []
         return [f"failed cluster changes: {len(self.failures):,}, first: {self.failures[0]}"]
+
+    @property
+    def _named(self) -> str:
+        """The decisions that were repeated, for the summary."""
+        if self.runs > 1:
+            return f"{self.decisions:,} decision{'s' * (self.decisions != 1)} in {self.runs:,} runs"
+        numbers = f"decisions {self.first:,}–{self.last:,}"
+        missing = self.last - self.first + 1 - self.decisions
+        return numbers if not missing else f"{self.decisions:,} of {numbers}"
 
     @property
     def exit_code(self) -> int:
@@ -80,10 +93,8 @@ class Replayed:
         if not self.decisions:
             said = "no decision was replayed"
         else:
-            differ = len({one.number for one in self.differences})
-            numbers = f"decisions {self.first:,}–{self.last:,}"
-            missing = self.last - self.first + 1 - self.decisions
-            named = numbers if not missing else f"{self.decisions:,} of {numbers}"
+            differ = len({(one.run, one.number) for one in self.differences})
+            named = self._named
             said = f"{named} equal" if not differ else f"{named}: {differ:,} of {self.decisions:,} differ"
         rest = [f"{self.extended:,} not replayed because extenders were called"] if self.extended else []
         if self.moved_on:
@@ -100,6 +111,7 @@ class Replayed:
         return {
             "summary": self.summary,
             "equal": not self.differences,
+            "runs": self.runs,
             "first": self.first,
             "last": self.last,
             "decisions": self.decisions,

@@ -19,11 +19,20 @@ def replayed_parts(told: Replayed) -> Iterator[RenderableType]:
     """Show what was found part by part."""
     yield Text(visible(told.summary), "bold")
     if told.differences:
+        several = told.runs > 1
         rows = [
-            [f"{one.number:,}", one.pod, one.what, visible(one.recorded), visible(one.replayed)]
+            [
+                *([f"{one.run:,}"] if several else []),
+                f"{one.number:,}",
+                one.pod,
+                one.what,
+                visible(one.recorded),
+                visible(one.replayed),
+            ]
             for one in told.differences[:LIMIT]
         ]
-        table = plain_table("Differences", ["decision", "pod", "field", "recorded", "replayed"], rows, range(1))
+        names = ["run", "decision"] if several else ["decision"]
+        table = plain_table("Differences", [*names, "pod", "field", "recorded", "replayed"], rows, range(len(names)))
         if len(told.differences) > LIMIT:
             table.caption = Text(f"… and {len(told.differences) - LIMIT:,} more")
             table.caption_justify = "left"

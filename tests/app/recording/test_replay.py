@@ -468,3 +468,24 @@ def test_replay_with_a_policy_that_is_interrupted_tells_what_is_known(monkeypatc
     assert (seen, told.interrupted) == ([5], True)
     assert told.changes
     assert told.summary.endswith("; interrupted")
+
+
+def test_each_start_of_the_scheduler_is_a_run_and_no_repeat(tmp_path: Path) -> None:
+    runs = [tmp_path / f"{number}.record" for number in range(1, 4)]
+    for path in runs:
+        shutil.copy(EXAMPLE, path)
+    found = replayed(tmp_path)
+    assert (found.summary, found.remainder, found.exit_code) == ("36 decisions in 3 runs equal", [], 0)
+    assert found.to_dict()["runs"] == 3
+    assert what_if([tmp_path], policies=[policy("all", **requiring("true"))], plugins=NO_PLUGINS).notes == ()
+
+
+def test_differences_name_their_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = RecordedOutcome("n99", "", 1, 1, "", b"")
+    for number in (1, 2):
+        shutil.copy(EXAMPLE, tmp_path / f"{number}.record")
+    monkeypatch.setattr(replay, "outcome_of", lambda _: other)
+    found = replayed(tmp_path)
+    assert {(one.run, one.number) for one in found.differences} == {(run, n) for run in (1, 2) for n in range(1, 13)}
+    assert found.summary.startswith("24 decisions in 2 runs: 24 of 24 differ")
+    assert [one["run"] for one in found.to_dict()["differences"]] == [one.run for one in found.differences]
