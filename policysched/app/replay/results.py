@@ -18,7 +18,7 @@ class ReplayDifference:
     """What differs: node, text, totals …"""
     recorded: str
     replayed: str
-    run: int = 1
+    run: int = field(default=1, kw_only=True)
     """Which run of the scheduler, counted from 1."""
 
     def to_dict(self) -> dict[str, Any]:

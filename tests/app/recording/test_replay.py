@@ -481,7 +481,7 @@ def test_each_start_of_the_scheduler_is_a_run_and_no_repeat(tmp_path: Path) -> N
 
 
 def test_differences_name_their_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = RecordedOutcome("n99", "", 1, 1, "", b"")
+    other = RecordedOutcome("n99", nominated=False, feasible=1, ties=1, text="", digest=b"")
     for number in (1, 2):
         shutil.copy(EXAMPLE, tmp_path / f"{number}.record")
     monkeypatch.setattr(replay, "outcome_of", lambda _: other)
