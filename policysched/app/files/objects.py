@@ -173,11 +173,17 @@ def read_bytes(name: str) -> bytes:
         if not name:
             raise FileNotFoundError
         if name == STDIN:
-            return _bytes_of(sys.stdin.buffer, name)
+            return _standard_input(sys.stdin.buffer)
         with Path(name).open("rb") as file:
             return _bytes_of(file, name)
     except OSError as error:
         raise UsageError(f"{shown(name)}: {why(error)}") from error
+
+
+@lru_cache(maxsize=1)
+def _standard_input(file: BinaryIO) -> bytes:
+    """Read the standard input once; several flags of a command can name it."""
+    return _bytes_of(file, STDIN)
 
 
 def _bytes_of(file: BinaryIO, name: str) -> bytes:
