@@ -112,10 +112,10 @@ def test_an_edit_has_the_room_of_what_it_edits_and_no_waiting_policy_takes_it() 
 )
 def test_what_is_in_force_stays_where_an_edit_cannot_come_into_force(spec: Object, why: str) -> None:
     standing = [stored("edited", taking(12, 'node.labels["disk"] == "hdd"'), 1), FULL[1]]
-    told = policysched.dry_run([*CLUSTER, *standing], pod(), [tried("edited", spec)]).to_dict()
-    assert told["selected"] == "n2"
-    assert told["notApplied"]["edited"].startswith(why)
-    assert told["notApplied"]["edited"].endswith("; the previous generation stays in force")
+    report = policysched.dry_run([*CLUSTER, *standing], pod(), [tried("edited", spec)])
+    assert (report.selected, report.not_applied) == ("n2", {})
+    notes = [one for one in report.notes if one.startswith(f"policy edited: the edit is not used because {why}")]
+    assert [one.endswith("; generation 1 decides") for one in notes] == [True]
 
 
 def test_a_plan_refuses_a_policy_that_has_no_room() -> None:

@@ -140,6 +140,8 @@ class Simulation:
     notes: tuple[str, ...]
     admission_notes: tuple[str, ...]
     """What admission plugins need and the cluster does not have, one line each."""
+    kept: tuple[str, ...]
+    """The policies of which an older generation decides, because the newest has errors, one line each."""
 
     def engine(self, seed: int | None) -> tuple[Engine, random.Random]:
         """Return an engine of the profile with its policies, and what it draws with."""
@@ -191,10 +193,11 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     policy_set = PolicySet.of(taken.compiled)
     problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)
     configuration = None if read is None else read.completed
+    kept = (*last_good_notes(given, tried), *taken.edit_notes)
     unapplied = not_applied(taken.compiled, wanted, cluster, profile) | taken.failed
     return Simulation(
         given, admission.classes, filled, wanted, cluster, profile, policy_set, configuration,
-        taken.diagnostics, unapplied, problems, (*notes, *last_good_notes(given, tried)), admission.notes,
+        taken.diagnostics, unapplied, problems, (*notes, *kept), admission.notes, kept,
     )  # fmt: skip
 
 

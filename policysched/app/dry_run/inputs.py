@@ -13,7 +13,7 @@ from policysched.app.checking.cluster_fields import cluster_warnings
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.checking.pod_faults import refuse_pod_faults
 from policysched.app.dry_run.dry_run import Measure, dry_run
-from policysched.app.dry_run.policies import STAYS, compiles, in_force, last_good_notes
+from policysched.app.dry_run.policies import compiles, edit_note, in_force, last_good_notes
 from policysched.app.dry_run.results import Report
 from policysched.app.files.folders import empty
 from policysched.app.files.loading import load, load_one
@@ -72,14 +72,12 @@ class ClusterInputs:
         others = [one for one in self.objects if one["kind"] != KIND]
         standing = [one for one in map(in_force, self._of_the_cluster()) if compiles(one)]
         tried = [one.object for one in self.policies if policy_key(one.object) not in errors]
-        staying = {policy_key(one) for one in standing}
+        staying = {policy_key(one): one["metadata"].get("generation") for one in standing}
         replaced = {policy_key(one.object) for one in self.policies}
-        failed = {
-            name: not_compiled([one]) + (STAYS if name in staying else "")
-            for name, one in errors.items()
-            if name in replaced or name not in staying
-        }
-        return TakingPart([*others, *standing], tried, failed)
+        failed = {name: not_compiled([one]) for name, one in errors.items() if name not in staying}
+        edits = {name: not_compiled([one]) for name, one in errors.items() if name in staying and name in replaced}
+        notes = [edit_note(name, why, staying[name]) for name, why in edits.items()]
+        return TakingPart([*others, *standing], tried, failed, notes)
 
     def located(self, error: ObjectError) -> UsageError:
         """Put the place of the object in its file before an error."""
@@ -105,7 +103,9 @@ class TakingPart:
     policies: Sequence[Object]
     """The policies to try."""
     failed: Mapping[PolicyKey, str]
-    """The policies with errors, which do nothing or stay as they are in force, each with the reason."""
+    """The policies with errors, which do nothing, each with the reason."""
+    notes: Sequence[str]
+    """A note about each edit with errors: the policy of the cluster decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +146,7 @@ class Inputs:
             )  # fmt: skip
         except ObjectError as error:
             raise self._located(error) from error
+        report = replace(report, notes=(*report.notes, *part.notes))
         return report.with_not_applied(part.failed)
 
     def _located(self, error: ObjectError) -> UsageError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ from policysched.rules.policy_set.not_applied import not_compiled
 from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
 
 Object = Mapping[str, Any]
-STAYS = "; the previous generation stays in force"
+_STAYS: Final = "; the previous generation stays in force"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,15 @@ class CompiledPolicies:
     """What is in force."""
     diagnostics: tuple[Diagnostic, ...]
     failed: dict[PolicyKey, str]
-    """Why a policy does nothing, or not what is tried."""
+    """Why a policy does nothing."""
+    edits: dict[PolicyKey, str]
+    """Why the edit of a policy is not used: the generation before it stays in force."""
+
+    @property
+    def edit_notes(self) -> list[str]:
+        """A note about each edit that is not used."""
+        generations = {one.key: one.generation for one in self.compiled}
+        return [edit_note(key, why, generations[key]) for key, why in self.edits.items()]
 
 
 def standing_policies(objects: Iterable[Object]) -> PolicyStore:
@@ -75,14 +83,26 @@ def compiled_policies(store: PolicyStore, tried: Collection[PolicyKey] = ()) -> 
     """Tell what is in force, and what of it or of what is tried does nothing."""
     entries = {key: entry for key in sorted(store.listed()) if (entry := store.get(key)) is not None}
     compiled = [entry.active for entry in entries.values() if entry.active is not None]
-    failed = {}
+    failed, edits = {}, {}
     for key, entry in entries.items():
         if entry.active is None:
             failed[key] = not_compiled(entry.result.diagnostics)
         elif key in tried and entry.result.policy is None:
-            failed[key] = not_compiled(entry.result.diagnostics) + STAYS
+            edits[key] = not_compiled(entry.result.diagnostics)
     found = tuple(one for entry in entries.values() for one in entry.result.diagnostics)
-    return CompiledPolicies(compiled, found, failed)
+    return CompiledPolicies(compiled, found, failed, edits)
+
+
+def edit_note(key: PolicyKey, why: str, generation: int | None) -> str:
+    """Return a note about an edit that is not used.
+
+    Args:
+        key: The policy.
+        why: Why the edit is not used.
+        generation: The generation in force; 0 or None if the object has no number.
+    """
+    decides = f"generation {generation}" if generation else "the policy of the cluster"
+    return f"policy {key}: the edit is not used because {why}; {decides} decides"
 
 
 def compile_alone(tried: Iterable[Object]) -> list[CompiledPolicy]:
@@ -107,7 +127,8 @@ def usable(taken: CompiledPolicies, tried: Collection[PolicyKey] | None = None) 
     Raises:
         UsageError: one of them does not.
     """
-    for key, why in sorted(taken.failed.items()):
+    stays = {key: why + _STAYS for key, why in taken.edits.items()}
+    for key, why in sorted((taken.failed | stays).items()):
         if tried is None or key in tried:
             raise UsageError(f"policy {key} cannot be used: {why}")
     return taken.compiled
@@ -143,15 +164,14 @@ def in_force(policy: Object) -> dict[str, Any]:
     return {**policy, "metadata": metadata, "spec": msgspec.to_builtins(kept.spec)}
 
 
-def last_good_notes(objects: Iterable[Object], tried: Iterable[Object] = (), without: Iterable[str] = ()) -> list[str]:
+def last_good_notes(objects: Iterable[Object], tried: Iterable[Object] = ()) -> list[str]:
     """Return a note about each policy of a cluster whose last good generation decides, because its newest has errors.
 
     Args:
         objects: The objects of the cluster.
         tried: Policies that replace policies of the cluster.
-        without: Names of policies that are deleted.
     """
-    changed = {policy_key(one) for one in tried} | {*without}
+    changed = {policy_key(one) for one in tried}
     notes = []
     for one in objects:
         if one["kind"] != KIND or policy_key(one) in changed:

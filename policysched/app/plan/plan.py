@@ -106,7 +106,7 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
         InForce(after, current if config is None else planned, coming),
         [
             *read.admission.notes,
-            *last_good_notes(read.policies, tried, deleted),
+            *last_good_notes(read.policies),
             *(f"policy {key} has no effect today: {why}" for key, why in sorted(standing.failed.items())),
         ],
     )

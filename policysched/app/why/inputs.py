@@ -42,4 +42,4 @@ def explain(  # noqa: PLR0913 - what a decision depends on
     except ObjectError as error:
         raise inputs.located(error) from error
     failed = tuple(f"policy {key} does not apply: {reason}" for key, reason in sorted(part.failed.items()))
-    return replace(told, notes=(*inputs.all_notes, *told.notes, *failed))
+    return replace(told, notes=(*inputs.all_notes, *told.notes, *part.notes, *failed))

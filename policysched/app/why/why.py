@@ -23,7 +23,6 @@ from policysched.app.configuration.scheduler_names import (
     names_of_policies,
 )
 from policysched.app.dry_run.dry_run import Measure, Numbers, simulate, unlisted
-from policysched.app.dry_run.policies import last_good_notes
 from policysched.app.dry_run.preemption_text import why_no_preemption
 from policysched.app.files.folders import listed
 from policysched.app.files.given import Objects, given_objects
@@ -100,10 +99,9 @@ def why(  # noqa: PLR0913 - what a decision depends on
     explained = _Explaining(asking, _spec(found).get("nodeName") or "", node).explained()
     silent = tuple(f"policy {key} does not apply: {reason}" for key, reason in sorted(made.not_applied.items()))
     stopped = ("interrupted: not all fixes and weights were tried",) if asking.interrupted else ()
-    kept = last_good_notes(given, tried)
     notes = (
         *_foreign(made.pod, names),
-        *kept,
+        *made.kept,
         *made.admission_notes,
         *explained.notes,
         *made.problems,
