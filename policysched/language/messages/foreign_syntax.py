@@ -222,7 +222,7 @@ def field(path: Names, size: int, tail: str = "", key: str = "") -> str:
     elsewhere: list[Names] = [(root, *path[1:size]) for root in roots if root != path[0]]
     return (
         _renamed(parent, name, behind)
-        or _or(written(one) for one in _deeper(parent, name))
+        or _or(written(one) for one in _deeper(parent, table("resources").get(name, name)))
         or _or(_devices(parent, name))
         or did_you_mean(name, GROUPS.get(parent, ()))
         or _or(written(one) for one in elsewhere if one in FIELDS)
@@ -353,6 +353,8 @@ def _as_pattern(given: str) -> str:
 def _key(parent: Names, names: Names, tail: str) -> str:
     if (*names, tail)[:2] == ("ephemeral", "-storage"):
         return "write `ephemeral_storage`"
+    if not tail and parent in GROUPS and names[0] in table("resources"):
+        return f"write `{table('resources')[names[0]]}`"
     if tail:
         return f"write `{written(parent, '.'.join(names) + tail)}`"
     if names[0] in table("devices") and parent in GROUPS:

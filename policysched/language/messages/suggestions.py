@@ -11,6 +11,7 @@ import difflib
 import functools
 import heapq
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias, cast
@@ -31,10 +32,11 @@ from policysched.language.ir.tree import (
     children,
     walk,
 )
-from policysched.language.ir.types import FIELDS, Gap, Kind, Type, Unit
+from policysched.language.ir.types import CHOICES, FIELDS, Gap, Kind, Type, Unit
 from policysched.language.messages.diagnostics import Diagnostic, message_table
 
 _LONGEST = 40
+_SEPARATOR = re.compile(r"[,;|]")
 _COMPARED = 16
 """How many names are compared letter by letter; that takes a hundred times as long as a look at their pairs."""
 
@@ -124,12 +126,32 @@ def _to_unit(number: Typed, other: Typed, written: Sequence[Expr]) -> str:
     if said := undeclared(number, other):
         return said
     parts = [part for expr in written for part in (children(expr) if isinstance(expr, Comparison) else (expr,))]
-    if not parts or (not number.inputs and any(map(_is_number, itertools.chain.from_iterable(map(walk, parts))))):
-        return table("unit")[unit]
+    literals = [one for one in itertools.chain.from_iterable(map(walk, parts)) if _is_number(one)]
+    if not parts or (not number.inputs and literals):
+        return _share(other) if any(map(_is_percent, literals)) else table("unit")[unit]
+    if said := _of_let(number, parts, unit):
+        return said
     amount = next((one for one in parts if isinstance(one, Literal) and one.kind in _WITH_UNIT), None)
     if amount is None or not isinstance(other.data, float):
         return f"one side is a plain number; {table('divisor')[unit]}"
     return f"the other side is a plain number; write `{other.data:.15g}` instead of `{amount.text}`"
+
+
+def _share(value: Typed) -> str:
+    """Return how a quantity becomes a share, which a percentage is compared with."""
+    read = value.inputs[0] if value.op == Op.INPUT else None
+    total = ("node", "allocatable", *read.path[1:]) if read is not None and len(read.path) > 1 else ()
+    if read is None or total not in FIELDS or ("node", *read.path) == total:
+        return table("share")[cast("Unit", value.type.unit).value]
+    return f"for a share, write `{read.text} / {'.'.join(total)}`"
+
+
+def _of_let(number: Typed, parts: Sequence[Expr], unit: str) -> str:
+    """Return which `let` needs a unit, if one is the plain number beside a quantity; cores and shares need none."""
+    if number.op != Op.CONSTANT or not isinstance(number.data, float) or abs(number.data) <= 1:
+        return ""
+    name = next((one.dotted for one in parts if isinstance(one, Path) and len(one.names) == 1), "")
+    return table("of_let").get(unit, "").format(name=name) if name else ""
 
 
 _WITH_UNIT = frozenset({LiteralKind.QUANTITY, LiteralKind.DURATION})
@@ -140,6 +162,10 @@ def _is_number(expr: Expr) -> bool:
     if not isinstance(expr, Literal) or expr.kind is LiteralKind.DURATION:
         return False
     return expr.kind in {LiteralKind.NUMBER, LiteralKind.PERCENT} or expr.text.endswith("m")
+
+
+def _is_percent(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and expr.kind is LiteralKind.PERCENT
 
 
 def undeclared(number: Typed, other: Typed) -> str:
@@ -177,8 +203,16 @@ def _amounts(expr: Expr) -> Iterator[Literal]:
 def _string(node: Typed, other: Typed) -> str:
     """Return how a string comes to be compared with a number or a condition."""
     if other.type.kind is Kind.BOOL:
-        return f'{_plural(node)} are strings; write `"{str(other.data).lower()}"`' if other.op == Op.CONSTANT else ""
+        return f'{_plural(node)} are strings; write `"{_truth(node, other)}"`' if other.op == Op.CONSTANT else ""
     return "write numbers without quotes" if node.op == Op.CONSTANT else to_number(node)
+
+
+def _truth(node: Typed, other: Typed) -> str:
+    """Return how a string field spells `true` or `false`."""
+    text = str(other.data).lower()
+    read = node.inputs[-1] if node.op == Op.INPUT else None
+    choices = CHOICES.get((read.root, *read.path), ()) if read is not None else ()
+    return next((one for one in choices if one.lower() == text), text)
 
 
 def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
@@ -391,8 +425,9 @@ def no_list(comparison: Comparison, left: Typed | None, right: Typed, source: So
     meant: tuple[Expr, ...]
     if isinstance(comparison.right, Literal):
         operator = "==" if comparison.operator == "in" else "!="
-        listed = replace(comparison, right=Listing((comparison.right,), comparison.span))
-        meant = (replace(comparison, operator=operator), listed)
+        several = _several(comparison.right)
+        listed = replace(comparison, right=Listing(several or (comparison.right,), comparison.span))
+        meant = (listed,) if several else (replace(comparison, operator=operator), listed)
     elif right.type.kind is Kind.STRING and isinstance(comparison.right, Path) and isinstance(comparison.left, Literal):
         found: Expr = _call("contains", comparison.right, comparison.left)
         meant = (found if comparison.operator == "in" else Inversion(found, found.span),)
@@ -404,6 +439,12 @@ def no_list(comparison: Comparison, left: Typed | None, right: Typed, source: So
         return ""
     texts = [source(one) for one in meant]
     return f"write {' or '.join(f'`{text}`' for text in texts)}" if all(texts) else ""
+
+
+def _several(literal: Literal) -> tuple[Literal, ...]:
+    """Return the texts that one text lists; none where it lists none."""
+    texts = [one.strip() for one in _SEPARATOR.split(literal.text)] if literal.kind is LiteralKind.STRING else []
+    return tuple(replace(literal, text=one) for one in texts) if len(texts) > 1 and all(texts) else ()
 
 
 def _split(expr: Expr) -> Call:

@@ -128,6 +128,8 @@ _PATH: Final = re.compile(r'(\w++(?:\.\w++)*+)(?:\["([^"\\\n]*+)"\])?')
 _EQUALITIES: Final = frozenset({"EQ", "NE"})
 _EQUALS: Final = re.compile(rf"\s*+(==|!=)\s*+({_PATH.pattern})")
 _NO_RANGES: Final = 'ranges are not supported; list all items, or for hours write clock("22:00", "05:00")'
+_FIRST_GROUP: Final = re.compile(r"[1-9]\d{0,2}")
+_GROUP: Final = re.compile(r"\d{3}(?!\d)")
 NUMERIC: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION"})
 
 
@@ -167,7 +169,7 @@ def _instead(tokens: Sequence[Token], index: int) -> str:
     listing = in_list(tokens, index)
     if listing:
         return listing
-    if index and (numbers := _number(tokens[index - 1], token, tokens[index + 1 : index + 2])):
+    if index and (numbers := _number(tokens[index - 1], token, tokens[index + 1 :])):
         return numbers
     # `if x` is a name with something behind it, as far as the grammar knows.
     names = [str(one) for one in (token, *tokens[index - 1 : index]) if one.type == "NAME"]
@@ -193,7 +195,7 @@ def _arrow(text: str, tokens: Sequence[Token], index: int, accepted: Collection[
 
 def _number(before: Token, token: Token, behind: Sequence[Token]) -> str:
     """Return how a number is written, where one was meant."""
-    joined = behind and behind[0].type == "NUMBER" and _touch(token, behind[0])
+    joined = behind and behind[0].type in NUMERIC and _touch(token, behind[0])
     if token.type == "DOT" and joined:
         return f"write `0.{behind[0]}`"
     if token.type == "PLUS" and joined:
@@ -201,12 +203,24 @@ def _number(before: Token, token: Token, behind: Sequence[Token]) -> str:
     if before.type != "NUMBER" or not _touch(before, token):
         return ""
     if token.type == "DOT":
-        is_range = [one.type for one in behind] == ["DOT"]
+        is_range = [one.type for one in behind[:1]] == ["DOT"]
         return _NO_RANGES if is_range else f"write `{before}`"
     if token.type == "COMMA" and joined:
-        return f"write `{before}.{behind[0]}`"
+        return f"write `{_with_comma(before, token, behind)}`"
     digits = str(token).replace("_", "")
     return f"write `{before}{digits}`" if token.type == "NAME" and digits.isdigit() else ""
+
+
+def _with_comma(before: Token, comma: Token, behind: Sequence[Token]) -> str:
+    """Return a number that has commas: between groups of three digits, or as the decimal point."""
+    number = str(before)
+    if not _FIRST_GROUP.fullmatch(number):
+        return f"{number}.{behind[0]}"
+    for one, group in zip((comma, *behind[1::2]), behind[::2], strict=False):
+        if one.type != "COMMA" or not _touch(one, group) or not _GROUP.match(str(group)):
+            break
+        number += str(group)
+    return f"{number}.{behind[0]}" if number == str(before) else number
 
 
 def unexpected_character(
