@@ -189,7 +189,8 @@ async def test_a_start_with_a_file_that_cannot_be_used_ends_with_all_that_is_wro
 
 @pytest.mark.usefixtures("sandbox")
 async def test_what_has_no_effect_or_is_likely_a_mistake_is_said_at_the_start(server: Server, file: File) -> None:
-    file.write(profile("ours"), leaderElection={"leaderElect": True})
+    connection = {"kubeconfig": str(server.kubeconfig)}
+    file.write(profile("ours"), leaderElection={"leaderElect": True}, clientConnection=connection)
     await server.load(node("n1"), pod("a", scheduler="ours"))
     async with spawned("--config", str(file.path), "--kubeconfig", str(server.kubeconfig)) as scheduler:
         assert await server.placed("a") == {"a": "n1"}

@@ -164,14 +164,24 @@ def _file(options: RunOptions, registry: CollectorRegistry, data: bytes | None =
 
 
 def _kubeconfig(options: RunOptions, configuration: ConfigurationFile | None) -> str | None:
-    """Return the kubeconfig's file: that of the configuration where there is one, as in kube-scheduler."""
+    """Return the kubeconfig's file: that of the configuration where there is one, as in kube-scheduler.
+
+    Raises:
+        UsageError: only the ignored flag names a kubeconfig: the process would act on another cluster.
+    """
     if configuration is None:
         return str(options.kubeconfig) if options.kubeconfig else None
     configuration.tell()
+    named = configuration.completed.client_connection.kubeconfig
+    if options.kubeconfig is not None and not named:
+        raise UsageError(
+            f"--kubeconfig is ignored with --config, and {options.config} names no kubeconfig; "
+            "set clientConnection.kubeconfig in the file or remove --kubeconfig"
+        )
     given = {} if options.kubeconfig is None else {"kubeconfig": str(options.kubeconfig)}
     for said in ignored_flags(given | dict(options.configuration_flags)):
         log.warning("%s", said)
-    return configuration.completed.client_connection.kubeconfig or None
+    return named or None
 
 
 def write_configuration(options: RunOptions, path: Path) -> None:

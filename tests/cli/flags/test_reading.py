@@ -242,6 +242,20 @@ def test_what_was_written_reads_as_the_same(command: Command, tmp_path: Path) ->
     assert written(command, tmp_path, "--config=c.yaml") == first
 
 
+@pytest.mark.parametrize("connection", ["", "clientConnection: {qps: 9}\n"])
+def test_a_kubeconfig_that_only_an_ignored_flag_names_is_an_error(
+    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, connection: str
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", write("other-cluster", ""))
+    write("c.yaml", CONFIG + connection)
+    done = command("run", "--config=c.yaml", "--kubeconfig=staging", "--secure-port=0")
+    assert done.code == 2
+    assert done.problem.splitlines()[-1] == (
+        "error: --kubeconfig is ignored with --config, and c.yaml names no kubeconfig; "
+        "set clientConnection.kubeconfig in the file or remove --kubeconfig"
+    )
+
+
 def test_flags_that_count_for_nothing_are_told(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
