@@ -100,6 +100,8 @@ async def test_page_leads_to_a_policy_in_force_and_back(
     assert names(await cluster.objects("SchedulingPolicy")) == ["only-ssd"]
     await operator.runs(save)
     await operator.runs("kubectl delete schedulingpolicies --all && kubectl apply -f policies.yaml")
+    await operator.runs("kubectl delete schedulingpolicies --all && kubectl apply -f first-policy.yaml")
+    await operator.runs("kubectl apply -f policies.yaml")  # over an object with another UID
     await operator.runs("sed 's/the node has no SSD/no SSD/' first-policy.yaml | kubectl apply -f -")
     await operator.runs(delete)
     saved = yaml.safe_load((operator.folder / "policies.yaml").read_text())
