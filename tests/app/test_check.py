@@ -167,6 +167,12 @@ SHAPES: list[tuple[dict[str, Any], str, str, str | None]] = [
         "expected an object, got a text",
         "write `{name: ..., require: 'node.ready'}`",
     ),
+    (
+        _policy(filters=["node.ready -> 80"]),
+        "spec.filters[0]",
+        "expected an object, got a text",
+        "write it under `scores`: `{name: ..., cases: ['node.ready → 80']}`",
+    ),
     (_policy(scores=["50"]), "spec.scores[0]", "expected an object, got a text", "write `{name: ..., value: '50'}`"),
     (
         _policy(scores=["node.ready -> 80"]),

@@ -94,7 +94,7 @@ def call(names: Names, known: Collection[str], given: str = "...", beside: str =
     """
     *parent, name = names
     of = tuple(parent)
-    plain = tuple(one for one in of if one not in _LAYERS)
+    plain = without_layers(of)
     field = FIELDS.get(of)
     if of[:1] and (said := of_the_pod_alone(*names[:2])):
         return said
@@ -138,7 +138,7 @@ def name(first: str, known: Collection[str], metrics: Collection[str], roots: Na
         metrics: The metrics that are declared.
         roots: Where a field of this name may stand, as `zone` stands in `node`.
     """
-    if said := table("nothing").get(first) or table("names").get(first):
+    if said := table("nothing").get(first) or table("names").get(first) or table("of_spec").get(first):
         return said
     if first in metrics:
         return f"write `metrics.{first}`"
@@ -222,6 +222,7 @@ def field(path: Names, size: int, tail: str = "", key: str = "") -> str:
     elsewhere: list[Names] = [(root, *path[1:size]) for root in roots if root != path[0]]
     return (
         _renamed(parent, name, behind)
+        or _of_spec(path)
         or _or(written(one) for one in _deeper(parent, table("resources").get(name, name)))
         or _or(_devices(parent, name))
         or did_you_mean(name, GROUPS.get(parent, ()))
@@ -296,6 +297,11 @@ def foreign_root(path: Names, key: str = "...", roots: Names = ("pod", "node")) 
     said = [text for root in ("pod", "node") if root in roots and (text := _without_layers((root, *rest), key))]
     plain = all(text.startswith("write `") and text.endswith("`") for text in said)
     return " or ".join((said[0], *(text.removeprefix("write ") for text in said[1:] if plain))) if said else NAMES_BEGIN
+
+
+def without_layers(path: Names) -> Names:
+    """Return a path without the parts of Kubernetes' objects that names here leave out."""
+    return tuple(one for one in path if one not in _LAYERS)
 
 
 def without_root(path: Names) -> str:
@@ -379,11 +385,18 @@ def _without_layers(path: Names, key: str = "...") -> str:
     rest = tuple(table("renamed").get(one, one) for one in path if one not in _LAYERS)
     if rest == ("pod", "node_name"):
         return NO_NODE
+    if said := _of_spec(rest):
+        return said
     for size in range(len(rest), 1, -1):
         found = FIELDS.get(rest[:size])
         if found is not None:
             return _write(rest[:size], ".".join(rest[size:]) or key)
     return ""
+
+
+def _of_spec(path: Names) -> str:
+    """Return where a policy states what a field of the pod has."""
+    return table("of_spec").get(path[-1], "") if path[:1] in {("pod",), ("peer",)} else ""
 
 
 def _write(names: Names, key: str = "...") -> str:

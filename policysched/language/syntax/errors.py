@@ -31,7 +31,7 @@ from policysched.language.syntax.terminals import (
     expectation,
     span_of,
 )
-from policysched.language.syntax.units import apart, is_apart_from, unknown_unit
+from policysched.language.syntax.units import NUMERIC, apart, is_apart_from, number_meant, touch, unknown_unit
 
 if TYPE_CHECKING:
     from lark import Token
@@ -77,7 +77,7 @@ def wrong_field(path: Names) -> str:
     if said := path and (foreign_syntax.without_root(path) or foreign_syntax.foreign_root(path)):
         return said
     for size in range(2, len(path) + 1):
-        if path[:1] in GROUPS and not any(path[:size] in known for known in (FIELDS, GROUPS, POD_FUNCTIONS)):
+        if path[:1] in GROUPS and not any(path[:size] in known for known in _PATHS):
             parent = path[: size - 1]
             inside = parent in FIELDS and parent != ("pod", "containers")
             return "" if inside else foreign_syntax.field(path, size)
@@ -121,16 +121,13 @@ _SYMBOLS: Final = re.compile(r"[=!<>~%&|^?:;@$*/+-]+")
 _TIME: Final = re.compile(r"\d:\d")
 _QUOTE_TIMES: Final = 'write times in quotes, as in "22:00"'
 _KNOWN: Final = {*KEYWORDS, *ROOTS, *(name for names in FIELDS for name in names)}
+_PATHS: Final = (FIELDS, GROUPS, POD_FUNCTIONS)
 _TOP: Final = ("node", "pod", "cluster")
 _WORD: Final = re.compile(r"\w+")
 _IS_NOTHING: Final = re.compile(r"is\s++(not\s++)?+(\w++)")
 _PATH: Final = re.compile(r'(\w++(?:\.\w++)*+)(?:\["([^"\\\n]*+)"\])?')
 _EQUALITIES: Final = frozenset({"EQ", "NE"})
 _EQUALS: Final = re.compile(rf"\s*+(==|!=)\s*+({_PATH.pattern})")
-_NO_RANGES: Final = 'ranges are not supported; list all items, or for hours write clock("22:00", "05:00")'
-_FIRST_GROUP: Final = re.compile(r"[1-9]\d{0,2}")
-_GROUP: Final = re.compile(r"\d{3}(?!\d)")
-NUMERIC: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION"})
 
 
 def unexpected_token(text: str, tokens: Sequence[Token], index: int, accepted: Collection[str]) -> Diagnostic:
@@ -169,7 +166,7 @@ def _instead(tokens: Sequence[Token], index: int) -> str:
     listing = in_list(tokens, index)
     if listing:
         return listing
-    if index and (numbers := _number(tokens[index - 1], token, tokens[index + 1 :])):
+    if index and (numbers := number_meant(tokens[index - 1], token, tokens[index + 1 :])):
         return numbers
     # `if x` is a name with something behind it, as far as the grammar knows.
     names = [str(one) for one in (token, *tokens[index - 1 : index]) if one.type == "NAME"]
@@ -191,36 +188,6 @@ def _arrow(text: str, tokens: Sequence[Token], index: int, accepted: Collection[
         return ""
     guard = one_line(text[: span_of(tokens[index]).start])
     return f"write `{guard} → {tokens[index]}`" if shown(guard) == guard else "write `→` between guard and number"
-
-
-def _number(before: Token, token: Token, behind: Sequence[Token]) -> str:
-    """Return how a number is written, where one was meant."""
-    joined = behind and behind[0].type in NUMERIC and _touch(token, behind[0])
-    if token.type == "DOT" and joined:
-        return f"write `0.{behind[0]}`"
-    if token.type == "PLUS" and joined:
-        return f"write `{behind[0]}`"
-    if before.type != "NUMBER" or not _touch(before, token):
-        return ""
-    if token.type == "DOT":
-        is_range = [one.type for one in behind[:1]] == ["DOT"]
-        return _NO_RANGES if is_range else f"write `{before}`"
-    if token.type == "COMMA" and joined:
-        return f"write `{_with_comma(before, token, behind)}`"
-    digits = str(token).replace("_", "")
-    return f"write `{before}{digits}`" if token.type == "NAME" and digits.isdigit() else ""
-
-
-def _with_comma(before: Token, comma: Token, behind: Sequence[Token]) -> str:
-    """Return a number that has commas: between groups of three digits, or as the decimal point."""
-    number = str(before)
-    if not _FIRST_GROUP.fullmatch(number):
-        return f"{number}.{behind[0]}"
-    for one, group in zip((comma, *behind[1::2]), behind[::2], strict=False):
-        if one.type != "COMMA" or not _touch(one, group) or not _GROUP.match(str(group)):
-            break
-        number += str(group)
-    return f"{number}.{behind[0]}" if number == str(before) else number
 
 
 def unexpected_character(
@@ -277,7 +244,19 @@ def _bad_word(text: str, tokens: Sequence[Token], position: int) -> Diagnostic |
     known = found.lower() in KEYWORDS or found.lower() in table("nothing")
     if not said and not names and not known and text[span.end : span.end + 1] not in {".", "("}:
         said = foreign_syntax.name(snake(found), (), (), _TOP)
-    return diagnose("E0105", text, span, found=found, help=said) if said else _upper_case(text, tokens, span)
+    if said:
+        return diagnose("E0105", text, span, found=found, help=said)
+    return _no_field(text, names, span) or _upper_case(text, tokens, span)
+
+
+def _no_field(text: str, parent: Names, span: Span) -> Diagnostic | None:
+    """Return the diagnostic of a name with capitals that no field has in lower-case letters either."""
+    found, parent = text[span.start : span.end], foreign_syntax.without_layers(parent)
+    if parent not in GROUPS or text[span.end : span.end + 1] == "(":
+        return None
+    if any(one in known for one in ((*parent, snake(found)), (*parent, found.lower())) for known in _PATHS):
+        return None
+    return diagnose("E0202", text, span, parent=".".join(parent), field=shown(found), suggestion="")
 
 
 def _whole(text: str, before: Names, span: Span) -> tuple[Names, str]:
@@ -315,15 +294,11 @@ def _no_number(text: str, tokens: Sequence[Token]) -> str:
     return f"write a case as `guard → number`, as in `{given} → 80`"
 
 
-def _touch(before: Token, token: Token) -> bool:
-    return span_of(before).end == span_of(token).start
-
-
 def _unit(text: str, before: Token | None, token: Token) -> Diagnostic | None:
     if before is None or before.type not in NUMERIC:
         return None
     word = _WORD.match(text, span_of(token).start)
-    if _touch(before, token) and word is not None and word[0][0].isalpha():
+    if touch(before, token) and word is not None and word[0][0].isalpha():
         return unknown_unit(text, before, word.end())
     if token.type == "NAME" and is_apart_from(before, str(token)):
         return apart(text, before, str(token), span_of(token).end)
@@ -339,7 +314,7 @@ def _symbols(text: str, before: Token | None, token: Token) -> Diagnostic | None
         return diagnose("E0101", text, Span(end - 1, end), found="%", instead=table("signs")["%"])
     if before is None or before.type not in OPERATORS or token.type not in OPERATORS | {"NOT_SIGN"}:
         return None
-    if not _touch(before, token) or not _SYMBOLS.fullmatch(str(before)):
+    if not touch(before, token) or not _SYMBOLS.fullmatch(str(before)):
         return None
     return _no_operator(text, span_of(before).start)
 

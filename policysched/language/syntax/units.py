@@ -1,4 +1,4 @@
-"""Numbers with units that are none: what was meant by `4GB`, `5 min`, `2cores` or `1e3`.
+"""Numbers with units that are none: what was meant by `4GB`, `5 min`, `2cores` or `1e3`; numbers with commas.
 
 A key that stands without its brackets may look like one, too.
 """
@@ -17,6 +17,8 @@ from policysched.language.messages.suggestions import shown
 from policysched.language.syntax.terminals import span_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lark import Token
 
 _UNITS: Final = (*(suffix for suffix in FACTORS if suffix not in {"", "%"}), *SECONDS)
@@ -26,6 +28,11 @@ _LONG: Final = re.compile(r"(milli)?(sec|second)s?|mins?|minutes?|hrs?|hours?|da
 _CORES: Final = re.compile(r"v?(cpus?|cores?)", re.IGNORECASE)
 _EXPONENT: Final = re.compile(r"[eE][0-9]+")
 _ALL: Final = "units are m k M G T P E Ki Mi Gi Ti Pi Ei, and ms s min h d"
+
+_NO_RANGES: Final = 'ranges are not supported; list all items, or for hours write clock("22:00", "05:00")'
+_FIRST_GROUP: Final = re.compile(r"[1-9]\d{0,2}")
+_GROUP: Final = re.compile(r"\d{3}(?!\d)")
+NUMERIC: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION"})
 
 
 def is_apart_from(number: Token, word: str) -> bool:
@@ -91,3 +98,38 @@ def _key(text: str, span: Span) -> Diagnostic | None:
             instead = f"write `{written(names, key)}`"
             return diagnose("E0202", text, place, parent=parent, field=shown(key), suggestion=instead)
     return None
+
+
+def touch(before: Token, token: Token) -> bool:
+    """Whether one token begins where another ends."""
+    return span_of(before).end == span_of(token).start
+
+
+def number_meant(before: Token, token: Token, behind: Sequence[Token]) -> str:
+    """Return how a number is written, where one was meant."""
+    joined = behind and behind[0].type in NUMERIC and touch(token, behind[0])
+    if token.type == "DOT" and joined:
+        return f"write `0.{behind[0]}`"
+    if token.type == "PLUS" and joined:
+        return f"write `{behind[0]}`"
+    if before.type != "NUMBER" or not touch(before, token):
+        return ""
+    if token.type == "DOT":
+        is_range = [one.type for one in behind[:1]] == ["DOT"]
+        return _NO_RANGES if is_range else f"write `{before}`"
+    if token.type == "COMMA" and joined:
+        return f"write `{_with_comma(before, token, behind)}`"
+    digits = str(token).replace("_", "")
+    return f"write `{before}{digits}`" if token.type == "NAME" and digits.isdigit() else ""
+
+
+def _with_comma(before: Token, comma: Token, behind: Sequence[Token]) -> str:
+    """Return a number that has commas: between groups of three digits, or as the decimal point."""
+    number = str(before)
+    if not _FIRST_GROUP.fullmatch(number):
+        return f"{number}.{behind[0]}"
+    for one, group in zip((comma, *behind[1::2]), behind[::2], strict=False):
+        if one.type != "COMMA" or not touch(one, group) or not _GROUP.match(str(group)):
+            break
+        number += str(group)
+    return f"{number}.{behind[0]}" if number == str(before) else number

@@ -90,3 +90,17 @@ def test_a_text_with_separators_behind_in_is_a_list(separator: str) -> None:
 def test_the_status_of_a_condition_begins_with_a_capital(written: str, meant: str) -> None:
     assert error_of(f'node.conditions["DiskPressure"] == {written}').help == f'these are strings; write `"{meant}"`'
     assert error_of(f'node.labels["spot"] == {written}').help == f'labels are strings; write `"{written}"`'
+
+
+@pytest.mark.parametrize(
+    "path", ["schedulerName", "pod.schedulerName", "pod.scheduler_name", "pod.spec.schedulerName", "spec.schedulerName"]
+)
+def test_the_scheduler_of_a_pod_is_chosen_outside_of_expressions(path: str) -> None:
+    assert error_of(f'{path} == "x"').help == "name the scheduler in `spec.schedulerNames`"
+
+
+@pytest.mark.parametrize("field", ["pod.hostNetwork", "pod.spec.restartPolicy", "node.podCIDR", "cluster.nodeCount"])
+def test_no_help_writes_a_name_in_lower_case_that_is_no_field(field: str) -> None:
+    root, *_, name = field.split(".")
+    found = error_of(f'{field} == "x"')
+    assert (found.code, found.message, found.help) == ("E0202", f"`{root}` has no field `{name}`", None)
