@@ -77,6 +77,23 @@ def test_misspelt_fields_of_pods_of_tests_are_errors(command: Command) -> None:
          '5:51: .*limits.cpu: invalid value: "3": must be less than or equal to pod limits of 2'),
         ("image: i", "image: i, ports: [{containerPort: 80, hostPort: 80}, {containerPort: 81, hostPort: 80}]",
          'containers[0].ports[1].hostPort: duplicate value: "TCP//80"'),
+        ("  containers", "  nodeSelector: {'a b': c}\n  containers",
+         'spec.nodeSelector: invalid value: "a b": name part must consist of'),
+        ("  containers", "  nodeSelector: {disk: s s d}\n  containers",
+         'spec.nodeSelector: invalid value: "s s d": a valid label must be'),
+        ("  containers", "  schedulingGates: [{name: a b}]\n  containers",
+         'spec.schedulingGates[0]: invalid value: "a b": name part must consist of'),
+        ("  containers", "  schedulingGates: [{name: a}, {name: a}]\n  containers",
+         '4:32: .*spec.schedulingGates[1]: duplicate value: "a"'),
+        ("  containers", "  os: {name: linus}\n  containers",
+         '4:14: .*spec.os.name: unsupported value: "linus": supported values: "linux", "windows"'),
+        ("  containers", "  os: {}\n  containers", "spec.os.name: required value"),
+        ("image: i", "image: i, imagePullPolicy: always",
+         'containers[0].imagePullPolicy: unsupported value: "always": supported values: "Always", "IfNotPresent"'),
+        ("image: i", "image: i, volumeMounts: [{name: data, mountPath: /d}]",
+         'containers[0].volumeMounts[0].name: not found: "data"'),
+        ("  containers", "  initContainers: [{name: a, image: i, volumeDevices: [{name: raw}]}]\n  containers",
+         'initContainers[0].volumeDevices[0].name: not found: "raw"'),
         ("image: i", "image: i, command: sleep", "5:34: .*spec.containers[0].command: expected a list, got str"),
     ],
 )  # fmt: skip
@@ -122,6 +139,25 @@ def test_values_of_constraints_are_checked_in_workloads_too(
     assert f"{pod}:10:" in done.problem
     assert problem in done.problem
     assert len(done.problem.splitlines()) == 1
+
+
+def test_claim_templates_of_a_stateful_set_are_volumes_of_its_pods(command: Command, tmp_path: Path) -> None:
+    pod = tmp_path / "set.yaml"
+    text = (
+        "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\n"
+        "spec:\n  selector: {matchLabels: {app: db}}\n  template:\n    metadata: {labels: {app: db}}\n    spec:\n"
+        "      volumes: [{name: tmp, emptyDir: {}}]\n"
+        "      containers:\n      - name: c\n        image: i\n"
+        "        volumeMounts: [{name: data, mountPath: /d}, {name: tmp, mountPath: /t}]\n"
+        "  volumeClaimTemplates:\n  - metadata: {name: data}\n"
+        "    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
+    )
+    pod.write_text(text)
+    assert "not found" not in command("dry-run", "--cluster", "nodes3.yaml", "--pod", str(pod)).problem
+    pod.write_text(text.replace("{name: data}", "{name: date}"))
+    done = command("dry-run", "--cluster", "nodes3.yaml", "--pod", str(pod))
+    assert f'{pod}:13:31: pod "default/db": ' in done.problem
+    assert 'volumeMounts[0].name: not found: "data"' in done.problem
 
 
 def test_a_misspelt_field_of_a_workload_is_named(command: Command, tmp_path: Path) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from policysched.apimachinery.kinds import complete, validate
 from policysched.apimachinery.resources import PODS, struct
 from policysched.app.checking.api_fields import ApiFault, field_faults, schema_of
+from policysched.app.checking.pod_names import pod_name_faults
 from policysched.app.checking.pod_values import pod_value_faults
-from policysched.app.files.objects import Document
+from policysched.app.files.objects import Document, metadata_of
 from policysched.errors import SeveralProblemsError, UsageError
 from policysched.model.decode import ObjectError, plain
 
@@ -19,20 +20,21 @@ MOST: Final = 20
 Object = Mapping[str, Any]
 
 
-def pod_faults(pod: Object) -> list[ApiFault]:
+def pod_faults(pod: Object, claims: Collection[str] = ()) -> list[ApiFault]:
     """Return the faults of a pod; values are only checked if all fields have the right types.
 
     Args:
         pod: The pod. The pod of a template has no `kind`.
+        claims: The names of the claim templates of a StatefulSet.
     """
     schema = struct("core.Pod") or {}
     faults = list(field_faults(pod, schema))
     if any(not one.is_unknown for one in faults):
         return faults
-    return [*faults, *_value_faults(pod, faults)]
+    return [*faults, *_value_faults(pod, faults, claims)]
 
 
-def _value_faults(pod: Object, unknown: list[ApiFault]) -> Iterator[ApiFault]:
+def _value_faults(pod: Object, unknown: list[ApiFault], claims: Collection[str]) -> Iterator[ApiFault]:
     """Find wrong values; a field that is missing because its name is misspelt is no second fault.
 
     A container may lack an image: people try pods before the image exists.
@@ -42,7 +44,9 @@ def _value_faults(pod: Object, unknown: list[ApiFault]) -> Iterator[ApiFault]:
     made.setdefault("spec", {})
     complete(PODS, made)
     meant = {f"{one.field.rpartition('.')[0]}.{one.meant}" for one in unknown if one.meant}
-    for cause in (*validate(PODS, made), *pod_value_faults(made["spec"], "spec")):
+    spec = made["spec"]
+    values = (*pod_value_faults(spec, "spec"), *pod_name_faults(spec, "spec", claims))
+    for cause in (*validate(PODS, made), *values):
         if cause.field not in meant and not (cause.reason == "FieldValueRequired" and cause.field.endswith(".image")):
             yield ApiFault(cause.field, cause.text[:1].lower() + cause.text[1:])
 
@@ -58,7 +62,7 @@ def refuse_pod_faults(document: Document, pod: Object, template: str) -> None:
     Raises:
         UsageError: the object has faults; there is a line for each.
     """
-    found = pod_faults({**_written(document.object, template), "kind": "Pod"})
+    found = pod_faults({**_written(document.object, template), "kind": "Pod"}, _claim_templates(document.object))
     prefix = f"{template}." if template else ""
     key = "/".join(str(pod["metadata"][name]) for name in ("namespace", "name"))
     problems = [_refusal(document, one, prefix, "Pod", key) for one in found]
@@ -69,6 +73,14 @@ def refuse_pod_faults(document: Document, pod: Object, template: str) -> None:
         problems += [_refusal(document, one, "", kind, key) for one in outer]
     if problems:
         raise SeveralProblemsError(list(map(str, problems[:MOST])))
+
+
+def _claim_templates(whole: Object) -> set[str]:
+    """Return the names of the claim templates of a StatefulSet; wrong types are reported elsewhere."""
+    spec = whole.get("spec")
+    templates = spec.get("volumeClaimTemplates") if isinstance(spec, Mapping) else None
+    found = templates if isinstance(templates, list) else []
+    return {str(metadata_of(one).get("name")) for one in found if isinstance(one, Mapping)}
 
 
 def _written(whole: Object, template: str) -> Object:
