@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Final, cast
 
 from policysched.language.checking.doubts import warn_of_choices, warn_of_cores
-from policysched.language.checking.impossible import warn_of_template, warn_of_values
+from policysched.language.checking.impossible import warn_of_images, warn_of_template, warn_of_values
 from policysched.language.checking.names import check_call, check_path
 from policysched.language.evaluation.scalar import constant_value
 from policysched.language.functions import FUNCTIONS
@@ -314,6 +314,7 @@ def _comparison(checker: Checker, comparison: Comparison, _: Unit | None) -> Typ
         return None
     warn_of_choices(checker, comparison, node)
     warn_of_values(checker, comparison, node)
+    warn_of_images(checker, comparison)
     return node
 
 

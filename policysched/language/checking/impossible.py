@@ -11,9 +11,10 @@ from typing import Final
 
 from policysched.language.functions.signatures import Checker
 from policysched.language.ir.graph import Input, Op, Typed
-from policysched.language.ir.tree import Call, Comparison, Listing, Literal, Span
+from policysched.language.ir.tree import Call, Comparison, Expr, Listing, Literal, LiteralKind, Path, Span, walk
 from policysched.language.ir.types import CHOICES, EFFECTS, GROUPS, WELL_KNOWN_LABELS, Names
 from policysched.language.messages import foreign_syntax
+from policysched.language.messages.foreign_calls import IMAGES, without_tag
 from policysched.language.messages.suggestions import shown
 
 _PART: Final = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -55,6 +56,40 @@ def warn_of_values(checker: Checker, comparison: Comparison, node: Typed) -> Non
             if _is_impossible(rule, text):
                 hint = _instead(rule, one.data, text, comparison.operator)
                 checker.report("W0714", item.span, input=one.data.text, value=shown(text), hint=hint)
+
+
+def warn_of_images(checker: Checker, comparison: Comparison, item: str = "") -> None:
+    """Report an image without a tag that is compared with the images of a pod, all of which have one.
+
+    Args:
+        checker: The checker.
+        comparison: The comparison.
+        item: The name of an image of the pod, if one is compared and not the list.
+    """
+    inverted = "not " if comparison.operator in {"!=", "not in"} else ""
+    for one, other in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
+        if not isinstance(one, Path) or one.dotted != (item or IMAGES):
+            continue
+        for image in other.items if isinstance(other, Listing) else (other,):
+            if _has_no_tag(image) and isinstance(image, Literal):
+                part = f'contains(item, "{shown(image.text)}")'
+                meant = f"{inverted}{part}" if item else f"{inverted}any({IMAGES}, {part})"
+                hint = f"images have a tag or a digest; write `{meant}`"
+                checker.report("W0714", image.span, "part", input=IMAGES, value=shown(image.text), hint=hint)
+
+
+def _has_no_tag(expr: Expr) -> bool:
+    is_text = isinstance(expr, Literal) and expr.kind is LiteralKind.STRING and _TEMPLATE not in expr.text
+    return is_text and without_tag(expr.text)
+
+
+def warn_of_images_one_by_one(checker: Checker, call: Call) -> None:
+    """Report images without a tag in a condition on each image of a pod."""
+    items = call.arguments[0]
+    if isinstance(items, Path) and items.dotted == IMAGES and call.function.dotted in {"any", "all"}:
+        for part in walk(call.arguments[1]):
+            if isinstance(part, Comparison):
+                warn_of_images(checker, part, "item")
 
 
 def warn_of_parts(checker: Checker, call: Call, node: Typed | None) -> None:

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from policysched.language.checking.doubts import warn_of_effect
-from policysched.language.checking.impossible import warn_of_key, warn_of_parts
+from policysched.language.checking.impossible import warn_of_images_one_by_one, warn_of_key, warn_of_parts
 from policysched.language.functions import FUNCTIONS
 from policysched.language.functions.signatures import Checker, least_or_greatest, number_of_arguments, over_cluster
 from policysched.language.ir.graph import AGGREGATES, ANY_KEY, ITEM, Input, Op, Typed, make
@@ -286,4 +286,6 @@ def _function(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
         return checker.report("E0206", call.span, name=name, expected=function.expected, number=number, form=form)
     node = function.rule(checker, call, unit)
     warn_of_parts(checker, call, node)
+    if node is not None and len(call.arguments) > 1:
+        warn_of_images_one_by_one(checker, call)
     return node

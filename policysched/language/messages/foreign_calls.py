@@ -14,9 +14,15 @@ from policysched.language.messages.suggestions import table
 
 _LISTS: Final = frozenset(".".join(names) for names, one in FIELDS.items() if one.type.kind is Kind.LIST)
 SIZES: Final = ("len", "length", "size")
+IMAGES: Final = "pod.images"
 STRING: Final = re.compile(r'"([^"\\]*)"')
 _ITEM: Final = re.compile(r"\bitem\b")
 _OPERATOR: Final = re.compile(r"\b(?:and|or|not|in)\b|[-+*/<>=!?&|]")
+
+
+def without_tag(image: str) -> bool:
+    """Whether an image is written without a tag and a digest, which the images of pods have."""
+    return bool(image) and not {":", "@"} & set(image.rpartition("/")[2])
 
 
 def is_list(text: str) -> bool:
@@ -37,6 +43,8 @@ def of_list(name: str, items: str, given: str = "") -> str:
         own = "any"
     if own in {"any", "all", "min", "max"}:
         return f"write `{own}({items}, {given or '...'})`"
+    if own == "in" and items == IMAGES and (not given or (STRING.fullmatch(given) and without_tag(given[1:-1]))):
+        return f"write `any({items}, contains(item, {given or '...'}))`"
     if own == "in":
         return f"write `{operand(given or '...')} in {items}`"
     if own in {"starts_with", "ends_with", "contains", "glob"}:

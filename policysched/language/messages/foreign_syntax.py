@@ -53,9 +53,13 @@ def method(name: str, receiver: str, given: str, known: Collection[str], beside:
         beside: The characters around it.
     """
     if is_list(receiver):
-        return of_list(name, receiver, given)
+        return (
+            f"write `any({receiver}, {_matched('item', given)})`"
+            if name in _REGULAR and given
+            else of_list(name, receiver, given)
+        )
     if name in _REGULAR:
-        return f"write `glob({receiver}, {_as_pattern(given)})`; regular expressions are not supported"
+        return f"write `{_matched(receiver, given)}`; regular expressions are not supported"
     if name in table("operators"):
         operator = table("operators")[name]
         meant = f"{operand(receiver)} {operator} {operand(given or '...')}"
@@ -345,15 +349,22 @@ def _key_in(given: str) -> str:
     return found[1] if found else "..."
 
 
-def _as_pattern(given: str) -> str:
-    """Return a regular expression as a pattern of * and ?, as far as that is the same."""
+def _matched(value: str, given: str) -> str:
+    """Return the test that a regular expression matches a part of a value, as far as there is the same one."""
     found = STRING.fullmatch(given)
     text = found[1] if found else ""
     begins, ends = text.startswith("^"), text.endswith("$")
     plain = text.removeprefix("^").removesuffix("$").replace(".*", "*").replace(".", "?")
-    if plain and begins != ends:  # with one anchor alone, anything may stand at the other end
-        plain = plain.rstrip("*") + "*" if begins else "*" + plain.lstrip("*")
-    return f'"{plain}"' if plain and not set("[](){}+|\\^$") & set(plain) else '"a*"'
+    if not plain or set("[](){}+|\\^$") & set(plain):
+        return f'glob({value}, "a*")'
+    part = plain.strip("*")
+    if not begins and not ends and part and not set("*?") & set(part):
+        return f'contains({value}, "{part}")'
+    if not begins:  # without an anchor, anything may stand at that end
+        plain = "*" + plain.lstrip("*")
+    if not ends:
+        plain = plain.rstrip("*") + "*"
+    return f'glob({value}, "{plain}")'
 
 
 def _key(parent: Names, names: Names, tail: str) -> str:

@@ -105,3 +105,22 @@ def test_a_template_in_quotes_is_reported_once(text: str) -> None:
 def test_an_invisible_character_is_another_warning(character: str) -> None:
     assert warnings(f'node.labels["a"] == "x{character}"') == []
     assert warnings(f'has(node.labels["x{character}"])') == []
+
+
+@pytest.mark.parametrize("image", ["nginx", "library/nginx", "registry.example:5000/nginx"])
+def test_an_image_of_a_pod_has_a_tag_or_a_digest(image: str) -> None:
+    part = f'contains(item, "{image}")'
+    for text, meant in [
+        (f'"{image}" in pod.images', f"any(pod.images, {part})"),
+        (f'"{image}" not in pod.images', f"not any(pod.images, {part})"),
+        (f'any(pod.images, item == "{image}")', part),
+        (f'any(pod.images, "{image}" == item or starts_with(item, "a"))', part),
+        (f'all(pod.images, item not in ["redis:7", "{image}"])', f"not {part}"),
+    ]:
+        [found] = warnings(text)
+        assert found.message == f'`pod.images` never contains "{image}"'
+        assert found.help == f"images have a tag or a digest; write `{meant}`"
+        for tag in (":1.27", "@sha256:0a"):
+            assert warnings(text.replace(image, image + tag)) == []
+    assert warnings(f'any(split(pod.name, "-"), item == "{image}")') == []
+    assert warnings(f"any(pod.images, {part})") == []

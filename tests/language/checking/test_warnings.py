@@ -294,7 +294,7 @@ def test_errors_of_several_cases_are_collected_in_order() -> None:
         "node.pods.sum(1) < 3",
         "node.pods.sum(pod.requests.cpu, peer.priority > 3) < 3",
         "node.pods.any(peer.namespace == pod.namespace)",
-        'any(pod.images, true) and any(pod.images, item == "a")',
+        'any(pod.images, true) and any(pod.images, item == "a:1")',
         'has(node.zone) and has(pod.limits.cpu) and has(node.taints.value("a"))',
         'node.zone ?? "a" == "a" and (number(node.labels["a"]) > 1) ?? true',
     ],

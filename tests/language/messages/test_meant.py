@@ -104,3 +104,26 @@ def test_no_help_writes_a_name_in_lower_case_that_is_no_field(field: str) -> Non
     root, *_, name = field.split(".")
     found = error_of(f'{field} == "x"')
     assert (found.code, found.message, found.help) == ("E0202", f"`{root}` has no field `{name}`", None)
+
+
+@pytest.mark.parametrize("name", ["contains", "has", "includes"])
+def test_an_image_without_a_tag_is_part_of_an_image(name: str) -> None:
+    assert help_of(f'pod.images.{name}("nginx")') == 'write `any(pod.images, contains(item, "nginx"))`'
+    assert help_of(f'pod.images.{name}("nginx:1.27")') == 'write `"nginx:1.27" in pod.images`'
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [
+        ("web", 'contains(pod.name, "web")'),
+        (".*web.*", 'contains(pod.name, "web")'),
+        ("we.b", 'glob(pod.name, "*we?b*")'),
+        ("^web$", 'glob(pod.name, "web")'),
+        ("^web", 'glob(pod.name, "web*")'),
+        ("web$", 'glob(pod.name, "*web")'),
+    ],
+)
+def test_a_regular_expression_matches_a_part(pattern: str, meant: str) -> None:
+    assert help_of(f'pod.name.matches("{pattern}")') == f"write `{meant}`; regular expressions are not supported"
+    one_by_one = f"write `any(pod.images, {meant.replace('pod.name', 'item')})`"
+    assert help_of(f'pod.images.matches("{pattern}")') == one_by_one
