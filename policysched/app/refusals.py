@@ -8,6 +8,7 @@ Source: plugin/pkg/admission/{limitranger,priority}/admission.go, v1.36.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from typing import Any, Final
 
 from policysched.app.amounts import quantity
@@ -84,6 +85,20 @@ def _refusals_of(item: LimitRangeItem, requests: ResourceList, limits: ResourceL
             outside = [part for part in parts if name in both[part] and _is_outside(both[part][name], enforced, bound)]
             if outside:
                 yield f"{text}, but {outside[0]} is {_shown(name, both[outside[0]][name])}"
+    for name, enforced in item.max_limit_request_ratio.items():
+        problem = _ratio_problem(parse(requests.get(name, 0)), parse(limits.get(name, 0)), parse(enforced))
+        if problem:
+            yield f"{name} max limit to request ratio per {item.type} is {_shown('cpu', enforced)}, but {problem}"
+
+
+def _ratio_problem(request: Quantity, limit: Quantity, enforced: Quantity) -> str:
+    """Return why a ratio of limit and request is refused, an empty text where it is not."""
+    if request.is_zero:
+        return "no request is specified or request is 0"
+    if limit.is_zero:
+        return "no limit is specified or limit is 0"
+    ratio = Fraction(limit.number) / Fraction(request.number)
+    return f"provided ratio is {float(ratio):f}" if ratio > enforced.number else ""
 
 
 def _shown(name: str, amount: Any) -> str:

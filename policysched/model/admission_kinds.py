@@ -19,7 +19,13 @@ def _decode_runtime_class(raw: Any) -> RuntimeClass:
 def _decode_limit_range(raw: Any) -> LimitRange:
     made = decode(LimitRange, "LimitRange", raw)
     for index, item in enumerate(made.spec.limits):
-        lists = {"default": item.default, "defaultRequest": item.default_request, "max": item.max, "min": item.min}
+        lists = {
+            "default": item.default,
+            "defaultRequest": item.default_request,
+            "max": item.max,
+            "min": item.min,
+            "maxLimitRequestRatio": item.max_limit_request_ratio,
+        }
         named = ((f"spec.limits[{index}].{name}", amounts) for name, amounts in lists.items())
         check_quantities("LimitRange", key_of(made.metadata), named)
     return made

@@ -50,3 +50,29 @@ def test_refusals_of_other_objects_are_noted(
     done = command("dry-run", "--cluster", "m8-limits.yaml", "--pod", str(pod))
     assert done.code == 0
     assert done.problem.splitlines() == notes
+
+
+CPU = 'LimitRange "ratio": cpu max limit to request ratio per Container is 2, but '
+MEMORY = 'LimitRange "ratio": memory max limit to request ratio per Pod is 1500m, but '
+
+
+@pytest.mark.parametrize(
+    ("resources", "refusals"),
+    [
+        ("requests: {cpu: 1, memory: 64Mi}, limits: {cpu: 2, memory: 96Mi}", []),
+        ("requests: {cpu: 500m, memory: 64Mi}, limits: {cpu: 2, memory: 128Mi}",
+         [f"{CPU}provided ratio is 4.000000", f"{MEMORY}provided ratio is 2.000000"]),
+        ("limits: {memory: 64Mi}", [f"{CPU}no request is specified or request is 0"]),
+        ("requests: {cpu: 1, memory: 64Mi}",
+         [f"{CPU}no limit is specified or limit is 0", f"{MEMORY}no limit is specified or limit is 0"]),
+        ("requests: {cpu: 0, memory: 1}, limits: {cpu: 1, memory: 1}",
+         [f"{CPU}no request is specified or request is 0"]),
+    ],
+)  # fmt: skip
+def test_the_ratio_of_limits_and_requests_is_noted(
+    command: Command, tmp_path: Path, resources: str, refusals: list[str]
+) -> None:
+    pod = tmp_path / "pod.yaml"
+    pod.write_text((POD % ("team-a", "", "1")).replace("requests: {cpu: 1, memory: 64Mi}", resources))
+    done = command("dry-run", "--cluster", "nodes3.yaml", "--cluster", "m8-ratio.yaml", "--pod", str(pod))
+    assert done.problem.splitlines() == [f"{REFUSED}{one}" for one in refusals]

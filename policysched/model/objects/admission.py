@@ -38,6 +38,7 @@ class LimitRangeItem(Struct, frozen=True):
     default_request: ResourceList = {}
     max: ResourceList = {}
     min: ResourceList = {}
+    max_limit_request_ratio: ResourceList = {}
 
 
 class LimitRangeSpec(Struct, frozen=True):
