@@ -123,7 +123,7 @@ _MOST_PLACES: Final = 1000
 
 
 def required(guard: Typed) -> frozenset[Typed]:
-    """Return the values that `has` requires wherever a condition is true."""
+    """Return the values that are there wherever a condition is true."""
     return _present(implied(guard))
 
 
@@ -156,7 +156,8 @@ def doubt(root: Typed, guard: Typed | None = None, present: frozenset[Typed] = f
 def _with_present(node: Typed, present: frozenset[Typed]) -> list[tuple[Typed, frozenset[Typed]]]:
     """Return the parts of a graph, each with what is there wherever its value counts."""
     if node.op in {Op.AND, Op.OR}:
-        present |= _present(implied(node, truth=node.op == Op.AND))
+        # The condition may be unknown, and then no part that may be unknown is true or false.
+        present |= _present(one for one in implied(node, truth=node.op == Op.AND) if not one.type.optional)
     if node.op == Op.ONLY:
         return [(node.args[0], present), (node.args[1], present | _present(implied(node.args[0])))]
     if node.op == Op.IF:
@@ -166,5 +167,23 @@ def _with_present(node: Typed, present: frozenset[Typed]) -> list[tuple[Typed, f
     return [(part, present) for part in (*node.inner, *node.args)]
 
 
+_NEEDS_ARGUMENTS: Final = frozenset({
+    Op.HAS, Op.EQ, Op.IN, Op.LT, Op.LE, Op.GT, Op.GE, Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS, Op.GLOB,
+})  # fmt: skip
+"""Conditions that are true only where their arguments are there."""
+_FROM_ARGUMENTS: Final = frozenset({Op.NUMBER, Op.VERSION, Op.CONCAT, Op.SPLIT, Op.KEYED})
+"""Values that are there only where their arguments are."""
+
+
 def _present(conditions: Iterable[Typed]) -> frozenset[Typed]:
-    return frozenset(one.args[0] for one in conditions if one.op == Op.HAS)
+    """Return the values that are there wherever all of some conditions are true."""
+    found: set[Typed] = set()
+    for one in conditions:
+        inner = one.args[0] if one.op == Op.NOT and one.args[0].type.optional else one
+        waiting = list(inner.args) if inner.op in _NEEDS_ARGUMENTS else []
+        while waiting:
+            value = waiting.pop()
+            if value not in found:
+                found.add(value)
+                waiting.extend(value.args if value.op in _FROM_ARGUMENTS else ())
+    return frozenset(found)

@@ -413,6 +413,13 @@ HAS = 'has(pod.annotations["p"])'
         ({"filters": [{"name": "a", "require": READS}]}, ["be missing"]),
         ({"filters": [{"name": "a", "when": HAS, "require": READS}]}, []),
         ({"appliesTo": HAS, "filters": [{"name": "a", "require": READS}]}, []),
+        ({"appliesTo": 'pod.annotations["p"] == "x"', "filters": [{"name": "a", "require": READS}]}, []),
+        ({"appliesTo": 'pod.annotations["p"] != "x"', "filters": [{"name": "a", "require": READS}]}, ["be missing"]),
+        ({"filters": [{"name": "a", "when": 'pod.annotations["p"] in ["x", "y"]', "require": READS}]}, []),
+        (
+            {"filters": [{"name": "a", "when": 'starts_with(pod.annotations["p"], "x")', "require": READS}]},
+            ["be missing"],  # in `when` alone
+        ),
         ({"filters": [{"name": "a", "when": HAS, "require": NUMBERS}]}, ["not be a number"]),
         ({"filters": [{"name": "a", "when": HAS, "require": READS}, {"name": "b", "require": READS}]}, ["be missing"]),
         ({"scores": [{"name": "a", "when": HAS, "cases": [f"{READS} → 10", "else → 0"]}]}, []),
