@@ -31,6 +31,23 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"did you mean `{longer[0]}`?" if longer else did_you_mean(name, names)
 
 
+def nearest_key(key: str, known: Collection[str]) -> str:
+    """Return a sentence with the object `namespace/name` that was meant, or nothing.
+
+    The same name in another namespace comes first, then similar names of the namespace, then of all namespaces.
+    """
+    namespace, _, name = key.partition("/")
+    keys = {one.partition("/")[2]: one for one in sorted(known, reverse=True)}
+    if name in keys:
+        return f"did you mean `{keys[name]}`?"
+    inside = {one.partition("/")[2]: one for one in known if one.startswith(f"{namespace}/")}
+    for names in (inside, keys):
+        meant = nearest(name, names)
+        if meant:
+            return f"did you mean `{names[meant.split('`')[1]]}`?"
+    return ""
+
+
 def refuse_unknown(kind: str, names: Iterable[str], known: Collection[str], where: str) -> None:
     """Refuse names that do not exist.
 

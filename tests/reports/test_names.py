@@ -24,6 +24,12 @@ PODS = "pods of {} are default/web-dcfd74c4f-2xkqz, default/web-dcfd74c4f-9s4lw"
         (("plan", "--without-node", "node/ip-10-0-2-9"), f"did you mean `{NODE}`?"),
         (("plan", "--without-policy", "only-redy"), "did you mean `only-ready`?"),
         (("plan", "--replicas", "wep=3"), "did you mean `default/web`?"),
+        (("plan", "--replicas", "db=3"), "did you mean `data/db`?"),
+        (("plan", "--replicas", "data/web=3"), "did you mean `default/web`?"),
+        (("plan", "--replicas", "default-x=3"), "the cluster has no pod of this workload"),
+        (("why", "db"), "pods of db are data/db-0"),
+        (("why", "db-00"), "did you mean `data/db-0`?"),
+        (("why", "data/web"), PODS.format("web")),
     ],
 )
 def test_the_object_that_a_wrong_name_means_is_named(command: Command, ask: tuple[str, ...], problem: str) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from policysched.app.admission import Admission, take_ephemeral_claims
 from policysched.app.dry_run.dry_run import SavedPods, unlisted
-from policysched.app.object_names import nearest
+from policysched.app.object_names import nearest_key
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import FINISHED, NODES, PODS, POLICIES, kind_of
@@ -165,7 +165,7 @@ def scaled(pods: Mapping[str, ReadPod], workload: str, replicas: int) -> dict[st
     if len(found) != 1:
         said = "several workloads of this name: " + ", ".join(sorted(found)) if found else "no pod of this workload"
         names = {workload_of(one.pod).rpartition(" (")[0] for one in pods.values()}
-        meant = "" if found else nearest(wanted, names)
+        meant = "" if found else nearest_key(wanted, names)
         raise UsageError("; ".join(filter(None, (f"--replicas {workload}: the cluster has {said}", meant))))
     [(name, keys)] = found.items()
     kind = name.rpartition(" (")[2].removesuffix(")")

@@ -27,7 +27,7 @@ from policysched.app.dry_run.preemption_text import why_no_preemption
 from policysched.app.files.folders import listed
 from policysched.app.files.given import Objects, given_objects
 from policysched.app.files.objects import metadata_of
-from policysched.app.object_names import nearest, without_kind
+from policysched.app.object_names import nearest, nearest_key, without_kind
 from policysched.app.plan.reading import HASH
 from policysched.app.why.asking import Asking
 from policysched.app.why.comparison import compare, runner_up
@@ -119,16 +119,14 @@ def _find(objects: Sequence[Object], key: str) -> Object:
 
 
 def _meant(key: str, pods: Mapping[str, Object]) -> str:
-    """Name the pod of another namespace, the pods of the workload, or the pod of the namespace with a similar name."""
+    """Name the pod of another namespace, the pods of the workload, or a pod with a similar name."""
     namespace, _, name = key.partition("/")
-    elsewhere = [one for one in pods if one.partition("/")[2] == name]
-    if elsewhere:
-        return f"did you mean `{elsewhere[0]}`?"
-    of_workload = [one for one, raw in pods.items() if one.startswith(f"{namespace}/") and name in _workloads(raw)]
-    if of_workload:
-        return f"pods of {name} are {listed(of_workload)}"
-    beside = {one.partition("/")[2] for one in pods if one.startswith(f"{namespace}/")}
-    return nearest(name, beside).replace("`", f"`{namespace}/", 1)
+    if not any(one.partition("/")[2] == name for one in pods):
+        of_workload = [one for one, raw in pods.items() if name in _workloads(raw)]
+        inside = [one for one in of_workload if one.startswith(f"{namespace}/")]
+        if of_workload:
+            return f"pods of {name} are {listed(inside or of_workload)}"
+    return nearest_key(key, pods)
 
 
 def _workloads(raw: Object) -> Iterable[str]:
