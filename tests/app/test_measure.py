@@ -109,7 +109,9 @@ def test_numbers_of_no_node_of_the_cluster_are_a_problem(tmp_path: Path) -> None
 
 
 def test_no_flag_measures_nothing() -> None:
-    assert measuring(MetricOptions()) is None
+    measured = measuring(MetricOptions())
+    report = dry_run(NODES, POD, [policy()], metrics=measured)
+    assert report.metric_problems == ("metrics.load: no metric source; set --metrics-file or --prometheus-url",)
 
 
 async def test_a_server_is_asked_once() -> None:

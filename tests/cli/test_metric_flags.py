@@ -120,9 +120,7 @@ def test_a_dry_run_reads_a_metrics_file(command: Command, write: Write) -> None:
 def test_a_dry_run_without_values_says_what_to_give(command: Command) -> None:
     done = command(*MEASURED, "-o", "json")
     assert done.code == 0
-    assert done.problem == (
-        "note: metrics.load: no metric source; set --metrics-file or --prometheus-url, or metrics= in Python\n"
-    )
+    assert done.problem == ("note: metrics.load: no metric source; set --metrics-file or --prometheus-url\n")
     done = command(*MEASURED, "--metrics-file", "empty", "-o", "json")
     assert done.problem == 'note: metrics.load: empty has no values for "load"\n'
 

@@ -64,7 +64,8 @@ Measure: TypeAlias = Callable[[Wanted, float], Iterable[MetricAnswer]]
 Numbers: TypeAlias = Mapping[str, Mapping[str, float]]
 Observe: TypeAlias = Callable[[Decision, Sequence[PolicyPlugin]], object]
 """Takes a decision and the policies that act in it."""
-NOT_GIVEN = "no metric source; set --metrics-file or --prometheus-url, or metrics= in Python"
+NOT_GIVEN = "no metric source; pass metrics="
+NO_FLAG = "no metric source; set --metrics-file or --prometheus-url"
 _ENCODER: Final = msgspec.json.Encoder()
 _MOST_TEMPLATES: Final = 4096
 """How many templates of pods are known at a time."""
@@ -324,8 +325,8 @@ def _take_pod(cluster: Cluster, pod: Pod, resources: PodResources) -> None:
         cluster.nominations.update(pod)
 
 
-def measuring(options: MetricOptions) -> Measure | None:
-    """Return what measures as the flags ask for; None where they ask for nothing.
+def measuring(options: MetricOptions) -> Measure:
+    """Return what measures as the flags ask for; without a flag, each metric has a problem.
 
     Raises:
         UsageError: a flag or a file cannot be used.
@@ -340,7 +341,7 @@ def measuring(options: MetricOptions) -> Measure | None:
 
         source = PrometheusSource(make_prometheus_client(options, options.url), SystemClock(), SourceCounters())
         return lambda wanted, at: _aged(asyncio.run(source.ask(wanted)), at - SystemClock().now().timestamp())
-    return None
+    return lambda wanted, _: (MetricAnswer(key, None, NO_FLAG) for key in wanted)
 
 
 def _aged(found: Iterable[MetricAnswer], shift: float) -> Iterator[MetricAnswer]:
