@@ -11,7 +11,7 @@ from typing import Final
 
 from policysched.language.functions.signatures import Checker
 from policysched.language.ir.graph import Input, Op, Typed
-from policysched.language.ir.tree import Call, Comparison, Expr, Listing, Literal, LiteralKind, Path, Span, walk
+from policysched.language.ir.tree import Call, Comparison, Listing, Literal, LiteralKind, Path, Span, walk
 from policysched.language.ir.types import CHOICES, EFFECTS, GROUPS, WELL_KNOWN_LABELS, Names
 from policysched.language.messages import foreign_syntax
 from policysched.language.messages.foreign_calls import IMAGES, without_tag
@@ -39,9 +39,14 @@ _PLAIN: Final = frozenset({"conditions", "addresses"})
 _PARTS: Final = frozenset({Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS})
 
 
+def is_template(text: str) -> bool:
+    """Whether a text is written for Helm."""
+    return _TEMPLATE in text
+
+
 def warn_of_template(checker: Checker, literal: Literal) -> None:
     """Report a string that is written for Helm."""
-    if _TEMPLATE in literal.text:
+    if is_template(literal.text):
         checker.report("W0714", literal.span, "template")
 
 
@@ -71,16 +76,15 @@ def warn_of_images(checker: Checker, comparison: Comparison, item: str = "") -> 
         if not isinstance(one, Path) or one.dotted != (item or IMAGES):
             continue
         for image in other.items if isinstance(other, Listing) else (other,):
-            if _has_no_tag(image) and isinstance(image, Literal):
+            if isinstance(image, Literal) and _has_no_tag(image):
                 part = f'contains(item, "{shown(image.text)}")'
                 meant = f"{inverted}{part}" if item else f"{inverted}any({IMAGES}, {part})"
                 hint = f"images have a tag or a digest; write `{meant}`"
                 checker.report("W0714", image.span, "part", input=IMAGES, value=shown(image.text), hint=hint)
 
 
-def _has_no_tag(expr: Expr) -> bool:
-    is_text = isinstance(expr, Literal) and expr.kind is LiteralKind.STRING and _TEMPLATE not in expr.text
-    return is_text and without_tag(expr.text)
+def _has_no_tag(image: Literal) -> bool:
+    return image.kind is LiteralKind.STRING and not is_template(image.text) and without_tag(image.text)
 
 
 def warn_of_images_one_by_one(checker: Checker, call: Call) -> None:

@@ -25,6 +25,7 @@ from policysched.language.checking.compile import (
 )
 from policysched.language.checking.doubts import required
 from policysched.language.checking.estimates import Cost
+from policysched.language.checking.impossible import is_template
 from policysched.language.functions.signatures import Environment
 from policysched.language.ir.graph import Program
 from policysched.language.ir.tree import Span
@@ -243,6 +244,9 @@ class _Compilation:
             if not own.strip():
                 found = finding("E0312", "the scheduler name is empty", len(own), _SCHEDULERS)
                 self._report(f"spec.schedulerNames[{index}]", found)
+        for place, text in _plain_texts(spec):
+            if is_template(text):
+                self._report(f"spec.{place}", diagnose("W0714", text, Span(0, len(text)), "template"))
         self._unique("filters", [rule.name for rule in spec.filters])
         self._unique("scores", [rule.name for rule in spec.scores])
         if spec.preemption is not None and not is_label_name(spec.preemption.name):
@@ -392,6 +396,17 @@ def _texts(spec: PolicySpec) -> Iterator[str]:
         yield from (rule.when or "", rule.require)
     for score in spec.scores:
         yield from (score.when or "", "" if score.value is None else str(score.value), *score.cases)
+
+
+def _plain_texts(spec: PolicySpec) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a policy that are neither expressions nor names of rules, each with its field."""
+    for index, own in enumerate(spec.scheduler_names):
+        yield f"schedulerNames[{index}]", own
+    for index, rule in enumerate(spec.filters):
+        yield f"filters[{index}].message", rule.message or ""
+    yield "preemption.message", "" if spec.preemption is None else spec.preemption.message or ""
+    for index, metric in enumerate(spec.metrics):
+        yield from ((f"metrics[{index}].query", metric.query), (f"metrics[{index}].nodeLabel", metric.node_label))
 
 
 def _misnamed(kind: str, name: str) -> Diagnostic:

@@ -453,3 +453,27 @@ HAS = 'has(pod.annotations["p"])'
 def test_a_value_that_selectors_and_conditions_require_is_never_missing(spec: Spec, helps: list[str]) -> None:
     found = [one for one in compile_policy(policy(**spec)).diagnostics if one.code == "W0701"]
     assert [str(one.help).partition("may ")[2].partition(";")[0] for one in found] == helps
+
+
+HELM = "{{ .Values.x }}"
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"schedulerNames": ["a", HELM]}, "schedulerNames[1]"),
+        ({"filters": filtering("node.ready", message=f"no {HELM}")}, "filters[0].message"),
+        ({"preemption": {"require": "victim.priority < 5", "message": HELM}}, "preemption.message"),
+        ({"metrics": [{"name": "a", "query": f'up{{job="{HELM}"}}'}]}, "metrics[0].query"),
+        ({"metrics": [{"name": "a", "query": "up", "nodeLabel": HELM}]}, "metrics[0].nodeLabel"),
+    ],
+)
+def test_a_helm_template_outside_of_expressions_is_reported(spec: Spec, field: str) -> None:
+    found = [one for one in compile_policy(policy(**spec)).diagnostics if one.code == "W0714"]
+    assert [one.field for one in found] == [f"spec.{field}"]
+    assert found[0].message == "the string is a Helm template that is not rendered"
+
+
+def test_braces_of_a_query_are_no_template() -> None:
+    spec: Spec = {"filters": CHEAP, "metrics": [{"name": "a", "query": 'up{job="b"}'}]}
+    assert "W0714" not in {one.code for one in compile_policy(policy(**spec)).diagnostics}
