@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Final
 
 from policysched.language.ir.types import Unit
 from policysched.language.messages.amounts import written
+from policysched.model.quantity import Quantity
 
 MAY_OVERCOMMIT: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 """The resources whose limits may exceed the requests."""
+_BINARY: Final = ((60, "Ei"), (50, "Pi"), (40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki"))
+_DECIMAL: Final = (
+    (18, "E"), (15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k"), (0, ""), (-3, "m"), (-6, "u"), (-9, "n"),
+)  # fmt: skip
 _ROUNDED: Final = ((1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki"))
 
 
 def quantity(resource: str, amount: int) -> str:
     """Write an amount exactly. Units: millicores of cpu; other resources as they are."""
     return written(amount, _unit(resource))
+
+
+def canonical(amount: Quantity, like: object) -> str:
+    """Write a quantity as an API server prints it: `500m`, `1G`, `1Gi`.
+
+    Args:
+        amount: The quantity.
+        like: An amount as a user writes it; a binary suffix gives a binary suffix.
+    """
+    number = Fraction(amount.number)
+    if str(like).strip().endswith("i") and abs(number) >= 1024:
+        whole = math.ceil(number)
+        return next((f"{whole >> bits}{suffix}" for bits, suffix in _BINARY if not whole % (1 << bits)), str(whole))
+    for exponent, suffix in _DECIMAL:
+        scaled = number / Fraction(10) ** exponent
+        if number and scaled.denominator == 1:
+            return f"{scaled}{suffix}"
+    return str(math.ceil(number))
 
 
 def rounded(resource: str, amount: int) -> str:

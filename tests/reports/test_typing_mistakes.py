@@ -94,6 +94,12 @@ def test_misspelt_fields_of_pods_of_tests_are_errors(command: Command) -> None:
          'containers[0].volumeMounts[0].name: not found: "data"'),
         ("  containers", "  initContainers: [{name: a, image: i, volumeDevices: [{name: raw}]}]\n  containers",
          'initContainers[0].volumeDevices[0].name: not found: "raw"'),
+        ("cpu: 1}", "cpu: 0.5}, limits: {cpu: 100m}",
+         'requests.cpu: invalid value: "500m": must be less than or equal to cpu limit of 100m'),
+        ("cpu: 1}", "memory: 2G}, limits: {memory: 1e9}",
+         'requests.memory: invalid value: "2G": must be less than or equal to memory limit of 1G'),
+        ("cpu: 1}", "memory: 1.5Gi}, limits: {memory: 1Gi}",
+         'requests.memory: invalid value: "1536Mi": must be less than or equal to memory limit of 1Gi'),
         ("image: i", "image: i, command: sleep", "5:34: .*spec.containers[0].command: expected a list, got str"),
     ],
 )  # fmt: skip

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from policysched.apimachinery.errors import Cause, required, unsupported, wrong
+from policysched.app.amounts import canonical
 from policysched.model.quantity import Quantity, QuantityError, parse
 from policysched.model.selection.name_validation import is_huge_page_resource
 
@@ -62,7 +63,8 @@ def _resource_faults(resources: Object, path: str) -> Iterator[Cause]:
     for name, amount in requests.items():
         asked, limit = _quantity(amount), _quantity(limits.get(name))
         if asked is not None and limit is not None:
-            yield from _limit_faults(name, asked, limit, path)
+            texts = canonical(asked, amount), canonical(limit, limits[name])
+            yield from _limit_faults(name, asked, limit, texts, path)
         elif name not in limits and ("/" in name or is_huge_page_resource(name)):
             yield required(f"{path}.limits.{name}", "Limit must be set for non overcommitable resources")
 
@@ -85,14 +87,17 @@ def _faults_of_parts(resources: Object, spec: Object, path: str) -> Iterator[Cau
     for name, whole in _quantities(requests):
         total = functools.reduce(Quantity.plus, _amounts(containers, "requests", name), Quantity(0))
         if total.exceeds(whole):
-            text = f"must be greater than or equal to aggregate container requests of {total.text()}"
-            yield wrong(f"{path}.requests.{name}", whole.text(), text)
+            text = (
+                f"must be greater than or equal to aggregate container requests of {canonical(total, requests[name])}"
+            )
+            yield wrong(f"{path}.requests.{name}", canonical(whole, requests[name]), text)
     for name, whole in _quantities(limits):
         for index, one in enumerate(containers):
             for limit in _amounts([one], "limits", name):
                 if limit.exceeds(whole):
                     place = f"{path.removesuffix('.resources')}.containers[{index}].resources.limits.{name}"
-                    yield wrong(place, limit.text(), f"must be less than or equal to pod limits of {whole.text()}")
+                    texts = [canonical(amount, limits[name]) for amount in (limit, whole)]
+                    yield wrong(place, texts[0], f"must be less than or equal to pod limits of {texts[1]}")
 
 
 def _quantities(amounts: Object) -> Iterator[tuple[str, Quantity]]:
@@ -109,12 +114,12 @@ def _amounts(containers: Iterable[Object], part: str, name: str) -> Iterator[Qua
         yield from (amount for key, amount in _quantities(one.get(part) or {}) if key == name)
 
 
-def _limit_faults(name: str, request: Quantity, limit: Quantity, path: str) -> Iterator[Cause]:
-    text = f"{name} limit of {limit.text()}"
+def _limit_faults(name: str, request: Quantity, limit: Quantity, texts: tuple[str, str], path: str) -> Iterator[Cause]:
+    text = f"{name} limit of {texts[1]}"
     if request.exceeds(limit):
-        yield wrong(f"{path}.requests.{name}", request.text(), f"must be less than or equal to {text}")
+        yield wrong(f"{path}.requests.{name}", texts[0], f"must be less than or equal to {text}")
     elif name not in _STANDARD and not request.equals(limit):
-        yield wrong(f"{path}.requests.{name}", request.text(), f"must be equal to {text}")
+        yield wrong(f"{path}.requests.{name}", texts[0], f"must be equal to {text}")
 
 
 def _amount_faults(name: str, amount: Any, path: str) -> Iterator[Cause]:
