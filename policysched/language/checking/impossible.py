@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from policysched.language.functions.signatures import Checker
+from policysched.language.functions.signatures import LONGEST_QUOTE, Checker
 from policysched.language.ir.graph import Input, Op, Typed
 from policysched.language.ir.tree import Call, Comparison, Listing, Literal, LiteralKind, Path, Span, walk
 from policysched.language.ir.types import CHOICES, EFFECTS, GROUPS, WELL_KNOWN_LABELS, Names
@@ -36,6 +36,9 @@ _RULES: Final = {
 _KEY_RULE: Final = "keys have at most 63 letters, digits, `-`, `_` and `.`, perhaps after a DNS name and `/`"
 _OF: Final = {"annotations": "annotation", "taints": "taint", "tolerations": "toleration"}
 _PLAIN: Final = frozenset({"conditions", "addresses"})
+_LETTERS: Final = {"label": re.compile(r"[A-Za-z0-9_.*?-]+"), "name": re.compile(r"[a-z0-9.*?-]+")}
+"""Patterns that a string of a rule can match."""
+_REGULAR: Final = re.compile(r"[\^$|+(){}\[\]\\]")
 _PARTS: Final = frozenset({Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS})
 
 
@@ -97,14 +100,34 @@ def warn_of_images_one_by_one(checker: Checker, call: Call) -> None:
 
 
 def warn_of_parts(checker: Checker, call: Call, node: Typed | None) -> None:
-    """Report a pattern in a function that takes it letter by letter."""
-    if node is None or node.op not in _PARTS:
+    """Report a pattern in a function that takes it letter by letter, and characters that a field never has."""
+    if node is None or node.op not in {*_PARTS, Op.GLOB}:
         return
     field, part = node.args
-    if _rule(field) and isinstance(field.data, Input) and isinstance(part.data, str) and _PATTERN.search(part.data):
-        hint = f"for a pattern, write glob({field.data.text}, ...)"
-        span = call.arguments[1].span
-        checker.report("W0714", span, "part", input=field.data.text, value=shown(part.data), hint=hint)
+    rule = _rule(field)
+    if not rule or not isinstance(field.data, Input) or not isinstance(part.data, str):
+        return
+    name, variant, hint = field.data.text, "pattern" if node.op == Op.GLOB else "part", ""
+    if node.op in _PARTS and _PATTERN.search(part.data):
+        hint = f"for a pattern, write glob({name}, ...)"
+    elif part.data.isprintable() and not is_template(part.data) and not _LETTERS[rule].fullmatch(part.data):
+        hint = _instead_of_pattern(rule, name, part.data)
+    if hint:
+        checker.report("W0714", call.arguments[1].span, variant, input=name, value=shown(part.data), hint=hint)
+
+
+def _instead_of_pattern(rule: str, field: str, text: str) -> str:
+    """Return what to write in place of a pattern with characters that a field never has."""
+    if not _REGULAR.search(text):
+        return _RULES[rule]
+    parts = text.split("|")
+    if len(parts) == 1 or not all(map(_LETTERS[rule].fullmatch, parts)) or len(text) > LONGEST_QUOTE:
+        return "a pattern has only `*` and `?`; write one glob(...) for each pattern, with `or` between them"
+    if any(map(_PATTERN.search, parts)):
+        patterns = " or ".join(f'glob({field}, "{part}")' for part in parts)
+        return f"write `({patterns})`"
+    items = ", ".join(f'"{part}"' for part in parts)
+    return f"for one of several, write `{field} in [{items}]`"
 
 
 def warn_of_key(checker: Checker, names: Names, key: Typed, span: Span) -> None:

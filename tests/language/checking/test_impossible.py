@@ -124,3 +124,35 @@ def test_an_image_of_a_pod_has_a_tag_or_a_digest(image: str) -> None:
             assert warnings(text.replace(image, image + tag)) == []
     assert warnings(f'any(split(pod.name, "-"), item == "{image}")') == []
     assert warnings(f"any(pod.images, {part})") == []
+
+
+ONE_BY_ONE = "a pattern has only `*` and `?`; write one glob(...) for each pattern, with `or` between them"
+NAME_RULE = "names have only lower-case letters, digits, `-` and `.`"
+
+
+@pytest.mark.parametrize(
+    ("field", "pattern", "meant"),
+    [
+        ("node.name", "^n[0-9]+$", ONE_BY_ONE),
+        ("node.name", "{n,g}*", ONE_BY_ONE),
+        ("pod.namespace", "(a|b)*", ONE_BY_ONE),
+        ("node.name", "n*|g*", 'write `(glob(node.name, "n*") or glob(node.name, "g*"))`'),
+        ("node.zone", "A100|V100", 'for one of several, write `node.zone in ["A100", "V100"]`'),
+        ("pod.namespace", "Prod*", NAME_RULE),
+        ("node.name", "a_*", NAME_RULE),
+        ("node.zone", "a b*", "label values have at most 63 letters, digits, `-`, `_` and `.`"),
+    ],
+)
+def test_a_pattern_that_nothing_matches_is_reported(field: str, pattern: str, meant: str) -> None:
+    [found] = warnings(f'glob({field}, "{pattern}") ?? false')
+    assert (found.message, found.help) == (f'`{field}` never matches "{pattern}"', meant)
+    assert warnings(f'glob(pod.annotations["a"], "{pattern}") ?? false') == []
+    for right in ("a-*", "?.b"):
+        assert warnings(f'glob({field}, "{right}") ?? false') == []
+
+
+def test_a_part_with_characters_that_no_name_has_is_reported() -> None:
+    for function in ("starts_with", "ends_with", "contains"):
+        [found] = warnings(f'{function}(node.name, "Gpu")')
+        assert (found.message, found.help) == ('`node.name` never contains "Gpu"', NAME_RULE)
+        assert warnings(f'{function}(node.name, "gpu-")') == warnings(f'{function}(pod.owner_name, "Gpu")') == []

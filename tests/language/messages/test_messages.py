@@ -68,6 +68,7 @@ VARIANTS = [
     ("W0714", "filter", 'node.labels["gpu"] != "A100,H100"'),
     ("W0714", "filter", 'pod.namespace == "Team A"'),
     ("W0714", "filter", 'starts_with(node.name, "gpu-*")'),
+    ("W0714", "filter", 'glob(node.name, "^n[0-9]+$")'),
     ("W0714", "filter", 'node.labels["a"] == "{{ .Values.a }}"'),
     ("W0714", "filter", 'node.conditions["DiskPressure"] == "true"'),
     ("E0209", "preemption", "node.pods.any(peer.name == victim.name)"),
