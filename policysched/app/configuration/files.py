@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
+from policysched.app.configuration.model import KIND
 from policysched.app.configuration.profiles import NO_PLUGINS, configured_profiles
 from policysched.app.configuration.reading import (
     ConfigurationError,
@@ -17,10 +19,13 @@ from policysched.app.configuration.reading import (
     load_configuration,
 )
 from policysched.app.configuration.validation import faults
+from policysched.app.files.folders import empty
 from policysched.app.files.loading import load
-from policysched.app.files.objects import Document
+from policysched.app.files.objects import Document, Object, shown
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
+
+_GROUP: Final = "kubescheduler.config.k8s.io/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +52,28 @@ def read_file(name: str, plugins: PluginRegistry = NO_PLUGINS) -> ReadConfigurat
 
 
 def check_files(names: Iterable[str], plugins: PluginRegistry = NO_PLUGINS) -> CheckedFiles:
-    """Name all that is wrong with the configurations in files.
+    """Name all that is wrong with the configurations in files; in folders, objects of other kinds are ignored.
 
     Raises:
-        UsageError: a file cannot be read, or is not made of objects.
+        UsageError: a file cannot be read or is not made of objects, or a folder has no configuration.
     """
-    documents = load(names)
+    documents = [one for name in names for one in _configurations(name)]
     return CheckedFiles(len(documents), tuple(fault for one in documents for fault in _faults(one, plugins)))
+
+
+def _configurations(name: str) -> list[Document]:
+    """Load the objects of a file, or the configurations of a folder."""
+    documents = load([name])
+    if documents[0].file == shown(name):
+        return documents
+    found = [one for one in documents if _is_meant(one.object)]
+    if not found:
+        raise empty(name, f"no {KIND} in the folder")
+    return found
+
+
+def _is_meant(one: Object) -> bool:
+    return one.get("kind") == KIND or str(one.get("apiVersion")).startswith(_GROUP)
 
 
 def _faults(document: Document, plugins: PluginRegistry) -> tuple[FieldFault, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 import yaml
@@ -11,6 +13,7 @@ from policysched.app.configuration.printing import to_dict
 from policysched.app.configuration.reading import load_configuration
 from tests.cli.conftest import Command, Write
 
+BASE = Path(__file__).parents[3] / "deploy" / "base"
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 BROKEN = f"""{HEAD}parallelism: 0
 profiles:
@@ -136,3 +139,17 @@ def test_run_with_a_configuration_takes_no_scheduler_names(command: Command, wri
         2,
         "error: --scheduler-name cannot be used with --config; set schedulerName in the profiles\n",
     )
+
+
+def test_check_of_a_folder_ignores_objects_of_other_kinds(command: Command, write: Write, tmp_path: Path) -> None:
+    shutil.copytree(BASE, tmp_path / "base")
+    done = command("config", "check", "base")
+    assert (done.code, done.out, done.problem) == (0, "1 configuration: 0 errors\n", "")
+    write("base/scheduler.yaml", HEAD.replace("Configuration", "Configuratoin"))
+    done = command("config", "check", "base")
+    assert (done.code, done.out.splitlines()[-1]) == (1, "1 configuration: 1 error")
+    (tmp_path / "base" / "scheduler.yaml").unlink()
+    done = command("config", "check", "base")
+    assert (done.code, done.out) == (2, "")
+    assert done.problem.startswith("error: base: no KubeSchedulerConfiguration in the folder")
+    assert command("config", "check", "base/service.yaml").code == 1
