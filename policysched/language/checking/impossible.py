@@ -36,6 +36,10 @@ _RULES: Final = {
 _KEY_RULE: Final = "keys have at most 63 letters, digits, `-`, `_` and `.`, perhaps after a DNS name and `/`"
 _OF: Final = {"annotations": "annotation", "taints": "taint", "tolerations": "toleration"}
 _PLAIN: Final = frozenset({"conditions", "addresses"})
+_OWNER_KIND: Final = ("owner_kind",)
+_OWNERS: Final = {"Deployment": "ReplicaSet", "CronJob": "Job"}
+"""The kinds of controllers that objects create, which own the pods."""
+_CONTROLLERS: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Node", "ReplicationController")
 _LETTERS: Final = {"label": re.compile(r"[A-Za-z0-9_.*?-]+"), "name": re.compile(r"[a-z0-9.*?-]+")}
 """Patterns that a string of a rule can match."""
 _REGULAR: Final = re.compile(r"[\^$|+(){}\[\]\\]")
@@ -57,13 +61,24 @@ def warn_of_values(checker: Checker, comparison: Comparison, node: Typed) -> Non
     """Report strings that are compared with a label or a name and that no label or name can be."""
     for one, other, expr in zip(node.args, reversed(node.args), (comparison.right, comparison.left), strict=True):
         rule = _rule(one)
-        if not rule or other.op != Op.CONSTANT or not isinstance(one.data, Input):
+        if other.op != Op.CONSTANT or not isinstance(one.data, Input):
             continue
         for item in expr.items if isinstance(expr, Listing) else (expr,):
             text = item.text if isinstance(item, Literal) else str(other.data)
-            if _is_impossible(rule, text):
+            hint = _instead_of_owner(text) if one.data.path == _OWNER_KIND else ""
+            if rule and _is_impossible(rule, text):
                 hint = _instead(rule, one.data, text, comparison.operator)
+            if hint:
                 checker.report("W0714", item.span, input=one.data.text, value=shown(text), hint=hint)
+
+
+def _instead_of_owner(text: str) -> str:
+    """Return which kind a pod's controller has in place of another one, nothing where a controller may be of a kind."""
+    kind = text.lower()
+    right = next((one for one in (*_OWNERS, *_CONTROLLERS) if one.lower() == kind), "")
+    if right in _OWNERS:
+        return f'a pod of a {right} has the owner {_OWNERS[right]}; write `"{_OWNERS[right]}"`'
+    return f'write `"{right}"`' if right not in {"", text} else ""
 
 
 def warn_of_images(checker: Checker, comparison: Comparison, item: str = "") -> None:

@@ -156,3 +156,26 @@ def test_a_part_with_characters_that_no_name_has_is_reported() -> None:
         [found] = warnings(f'{function}(node.name, "Gpu")')
         assert (found.message, found.help) == ('`node.name` never contains "Gpu"', NAME_RULE)
         assert warnings(f'{function}(node.name, "gpu-")') == warnings(f'{function}(pod.owner_name, "Gpu")') == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "meant"),
+    [
+        ("Deployment", 'a pod of a Deployment has the owner ReplicaSet; write `"ReplicaSet"`'),
+        ("deployment", 'a pod of a Deployment has the owner ReplicaSet; write `"ReplicaSet"`'),
+        ("CronJob", 'a pod of a CronJob has the owner Job; write `"Job"`'),
+        ("replicaset", 'write `"ReplicaSet"`'),
+        ("daemonSet", 'write `"DaemonSet"`'),
+    ],
+)
+def test_a_kind_that_owns_no_pod_is_reported(kind: str, meant: str) -> None:
+    for text in (f'pod.owner_kind != "{kind}"', f'node.pods.any(peer.owner_kind in ["Job", "{kind}"])'):
+        [found] = warnings(text)
+        assert (found.message.partition("` ")[2], found.help) == (f'is never "{kind}"', meant)
+    [found] = warnings(f'victim.owner_kind == "{kind}"', "preemption")
+    assert found.help == meant
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "Job", "Node", "Rollout", "rollout"])
+def test_a_kind_that_may_own_a_pod_has_no_warning(kind: str) -> None:
+    assert warnings(f'pod.owner_kind == "{kind}"') == []
