@@ -34,9 +34,8 @@ from policysched.model.policy import UnreadablePolicy
 
 log = logging.getLogger(__name__)
 Object = dict[str, Any]
-READ_KINDS: Final[tuple[ApiKind[Any], ...]] = (*KINDS.values(), *ADMISSION_KINDS)
 READER: Final = "policysched-reader"
-"""The ClusterRole of deploy/base/user-roles.yaml with the right to list all of `READ_KINDS`."""
+"""The ClusterRole of deploy/base/user-roles.yaml with the right to list all of `read_kinds`."""
 LeftOut = Callable[[ObjectError], None]
 """Hears of an object that cannot be used."""
 
@@ -75,7 +74,7 @@ async def read_cluster(
         forbidden: dict[str, ApiError] = {}
         found = [
             {**item, "apiVersion": kind.api_version, "kind": kind.kind}
-            for kind in (READ_KINDS if kinds is None else kinds)
+            for kind in (read_kinds() if kinds is None else kinds)
             for item in _usable(kind, await _listed(transport, kind, missing, forbidden), left_out)
         ]
     except ApiError as error:
@@ -85,6 +84,11 @@ async def read_cluster(
     if forbidden:
         raise ConnectionProblemError(_missing_rights(connection.url, forbidden))
     return found
+
+
+def read_kinds() -> tuple[ApiKind[Any], ...]:
+    """Return the kinds that are read of a live cluster."""
+    return (*KINDS.values(), *ADMISSION_KINDS)
 
 
 def _refusal(url: str, error: ApiError) -> str:
