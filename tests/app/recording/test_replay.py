@@ -333,25 +333,28 @@ async def test_record_that_fills_its_disk_stays_readable_and_goes_on_once_there_
     monkeypatch.setattr(writer, "WAIT", 0.01)
     caplog.set_level(logging.INFO, writer.__name__)
 
+    def lines() -> list[str]:
+        return [one.getMessage() for one in caplog.records if one.name == writer.__name__]
+
     def goes_on(life: RecordedLife) -> bool:
         assert life.recorder.decisions < 5000, "recording does not continue"
         if disk.refused >= 3:
             disk.room = 1 << 30
-        return disk.room < 1 << 20 or life.writer.lost > 0 or "continues" not in caplog.text
+        said = lines()
+        return disk.room < 1 << 20 or life.writer.lost > 0 or not said or "continues in" not in said[-1]
 
     life = await recorded(tmp_path, FEW, goes_on=goes_on)
-    lines = [one.getMessage() for one in caplog.records if one.name == writer.__name__]
     paused = f"record: {tmp_path}: No space left on device; recording is paused until the record is "
-    assert lines  # a cut file leaves room: it may go on and be full again
-    assert all(one.startswith(paused) for one in lines[::2])
-    assert all(one.startswith(f"record: recording continues in {tmp_path}") for one in lines[1::2])
-    assert len(lines) % 2 == 0
+    # a cut file leaves room: recording may go on and stop again
+    assert all(one.startswith(paused) for one in lines()[::2])
+    assert all(one.startswith(f"record: recording continues in {tmp_path}") for one in lines()[1::2])
+    assert len(lines()) % 2 == 0
     found = replayed(tmp_path)
     assert found.differences == []
     assert found.last == life.recorder.decisions
     assert all(begins(path) for path in tmp_path.iterdir())
     if room > 10_000:  # a snapshot took less
-        assert sum("file is incomplete: no end marker" in one for one in found.remainder) == 1
+        assert any("file is incomplete: no end marker" in one for one in found.remainder)
 
 
 def begins(path: Path) -> bool:
