@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from policysched.language.checking.checker import ExpressionChecker
-from policysched.language.checking.doubts import doubt, warn_of_percentage
+from policysched.language.checking.doubts import doubt, doubt_of_own, warn_of_percentage
 from policysched.language.checking.estimates import (
     MAX_NODE_OPERATIONS,
     MAX_POD_OPERATIONS,
@@ -112,7 +112,10 @@ def _warn(checker: Checker, expr: Expr, program: Program, want: Want) -> None:
         return
     if want is Want.CONDITION and _warn_constant(checker, expr, program):
         return
-    if program.type.gap is Gap.INPUT and (found := doubt(program.root, present=checker.environment.present)):
+    found = doubt(program.root, present=checker.environment.present) if program.type.gap is Gap.INPUT else None
+    if found is None and want is Want.CONDITION:
+        found = doubt_of_own(program.root, checker.environment.present)
+    if found is not None:
         variant = "" if want is Want.CONDITION else "score"
         checker.report("W0701", expr.span, variant, input=found.input, what=found.what)
     if want is Want.NUMBER:

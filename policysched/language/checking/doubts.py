@@ -153,6 +153,48 @@ def doubt(root: Typed, guard: Typed | None = None, present: frozenset[Typed] = f
     return converted
 
 
+def doubt_of_own(root: Typed, present: frozenset[Typed] = frozenset()) -> Doubt | None:
+    """Return which part of a condition is missing though all inputs are there: of a node without pods, or by zero.
+
+    Args:
+        root: The graph of the condition.
+        present: The values that are compared or asked with `has` where the condition applies.
+    """
+    waiting = [(root, present)]
+    seen = set(waiting)
+    while waiting and len(seen) < _MOST_PLACES:
+        node, present = waiting.pop()
+        if node.type.gap is Gap.NONE or node in present:
+            continue
+        if node.op in _OF_PODS and not any(map(_counts_pods, present)):
+            return Doubt(f"{node.op}(...)", "be missing on a node without pods")
+        if node.op == Op.DIVIDE and _is_request(node.args[1]) and node.args[1] not in present:
+            return Doubt(node.args[1].inputs[0].text, "be 0")
+        parts = [one for one in _with_present(node, present) if one not in seen]
+        seen.update(parts)
+        waiting.extend(reversed(parts))
+    return None
+
+
+_OF_PODS: Final = frozenset({Op.MIN_PODS, Op.MAX_PODS})
+
+
+def _counts_pods(node: Typed) -> bool:
+    """Whether a value is the number of pods of a node."""
+    own = isinstance(node.data, Input) and node.data.root == "node" and node.data.path[-1:] == ("pods",)
+    return own or node.op == Op.COUNT_PODS
+
+
+def _is_request(node: Typed) -> bool:
+    """Whether a value is what a pod requests of a resource, which may be nothing."""
+    return (
+        node.op == Op.INPUT
+        and isinstance(node.data, Input)
+        and node.data.path[0] == "requests"
+        and node.data.path != ("requests", "pods")
+    )
+
+
 def _with_present(node: Typed, present: frozenset[Typed]) -> list[tuple[Typed, frozenset[Typed]]]:
     """Return the parts of a graph, each with what is there wherever its value counts."""
     if node.op in {Op.AND, Op.OR}:
@@ -175,12 +217,17 @@ _FROM_ARGUMENTS: Final = frozenset({Op.NUMBER, Op.VERSION, Op.CONCAT, Op.SPLIT, 
 """Values that are there only where their arguments are."""
 
 
+def _differs(node: Typed) -> bool:
+    """Whether a condition is that two values, of which none is ever missing, differ."""
+    return node.op == Op.NE and not any(one.type.optional for one in node.args)
+
+
 def _present(conditions: Iterable[Typed]) -> frozenset[Typed]:
     """Return the values that are there wherever all of some conditions are true."""
     found: set[Typed] = set()
     for one in conditions:
         inner = one.args[0] if one.op == Op.NOT and one.args[0].type.optional else one
-        waiting = list(inner.args) if inner.op in _NEEDS_ARGUMENTS else []
+        waiting = list(inner.args) if inner.op in _NEEDS_ARGUMENTS or _differs(inner) else []
         while waiting:
             value = waiting.pop()
             if value not in found:

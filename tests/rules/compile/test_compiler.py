@@ -403,6 +403,7 @@ def test_filter_of_parts_that_stand_in_it_ever_more_often_takes_no_longer(line: 
 
 
 READS = 'starts_with(node.name, pod.annotations["p"])'
+SHARES = "node.free.cpu / pod.requests.cpu > 2"
 NUMBERS = 'number(pod.annotations["p"]) > 3'
 HAS = 'has(pod.annotations["p"])'
 
@@ -419,6 +420,12 @@ HAS = 'has(pod.annotations["p"])'
         (
             {"filters": [{"name": "a", "when": 'starts_with(pod.annotations["p"], "x")', "require": READS}]},
             ["be missing"],  # in `when` alone
+        ),
+        ({"filters": [{"name": "a", "require": SHARES}]}, ["be 0"]),
+        ({"filters": [{"name": "a", "when": "pod.requests.cpu > 0", "require": SHARES}]}, []),
+        (
+            {"filters": [{"name": "a", "require": "node.pods.max(peer.age) < 1h"}]},
+            ["be missing on a node without pods"],
         ),
         ({"filters": [{"name": "a", "when": HAS, "require": NUMBERS}]}, ["not be a number"]),
         ({"filters": [{"name": "a", "when": HAS, "require": READS}, {"name": "b", "require": READS}]}, ["be missing"]),
