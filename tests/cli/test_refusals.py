@@ -106,13 +106,17 @@ def test_a_pod_that_runs_is_decided_about_as_a_new_one(command: Command, write: 
 
 def test_a_pod_with_scheduling_gates_is_decided_about_without_them(command: Command, write: Write) -> None:
     gated = yaml.safe_load(POD)
-    gated["spec"]["schedulingGates"] = [{"name": "example.com/quota"}, {"name": "\x1b[2J"}]
+    gated["spec"]["schedulingGates"] = [{"name": "example.com/quota"}, {"name": "b"}]
     write("pod.yaml", yaml.dump(gated))
     done = command(*ASK, "-o", "json")
     assert json.loads(done.out)["selected"] == "n1"
     assert done.problem == (
-        "note: pod has scheduling gates: example.com/quota, \\x1b[2J; the decision is for the pod without gates\n"
+        "note: pod has scheduling gates: example.com/quota, b; the decision is for the pod without gates\n"
     )
+    gated["spec"]["schedulingGates"] = [{"name": "\x1b[2J"}]
+    write("pod.yaml", yaml.dump(gated))
+    done = command(*ASK)
+    assert (done.code, "\x1b" in done.problem) == (2, False)
     gated["spec"]["schedulingGates"] = ["a"]
     write("pod.yaml", yaml.dump(gated))
     assert command(*ASK).code == 2

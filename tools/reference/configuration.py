@@ -40,8 +40,8 @@ FLAGS_HEAD: Final = """## Flags and the file
 them.
 
 - With `--config`, the flags `--kubeconfig`, `--kube-api-qps`, `--kube-api-burst`, `--kube-api-content-type`,
-  `--profiling` and `--contention-profiling` are ignored with a warning, as in kube-scheduler. `--scheduler-name` is an
-  error.
+  `--profiling` and `--contention-profiling` are ignored with a warning. `--scheduler-name` is an error, and
+  `--kubeconfig` if the file names no kubeconfig.
 - `--master` and the flags of leader election override the file.
 - Without `--config`, there is one default profile, `policysched` or the names of `--scheduler-name`, and requests are
   not limited.
