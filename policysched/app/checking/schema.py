@@ -58,7 +58,7 @@ _ANY_CONDITION: Final = "node.ready"
 """A score and a condition of which nothing is said."""
 _SCORE: Final = re.compile(r"spec\.scores\[\d+\]\.\w+")
 _CASE: Final = "a case has the form `guard → number`"
-_AS_CASE: Final = re.compile(r"\s*(?:->|→)\s*")
+_AS_CASE: Final = re.compile(r"->|→")
 _LINE: Final = re.compile(r"(\w+)\s*[:=]\s*(.+)", re.DOTALL)
 """A `let` on one line."""
 _ARMS: Final = ("value", "score", "then", "points", "weight")
@@ -273,7 +273,7 @@ def _as_item(field: str, text: str) -> str | None:
     if not 0 < len(text) < _LONGEST or "'" in text:
         return None
     if field.startswith("spec.filters["):
-        case = " → ".join(_AS_CASE.split(text, 1))
+        case = " → ".join(map(str.strip, _AS_CASE.split(text, maxsplit=1)))
         as_score = f"write it under `scores`: `{{name: ..., cases: ['{case}']}}`"
         return as_score if "→" in case else f"write `{{name: ..., require: '{text}'}}`"
     if field.startswith("spec.scores["):
