@@ -218,7 +218,7 @@ _FROM_ARGUMENTS: Final = frozenset({Op.NUMBER, Op.VERSION, Op.CONCAT, Op.SPLIT, 
 
 
 def _differs(node: Typed) -> bool:
-    """Whether a condition is that two values, of which none is ever missing, differ."""
+    """Whether a condition compares two values by `!=`, and both are never missing."""
     return node.op == Op.NE and not any(one.type.optional for one in node.args)
 
 

@@ -82,7 +82,7 @@ def _instead_of_owner(text: str) -> str:
 
 
 def warn_of_images(checker: Checker, comparison: Comparison, item: str = "") -> None:
-    """Report an image without a tag that is compared with the images of a pod, all of which have one.
+    """Report a comparison with an image without a tag: all images of a pod have a tag or a digest.
 
     Args:
         checker: The checker.

@@ -69,5 +69,5 @@ def of_cluster(of: str, name: str, given: str) -> str:
 
 
 def over_cluster(function: str, path: Names, given: str) -> str:
-    """Return the aggregate that was meant by a function whose first argument is a path, if it is one of `cluster`."""
+    """Return the aggregate for a function that is called with a path of `cluster`; nothing for other paths."""
     return of_cluster(path[1], function, given) if path[:1] == ("cluster",) and len(path) == 2 else ""

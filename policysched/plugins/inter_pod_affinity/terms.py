@@ -35,7 +35,7 @@ from policysched.state.tables.label_columns import Chosen
 
 NO_NAMES: Final[frozenset[str]] = frozenset()
 _Inside = tuple[NamespaceSet | None, frozenset[str]]
-"""The namespaces of matching pods: those of a shared set, None for all, and others."""
+"""The namespaces of matching pods: a shared set, or None for all namespaces; and single namespaces."""
 EVALUATED_AT_ONCE: Final = 8
 """How many terms that a pod has to match together are evaluated before looking whether any pod is left."""
 MOST_COMPARED: Final = 64

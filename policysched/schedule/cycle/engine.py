@@ -80,11 +80,8 @@ class Engine:
         if profile.handle is not None:
             profile.handle.connect(cluster)
 
-    def use(self, profile: Profile) -> list[Evaluation]:
-        """Go on with another set of plugins; return what nothing is gone on with: much to free.
-
-        What was found out for a pod class is looked through when a pod of it comes next.
-        """
+    def use(self, profile: Profile) -> None:
+        """Decide with another set of plugins; results of a pod class are carried over at its next pod."""
         before = [one for earlier in self._earlier if (one := earlier()) is not None]
         used = {id(one.profile) for one in self._evaluations.values()}
         kept: list[Profile] = []
@@ -99,11 +96,10 @@ class Engine:
             if same is not None:
                 stand_ins[id(one)] = same
         self.profile, self._earlier = profile, [ref(one) for one in kept]
-        dropped = [key for key, one in self._evaluations.items() if id(one.profile) not in stand_ins]
-        freed = [self._evaluations.pop(key) for key in dropped]
+        for key in [key for key, one in self._evaluations.items() if id(one.profile) not in stand_ins]:
+            del self._evaluations[key]
         for evaluation in self._evaluations.values():
             evaluation.profile = stand_ins[id(evaluation.profile)]
-        return freed
 
     def forget(self) -> None:
         """Forget what was found out for pod classes."""

@@ -207,7 +207,7 @@ def at_once(work: Coroutine[Any, Any, T]) -> T:
 async def post_filtered(
     engine: Engine, decision: Decision, rng: random.Random, extenders: Sequence[Extender] = ()
 ) -> PostFilterResult | None:
-    """Run the PostFilter plugins where no node fits; nothing of their results is done."""
+    """Run the PostFilter plugins if no node fits; what their results ask for is not executed."""
     if decision.row >= 0 or decision.failed:
         return None
     failed = FailedCycle(decision, rng, extenders, engine.profile.victim_guards)
