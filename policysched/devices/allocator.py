@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.budget import Budget, BudgetExceededError
 from policysched.devices.allocation_results import ResultMaker
 from policysched.devices.answers.prepared import PreparedClaims
 from policysched.devices.errors import AllocationError, AllocationTimeoutError, NodeAllocationError
@@ -21,7 +22,6 @@ from policysched.devices.refusals import Refusals
 from policysched.devices.requests.failures import AllocationFailure
 from policysched.devices.requests.plans import selectors_of
 from policysched.devices.requests.requirements import compile_ahead
-from policysched.devices.steps import OutOfStepsError, Steps
 from policysched.model.objects import AllocationResult, DeviceClass, ResourceClaim
 
 STEPS: Final = 300_000
@@ -39,14 +39,14 @@ _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 def compile_class(device_class: DeviceClass) -> None:
     """Compile the selectors of a class before the first claim names it: what reads CEL is imported with the first."""
     texts = (one.cel.expression for one in device_class.spec.selectors if one.cel is not None)
-    with suppress(OutOfStepsError):
-        compile_ahead(texts, Steps(_STEPS_TO_COMPILE))
+    with suppress(BudgetExceededError):
+        compile_ahead(texts, Budget(_STEPS_TO_COMPILE))
 
 
 def compile_claims(claims: Sequence[ResourceClaim], tables: DeviceTables) -> None:
     """Compile the selectors of claims before they are asked about, as far as that does not take long."""
-    with suppress(OutOfStepsError):
-        compile_ahead(selectors_of(claims, tables.classes), Steps(_STEPS_TO_COMPILE))
+    with suppress(BudgetExceededError):
+        compile_ahead(selectors_of(claims, tables.classes), Budget(_STEPS_TO_COMPILE))
 
 
 class AllocationAnswers:
@@ -187,7 +187,7 @@ class Allocator:
         prepared.catch_up()
         try:
             return prepared.groups.refusals(self._tables.node(row)[1], self._steps)
-        except OutOfStepsError:
+        except BudgetExceededError:
             raise AllocationTimeoutError(TIMED_OUT) from None
 
     def error_of(self, row: int, outcome: Outcome) -> AllocationError | None:
@@ -226,8 +226,8 @@ class Allocator:
         found = kept.pop(self._key, None)
         if not isinstance(found, PreparedClaims) or not found.is_current:
             try:
-                compile_ahead(selectors_of(self.claims, self._tables.classes), Steps(self._steps))
-            except OutOfStepsError:
+                compile_ahead(selectors_of(self.claims, self._tables.classes), Budget(self._steps))
+            except BudgetExceededError:
                 raise AllocationTimeoutError(TIMED_OUT) from None
             found = PreparedClaims(self._tables, self.claims, self._length)
             _make_room(kept)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from policysched.budget import Budget
 from policysched.devices.inventory.amounts import Number
 from policysched.devices.inventory.columns import AttributeValue
 from policysched.devices.inventory.slices import CounterName
@@ -22,7 +23,6 @@ from policysched.devices.requests.failures import AllocationFailure
 from policysched.devices.requests.plans import DeviceAsk, Plans
 from policysched.devices.requests.requirements import DeviceKind, Suitability
 from policysched.devices.search_space import SearchSpace, bit_set
-from policysched.devices.steps import Steps
 
 _NO_AMOUNTS: Final[Mapping[str, Number]] = {}
 _DEVICES_A_STEP: Final = 16_384
@@ -81,7 +81,7 @@ class PartialSolution:
     """
 
     def __init__(self, plans: Plans, space: SearchSpace, known: Sequence[Mapping[int, Suitability]]) -> None:
-        self.steps = Steps(0)
+        self.steps = Budget(0)
         self._plans = plans
         self._space = space
         self._known = known

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from policysched.budget import Budget
 from policysched.devices.inventory.amounts import Number
 from policysched.devices.inventory.slices import CounterName
 from policysched.devices.requests.plans import DeviceAsk
 from policysched.devices.requests.requirements import DeviceKind, DeviceRequirement, Suitability
 from policysched.devices.search_space import SearchSpace
-from policysched.devices.steps import Steps
 
 _STEPS_A_DEVICE: Final = 2
 
@@ -33,11 +33,11 @@ class Refusals(NamedTuple):
     """How many devices are out for each reason."""
 
 
-def refusals_of(ask: DeviceAsk, requirement: DeviceRequirement, space: SearchSpace, steps: Steps) -> Refusals:
+def refusals_of(ask: DeviceAsk, requirement: DeviceRequirement, space: SearchSpace, steps: Budget) -> Refusals:
     """Look at every device of a node for one request.
 
     Raises:
-        OutOfStepsError: it takes more steps.
+        BudgetExceededError: it takes more steps.
     """
     looks = _Looks(ask, requirement, space, steps)
     reasons: Counter[str] = Counter()
@@ -56,7 +56,7 @@ def refusals_of(ask: DeviceAsk, requirement: DeviceRequirement, space: SearchSpa
 class _Looks:
     """Looks at the devices of a node one by one; what holds of a kind of device is found out once."""
 
-    def __init__(self, ask: DeviceAsk, requirement: DeviceRequirement, space: SearchSpace, steps: Steps) -> None:
+    def __init__(self, ask: DeviceAsk, requirement: DeviceRequirement, space: SearchSpace, steps: Budget) -> None:
         self._ask, self._requirement, self._space, self._steps = ask, requirement, space, steps
         self._refused: dict[int, str] = {}
         self._suited: dict[int, Suitability] = {}
@@ -64,7 +64,7 @@ class _Looks:
     def reason(self, device: int) -> str:
         """Say what keeps a device from serving a request by itself; empty for one that would."""
         ask, space = self._ask, self._space
-        self._steps.take(_STEPS_A_DEVICE)
+        self._steps.spend(_STEPS_A_DEVICE)
         kind = space.kinds[device]
         if space.used >> device & 1 and not ask.is_admin:
             return "in use"
@@ -85,7 +85,7 @@ class _Looks:
         if known is None:
             known, effort = self._requirement.refusal(kind)
             self._refused[kind.number] = known
-            self._steps.take(effort)
+            self._steps.spend(effort)
             kind.forget_variables()
         return known
 
@@ -95,13 +95,13 @@ class _Looks:
             found, effort = self._requirement.suitability(kind, sys.maxsize)
             assert found is not None  # noqa: S101 - it takes less than that
             known = self._suited[kind.number] = found
-            self._steps.take(effort)
+            self._steps.spend(effort)
             kind.forget_variables()
         return known
 
     def _lacks_counters(self, device: int) -> bool:
         available, kind = self._space.available[self._space.pool_of(device)], self._space.kinds[device]
-        self._steps.take(len(available) + len(kind.traits.counters))
+        self._steps.spend(len(available) + len(kind.traits.counters))
         return _lacks_counters(available, kind)
 
 

@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Final
 
+from policysched.budget import Budget, BudgetExceededError
 from policysched.devices.outcomes import AllocationAnswer, Outcome
 from policysched.devices.partial_solution import DeviceUndo, FailedSearchError, PartialSolution
 from policysched.devices.requests.failures import AllocationFailure
 from policysched.devices.requests.plans import MOST_RESULTS, DeviceAsk, Plans
 from policysched.devices.requests.requirements import Suitability
 from policysched.devices.search_space import SearchSpace
-from policysched.devices.steps import OutOfStepsError, Steps
 
 
 class _Found(Enum):
@@ -82,7 +82,7 @@ class DeviceSearch:
         self._plans = plans
         self._space = space
         self._known = known
-        self._steps = Steps(0)
+        self._steps = Budget(0)
         self._solution = PartialSolution(plans, space, known)
         self._chosen: list[dict[int, int]] = [{} for _ in plans.claims]
         self._all: dict[int, list[int]] = {}
@@ -97,11 +97,11 @@ class DeviceSearch:
         """Whether it looks into a space."""
         return self._space is space
 
-    def run(self, steps: Steps) -> Outcome:
+    def run(self, steps: Budget) -> Outcome:
         """Search, from where the last run ended.
 
         Raises:
-            OutOfStepsError: it takes more steps; another run goes on.
+            BudgetExceededError: it takes more steps; another run goes on.
         """
         self._steps = self._solution.steps = steps
         try:
@@ -129,7 +129,7 @@ class DeviceSearch:
                 found = self._go_back(stack[-1], found)
             elif steps.left < 0:
                 self._solution.forget_trials()
-                raise OutOfStepsError
+                raise BudgetExceededError
             else:
                 found = self._next_device(stack[-1])
         return found
@@ -140,7 +140,7 @@ class DeviceSearch:
         """Look for what is wrong with the requests, on this node or on any.
 
         Raises:
-            OutOfStepsError: all devices of so many requests are too many to list at once; some more are now.
+            BudgetExceededError: all devices of so many requests are too many to list at once; some more are now.
             FailedSearchError: something is.
         """
         failure = self._plans.check(self._size) if self._plans.asks_for_all else self._plans.failure
@@ -154,7 +154,7 @@ class DeviceSearch:
         found = self._all.get(id(ask))
         if found is None:
             if self._steps.left < 0:
-                raise OutOfStepsError
+                raise BudgetExceededError
             listed = self._list_all(ask)
             if isinstance(listed, AllocationFailure):
                 return listed

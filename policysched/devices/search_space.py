@@ -11,10 +11,10 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.budget import Budget
 from policysched.devices.inventory.amounts import Number
 from policysched.devices.inventory.pool_views import PoolView, SeenPool
 from policysched.devices.requests.requirements import DeviceKind, DeviceRequirement, Suitability
-from policysched.devices.steps import Steps
 
 _FEW = 64
 """Of a kind with more devices than these the set of them is kept."""
@@ -195,12 +195,12 @@ def suitabilities(
     requirements: Sequence[DeviceRequirement],
     kinds: Iterable[DeviceKind],
     known: Sequence[dict[int, Suitability]],
-    steps: Steps,
+    steps: Budget,
 ) -> None:
     """Ask each requirement about each kind, unless that is known.
 
     Raises:
-        OutOfStepsError: the selectors take too long; what was found out is known then.
+        BudgetExceededError: the selectors take too long; what was found out is known then.
     """
     for kind in kinds:
         for requirement, remembered in zip(requirements, known, strict=True):
@@ -208,7 +208,7 @@ def suitabilities(
                 found, effort = requirement.suitability(kind, steps.left)
                 if found is not None:
                     remembered[kind.number] = found
-                steps.take(effort)
+                steps.spend(effort)
         kind.forget_variables()
 
 

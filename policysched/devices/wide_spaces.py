@@ -11,13 +11,13 @@ from typing import Final
 
 import numpy as np
 
+from policysched.budget import Budget
 from policysched.devices.inventory.amounts import Number
 from policysched.devices.inventory.columns import Codes
 from policysched.devices.inventory.pool_views import NodeGroup, PoolView, SeenPool
 from policysched.devices.inventory.slices import CounterName
 from policysched.devices.requests.requirements import DeviceKind, Suitability
 from policysched.devices.search_space import SearchSpace, ViewShape
-from policysched.devices.steps import Steps
 
 WIDE: Final = 16
 """From how many pools on that nodes see their search space is kept."""
@@ -90,7 +90,7 @@ class WideSpaces:
         group: NodeGroup,
         shapes_of: Callable[[], Sequence[ViewShape | None]],
         state_of: Callable[[SeenPool], Hashable],
-        steps: Steps,
+        steps: Budget,
     ) -> tuple[bytes, SearchSpace]:
         """Return what a search finds on the nodes of a group as a key, and their search space as it is now.
 
@@ -103,7 +103,7 @@ class WideSpaces:
             steps: What may be taken.
 
         Raises:
-            OutOfStepsError: not all pools were looked at; the next question goes on.
+            BudgetExceededError: not all pools were looked at; the next question goes on.
         """
         kept = self._spaces.get(group)
         if kept is None:
@@ -116,17 +116,17 @@ class WideSpaces:
                 space.look_again(place, self._lacking_in(group.pools[place].view, shape, steps))
             kept.states[place] = self._code(state_of(group.pools[place]))
             del kept.moved[place]
-            steps.take(1)
+            steps.spend(1)
         return kept.states.tobytes(), space
 
-    def _kept(self, group: NodeGroup, shapes: Sequence[ViewShape | None], steps: Steps) -> WideSpace:
+    def _kept(self, group: NodeGroup, shapes: Sequence[ViewShape | None], steps: Budget) -> WideSpace:
         for other in [one for one in self._spaces if not one.rows]:
             del self._spaces[other]
         while len(self._spaces) >= _MOST_SPACES:
             del self._spaces[next(iter(self._spaces))]
         requirements = len(self._known)
         devices = sum([seen.view.size for seen in group.pools])
-        steps.take(requirements * len(group.pools) + devices // 16)
+        steps.spend(requirements * len(group.pools) + devices // 16)
         kept = self._spaces[group] = WideSpace(SearchSpace(group.pools, shapes, requirements), shapes, group)
         return kept
 
@@ -140,7 +140,7 @@ class WideSpaces:
             found = self._states[state] = self._numbers
         return found
 
-    def _lacking_in(self, view: PoolView, shape: ViewShape, steps: Steps) -> list[int]:
+    def _lacking_in(self, view: PoolView, shape: ViewShape, steps: Budget) -> list[int]:
         """Return for each requirement the devices of a pool of which others left too little."""
         if not view.counters and not view.consumed:
             return [0] * len(self._known)
@@ -152,7 +152,7 @@ class WideSpaces:
             found = self._lacking[key] = self._look_for_lack(view, shape, steps)
         return found
 
-    def _look_for_lack(self, view: PoolView, shape: ViewShape, steps: Steps) -> list[int]:
+    def _look_for_lack(self, view: PoolView, shape: ViewShape, steps: Budget) -> list[int]:
         bits = [0] * len(self._known)
         for device, consumed in view.consumed.items():
             for place, remembered in enumerate(self._known):

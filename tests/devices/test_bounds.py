@@ -7,6 +7,7 @@ from weakref import ref
 
 import pytest
 
+from policysched.budget import Budget
 from policysched.devices import AllocationTimeoutError, Allocator, DeviceTables
 from policysched.devices.answers.prepared import PreparedClaims
 from policysched.devices.answers.wanted_kinds import WantedKinds
@@ -20,7 +21,6 @@ from policysched.devices.requests.constraints import EqualAttribute, NamedReques
 from policysched.devices.requests.failures import AllocationFailure
 from policysched.devices.search import DeviceSearch
 from policysched.devices.search_space import ViewShape
-from policysched.devices.steps import Steps
 from policysched.model.objects import ResourceClaim
 from tests import work
 from tests.devices.build import DRIVER, allocate, claim, device, devices, names, request, slice_of, tables
@@ -111,7 +111,7 @@ def test_each_kind_of_device_is_asked_about_once_however_many_attempts_it_takes(
     asked: list[int] = []
     ask_about = WantedKinds._ask_about
 
-    def counted(self: WantedKinds, kind: requirements.DeviceKind, steps: Steps) -> None:
+    def counted(self: WantedKinds, kind: requirements.DeviceKind, steps: Budget) -> None:
         asked.append(kind.number)
         ask_about(self, kind, steps)
 
@@ -128,7 +128,7 @@ def test_groups_of_nodes_that_have_answers_are_not_searched_again(monkeypatch: p
     searched = 0
     run = DeviceSearch.run
 
-    def counted(self: DeviceSearch, steps: Steps) -> Outcome:
+    def counted(self: DeviceSearch, steps: Budget) -> Outcome:
         nonlocal searched
         searched += 1
         return run(self, steps)

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.budget import Budget
 from policysched.devices.answers.group_outcomes import POOLS_A_STEP, GroupOutcomes, state
 from policysched.devices.answers.single_nodes import UNANSWERED
 from policysched.devices.answers.wanted_kinds import WantedKinds
@@ -19,7 +20,6 @@ from policysched.devices.inventory.columns import Codes
 from policysched.devices.inventory.pool_views import NodeGroup
 from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.outcomes import AllocationAnswer, Outcome
-from policysched.devices.steps import Steps
 
 
 class GroupAnswers:
@@ -45,7 +45,7 @@ class GroupBatches:
     def __init__(self, tables: DeviceTables, groups: GroupOutcomes, wanted: WantedKinds) -> None:
         self._tables, self._groups, self._wanted = tables, groups, wanted
 
-    def answer(self, batch: GroupBatch, asked: Container[NodeGroup], found: GroupAnswers, steps: Steps) -> None:
+    def answer(self, batch: GroupBatch, asked: Container[NodeGroup], found: GroupAnswers, steps: Budget) -> None:
         """Answer groups by counting free devices, or by searching.
 
         Args:
@@ -55,7 +55,7 @@ class GroupBatches:
             steps: what it may take.
 
         Raises:
-            OutOfStepsError: it takes more steps; some groups may be answered.
+            BudgetExceededError: it takes more steps; some groups may be answered.
         """
         kinds = self._groups.kinds.of(batch.devices, steps)
         if self._groups.wanted:
@@ -68,7 +68,7 @@ class GroupBatches:
         try:
             for place in unanswered:
                 views = seen[bounds[place] : bounds[place + 1]]
-                steps.take(1 + len(views) // POOLS_A_STEP)
+                steps.spend(1 + len(views) // POOLS_A_STEP)
                 group = batch.groups[place]
                 outcome = self._groups.outcome_of(tuple([states[view] for view in views]), group.pools, steps)
                 found.codes[place] = outcome.answer
@@ -78,7 +78,7 @@ class GroupBatches:
         finally:
             self._mark_invalid(batch, found.codes)
 
-    def _count(self, batch: GroupBatch, kinds: Codes, codes: NDArray[np.int8], steps: Steps) -> None:
+    def _count(self, batch: GroupBatch, kinds: Codes, codes: NDArray[np.int8], steps: Budget) -> None:
         """Answer groups by counting free devices, but those that take a search.
 
         Shapes: kinds (D,), codes (G,).

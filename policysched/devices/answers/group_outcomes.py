@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from policysched.budget import Budget, BudgetExceededError
 from policysched.devices.inventory.pool_views import NodeGroup, PoolView, SeenPool
 from policysched.devices.inventory.slices import KeptSlice
 from policysched.devices.inventory.tables import DeviceTables
@@ -30,7 +31,6 @@ from policysched.devices.requests.plans import Plans
 from policysched.devices.requests.requirements import DeviceKind, Suitability
 from policysched.devices.search import DeviceSearch
 from policysched.devices.search_space import JoinedShape, SearchSpace, ViewShape, suitabilities
-from policysched.devices.steps import OutOfStepsError, Steps
 from policysched.devices.wide_spaces import WIDE, WideSpaces
 
 POOLS_A_STEP: Final = 4
@@ -104,11 +104,11 @@ class GroupOutcomes:
         first = self._tables.unusable.first(group) if self.plans.asks_for_all else None
         return group.pools if first is None else sorted((*group.pools, first), key=lambda one: one.view.order)
 
-    def outcome(self, group: NodeGroup, steps: Steps) -> Outcome:
+    def outcome(self, group: NodeGroup, steps: Budget) -> Outcome:
         """Return what comes of asking about the nodes of a group; it need not name devices.
 
         Raises:
-            OutOfStepsError: it takes more steps; the next question goes on.
+            BudgetExceededError: it takes more steps; the next question goes on.
         """
         if self.plans.failure is not None:
             outcome = Outcome(AllocationAnswer.ERROR, self.plans.failure)
@@ -116,19 +116,19 @@ class GroupOutcomes:
             outcome = self._counted(group.pools, steps) or self._searched(group, steps)
         return self._settled(group, outcome)
 
-    def outcome_of(self, states: tuple[Hashable, ...], pools: Sequence[SeenPool], steps: Steps) -> Outcome:
+    def outcome_of(self, states: tuple[Hashable, ...], pools: Sequence[SeenPool], steps: Budget) -> Outcome:
         """Return what a search finds in pools, unless one in pools of these states, see `state`, has been made.
 
         Raises:
-            OutOfStepsError: it takes more steps; the next question goes on.
+            BudgetExceededError: it takes more steps; the next question goes on.
         """
         return self._outcomes.get(states) or self._search_once(states, pools, steps)
 
     def search(self, group: NodeGroup, steps: int) -> Outcome:
         """Return what a search finds on the nodes of a group as they were caught up with, with its devices."""
         try:
-            return self._settled(group, self._searched(group, Steps(steps)))
-        except OutOfStepsError:
+            return self._settled(group, self._searched(group, Budget(steps)))
+        except BudgetExceededError:
             return OUT_OF_STEPS
 
     def refusals(self, group: NodeGroup, steps: int) -> list[Refusals]:
@@ -137,23 +137,23 @@ class GroupOutcomes:
         Only of the first ones where there are more than the steps allow.
 
         Raises:
-            OutOfStepsError: not even the selectors could all be asked; some more are known now.
+            BudgetExceededError: not even the selectors could all be asked; some more are known now.
         """
         pools, plans = self.pools(group), self.plans
-        left = Steps(steps)
+        left = Budget(steps)
         space = SearchSpace(pools, self._shapes_of(pools, left), len(plans.requirements))
         asks = (ask for claim in plans.claims for ask in claim.asks() if ask.failure is None)
         told: list[Refusals] = []
-        with suppress(OutOfStepsError):
+        with suppress(BudgetExceededError):
             for ask in asks:
                 told.append(refusals_of(ask, plans.requirements[ask.requirement], space, left))  # noqa: PERF401
         return told
 
-    def ask_about(self, kinds: Sequence[DeviceKind], steps: Steps) -> None:
+    def ask_about(self, kinds: Sequence[DeviceKind], steps: Budget) -> None:
         """Find out which requirements kinds of devices suit.
 
         Raises:
-            OutOfStepsError: it takes more steps; what was found out is known then.
+            BudgetExceededError: it takes more steps; what was found out is known then.
         """
         suitabilities(self.plans.requirements, kinds, self.known, steps)
 
@@ -164,7 +164,7 @@ class GroupOutcomes:
 
     # Counting
 
-    def _counted(self, pools: Sequence[SeenPool], steps: Steps) -> Outcome | None:
+    def _counted(self, pools: Sequence[SeenPool], steps: Budget) -> Outcome | None:
         """Answer by counting free devices; None where it takes a search."""
         wanted = self.wanted
         if not wanted:
@@ -188,14 +188,14 @@ class GroupOutcomes:
 
     # Searching
 
-    def _searched(self, group: NodeGroup, steps: Steps) -> Outcome:
+    def _searched(self, group: NodeGroup, steps: Budget) -> Outcome:
         """Search, unless a search in pools that look alike has been made."""
         if len(group.pools) >= WIDE and not self.plans.asks_for_all:
             return self._searched_widely(group, steps)
         pools = self.pools(group)
         return self.outcome_of(tuple([self._state_of(seen) for seen in pools]), pools, steps)
 
-    def _searched_widely(self, group: NodeGroup, steps: Steps) -> Outcome:
+    def _searched_widely(self, group: NodeGroup, steps: Budget) -> Outcome:
         """Search in many pools, of which those are looked at that moved since the last search."""
         shapes_of = partial(self._shapes_of, group.pools, steps)
         key, space = self._wide.space_of(group, shapes_of, self._state_of, steps)
@@ -207,12 +207,12 @@ class GroupOutcomes:
             if begun is not None and begun[0] == key and begun[1].is_in(space):
                 search = begun[1]
             else:
-                steps.take(_STEPS_A_SEARCH)
+                steps.spend(_STEPS_A_SEARCH)
                 search = DeviceSearch(self.plans, space, self.known)
             outcome = self._wide_outcomes[key] = self._run(key, search, steps)
         return outcome
 
-    def _search_once(self, key: Hashable, pools: Sequence[SeenPool], steps: Steps) -> Outcome:
+    def _search_once(self, key: Hashable, pools: Sequence[SeenPool], steps: Budget) -> Outcome:
         if len(self._outcomes) > _MOST_REMEMBERED:
             self._outcomes.clear()
         begun, self._begun = self._begun, None
@@ -220,16 +220,16 @@ class GroupOutcomes:
             search = begun[1]
         else:
             shapes, requirements = self._shapes_of(pools, steps), len(self.plans.requirements)
-            steps.take(_STEPS_A_SEARCH + requirements * len(pools) + sum([one.view.size for one in pools]) // 16)
+            steps.spend(_STEPS_A_SEARCH + requirements * len(pools) + sum([one.view.size for one in pools]) // 16)
             space = SearchSpace(pools, shapes, requirements)
             search = DeviceSearch(self.plans, space, self.known)
         outcome = self._outcomes[key] = self._run(key, search, steps)
         return outcome
 
-    def _run(self, key: Hashable, search: DeviceSearch, steps: Steps) -> Outcome:
+    def _run(self, key: Hashable, search: DeviceSearch, steps: Budget) -> Outcome:
         try:
             return search.run(steps)
-        except OutOfStepsError:
+        except BudgetExceededError:
             self._begun = key, search
             raise
 
@@ -259,17 +259,17 @@ class GroupOutcomes:
             self._kinds_bytes += len(known)
         return known
 
-    def _shapes_of(self, pools: Sequence[SeenPool], steps: Steps) -> list[ViewShape | None]:
+    def _shapes_of(self, pools: Sequence[SeenPool], steps: Budget) -> list[ViewShape | None]:
         return [self._shape(seen.view, steps) if seen.view.is_usable else None for seen in pools]
 
-    def _shape(self, view: PoolView, steps: Steps) -> ViewShape:
+    def _shape(self, view: PoolView, steps: Budget) -> ViewShape:
         slices = view.slices
         if len(slices) == 1:
             return self._shape_of(slices[0], steps)
         steps.left -= view.size // _DEVICES_A_STEP + len(slices) // _SLICES_A_STEP
         return JoinedShape([self._shape_of(one, steps) for one in slices], len(self.plans.requirements))
 
-    def _shape_of(self, one: KeptSlice, steps: Steps) -> ViewShape:
+    def _shape_of(self, one: KeptSlice, steps: Budget) -> ViewShape:
         key = self._kinds_of(one)
         shape = self._shapes.get(key)
         if shape is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from policysched.budget import Budget, BudgetExceededError
 from policysched.devices.answers.group_batches import GroupAnswers, GroupBatches
 from policysched.devices.answers.group_outcomes import POOLS_A_STEP, GroupOutcomes
 from policysched.devices.answers.row_outcomes import RowOutcomes
@@ -15,7 +16,6 @@ from policysched.devices.inventory.pool_views import NodeGroup, PoolView
 from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.outcomes import OUT_OF_STEPS
 from policysched.devices.requests.plans import Plans, selectors_of
-from policysched.devices.steps import OutOfStepsError, Steps
 from policysched.model.objects import ResourceClaim
 
 _MANY: Final = 32
@@ -93,7 +93,7 @@ class PreparedClaims:
         if not waiting:
             self.answered_at = self._caught_up
             return
-        left = Steps(steps + min(_STEPS_A_GROUP * waiting, _STEPS_OF_GROUPS))
+        left = Budget(steps + min(_STEPS_A_GROUP * waiting, _STEPS_OF_GROUPS))
         try:
             if waiting > _MANY and self._sees_groups_alone:
                 self._answer_single_nodes(left)
@@ -101,12 +101,12 @@ class PreparedClaims:
             if len(self._waiting) > _MANY and self._sees_groups_alone:
                 self._answer_many(left)
             for group in list(self._waiting):
-                left.take(1 + len(group.pools) // POOLS_A_STEP)
+                left.spend(1 + len(group.pools) // POOLS_A_STEP)
                 outcome = self.groups.outcome(group, left)
                 del self._waiting[group]
                 self.rows.note(group, outcome)
             self.answered_at = self._caught_up
-        except OutOfStepsError:
+        except BudgetExceededError:
             self._await_groups()
             for group in self._waiting:
                 self.rows.note(group, OUT_OF_STEPS)
@@ -163,11 +163,11 @@ class PreparedClaims:
         """Whether no request or pool fails claims on nodes of every group."""
         return self.plans.failure is None and not (self.plans.asks_for_all and self._tables.unusable)
 
-    def _answer_single_nodes(self, steps: Steps) -> None:
+    def _answer_single_nodes(self, steps: Budget) -> None:
         """Answer all nodes that own their devices.
 
         Raises:
-            OutOfStepsError: the nodes that are not answered are waiting.
+            BudgetExceededError: the nodes that are not answered are waiting.
         """
         if self._tables.unusable.are_invalid:
             return
@@ -191,11 +191,11 @@ class PreparedClaims:
         else:
             self._await_groups(is_answered.tolist().__getitem__)
 
-    def _answer_many(self, steps: Steps) -> None:
+    def _answer_many(self, steps: Budget) -> None:
         """Answer all groups of which nothing but devices counts.
 
         Raises:
-            OutOfStepsError: the groups that are not answered are waiting.
+            BudgetExceededError: the groups that are not answered are waiting.
         """
         batch = self._tables.groups.batch()
         if not batch.groups:

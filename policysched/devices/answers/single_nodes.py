@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.budget import Budget
 from policysched.devices.answers.group_outcomes import POOLS_A_STEP, GroupOutcomes
 from policysched.devices.answers.wanted_kinds import WantedKinds
 from policysched.devices.inventory.batch import Places
@@ -19,7 +20,6 @@ from policysched.devices.inventory.columns import NOBODY, Codes
 from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.outcomes import AllocationAnswer, Outcome
 from policysched.devices.requests.kinds import combined_codes
-from policysched.devices.steps import Steps
 
 UNANSWERED: Final = -1
 _WIDEST: Final = 64
@@ -69,7 +69,7 @@ class SingleNodes:
     def __init__(self, tables: DeviceTables, groups: GroupOutcomes, wanted: WantedKinds) -> None:
         self._tables, self._groups, self._wanted = tables, groups, wanted
 
-    def answer(self, rows: Sequence[int] | None, found: NodeAnswers, steps: Steps) -> None:
+    def answer(self, rows: Sequence[int] | None, found: NodeAnswers, steps: Budget) -> None:
         """Answer nodes by counting, or by searching where they differ.
 
         Args:
@@ -78,7 +78,7 @@ class SingleNodes:
             steps: what it may take.
 
         Raises:
-            OutOfStepsError: it takes more steps; some nodes may be answered.
+            BudgetExceededError: it takes more steps; some nodes may be answered.
         """
         columns, codes = self._tables.columns, found.codes
         [devices] = (columns.owner[: columns.size] != NOBODY).nonzero()
@@ -96,7 +96,7 @@ class SingleNodes:
         if np.count_nonzero(takes_search):
             self._search(self._narrow(owned.of(takes_search), codes.size), found, steps)
 
-    def _count(self, owned: OwnedDevices, codes: NDArray[np.int8], steps: Steps) -> None:
+    def _count(self, owned: OwnedDevices, codes: NDArray[np.int8], steps: Budget) -> None:
         """Answer nodes by counting their free devices, but those that take a search. Shapes: codes (N,)."""
         columns, owners, kinds = self._tables.columns, owned.owners, owned.kinds
         fit, is_odd = self._wanted.suiting(kinds, steps)
@@ -120,7 +120,7 @@ class SingleNodes:
         is_wide[owned.owners[~is_narrow]] = True
         return owned.of(~is_wide[owned.owners])
 
-    def _search(self, owned: OwnedDevices, found: NodeAnswers, steps: Steps) -> None:
+    def _search(self, owned: OwnedDevices, found: NodeAnswers, steps: Budget) -> None:
         """Answer nodes by one search for all of them whose devices are alike, one after the other."""
         if not owned.rows.size:
             return
@@ -132,7 +132,7 @@ class SingleNodes:
                 if row == NOBODY:
                     continue
                 group = self._tables.node(row)[1]
-                steps.take(1 + len(group.pools) // POOLS_A_STEP)
+                steps.spend(1 + len(group.pools) // POOLS_A_STEP)
                 outcome = self._groups.outcome(group, steps)
                 answers[number] = outcome.answer
                 if outcome.has_details:

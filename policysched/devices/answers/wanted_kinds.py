@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.budget import Budget
 from policysched.devices.answers.group_outcomes import GroupOutcomes
 from policysched.devices.inventory.columns import Codes
 from policysched.devices.requests.requirements import DeviceKind
-from policysched.devices.steps import Steps
 
 
 class WantedKinds:
@@ -26,14 +26,14 @@ class WantedKinds:
         self._fits: NDArray[np.bool_] = np.zeros((len(groups.wanted), 0), np.bool_)
         """Of each wanted requirement and kind that is known whether it fits."""
 
-    def suiting(self, kinds: Codes, steps: Steps) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def suiting(self, kinds: Codes, steps: Budget) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Ask about all kinds among those of some devices that were not asked about.
 
         Returns:
             For each wanted requirement which kinds fit; which kinds take a search. Shapes: (W, K), (K,).
 
         Raises:
-            OutOfStepsError: it takes more steps; what was found out is known then.
+            BudgetExceededError: it takes more steps; what was found out is known then.
         """
         known = self._groups.kinds.kinds
         if len(known) > len(self._is_asked):
@@ -48,7 +48,7 @@ class WantedKinds:
                 self._ask_about(known[number], steps)
         return self._fits, self._is_odd
 
-    def _ask_about(self, kind: DeviceKind, steps: Steps) -> None:
+    def _ask_about(self, kind: DeviceKind, steps: Budget) -> None:
         """Note which wanted requirements a kind of device fits, and whether more than its number counts."""
         groups = self._groups
         groups.ask_about([kind], steps)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from policysched.budget import Budget
 from policysched.devices.inventory.batch import Places
 from policysched.devices.inventory.columns import Codes, DeviceColumns
 from policysched.devices.requests.requirements import DeviceKind
-from policysched.devices.steps import Steps
 
 _UNKNOWN = -1
 _FEW = 256
@@ -64,11 +64,11 @@ class Kinds:
         """
         return self._column[rows]
 
-    def of(self, rows: Codes, steps: Steps | None = None) -> Codes:
+    def of(self, rows: Codes, steps: Budget | None = None) -> Codes:
         """Return the kinds of rows.
 
         Raises:
-            OutOfStepsError: there are more kinds than steps allow; those that were found are known next time.
+            BudgetExceededError: there are more kinds than steps allow; those that were found are known next time.
 
         Shapes: (R,) -> (R,).
         """
@@ -78,14 +78,14 @@ class Kinds:
             found = self._column[rows]
         return found
 
-    def _classify(self, rows: Codes, steps: Steps | None) -> None:
+    def _classify(self, rows: Codes, steps: Budget | None) -> None:
         codes = self._columns.codes_of(rows, self._names)
         if len(rows) <= _FEW:
             before = len(self.kinds)
             for row, *key in zip(rows.tolist(), *(one.tolist() for one in codes), strict=True):
                 self._column[row] = self._kind(tuple(key), row)
             if steps is not None:
-                steps.take(_STEPS_A_KIND * (len(self.kinds) - before))
+                steps.spend(_STEPS_A_KIND * (len(self.kinds) - before))
             return
         combined, first = combined_codes(codes)
         numbers = np.full(len(first), _UNKNOWN, np.int32)
@@ -97,7 +97,7 @@ class Kinds:
                     self._kind(key, row) for key, row in zip(keys, rows[some].tolist(), strict=True)
                 ]
                 if steps is not None:
-                    steps.take(_STEPS_A_KIND * (len(self.kinds) - before))
+                    steps.spend(_STEPS_A_KIND * (len(self.kinds) - before))
         finally:
             self._column[rows] = numbers[combined]
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from policysched.budget import Budget, BudgetExceededError
 from policysched.devices.inventory.columns import DeviceTraits
 from policysched.devices.requests.capacities import Consumption, consumption
 from policysched.devices.requests.failures import AllocationFailure
-from policysched.devices.steps import OutOfStepsError, Steps
 from policysched.model.objects import (
     CapacityRequirements,
     DeviceAttribute,
@@ -240,23 +240,23 @@ class Programs:
 _PROGRAMS: Final = Programs(1 << 19)
 
 
-def compile_ahead(texts: Iterable[str], steps: Steps) -> None:
+def compile_ahead(texts: Iterable[str], steps: Budget) -> None:
     """Compile selectors that claims have: one that is not known, and as many more as the steps allow.
 
     Raises:
-        OutOfStepsError: there are more; those that were compiled are known next time.
+        BudgetExceededError: there are more; those that were compiled are known next time.
     """
     has_compiled = False
     for text in texts:
         if text not in _PROGRAMS:
             effort = min(_STEPS_A_CHARACTER * len(text), _STEPS_A_SELECTOR)
             if has_compiled and effort > steps.left:
-                raise OutOfStepsError
+                raise BudgetExceededError
             steps.left -= effort
             has_compiled = True
         _PROGRAMS.compiled(text)
     if steps.left < -_STEPS_TO_SPARE:
-        raise OutOfStepsError
+        raise BudgetExceededError
 
 
 def _compile(expression: str) -> CompiledSelector | str:
