@@ -1,7 +1,7 @@
-"""`KubeClaimClient`: what the scheduler reads and writes of resource claims, as requests.
+"""Reads and writes of resource claims on the API server: `KubeClaimClient`.
 
-Writes are patches of just the fields that change, against the claim's version where it matters: what this process does
-not know of a claim stays as it is. Each is sent once; whoever asks for it repeats it where the claim has moved on.
+Writes are patches of the changed fields only, so fields that this process does not know stay as they are. Where it
+matters, a patch requires the claim's resourceVersion. Each patch is sent once; on a conflict the caller repeats it.
 
 Source: plugins/dynamicresources/dynamicresources.go, extendeddynamicresources.go, v1.36.
 """
@@ -26,18 +26,18 @@ _VERSION: Final = "resource.k8s.io/v1"
 
 
 class SendRequest(Protocol):
-    """Sends a request in its turn and returns the answer."""
+    """Function that sends a request to the API server once the request limits allow it, and returns the answer."""
 
     def __call__(self, method: str, path: str, body: Body = None, content_type: str = JSON) -> Awaitable[bytes]:
-        """Send it.
+        """Send a request and return the body of its answer.
 
         Raises:
-            ApiError: the server refused.
+            ApiError: the server rejected the request.
         """
 
 
 class KubeClaimClient:
-    """The `ClaimClient` of the framework, over a real API server.
+    """The framework's `ClaimClient` for a real API server.
 
     Args:
         send: Sends a request.
@@ -51,14 +51,14 @@ class KubeClaimClient:
         return _claim(await self._send("GET", _path(claim)))
 
     async def set_finalizers(self, claim: ResourceClaim) -> ResourceClaim:
-        """Write a claim's finalizers, against its version."""
+        """Write a claim's finalizers; fails with a conflict if the claim's resourceVersion changed."""
         body = {"metadata": _versioned(claim) | {"finalizers": claim.metadata.finalizers or None}}
         return _claim(await self._send("PATCH", _path(claim), _ENCODER.encode(body), MERGE_PATCH))
 
     async def allocate(self, claim: ResourceClaim) -> ResourceClaim:
-        """Write a claim's allocation and for whom it is reserved, against its version.
+        """Write a claim's allocation and reservedFor; fails with a conflict if the resourceVersion changed.
 
-        A merge patch would take nulls out of what drivers are told.
+        A merge patch would remove null values from the drivers' opaque configuration, so this is a JSON patch.
         """
         of = claim.metadata
         status = {"reservedFor": claim.status.reserved_for, "allocation": claim.status.allocation}
@@ -68,15 +68,15 @@ class KubeClaimClient:
         return _claim(await self._send("PATCH", f"{_path(claim)}/status", body, JSON_PATCH))
 
     async def reserve(self, claim: ResourceClaim) -> ResourceClaim:
-        """Write for whom a claim is reserved, against its version; its allocation stays as others have written it."""
+        """Write a claim's reservedFor; fails with a conflict if the resourceVersion changed."""
         return await self._set_status(claim, {"reservedFor": claim.status.reserved_for})
 
     async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:
-        """Take everything out of a claim's status, against its version."""
+        """Clear reservedFor, allocation and devices of a claim; conflicts if the resourceVersion changed."""
         return await self._set_status(claim, dict.fromkeys(("reservedFor", "allocation", "devices")))
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
-        """Create a claim of what its spec says; the server completes its name."""
+        """Create a claim from its spec; the server completes its generated name."""
         of = claim.metadata
         metadata = replace(of, name="", uid="", resource_version="", finalizers=())
         body = {"apiVersion": _VERSION, "kind": "ResourceClaim", "metadata": metadata, "spec": claim.spec}
@@ -88,10 +88,10 @@ class KubeClaimClient:
         return _claim(await self._send("PATCH", f"{_path(claim)}/status", body, MERGE_PATCH))
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """Delete a claim; the UID keeps one made anew under the same name from being deleted instead.
+        """Delete the claim of this UID; a claim that was recreated under the same name stays.
 
         Raises:
-            ApiError: the server refused; status 404 where the claim, by its UID, is gone.
+            ApiError: the server rejected the request; status 404 if no claim of this UID exists.
         """
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": claim.metadata.uid}}
         try:

@@ -1,8 +1,8 @@
-"""`KubeClient`, the scheduler's writes as requests: bindings, pod conditions, policy status, events.
+"""Writes to the API server, as requests: `KubeClient` for bindings, conditions, statuses, events.
 
-A request is repeated where the server says when (Retry-After), as client-go does. Else a binding is sent once, for the
-queue decides about another attempt; status writes are repeated, because nobody else would repeat them. Bodies are
-encoded from structs: a binding is the hot path.
+As in client-go, a request is repeated if the answer has a Retry-After. Otherwise a binding is sent once, because the
+queue decides about another attempt. Status writes are repeated here, because no caller repeats them. Bodies are encoded
+from structs, because a binding is on the hot path.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from policysched.model.policy import Policy, PolicyKey
 log = logging.getLogger(__name__)
 STATUS_ATTEMPTS = 4
 CONDITIONS_AT_ONCE = 32
-"""How many conditions of pods are written at once: bindings need connections as well."""
+"""Largest number of pod conditions written at the same time; more wait, so that bindings find free connections."""
 DELETIONS_AT_ONCE = STATUSES_AT_ONCE = 8
-"""How many victims are deleted at once, and how many statuses written that evictions and nominations wait for, for the
-same reason."""
+"""Largest number of victims deleted, and of statuses written for evictions and nominations, at the same time; more
+wait, so that bindings find free connections."""
 AT_ONCE = 64
-"""How many requests are made at once in all: lists, watches and events have connections besides."""
+"""Largest number of requests in flight; more wait. Lists, watches and events have connections of their own."""
 
 
 class _Metadata(msgspec.Struct):
@@ -98,7 +98,7 @@ _PLACE = msgspec.json.Decoder(_PlacedPod)
 
 
 class KubeClient:
-    """The `Client` of the framework, over a real API server."""
+    """The framework's `Client` for a real API server."""
 
     def __init__(self, transport: Transport, events: EventWriter, pacing: Pacing) -> None:
         self._transport = transport
@@ -109,20 +109,20 @@ class KubeClient:
         self.claims = KubeClaimClient(self._request)
 
     async def bind(self, pod: Pod, node: str) -> None:
-        """Bind the pod, once; the UID keeps a pod made anew under the same name from being bound instead.
+        """Bind the pod of this UID, in one attempt; a pod that was recreated under the same name is not bound.
 
         Raises:
-            ApiError: the server refused.
+            ApiError: the server rejected the request.
         """
         of = pod.metadata
         body = _ENCODER.encode(_Binding(_Metadata(of.name, of.namespace, of.uid), _Target(node)))
         await self._request("POST", f"/api/v1/namespaces/{of.namespace}/pods/{of.name}/binding", body)
 
     async def node_of(self, pod: Pod) -> str:
-        """Read which node the pod is bound to, empty where it is bound to none.
+        """Read from the API server which node the pod is bound to; empty if it is unbound.
 
         Raises:
-            ApiError: the server refused; status 404 where the pod, by its UID, is gone.
+            ApiError: the server rejected the request; status 404 if no pod of this UID exists.
         """
         of = pod.metadata
         answer = await self._request("GET", f"/api/v1/namespaces/{of.namespace}/pods/{of.name}")
@@ -134,10 +134,10 @@ class KubeClient:
         return found.spec.nodeName
 
     async def claim_volume(self, volume: PersistentVolume) -> str:
-        """Write which claim a volume is for, against the version of the volume; give its new version.
+        """Write a volume's claimRef and return the new resourceVersion of the volume.
 
         Raises:
-            ApiError: the server refused; status 409 where the volume moved on.
+            ApiError: the server rejected the request; status 409 if the volume's resourceVersion changed.
         """
         body = {
             "metadata": {
@@ -151,38 +151,38 @@ class KubeClient:
         return await self._patch_once(f"/api/v1/persistentvolumes/{volume.metadata.name}", body)
 
     async def select_node(self, claim: PersistentVolumeClaim, node: str) -> str:
-        """Write on which node a claim's volume is to be made, against the version of the claim; give its new version.
+        """Write the node on which a claim's volume is to be provisioned; return the new resourceVersion of the claim.
 
         Raises:
-            ApiError: the server refused; status 409 where the claim moved on.
+            ApiError: the server rejected the request; status 409 if the claim's resourceVersion changed.
         """
         of = claim.metadata
         body = {"metadata": {"resourceVersion": of.resource_version, "annotations": {SELECTED_NODE: node}}}
         return await self._patch_once(f"/api/v1/namespaces/{of.namespace}/persistentvolumeclaims/{of.name}", body)
 
     async def set_pod_status(self, pod: Pod, change: PodStatusChange) -> None:
-        """Write into the pod's status what is to change there; other conditions stay, because they merge by type.
+        """Write the changed condition and nominated node into the pod's status; conditions of other types stay.
 
         Raises:
-            ApiError: the server refused.
+            ApiError: the server rejected the request.
         """
         await self._patch(_status_path(pod), partial(_status_body, pod, change), STRATEGIC_PATCH, self._statuses)
 
     async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
-        """Write what is newest once its turn has come, behind what decisions wait for.
+        """Write the pod status that `newest` returns when the request is sent, after requests that decisions wait for.
 
         Raises:
-            ApiError: the server refused.
+            ApiError: the server rejected the request.
         """
         await self._patch(
             _status_path(pod), lambda: _status_body(pod, newest()), STRATEGIC_PATCH, self._conditions, last=True
         )
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Delete the pod, once; the UID keeps a pod made anew under the same name from being deleted instead.
+        """Delete the pod of this UID, in one attempt; a pod that was recreated under the same name stays.
 
         Raises:
-            ApiError: the server refused; status 404 where the pod, by its UID, is gone.
+            ApiError: the server rejected the request; status 404 if no pod of this UID exists.
         """
         of = pod.metadata
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": of.uid}}
@@ -196,25 +196,27 @@ class KubeClient:
             raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f'pod "{pod.key}" was recreated') from error
 
     async def set_policy_status(self, policy: PolicyKey, resource_version: str, status: dict[str, Any]) -> None:
-        """Write a policy's status in place of the one it has, against that version of the object.
+        """Replace a policy's status.
 
         Raises:
-            ApiError: the server refused; status 409 where the object moved on.
+            ApiError: the server rejected the request; status 409 if the policy's resourceVersion changed.
         """
         version = {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version}
         body = _ENCODER.encode([version, {"op": "add", "path": "/status", "value": status}])
         await self._patch(f"{POLICIES.path}/{policy}/status", body, JSON_PATCH, nullcontext(), last=True)
 
     async def annotate_policy(self, policy: Policy, annotations: dict[str, str]) -> str:
-        """Write annotations of a policy as long as its spec is what it was, whatever others write besides.
+        """Write annotations of a policy if its spec has not changed, even if other fields have.
 
-        A version goes with every write, of a status too; who writes statuses all the time must not keep this one out.
+        Every write, also of a status, changes the resourceVersion. A controller that writes statuses often must not
+        block this write.
 
         Returns:
-            The version of the object now; empty where others had written to it, so that this version is not all ours.
+            The new resourceVersion of the policy; empty if others wrote to it too, because that version is not only
+            ours.
 
         Raises:
-            ApiError: the server refused; status 409 where the object is of another generation, or another object.
+            ApiError: the server rejected the request; status 409 if the policy has another generation or UID.
         """
         path = f"{POLICIES.path}/{policy.key}"
         body = {"metadata": {"resourceVersion": policy.metadata.resource_version, "annotations": annotations}}
@@ -232,13 +234,13 @@ class KubeClient:
         return ""
 
     def record(self, event: Event | PolicyEvent) -> None:
-        """Take an event to be written behind the bindings; it is never dropped silently."""
+        """Queue an event, which is written with lower priority than bindings; a dropped event is logged."""
         self._events.record(event)
 
     async def _request(
         self, method: str, path: str, body: Body = None, content_type: str = JSON, *, last: bool = False
     ) -> bytes:
-        """Send a request in its turn, and again when the server asks for it; others have their turns meanwhile."""
+        """Send a request within the limit of requests in flight; repeat it as long as the answer has a Retry-After."""
         retry = Retry(self._pacing)
         while True:
             try:
@@ -250,7 +252,7 @@ class KubeClient:
                 await retry.pause(error.retry_after)
 
     async def _send(self, method: str, path: str, body: Body, content_type: str, *, last: bool) -> bytes:
-        """Send a request in its turn; credentials that cannot be renewed are a server out of reach for now."""
+        """Send a request within the limit; report credentials that cannot be renewed as an unreachable server."""
         try:
             async with self._turns:
                 return await self._transport.request(method, path, body, content_type=content_type, last=last)
@@ -276,7 +278,7 @@ class KubeClient:
         *,
         last: bool = False,
     ) -> None:
-        """Send a patch, in its turn, and repeat it where that may help; others have their turns during its pauses."""
+        """Send a patch, and repeat it after temporary errors; other requests use the limit between attempts."""
         retry = Retry(self._pacing)
         while True:
             try:
@@ -305,7 +307,7 @@ def _status_body(pod: Pod, change: PodStatusChange) -> bytes:
 
 
 def _annotating(policy: Policy, annotations: dict[str, str]) -> list[dict[str, Any]]:
-    """Make the JSON patch that annotates this generation of this object; it has annotations, or none, as we know it."""
+    """Return the JSON patch that adds annotations if UID and generation of the policy are unchanged."""
     of, at = policy.metadata, "/metadata/annotations"
     tests: list[dict[str, Any]] = [
         {"op": "test", "path": "/metadata/uid", "value": of.uid},
@@ -321,7 +323,7 @@ def _annotating(policy: Policy, annotations: dict[str, str]) -> list[dict[str, A
 
 
 def _placed(answer: bytes) -> _PlacedPod | None:
-    """Read where a pod is, whatever else the answer holds; None where it is no pod."""
+    """Read UID and node of a pod; None if the answer is not a pod."""
     for read in (bytes, shallow):
         try:
             return _PLACE.decode(read(answer))

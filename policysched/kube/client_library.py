@@ -18,7 +18,7 @@ _CLIENT = "kubernetes.aio.client"
 
 
 def _api_client(*args: Any, **kwargs: Any) -> Any:
-    """Make what the loaders import for those who want a client from them; nobody here does."""
+    """Return the client library's `ApiClient`, imported at the first call; nothing in this package calls it."""
     return importlib.import_module(_CLIENT).ApiClient(*args, **kwargs)
 
 

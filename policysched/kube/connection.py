@@ -1,12 +1,14 @@
-"""A connection to one API server: its URL, credentials that are renewed in time, and its HTTP connections.
+"""A connection to one API server: URL, credentials that are renewed in time, HTTP connections.
 
-The session for lists and watches is the HTTP library's own and not the generated client's, whose layers cost more than
-the request does; writes go without it.
-Where the server is and how it knows us is read from a kubeconfig or from the service account of the pod we run in.
-Credentials are looked at again before a request when they are a minute old, so nothing has to run in the background.
-A client certificate that was renewed is shown by new connections: an API server looks at the one of the connection. So
-TLS is spoken with another context then, with which no connection that is open already is used again. The same holds for
-the authorities of the server's certificate. Files that cannot be read, as in the middle of a rotation, change nothing.
+Lists and watches use an aiohttp session, not the generated client, whose layers cost more than the request. Writes use
+`ShortRequests`.
+
+Server and credentials come from a kubeconfig or from the pod's service account. Credentials older than a minute are
+read again before the next request, so no background task is needed.
+
+An API server checks the client certificate of a connection, not of a request. After a certificate or the authorities
+changed, new connections use a new TLS context, and no open connection is used again. Unreadable files, for example
+during a rotation, change nothing.
 """
 
 from __future__ import annotations
@@ -38,21 +40,21 @@ from policysched.proxies import proxy_for
 
 log = logging.getLogger(__name__)
 RENEWAL = 60.0
-"""How old credentials may be before they are looked at again. Units: seconds."""
+"""Age at which credentials are read again before a request. Units: seconds."""
 RENEW_AGAIN = 5.0
-"""How long nobody asks for other credentials after there were none. Units: seconds."""
+"""Shortest time between two attempts to renew rejected credentials if the first returned the same. Units: seconds."""
 CONNECTIONS = 160
 HEADERS = {"User-Agent": "policysched", "Accept": "application/json"}
 UNPACKED = {"Accept-Encoding": "identity"}
-"""What is said besides where no network lies between: packing and unpacking takes longer than it saves."""
+"""Headers against compression for a server on this machine, where compression takes longer than it saves."""
 
 
 OnAnswer = Callable[[str, int, float], None]
-"""Hears of a request that has ended: its method, the code of the answer (0 for none), and how many seconds it took."""
+"""Callback for an ended request: HTTP method, status code (0 without an answer), duration in seconds."""
 
 
 class Routing(TypedDict, total=False):
-    """What a request needs to know of the way: a proxy, the name in the server's certificate, how TLS is spoken."""
+    """Arguments of an HTTP request that define the route: proxy, name in the server's certificate, TLS context."""
 
     proxy: str
     server_hostname: str
@@ -61,15 +63,18 @@ class Routing(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """What requests show of who we are. Another object is another generation, be it equal."""
+    """The headers and the certificate that authenticate requests.
+
+    Renewed credentials are another object, even if they are equal.
+    """
 
     headers: Mapping[str, str] = field(default_factory=dict)
     certificate: bytes = b""
-    """A digest of the server's authorities, the client certificate and its key, empty without TLS."""
+    """Digest of the server's authorities, the client certificate and its key; empty without TLS."""
 
 
 class Connection:
-    """A server, the way to it and the identity used there."""
+    """One API server with its URL, TLS settings, credentials and HTTP connections."""
 
     def __init__(
         self, url: str, clock: Clock, *, tls: ssl.SSLContext | None = None, routing: Routing | None = None
@@ -85,11 +90,11 @@ class Connection:
         self._renewable_at = 0.0
         self._renewing = asyncio.Lock()
         self._problem = ""
-        """Why the credentials could not be looked at, as the log knows it."""
+        """Last logged reason for which the credentials could not be read; empty if none."""
         self._session: aiohttp.ClientSession | None = None
         self._short: ShortRequests | None = None
         self.on_answer: OnAnswer | None = None
-        """Who hears of requests."""
+        """Callback for ended requests, or None."""
 
     @classmethod
     async def open(
@@ -101,13 +106,13 @@ class Connection:
         named_by: str = "--kubeconfig",
         master: str | None = None,
     ) -> Connection:
-        """Find the server and the credentials; no request is made yet.
+        """Find server and credentials; this makes no request.
 
         Args:
-            clock: Says when credentials are looked at again.
+            clock: Decides when credentials are read again.
             kubeconfig: The file; absent, KUBECONFIG, then ~/.kube/config, then the pod's service account.
             context: The context to use instead of the file's current one.
-            named_by: Where the user names a kubeconfig, for messages.
+            named_by: Flag or field with which the user names a kubeconfig, for messages.
             master: The server's address; absent, the kubeconfig's.
 
         Raises:
@@ -125,7 +130,7 @@ class Connection:
         return connection
 
     async def authentication(self) -> Authentication:
-        """Return who a request is from: its headers, and the certificate that new connections show."""
+        """Return the headers and the certificate for a request, after reading credentials again if they are old."""
         if self._credentials is not None and self._clock.monotonic() >= self._renew_at:
             try:
                 await self._look_again()
@@ -136,21 +141,21 @@ class Connection:
         return self._authentication
 
     def _kept(self, error: ConnectionProblemError) -> None:
-        """Log once for each reason that credentials stay in use which may not be the newest ones."""
+        """Log that the previous credentials stay in use, once per reason."""
         if str(error) != self._problem:
             self._problem = str(error)
             log.warning("the previous credentials stay in use: %s", error)
 
     async def renew(self, refused: Authentication) -> bool:
-        """Get new credentials after a request was refused with some; tell whether there are others now.
+        """Renew credentials that the server rejected; return whether they differ from the rejected ones.
 
         Raises:
-            ConnectionProblemError: there are none any more.
+            ConnectionProblemError: no credentials are available any more.
         """
         if self._credentials is None:
             return False
         async with self._renewing:
-            # Many requests are refused at once, and may be for long: the first renews for all.
+            # Many requests can be rejected at the same time. The first renews the credentials for all.
             if self._authentication is refused and self._clock.monotonic() >= self._renewable_at:
                 try:
                     await self._credentials.renew()
@@ -162,25 +167,25 @@ class Connection:
 
     @property
     def session(self) -> aiohttp.ClientSession:
-        """The HTTP session; made at first use, because it belongs to the running loop."""
+        """The aiohttp session; created at first use, because it belongs to the running event loop."""
         if self._session is None:
             connector = aiohttp.TCPConnector(
                 limit=CONNECTIONS,
                 keepalive_timeout=60,
-                # Some versions of Python hold on to closed TLS connections; these are ended with the session then.
+                # Some versions of Python leak closed TLS connections until aiohttp cleans them up.
                 enable_cleanup_closed=NEEDS_CLEANUP_CLOSED,
             )
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 headers=HEADERS | (UNPACKED if _is_here(self.url) else {}),
-                # Cookies of a gateway would be sent with every request, and grow for ever.
+                # A gateway's cookies would be sent with every request and accumulate.
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
 
     @property
     def short(self) -> ShortRequests | None:
-        """What makes requests with short answers; None where they have to pass a proxy, which the session knows."""
+        """The client for requests with short answers; None behind a proxy, which only the session supports."""
         if self._short is None and "proxy" not in self.routing:
             self._short = ShortRequests(self.url, self.routing.get("ssl"), self.routing.get("server_hostname"), HEADERS)
         return self._short
@@ -209,7 +214,7 @@ class Connection:
         return self._credentials.certificate() if self._credentials is not None and "ssl" in self.routing else b""
 
     def _speak(self, tls: ssl.SSLContext | None) -> None:
-        """Have TLS spoken so on new connections, and no open one used for another request."""
+        """Use a TLS context for new connections; no open connection is used for another request."""
         if tls is not None:
             self.routing["ssl"] = tls
             if self._short is not None:
@@ -217,10 +222,10 @@ class Connection:
 
 
 def _checked(host: object, whose: str) -> str:
-    """Read the server's address.
+    """Return the server's address.
 
     Raises:
-        KubeconfigError: it is none that can be asked.
+        KubeconfigError: the address is not an http or https URL, or contains a user name.
     """
     try:
         url = URL(str(host))
@@ -235,7 +240,7 @@ def _checked(host: object, whose: str) -> str:
 
 
 def _is_here(url: str) -> bool:
-    """Whether a server is on this machine."""
+    """Return whether a URL's host is this machine."""
     host = URL(url).host or ""
     return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
 
@@ -266,7 +271,7 @@ def _load_certificate(tls: ssl.SSLContext, configuration: Any) -> None:
 
 
 def _routing(configuration: Any) -> Routing:
-    """Say how requests go: through the kubeconfig's proxy, else that of the environment."""
+    """Return the route of requests: through the kubeconfig's proxy, otherwise that of the environment."""
     routing: Routing = {}
     proxy = configuration.proxy or proxy_for(URL(str(configuration.host)), os.environ)
     if proxy:
@@ -277,7 +282,7 @@ def _routing(configuration: Any) -> Routing:
 
 
 _LOADERS: Any = config
-"""The loaders carry no types."""
+"""The client library's loaders, which have no type annotations."""
 EXEC_EXPIRY = "exec_plugin_expiry"
 RENEWABLE_PROVIDERS = frozenset(("oidc", "gcp"))
 SERVICE_HOST = "KUBERNETES_SERVICE_HOST"
@@ -286,7 +291,7 @@ TOKEN = "BearerToken"  # noqa: S105 - the name of the token's slot in the client
 
 
 class Credentials:
-    """A loaded configuration, and the means to renew what expires in it."""
+    """The loaded client configuration of a kubeconfig or service account, with the means to renew it."""
 
     def __init__(self, configuration: Any, loader: Any | None) -> None:
         self.configuration = configuration
@@ -296,7 +301,7 @@ class Credentials:
 
     @property
     def files(self) -> frozenset[str]:
-        """The files that certificates and keys are read from."""
+        """Paths of the files with certificates and keys that this configuration reads."""
         return frozenset(self._named)
 
     @property
@@ -305,10 +310,10 @@ class Credentials:
         return [str(one) for one in named if one]
 
     async def authorization(self) -> str | None:
-        """Return the value of the Authorization header, after a look at what may have expired: a token, a file.
+        """Return the value of the Authorization header, renewing an expired token first; None without a token.
 
         Raises:
-            ConnectionProblemError: there are no credentials any more.
+            ConnectionProblemError: the credentials cannot be read any more.
         """
         if self._loader is not None and _expires(self._loader):
             await self._reload(self._loader)
@@ -322,10 +327,10 @@ class Credentials:
         return header or None
 
     def certificate(self) -> bytes:
-        """Digest the authorities of the server's certificate, the client certificate and its key.
+        """Return a digest of the server's authorities, the client certificate and its key.
 
         Raises:
-            ConnectionProblemError: they cannot be read.
+            ConnectionProblemError: a file cannot be read.
         """
         try:
             return sha256(b"".join(Path(one).read_bytes() for one in self._named)).digest()
@@ -333,13 +338,13 @@ class Credentials:
             raise ConnectionProblemError(f"cannot read {error.filename}: {error.strerror}") from error
 
     async def renew(self) -> None:
-        """Get new credentials where the kubeconfig says how, because the old ones were refused.
+        """Renew credentials that the server rejected, if the kubeconfig defines how.
 
         Raises:
-            ConnectionProblemError: that failed.
+            ConnectionProblemError: the renewal failed.
         """
         if self._loader is not None:
-            # The loader keeps an exec plugin's answer until then, and the server has just said that it is wrong.
+            # The loader caches an exec plugin's answer until it expires, although the server has just rejected it.
             vars(self._loader).pop(EXEC_EXPIRY, None)
             await self._reload(self._loader)
 
@@ -353,14 +358,14 @@ class Credentials:
 
 _LOCK = threading.Lock()
 _IN_USE: WeakSet[Credentials] = WeakSet()
-"""Of all threads."""
+"""Credentials in use in this process, of all threads; their files must not be removed."""
 
 
 def _remove_unused(files: Collection[str]) -> None:
-    """Remove files that the loader wrote for certificates and keys which nobody uses any more.
+    """Remove certificate and key files that the loader wrote and no credentials use any more.
 
-    It keeps them until the process ends, also the keys of certificates that were renewed long ago, and those of equal
-    content once.
+    The loader itself keeps these files until the process ends, and shares one file between credentials of equal
+    content.
     """
     written: dict[str, str] = _LOADERS.kube_config._temp_files
     with _LOCK:
@@ -377,16 +382,16 @@ async def find_credentials(
     named_by: str = "--kubeconfig",
     master: str | None = None,
 ) -> Credentials:
-    """Load what a kubeconfig says, or a pod's service account where there is none.
+    """Load the credentials of a kubeconfig, or of the pod's service account without a kubeconfig.
 
     Args:
         path: the kubeconfig; absent, KUBECONFIG, then ~/.kube/config, then the pod's service account.
         context: the context to use instead of the file's current one.
         named_by: where the user names a kubeconfig, for messages.
-        master: a server that is asked without credentials where there is no kubeconfig, as kube-scheduler does.
+        master: server to use without credentials if no kubeconfig exists, as kube-scheduler does.
 
     Raises:
-        ConnectionProblemError: there is nothing usable.
+        ConnectionProblemError: no usable credentials exist.
     """
     chosen = path or os.environ.get("KUBECONFIG") or DEFAULT
     files = _existing(chosen)
@@ -401,7 +406,7 @@ async def find_credentials(
 
 
 def _existing(paths: str) -> list[str]:
-    """Return those files of a path list that are there; `~` is the home directory, where there is one."""
+    """Return the existing files of a path list; `~` is expanded to the home directory."""
     named = map(os.path.expanduser, filter(None, paths.split(os.pathsep)))
     return [file for file in named if os.path.isfile(file)]  # noqa: PTH113 - Path raises where a name has a NUL
 
@@ -427,7 +432,7 @@ async def _from_files(files: Sequence[str], context: str | None) -> Credentials:
         loader = await _LOADERS.load_kube_config(
             config_file=paths, context=context, client_configuration=configuration, persist_config=False
         )
-    except Exception as error:  # the loader lets through whatever a malformed file makes it do
+    except Exception as error:  # the loader raises any exception for a malformed file
         raise KubeconfigError(f"cannot use kubeconfig {paths}: {_one_line(error)}") from error
     credentials = Credentials(configuration, loader)
     _check_user(loader, configuration, f"kubeconfig {paths}")
@@ -437,7 +442,7 @@ async def _from_files(files: Sequence[str], context: str | None) -> Credentials:
 async def _load(loader: Any, configuration: Any) -> None:
     try:
         await loader.load_and_set(configuration)
-    except Exception as error:  # the loader lets through whatever a plugin or file makes it do
+    except Exception as error:  # the loader raises any exception for a failing plugin or file
         raise ConnectionProblemError(f"cannot renew the credentials of the kubeconfig: {_one_line(error)}") from error
     _check_user(loader, configuration, "the kubeconfig")
 
@@ -452,7 +457,7 @@ def _expires(loader: Any) -> bool:
 
 
 def _check_user(loader: Any, configuration: Any, name: str) -> None:
-    """Refuse who acts as another one, and an exec plugin that gave nothing: the loader goes on without either."""
+    """Reject a user that impersonates, and an exec plugin without credentials; the loader would ignore both."""
     user = loader.current_context["context"].get("user")
     stated = getattr(loader, "_user", None)
     if stated is None:

@@ -1,7 +1,7 @@
-"""`ExecPlugin`: runs a kubeconfig's exec plugin for credentials, for a bounded time and with bounded output.
+"""Exec plugins of kubeconfigs: `ExecPlugin` runs one with limits on time and output.
 
-The client library's own waits for ever and reads whatever comes: a plugin that hangs, because the server that it asks
-does, would hold the requests that need its credentials, one more each minute.
+The client library's own implementation has no limits. A plugin that hangs, because its server hangs, would block all
+requests that need its credentials.
 
 Source: client-go/plugin/pkg/client/auth/exec/exec.go, kubernetes.aio.config.exec_provider.
 """
@@ -20,14 +20,14 @@ from policysched.model.decode import ObjectError, decode
 from policysched.visible import visible
 
 PATIENCE: Final = 60.0
-"""How long a plugin may take. Units: seconds."""
+"""Longest run time of a plugin; then it is killed. Units: seconds."""
 LARGEST: Final = 1 << 20
-"""How much it may print. Units: bytes."""
+"""Largest output of a plugin; more is an error. Units: bytes."""
 _NEEDED: Final = ("apiVersion", "kind", "status")
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
-    """What a plugin gives."""
+    """The status of the ExecCredential that a plugin prints."""
 
     token: str = ""
     client_certificate_data: str = ""
@@ -36,13 +36,13 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ExecPlugin(ExecProvider):
-    """An exec plugin as the client library's loader calls it."""
+    """An exec plugin with the interface that the client library's loader calls."""
 
     async def run(self, _: Any = None) -> Any:
-        """Run the plugin and return the status of the ExecCredential that it prints.
+        """Run the plugin and return the status of the ExecCredential it prints.
 
         Raises:
-            ConfigException: it failed, took too long or printed none.
+            ConfigException: the plugin failed, took too long or printed no valid ExecCredential.
         """
         spec = {"interactive": sys.stdout.isatty()}
         info = {"apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec}
@@ -56,7 +56,7 @@ class ExecPlugin(ExecProvider):
         except TimeoutError as error:
             raise ConfigException(f"exec: the plugin did not end within {PATIENCE:g} s") from error
         finally:
-            # Kills it if it runs, and lets go of its pipes, which children of its own may hold open.
+            # Kills a running plugin, and closes its pipes, which its child processes can hold open.
             process._transport.close()  # type: ignore[attr-defined]
         if code:
             raise ConfigException(
@@ -78,10 +78,10 @@ class ExecPlugin(ExecProvider):
 
 
 def _checked(status: Any) -> dict[str, Any]:
-    """Return the fields of a status that say something.
+    """Return the non-empty fields of a status.
 
     Raises:
-        ConfigException: one is of a wrong type.
+        ConfigException: a field has the wrong type.
     """
     try:
         decode(_Status, "ExecCredential", status)

@@ -1,7 +1,7 @@
-"""Kubeconfigs, read and checked before the client library's loader sees them: it tries what is no text.
+"""Bounded reading and checking of kubeconfigs, before the client library's loader uses them without type checks.
 
-Types are those of client-go; as its YAML reader does, a number or a boolean is taken where a name or a secret is meant,
-and a null is absent. Of several files the first one that names something counts, as for kubectl.
+Types are those of client-go. As in its YAML reader, a number or a boolean is accepted as a name or a secret, and null
+is absent. If several files define the same name, the first file is used, as in kubectl.
 
 Source: k8s.io/client-go/tools/clientcmd/api/v1/types.go, v1.36.
 """
@@ -25,13 +25,13 @@ Scalar = str | int | float | bool
 
 
 _node: Any = ConfigNode
-"""It carries no types."""
+"""The client library's `ConfigNode`, which has no type annotations."""
 LISTS: Final = ("clusters", "contexts", "users")
 _FLAGS: Final = frozenset(("insecure-skip-tls-verify", "provideClusterInfo"))
 
 
 class _Shape(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
-    """Part of a kubeconfig."""
+    """Base of the structs of a kubeconfig."""
 
 
 class _Cluster(_Shape, frozen=True):
@@ -43,7 +43,7 @@ class _Cluster(_Shape, frozen=True):
     proxy_url: str = ""
 
 
-class _Variable(_Shape, frozen=True, omit_defaults=False):  # the loader asks for both
+class _Variable(_Shape, frozen=True, omit_defaults=False):  # the loader requires both fields
     name: str = ""
     value: Scalar = ""
 
@@ -109,10 +109,10 @@ class _Kubeconfig(_Shape, frozen=True):
 
 
 class Kubeconfigs(KubeConfigMerger):
-    """Kubeconfigs as the client library's loader takes them: what was checked of them, named without what is in it."""
+    """Merges checked kubeconfigs for the client library's loader; errors show paths, never contents."""
 
     def load_config(self, path: str) -> None:
-        """Read a file and add what the ones before it have not named."""
+        """Read a file and add the entries whose names earlier files do not define."""
         content = _texts(msgspec.to_builtins(_read(path)))
         if self.config_merged is None:
             self.config_merged = _node(path, {name: [] for name in LISTS}, path)
@@ -130,7 +130,7 @@ class Kubeconfigs(KubeConfigMerger):
 
 
 def _texts(value: Any) -> Any:
-    """Copy what was read, with texts for names and secrets that look like numbers or booleans."""
+    """Copy a decoded kubeconfig with numbers and booleans as text, except for flags."""
     if isinstance(value, dict):
         return {name: one if name in _FLAGS else _texts(one) for name, one in value.items()}
     if isinstance(value, list):
@@ -139,14 +139,14 @@ def _texts(value: Any) -> Any:
 
 
 def check(files: Sequence[str], context: str | None) -> None:
-    """Find the usual mistakes.
+    """Check that the files are valid kubeconfigs and define the wanted context.
 
     Args:
-        files: The files, which are there.
-        context: The context that is to be used instead of the current one.
+        files: Existing files.
+        context: The context to use instead of the current one.
 
     Raises:
-        KubeconfigError: they cannot be used.
+        KubeconfigError: a file is invalid, or the context does not exist.
     """
     paths = os.pathsep.join(files)
     names: list[str] = []

@@ -1,10 +1,10 @@
-"""List one resource, page by page; and ask discovery whether a server serves it.
+"""List requests of one resource, page by page; discovery requests for served resources.
 
-An answer of status 200 is no proof: a gateway may answer in the server's place, or mix up paths. A list has the
-resource's kind, a version and items; all its pages are of one version. Lists are asked for without a version: the API
-server then gives the newest state there is, from etcd or from a cache that has caught up.
+Status 200 alone proves nothing: a gateway may answer instead of the API server, or confuse paths. A valid list has the
+resource's kind, a resourceVersion and items, and all its pages have one resourceVersion. Lists are requested without a
+resourceVersion, so the API server returns the newest state.
 
-A path that is not found may be a gateway's word: what the server serves is asked of its discovery (`is_served`).
+A gateway can also answer 404, so `is_served` asks discovery whether the server serves the resource.
 
 Source: kubernetes.io/docs/reference/using-api/api-concepts (resourceVersion, the semantics of get and list).
 """
@@ -26,19 +26,20 @@ from policysched.model.lenient_json import UNREADABLE, elements, members
 
 PAGE = 500
 FIRST_PAGE = 2000
-"""That of a first list, while which nobody waits for the loop: an API server takes some 5 ms for each page."""
+"""Page size of the first list, during which nothing else uses the loop; the API server needs about 5 ms per page."""
 MOST_PAGES = 4000
-"""Two million objects of a kind are more than any etcd holds."""
+"""Largest number of pages of a list; more is an error. Two million objects of a kind do not fit into etcd."""
 DIGITS = 19
-"""How many digits a version has at most: etcd counts in 64 bits, with a sign."""
+"""Largest number of digits of a resourceVersion: etcd counts in signed 64 bits."""
 LARGEST_PAGE = 1 << 30
-"""How large a page may be: etcd takes no object of more than 1.5 MiB, and as JSON it may be longer. Units: bytes."""
+"""Largest answer with one page; more is an error. An etcd object has at most 1.5 MiB, its JSON can be longer. Units:
+bytes."""
 LARGEST_LIST = 8 << 30
-"""How large a list in one piece may be: etcd recommends to keep no more. Units: bytes."""
+"""Largest answer with a whole list; more is an error. It is etcd's recommended limit of a database. Units: bytes."""
 WHOLE = 0
-"""The size of pages that asks for everything in one piece."""
+"""Page size that requests the whole list in one answer."""
 Listed = tuple[str, list[msgspec.Raw]]
-"""A list's version and its items, or those of one page."""
+"""The resourceVersion and the items of a list or a page."""
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
@@ -63,7 +64,7 @@ async def read_list(transport: Transport, path: str, kind: str) -> Listed:
     """List all objects of a kind.
 
     Raises:
-        ApiError: the server refused, could not be reached, or its answer is no such list.
+        ApiError: the server rejected the request, was unreachable, or its answer is not such a list.
         ConnectionProblemError: the credentials expired and cannot be renewed.
     """
     try:
@@ -71,14 +72,14 @@ async def read_list(transport: Transport, path: str, kind: str) -> Listed:
     except ApiError as error:
         if error.status != HTTPStatus.GONE:
             raise
-        # Everything at once cannot expire on the way.
+        # A list in one answer cannot expire between pages.
         return await _read(transport, path, kind, WHOLE)
 
 
 def is_older(version: str, than: str) -> bool:
-    """Return whether a resource version is older than another; of versions that no API server counts nothing is known.
+    """Return whether a resourceVersion is older than another; False if one of them is not a number.
 
-    So a single absurd one does not make all later ones old.
+    So one absurd version does not make all later versions old.
 
     Source: KEP-5504: versions of one resource can be compared as integers.
     """
@@ -99,17 +100,17 @@ async def _read(transport: Transport, path: str, kind: str, limit: int) -> Liste
 
 
 async def read_pages(transport: Transport, path: str, kind: str, limit: int) -> AsyncGenerator[Listed, None]:
-    """List all objects of a kind, page by page; the next page is asked for before this one is looked at.
+    """List all objects of a kind, page by page; the next page is requested before the current one is processed.
 
     Args:
-        transport: Makes the requests.
-        path: Where the objects are.
-        kind: Their kind, empty where nobody knows that.
-        limit: How many objects a page has, `WHOLE` for all of them.
+        transport: Sends the requests.
+        path: Path of the resource.
+        kind: Kind of the objects; empty if unknown.
+        limit: Objects per page; `WHOLE` for all of them.
 
     Raises:
-        ApiError: the server refused, could not be reached, or its answer is no such list; its status is 410 where the
-            next page cannot be had any more.
+        ApiError: the server rejected the request, was unreachable, or its answer is not such a list; status 410 if the
+            next page has expired.
         ConnectionProblemError: the credentials expired and cannot be renewed.
     """
     version, token = "", ""
@@ -157,7 +158,7 @@ def _decode(answer: bytes, path: str, kind: str) -> _Page:
 
 
 def _outline(answer: bytes) -> _Page | None:
-    """Read a page with an item that cannot be read: it spoils no other. None for what is no page."""
+    """Read a page that contains an unreadable item, without decoding the items; None if it is not a page."""
     parts = members(answer)
     try:
         head = _HEAD.decode(b'{"kind":%b,"metadata":%b}' % (parts["kind"], parts["metadata"]))
@@ -194,10 +195,10 @@ class _Resources(msgspec.Struct, tag_field="kind", tag="APIResourceList"):
 
 
 async def is_served(transport: Transport, path: str) -> bool:
-    """Return whether a server says that it serves a path like `/apis/GROUP/VERSION/PLURAL`.
+    """Return whether the server's discovery lists a path such as `/apis/GROUP/VERSION/PLURAL`.
 
     Raises:
-        ApiError: it does not say.
+        ApiError: discovery is unavailable.
         ConnectionProblemError: the credentials expired and cannot be renewed.
     """
     root, _, plural = path.rpartition("/")

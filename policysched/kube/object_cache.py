@@ -1,9 +1,8 @@
-"""The newest known version of each object of a resource, and what a list or a watch event changes in it.
+"""The newest known version of each object of a resource, updated by lists and watch events.
 
-It knows no requests. An object that cannot be used is reported once for each of its versions and counts as one that is
-not there, because deciding on what no longer holds would be worse; policies are the exception, whose last good version
-stays. Nothing that an object holds is an exception here: what of it can be read says which one it is. What is left out
-is said in the log and counted.
+This module sends no requests. An unusable object is reported once per version and treated as absent, because decisions
+on outdated objects would be worse. Policies are the exception: their last good version stays. No content of an object
+raises an exception here; its readable part identifies the object. Objects that are left out are logged and counted.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ from policysched.model.objects.meta import Metadata
 
 log = logging.getLogger(__name__)
 PORTION = 100
-"""How many objects are taken in before the loop gets its turn."""
+"""Number of list items processed before yielding to the event loop."""
 BURST = 100
-"""How many lines about objects that are left out may follow each other."""
+"""Largest number of log lines about left-out objects in a burst; further ones are counted."""
 PER_SECOND = 1.0
-"""How many of these lines a second may follow then."""
+"""Log lines about left-out objects per second after a burst."""
 
 
 class HasMetadata(Protocol):
-    """An object of the API."""
+    """An API object with metadata."""
 
     @property
     def metadata(self) -> Metadata:
-        """Its identity."""
+        """Name, namespace, UID and resourceVersion of the object."""
 
 
 T = TypeVar("T", bound=HasMetadata)
@@ -45,7 +44,7 @@ T_contra = TypeVar("T_contra", bound=HasMetadata, contravariant=True)
 Key = tuple[str, str]
 """Namespace and name."""
 OnBroken = Callable[[ObjectError, bytes], None]
-"""Hears of an object that cannot be used, with its JSON."""
+"""Callback for an unusable object, with its JSON."""
 _NOBODY: Key = ("", "")
 _NO_NAMES = frozenset(("", ".", ".."))
 
@@ -64,34 +63,34 @@ _PEEK = msgspec.json.Decoder(_Peek)
 
 
 class TextKeeper(Protocol[T_contra]):
-    """Keeps what the API server wrote of objects."""
+    """Storage of the raw JSON of objects."""
 
     incomplete: bool
-    """Whether objects that are known are missing."""
+    """Whether texts of known objects are missing."""
 
     def take(self, obj: T_contra, raw: msgspec.Raw) -> None:
-        """Take an object as it is now."""
+        """Store the newest JSON of an object."""
 
     def drop(self, obj: T_contra) -> None:
-        """Forget an object that is gone."""
+        """Drop the JSON of a deleted object."""
 
     def lacks(self, obj: T_contra) -> bool:
-        """Return whether an object is missing."""
+        """Return whether the JSON of an object is wanted and missing."""
 
 
 @dataclass(slots=True)
 class _Objects(Generic[T]):
-    """Objects of a resource as of one moment."""
+    """The known objects of a resource at one time."""
 
     known: dict[Key, T] = field(default_factory=dict)
     uids: set[str] = field(default_factory=set)
-    """The UIDs of the known objects, of kinds that the state tells apart by them."""
+    """UIDs of the known objects, for kinds whose state is indexed by UID."""
     broken: dict[Key, str] = field(default_factory=dict)
-    """The versions of those that cannot be used."""
+    """The resourceVersions of unusable objects."""
 
 
 class ObjectCache(Generic[T]):
-    """Known objects by namespace and name."""
+    """The known objects of one resource by namespace and name."""
 
     def __init__(self, watched: ApiKind[T], on_broken: OnBroken, texts: TextKeeper[T] | None = None) -> None:
         self._watched = watched
@@ -101,11 +100,11 @@ class ObjectCache(Generic[T]):
         self._objects: _Objects[T] = _Objects()
 
     def replacement(self) -> Replacement[T]:
-        """Begin to take a whole list, which stands for what is known once all of it is there."""
+        """Begin to process a whole list, which replaces the known objects when it is complete."""
         return Replacement(self)
 
     def filling(self, raws: Iterable[msgspec.Raw]) -> Generator[None, None, None]:
-        """Take of a list the texts that are missing, pausing now and then; nothing else changes."""
+        """Store the missing texts from a list, yielding after each chunk; the known objects stay."""
         texts = self._texts
         if texts is None:
             return
@@ -113,18 +112,18 @@ class ObjectCache(Generic[T]):
             if number % PORTION == 0:
                 yield
             known = self._objects.known.get(identify(raw)[0])
-            if known is not None and texts.lacks(known):  # what came meanwhile is newer
+            if known is not None and texts.lacks(known):  # texts that arrived since are newer
                 texts.take(known, raw)
         texts.incomplete = False
 
     def take(self, raw: msgspec.Raw, *, deleted: bool, reach: Callable[[str], None]) -> tuple[T | None, T | None]:
-        """Take an object from a watch; give the one that is gone, and the one that came or changed.
+        """Apply a watch event; return the object that was deleted, and the object that was added or changed.
 
         Args:
             raw: The object.
-            deleted: Whether it is gone.
-            reach: Hears the version, empty where the object does not say it readably, before anything is taken: where
-                it raises nothing is, and whoever lists then is told of what is missing.
+            deleted: Whether the event deletes the object.
+            reach: Called with the resourceVersion (empty if unreadable) before anything changes; an exception from it
+                leaves the cache unchanged, and the next list reports the difference.
         """
         objects = self._objects
         obj = None if deleted else self._decode(raw, objects, objects.known, objects.broken)
@@ -145,22 +144,22 @@ class ObjectCache(Generic[T]):
         return gone, obj
 
     def skip(self, raw: msgspec.Raw, reason: str) -> None:
-        """Report what came in place of an object."""
+        """Report an event that contains no usable object."""
         self._on_broken(ObjectError(self._watched.kind, _text(identify(raw)[0]), reason), bytes(raw))
 
     def _decode(
         self, raw: msgspec.Raw, objects: _Objects[T], known: Mapping[Key, T], reported: Mapping[Key, str]
     ) -> T | None:
-        """Decode an object that matters; in place of one that cannot be used give what holds then.
+        """Decode an object; return None if the plugins do not need it, and the replacement if it is unusable.
 
         Args:
             raw: The object.
-            objects: Where it belongs.
-            known: What was known before.
-            reported: The versions that were reported before because they cannot be used.
+            objects: Where the object will be stored.
+            known: The objects known before.
+            reported: The unusable versions that were already reported.
 
         Raises:
-            OutOfMemoryError: no memory is left to read it.
+            OutOfMemoryError: no memory is left to decode the object.
         """
         try:
             obj = self._read(bytes(raw))
@@ -176,7 +175,7 @@ class ObjectCache(Generic[T]):
         return obj if self._watched.keep(obj) else None
 
     def _check(self, metadata: Metadata, objects: _Objects[T]) -> None:
-        """Refuse an object that cannot be told from others, or not be asked for."""
+        """Raise `ObjectError` for an invalid name, or for a UID that another object has."""
         name, namespace = metadata.name, metadata.namespace
         if name in _NO_NAMES or "/" in name or "%" in name or "/" in namespace or "%" in namespace:
             raise ObjectError(self._watched.kind, name, "its name or namespace is not valid", "metadata.name")
@@ -208,11 +207,11 @@ class ObjectCache(Generic[T]):
 
     @property
     def lacks_texts(self) -> bool:
-        """Whether texts are missing."""
+        """Whether texts of known objects are missing."""
         return self._texts is not None and self._texts.incomplete
 
     def objects(self) -> tuple[T, ...]:
-        """Return the known objects as they are now; it may be asked from any thread."""
+        """Return the known objects; thread-safe."""
         return tuple(self._objects.known.values())
 
     def __len__(self) -> int:
@@ -220,35 +219,35 @@ class ObjectCache(Generic[T]):
 
 
 class Replacement(Generic[T]):
-    """A whole list on its way to stand for what is known, piece by piece; until its end that stands as it is.
+    """A list that replaces the known objects when it is complete; it is processed in chunks.
 
-    Who wants to hear of its objects before that asks `taken` after each piece. What was told then is known, whether or
-    not the list comes to its end.
+    To receive objects earlier, call `taken` after each chunk. Objects returned by `taken` stay known even if the list
+    fails.
 
     Args:
-        cache: What it is for.
+        cache: The cache to update.
     """
 
     def __init__(self, cache: ObjectCache[T]) -> None:
         self._cache = cache
         self._before, self._found = cache._objects, _Objects[T]()
         self._gone = dict(self._before.known)
-        """What was known and has not been in the list yet."""
+        """Known objects that have not been in the list yet."""
         self._changed: list[T] = []
         self._replaced: list[Key] = []
-        """Those whose names or UIDs others have now."""
+        """Keys of known objects whose name or UID now belongs to another object."""
         self._by_uid: dict[str, Key] | None = None
-        """What of these each UID belonged to, once one is found under another name."""
+        """Key of each UID in `_gone`; built when a UID appears under another name."""
         self.is_told = False
-        """Whether somebody has heard of its objects."""
+        """Whether `taken` was called."""
         if cache._texts is not None:
-            cache._texts.incomplete = False  # first of all, because more may be wanted meanwhile
+            cache._texts.incomplete = False  # first, because more texts can be wanted while the list is read
 
     def take(self, raws: Iterable[msgspec.Raw]) -> None:
-        """Take a piece.
+        """Process a chunk of the list.
 
         Raises:
-            OutOfMemoryError: no memory is left for it.
+            OutOfMemoryError: no memory is left for an object.
         """
         cache, found = self._cache, self._found
         for raw in raws:
@@ -260,20 +259,20 @@ class Replacement(Generic[T]):
                 cache.skip(raw, "the list has another object of this name")
                 continue
             if obj.metadata.uid in found.uids:
-                continue  # the version before of one that cannot be read: another one has its UID now
+                continue  # the previous version of an unreadable object, whose UID another object has now
             old = self._gone.get(key)
             if old is not None and old.metadata.uid == obj.metadata.uid:
                 del self._gone[key]
             elif old is not None or obj.metadata.uid in self._before.uids:
                 self._replace(None if old is None else key, obj.metadata.uid)
             cache._keep(found, key, obj, raw)
-            if old != obj:  # not versions alone: an event may have lied under the same one
+            if old != obj:  # compare contents: an event can have had the same resourceVersion with other contents
                 self._changed.append(obj)
 
     def _replace(self, key: Key | None, uid: str) -> None:
-        """Let what is known of a name be gone, where another one has it now, and what has a UID under another name.
+        """Mark the known object of this name, and the one with this UID under another name, as deleted.
 
-        Who is told of it last would take the new one's place away.
+        The deletion must be reported before the addition, or it would remove the new object.
         """
         if key is not None:
             self._replaced.append(key)
@@ -286,21 +285,24 @@ class Replacement(Generic[T]):
             self._replaced.append(before)
 
     def taken(self) -> tuple[list[T], list[T]]:
-        """Return what is new or changed since it was asked last, and what is gone as another has its name or UID."""
+        """Return the objects changed since the last call, and those whose name or UID now belongs to another."""
         changed, gone = self._changed, [self._gone.pop(key) for key in self._replaced]
         self._changed, self._replaced, self.is_told = [], [], True
         self._cache._drop_texts(gone)
         return changed, gone
 
     def finish(self, *, anew: bool = False) -> tuple[list[T], list[T]]:
-        """Let the list stand for what is known; return the changes that were not told, and all else that is gone.
+        """Replace the known objects by the list.
+
+        Return the changes not yet returned by `taken`, and the deleted objects.
 
         Args:
-            anew: Whether versions say nothing about what was known, so that everything counts as changed.
+            anew: Whether to treat all objects as changed, because their versions cannot be compared with the known
+                ones.
         """
         cache, found = self._cache, self._found
         if _NOBODY in found.broken and not cache._watched.malformed_is_gone:
-            # What does not say its name may be what the list does not have.
+            # An object without a readable name may be one of those that are missing in the list.
             for key in self._gone.keys() - found.known.keys() - set(self._replaced):
                 cache._keep(found, key, self._gone.pop(key))
         cache._drop_texts(self._gone.values())
@@ -308,7 +310,7 @@ class Replacement(Generic[T]):
         return list(found.known.values()) if anew else self._changed, list(self._gone.values())
 
     def abandon(self) -> None:
-        """End without the rest of the list, for which another one has to come."""
+        """End before the list is complete; another list has to follow."""
         cache = self._cache
         if cache._texts is not None:
             cache._texts.incomplete = True
@@ -319,12 +321,12 @@ class Replacement(Generic[T]):
 
 
 def no_memory_for(kind: str) -> OutOfMemoryError:
-    """Make the error that ends the process: whoever leaves out what there is no memory for decides wrongly."""
+    """Return the error that ends the process: deciding without an object would be wrong."""
     return OutOfMemoryError(f"no memory is left for a {kind}; the process exits; raise its memory limit")
 
 
 def identify(raw: msgspec.Raw) -> tuple[Key, str]:
-    """Read an object's key and its version; empty are those that it does not say readably."""
+    """Read namespace, name and resourceVersion of an object; unreadable parts are empty."""
     try:
         metadata = _PEEK.decode(raw).metadata
     except UNREADABLE:
@@ -334,7 +336,7 @@ def identify(raw: msgspec.Raw) -> tuple[Key, str]:
 
 
 class ReadingFailedError(ObjectError):
-    """Reading an object failed, by no fault that anybody looked for: the mistake may be the program's."""
+    """Decoding an object failed with an unexpected exception, possibly because of a bug."""
 
 
 def _as_object_error(error: Exception, kind: str, key: Key) -> ObjectError:
@@ -350,19 +352,19 @@ def _text(key: Key) -> str:
 
 
 class LeftOutReason(StrEnum):
-    """Why an object is left out, as the counter names it."""
+    """Reason for which an object is left out, as a label of the counter."""
 
     MALFORMED = "malformed"
     FAILED = "failed"
-    """It can be read, and taking it in failed."""
+    """The object is readable, but processing it failed."""
 
 
 class LeftOutObjects:
-    """Logs and counts the objects that cannot be read and are left out.
+    """Logs and counts objects that are left out.
 
     Args:
-        monotonic: gives seconds that never go back.
-        registry: where the counter is registered.
+        monotonic: monotonic clock in seconds.
+        registry: registry of the counter.
     """
 
     def __init__(self, monotonic: Callable[[], float], registry: CollectorRegistry | None = None) -> None:
@@ -376,13 +378,13 @@ class LeftOutObjects:
         self._lines, self._filled_at, self._unsaid = float(BURST), monotonic(), 0
 
     def malformed(self, error: ObjectError, _: bytes = b"") -> None:
-        """Record an object that cannot be read."""
+        """Record an unreadable object."""
         self._counter.labels(error.kind, LeftOutReason.MALFORMED.value).inc()
-        unforeseen = error if isinstance(error, ReadingFailedError) else None  # then where it failed is shown, too
+        unforeseen = error if isinstance(error, ReadingFailedError) else None  # the log then shows the traceback
         self._say(f"left out an object that cannot be used: {error}", unforeseen)
 
     def failed(self, kind: str, obj: HasMetadata, error: Exception) -> None:
-        """Record an object that could not be taken in, or out."""
+        """Record an object that is readable, but whose addition or deletion failed."""
         self._counter.labels(kind, LeftOutReason.FAILED.value).inc()
         namespace, name = obj.metadata.namespace, obj.metadata.name
         key = f"{namespace}/{name}" if namespace else name

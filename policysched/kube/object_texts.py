@@ -1,7 +1,7 @@
-"""Raw JSON of watched objects, kept only for HTTP extenders.
+"""Raw JSON of watched objects, stored for HTTP extenders only.
 
-They are kept as they are watched, and only those of which some extender is told: a decision never waits for the API
-server. kube-scheduler sends the objects of its informers, which are these.
+kube-scheduler sends the objects of its informers to extenders. These are the same objects, so a decision never waits
+for the API server. Only objects that some extender receives are stored.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from policysched.model.objects import Pod
 T = TypeVar("T", bound=HasMetadata)
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 MANAGED: Final = "managedFields"
-"""Who wrote which field; kube-scheduler keeps it of nodes, and not of pods."""
+"""Metadata field that kube-scheduler sends for nodes and omits for pods."""
 _TYPE: Final = frozenset(("apiVersion", "kind"))
 _ENCODER: Final = msgspec.json.Encoder()
 
 
 class WantedTexts(IntEnum):
-    """Which objects of a kind extenders are told of."""
+    """Which objects of a kind the extenders receive."""
 
     NONE = 0
     PENDING = 1
@@ -34,11 +34,11 @@ class WantedTexts(IntEnum):
 
 
 class KeptTexts(Generic[T]):
-    """The objects of one kind as JSON.
+    """The raw JSON of objects of one kind.
 
     Args:
-        identify: Gives what tells an object from others of its kind.
-        left_out: Fields of the metadata that are not kept.
+        identify: Returns the key of an object.
+        left_out: Fields of the metadata that are not stored.
     """
 
     def __init__(self, identify: Callable[[T], str], *left_out: str) -> None:
@@ -46,33 +46,33 @@ class KeptTexts(Generic[T]):
         self._wanted = WantedTexts.NONE
         self._kept: dict[str, tuple[T, bytes]] = {}
         self.incomplete = False
-        """Whether more is wanted since the last whole list."""
+        """Whether the selection grew since the last complete list."""
 
     def want(self, wanted: WantedTexts) -> None:
-        """Keep these from now on; what is there already and was not wanted before is missing until it is listed."""
+        """Change the selection of stored objects; newly selected known objects are missing until the next list."""
         self.incomplete = self.incomplete or wanted > self._wanted
         self._wanted = wanted
         self._kept = {key: kept for key, kept in self._kept.items() if self._wants(kept[0])}
 
     def take(self, obj: T, raw: msgspec.Raw) -> None:
-        """Take an object as it is now."""
+        """Store the newest JSON of an object."""
         if self._wants(obj):
             self._kept[self._identify(obj)] = obj, without(bytes(raw), *self._left_out)
         elif self._kept:
             self.drop(obj)
 
     def drop(self, obj: T) -> None:
-        """Forget an object that is gone; one that was made anew under its name stays."""
+        """Drop a deleted object; an object that was recreated under the same name stays."""
         kept = self._kept.get(identity := self._identify(obj))
         if kept is not None and kept[0].metadata.uid == obj.metadata.uid:
             del self._kept[identity]
 
     def lacks(self, obj: T) -> bool:
-        """Return whether an object is wanted and not kept."""
+        """Return whether an object is selected but not stored."""
         return self._wants(obj) and self._identify(obj) not in self._kept
 
     def get(self, identity: str) -> bytes | None:
-        """Return an object as JSON, None where it is gone."""
+        """Return the JSON of an object, or None if it is not stored."""
         kept = self._kept.get(identity)
         return None if kept is None else kept[1]
 
@@ -83,7 +83,7 @@ class KeptTexts(Generic[T]):
 
 
 def without(raw: bytes, *fields: str) -> bytes:
-    """Leave out the type, which a typed object of Go does not say, and some fields of the metadata."""
+    """Remove apiVersion and kind, which Go omits for typed objects, and some metadata fields from an object's JSON."""
     try:
         members = _OBJECT.decode(raw)
         metadata = _OBJECT.decode(members.get("metadata", msgspec.Raw(b"{}")))

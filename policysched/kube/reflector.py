@@ -1,11 +1,11 @@
-"""Reflector: keeps a handler up to date with all objects of one resource; lists, then watches, for ever.
+"""Reflector: informs a handler about all objects of one resource, by list and watch.
 
-It knows the newest version of every object, so that a list after a gap becomes the differences: what vanished
-meanwhile is reported as deleted, and an object that was made anew under an old name as a deletion and an addition.
-Trouble never ends it: it says what is wrong in one line (`problem`) and tries again.
+The reflector knows the newest version of every object, so a list after a gap becomes differences: a vanished object is
+reported as deleted, an object recreated under the same name as a deletion and an addition. Errors never end it.
+`problem` describes the current error in one line, and the reflector retries.
 
-What was listed once holds through all of it. Only the server's word that an object is gone takes it away: a DELETED
-event, or a whole list without it that is not older than what was seen.
+A listed object stays valid during errors. Only a DELETED event, or a complete list without the object that is not older
+than the known state, deletes it.
 
 Source: client-go/tools/cache/reflector.go.
 """
@@ -44,42 +44,42 @@ log = logging.getLogger(__name__)
 T = TypeVar("T", bound=HasMetadata)
 T_contra = TypeVar("T_contra", contravariant=True)
 SILENCE = 180.0
-"""After this long without a word a watch may be stuck, and the list is read again: the API server sends bookmarks
-every minute or two. Units: seconds."""
+"""Time without a line after which a watch is treated as stuck and the resource is listed again; the API server sends a
+bookmark every minute or two. Units: seconds."""
 MOST_OLDER = 8
-"""So many lists in a row that are older than what was seen, which takes about two minutes, are the server's state: it
-was restored from a backup."""
+"""Number of consecutive lists older than the known state, over about two minutes, after which they are accepted: the
+server was restored from a backup."""
 MOST_BROKEN = 8
-"""After so many failures of watches in a row, which take about two minutes, everything is listed: where lists are
-answered and watches are not, what is known must not grow old for ever."""
+"""Number of consecutive failed watches, over about two minutes, after which the resource is listed, in case lists still
+work."""
 SHORTEST_WATCH = 300
-"""The server ends a watch after this to twice this time, so that not all end together. Units: seconds."""
+"""Shortest duration of a watch; each is up to twice as long, so that not all end together. Units: seconds."""
 GRACE = 30
 TURN = 0.005
-"""How long events may follow each other before the loop gets its turn. Units: seconds."""
+"""Longest time spent on events before yielding to the event loop. Units: seconds."""
 LASTING = 1.0
-"""A watch that ends sooner is not repeated at once, whatever it said. Units: seconds."""
+"""Shortest duration of a watch that is restarted without a pause. Units: seconds."""
 ABSENT = 5.0
-"""How often a resource that need not exist is asked for again: who installs it wants to see it work. Units: seconds."""
+"""Interval between requests for an optional resource that the server does not serve yet. Units: seconds."""
 MALFORMED, OLDER = "Malformed", "Older"
 UNTRUE = frozenset((MALFORMED, OLDER))
-"""The reasons of errors about what a watch said, as opposed to one that is lost."""
+"""Reasons of errors in the contents of a watch, as opposed to a lost connection."""
 GONE = 410
 STALE = frozenset((400, 404, GONE, 504))
-"""Statuses after which only a new list helps: 504 is also said of a version that the server has not reached."""
+"""HTTP statuses that require a new list; 504 is also returned for a resourceVersion that the server has not reached."""
 
 
 class Handler(Protocol[T_contra]):
-    """What hears about the objects."""
+    """Receiver of the objects of a reflector."""
 
     def replace(self, changed: Sequence[T_contra], gone: Sequence[T_contra]) -> None:
-        """Take the outcome of a list: objects that are new or changed, and those that are no longer there."""
+        """Apply the differences found by a list: added or changed objects, and deleted objects."""
 
     def upsert(self, obj: T_contra) -> None:
-        """Take an object that is new or changed."""
+        """Apply an added or changed object."""
 
     def delete(self, obj: T_contra) -> None:
-        """Record that an object, in the version last heard of, is gone."""
+        """Apply the deletion of an object, given in its last known version."""
 
 
 class _Line(msgspec.Struct):
@@ -103,7 +103,7 @@ AWAITED = "pods wait if a plugin of their profile reads these objects"
 
 
 class Reflector(Generic[T]):
-    """The list and watch of one resource."""
+    """Lists and watches one resource and passes the changes to a handler."""
 
     def __init__(
         self,
@@ -116,36 +116,36 @@ class Reflector(Generic[T]):
         texts: TextKeeper[T] | None = None,
     ) -> None:
         self.synced = asyncio.Event()
-        """Set once the handler has heard of every object there was at the start."""
+        """Set when the handler has received all objects of the first list."""
         self.problem = ""
-        """What keeps it from being up to date, in one line; empty while nothing does. What was listed holds."""
+        """Error that prevents updates, in one line; empty without an error. Listed objects stay valid."""
         self.absent = False
-        """True while the server does not have the resource, or not for us, and there never was an object."""
+        """Whether the server does not serve the resource, or forbids it, and no object was ever listed."""
         self.watched = watched
         self._transport, self._handler = transport, handler
         self._cache = ObjectCache(watched, on_broken or _log_broken, texts)
         self._pacing, self._retry = pacing, Retry(pacing)
         self._relisting = Retry(pacing)
-        """The pauses before lists that watches ask for; over as soon as a watch lasts."""
+        """Pauses before the lists that failed watches require; reset when a watch lasts."""
         self._beginnings = _beginnings(watched)
         self._version: str | None = None
-        """Where the next watch starts; None where a list has to come first."""
+        """The resourceVersion from which the next watch starts; None if a list has to come first."""
         self._newest = ""
-        """The newest version that was seen."""
+        """The newest resourceVersion seen."""
         self._older = 0
-        """How many lists in a row were older than that."""
+        """Number of consecutive lists older than `_newest`."""
         self._unheard = 0
-        """How many watches in a row ended before anything was heard of them."""
+        """Number of consecutive watches that ended without an event."""
 
     def objects(self) -> tuple[T, ...]:
-        """Return what it has heard of and was not told to be gone; it may be asked from any thread."""
+        """Return the objects that are known and not deleted; thread-safe."""
         return self._cache.objects()
 
     async def run(self) -> None:
         """List and watch until cancelled.
 
         Raises:
-            OutOfMemoryError: no memory is left for what was heard of.
+            OutOfMemoryError: no memory is left for the objects.
         """
         while True:
             try:
@@ -156,13 +156,13 @@ class Reflector(Generic[T]):
                 await self._recover(error)
             except OutOfMemoryError:
                 raise
-            except Exception:  # whoever ends here would end the process
+            except Exception:  # an exception here would end the process
                 log.exception("watching %s failed; listing again", self.watched.plural)
                 self._version = None
                 await self._retry.pause()
 
     async def list_texts(self) -> None:
-        """List once what was known before its texts were wanted; the watch goes on.
+        """List once the raw JSON that was not stored when the objects were watched; the watch continues.
 
         Raises:
             ApiError: the list cannot be read.
@@ -179,13 +179,16 @@ class Reflector(Generic[T]):
         except ApiError as error:
             if error.status != GONE:
                 raise
-            version = await self._take_list(WHOLE)  # which cannot expire on the way
+            version = await self._take_list(WHOLE)  # which cannot expire between pages
         self._version = self._newest = version
         self.absent = False
         self._well()
 
     async def _take_list(self, limit: int) -> str:
-        """Take a whole list as its pages come and return its version; of the first one the handler hears meanwhile."""
+        """Process a whole list page by page and return its version.
+
+        During the first list the handler receives each chunk.
+        """
         taking, version = self._cache.replacement(), ""
         pages = read_pages(self._transport, self.watched.path, self.watched.stated_kind, limit)
         try:
@@ -200,7 +203,7 @@ class Reflector(Generic[T]):
         return version
 
     async def _take_page(self, taking: Replacement[T], raws: Sequence[msgspec.Raw]) -> None:
-        """Take a page, a portion at a time: between two of them the loop gets its turn."""
+        """Process a page in chunks, yielding to the event loop between them."""
         for start in range(0, len(raws), PORTION):
             taking.take(raws[start : start + PORTION])
             if not self.synced.is_set():
@@ -208,10 +211,10 @@ class Reflector(Generic[T]):
             await asyncio.sleep(0)
 
     def _is_restored(self, version: str) -> bool:
-        """Return whether an older list than what was seen is the server's state now.
+        """Return whether a list older than the known state is the server's current state.
 
         Raises:
-            ApiError: there is still hope for a list that is not older.
+            ApiError: the list is older and may come from a server that lags behind; list again.
         """
         if not is_older(version, self._newest):
             self._older = 0
@@ -228,7 +231,7 @@ class Reflector(Generic[T]):
         return True
 
     async def _end_list(self, taking: Replacement[T], *, restored: bool = False) -> None:
-        """Tell the handler the rest of a whole list, a portion at a time as well."""
+        """Pass the remaining differences of a list to the handler in chunks."""
         changed, gone = taking.finish(anew=restored)
         if changed or gone or not taking.is_told:
             for number, (some_changed, some_gone) in enumerate(_portions(changed, gone)):
@@ -263,12 +266,12 @@ class Reflector(Generic[T]):
             self._unheard += 1
             self._list_if_unheard()
         if not heard or clock() - began < LASTING:
-            # It may be a server that ends all of them at once.
+            # The server may be ending all watches at once.
             self._retry.reset()
             await self._retry.pause()
 
     async def _hear_all(self, lines: Sequence[bytes]) -> bool:
-        """Hear what a watch said; return whether it was anything."""
+        """Process lines of a watch; return whether there were any."""
         heard, clock = False, asyncio.get_running_loop().time
         turn_ends = clock() + TURN
         for line in filter(None, lines):
@@ -280,14 +283,14 @@ class Reflector(Generic[T]):
         return heard
 
     def _broke_off(self, *, heard: bool, lasted: bool) -> None:
-        """Note that a watch was lost; one that was merely quiet is no failure of the server."""
+        """Record a lost watch; losing a watch that lasted is not counted as a server failure."""
         if lasted:
             self._retry.reset()
             self._relisting.reset()
         self._unheard += not heard
 
     def _list_if_unheard(self) -> None:
-        """Ask for a list where watches say nothing: what is known must not grow old for ever."""
+        """Require a list if watches deliver nothing, so that the known state does not become outdated."""
         if self._unheard >= MOST_BROKEN:
             self._version, self._unheard = None, 0
 
@@ -313,9 +316,9 @@ class Reflector(Generic[T]):
         self._move(version)
 
     def _is_ours(self, raw: msgspec.Raw) -> bool:
-        """Return whether an object says the watched kind, or none that can be read.
+        """Return whether an object has the watched kind, or a kind that cannot be read.
 
-        Another one's may have the name of one of ours: taken for it, it would change or end what is in force.
+        An object of another kind can have the name of one of ours, which it would replace or delete.
         """
         if not self._beginnings or bytes(raw).startswith(self._beginnings):
             return True
@@ -332,7 +335,7 @@ class Reflector(Generic[T]):
             self._handler.upsert(after)
 
     def _move(self, version: str) -> None:
-        """Go on to the version of an event, if it says one; what is older than what was seen is not believed."""
+        """Set the version from which to watch; raise `ApiError` if it is older than the newest version seen."""
         if is_older(version, self._newest):
             self._version = None
             text = f"the watch of {self.watched.plural} went back from resourceVersion {self._newest} to {version}"
@@ -363,9 +366,9 @@ class Reflector(Generic[T]):
         self._list_if_unheard()
 
     async def _never_was(self, status: int) -> bool:
-        """Return whether there is nothing to lose by going on without the resource.
+        """Return whether the scheduler can continue without the resource.
 
-        Before the first list one 404 is not enough: the server must say as well that it does not serve the kind.
+        Before the first list, a 404 is not enough: discovery must also not list the resource.
         """
         if self.synced.is_set():
             return not len(self._cache)
@@ -397,7 +400,7 @@ class Reflector(Generic[T]):
 
 
 def _portions(changed: Sequence[T], gone: Sequence[T]) -> Iterator[tuple[Sequence[T], Sequence[T]]]:
-    """Divide what a list says into portions, first what is gone: names may be used again."""
+    """Split differences into chunks, deletions first, because names can be used again."""
     if len(changed) + len(gone) <= PORTION:
         yield changed, gone
         return
@@ -408,7 +411,7 @@ def _portions(changed: Sequence[T], gone: Sequence[T]) -> Iterator[tuple[Sequenc
 
 
 def _beginnings(watched: ApiKind[Any]) -> tuple[bytes, ...]:
-    """Give what objects begin with as API servers write them; nothing where nobody knows the kind."""
+    """Return the possible first bytes of a watched object as API servers write it; empty if the kind is unknown."""
     if not watched.stated_kind:
         return ()
     kind, version = f'"kind":"{watched.kind}"', f'"apiVersion":"{watched.api_version}"'
@@ -416,10 +419,10 @@ def _beginnings(watched: ApiKind[Any]) -> tuple[bytes, ...]:
 
 
 def _read_line(line: bytes) -> _Line:
-    """Read an event, whatever is wrong with its object.
+    """Decode a watch event, even if its object cannot be decoded.
 
     Raises:
-        msgspec.DecodeError: it is no event.
+        msgspec.DecodeError: the line is not a watch event.
     """
     try:
         return _LINE.decode(line)

@@ -1,11 +1,11 @@
-"""A client's own limits on its requests: so many a second, and so many at once.
+"""A client's own limits on its requests: per second, and in flight.
 
-Of those that are limited by the second, requests that a decision waits for go first. What only tells of decisions goes
-behind them, where one place of several is kept for it: with bindings all the time, statuses would never be written.
+Under the limit per second, requests that a decision waits for come first. Reports of decisions come after them, with a
+guaranteed share, because otherwise constant bindings would block statuses forever.
 
-Of those that are limited by their number at once, requests of the binding cycle go first that began first. One with
-claims or volumes makes several, one after another. Were they served as they come, the first request of every waiting
-pod would go before the last of any, and no pod would be bound until all almost are.
+Under the limit in flight, requests of the binding cycle that began first come first. A pod with claims or volumes needs
+several requests in sequence. In order of arrival, the first request of every waiting pod would precede the last request
+of any, and no pod would be bound until nearly all are.
 
 Source: k8s.io/client-go/util/flowcontrol/throttle.go (NewTokenBucketRateLimiter), golang.org/x/time/rate.
 """
@@ -22,17 +22,17 @@ from typing import Final
 from policysched.framework import BINDING_CYCLE
 
 SHARE: Final = 10
-"""One request of so many comes from those that go last, while others wait."""
+"""While others wait, one of this many requests is of low priority."""
 Line = OrderedDict[asyncio.Future[None], None]
-"""Who waits, in the order of asking."""
+"""Waiting requests, in order of arrival."""
 
 
 class RateLimit:
-    """A token bucket; requests of a rank wait in the order in which they ask.
+    """A token bucket; requests of equal priority wait in order of arrival.
 
     Args:
-        qps: How many requests a second; below 0 there is no limit.
-        burst: How many may be made at once after a pause.
+        qps: Requests per second; a negative value means no limit.
+        burst: Largest number of requests at once after a pause.
     """
 
     def __init__(self, qps: float, burst: int) -> None:
@@ -43,10 +43,10 @@ class RateLimit:
         self._timer: asyncio.TimerHandle | None = None
 
     async def wait(self, *, last: bool = False) -> None:
-        """Wait until one more request may be made; who is cancelled takes nobody's turn.
+        """Wait until one more request may be sent; a cancelled request uses no token.
 
         Args:
-            last: Whether others go first.
+            last: Whether the request has low priority.
         """
         if self._qps < 0:
             return
@@ -64,7 +64,7 @@ class RateLimit:
             raise
 
     def _serve(self) -> None:
-        """Give turns as far as there are tokens, and come back when there is another one."""
+        """Release waiting requests as far as tokens are available, and set a timer for the next token."""
         now = asyncio.get_running_loop().time()
         self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._qps)
         self._filled_at = now
@@ -80,35 +80,36 @@ class RateLimit:
             self._timer = asyncio.get_running_loop().call_later((1 - self._tokens) / self._qps, self._serve)
 
     def _next(self) -> Line:
-        """Return the line whose turn it is."""
+        """Return the queue from which the next request is taken."""
         if not (self._first and self._last):
             return self._first or self._last
         return self._first if next(self._firsts) else self._last
 
 
 UNLIMITED: Final = RateLimit(-1.0, 0)
-"""Lets every request pass."""
+"""A limit that lets every request pass."""
 
 
 _Queue = list[tuple[int, bool, int, "asyncio.Future[None]"]]
 
 
 class RequestTurns:
-    """A context manager that is entered when a request may be made.
+    """An async context manager that limits requests in flight, in the order of binding cycles.
 
-    A request outside of binding cycles stands behind those of all cycles that have made one so far.
+    A request outside of binding cycles waits behind the requests of all cycles known when it arrives.
 
     Args:
-        at_once: How many requests may be under way.
+        at_once: Largest number of requests in flight.
     """
 
     def __init__(self, at_once: int) -> None:
         self._free = at_once
         self._line: _Queue = []
-        """Who waits: behind which binding cycle, whether outside of it, when it came, and what it waits for."""
+        """Heap of waiting requests: number of the binding cycle, whether outside of it, order of arrival, and the
+        future."""
         self._count = 0
         self._latest = 0
-        """The highest number of a binding cycle that has asked."""
+        """Highest number of a binding cycle that has sent a request."""
 
     async def __aenter__(self) -> None:
         cycle = BINDING_CYCLE.get()

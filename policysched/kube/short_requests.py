@@ -1,11 +1,10 @@
-"""Writes over HTTP/1.1 connections that are kept open: one piece for a request, one buffer for its answer.
+"""Writes over persistent HTTP/1.1 connections: one write for a request, one buffer for its answer.
 
-A pod takes two requests, its binding and its event, and they are most of what the scheduler does: the general HTTP
-library takes 2.5 times the processor time for one. Nothing here is more than these need: no proxy, no redirects, no
-cookies, no compression, answers that are read as a whole. Lists and watches go through the library, and so does
-everything that has to pass a proxy.
+A pod needs two requests, binding and event, and they dominate the scheduler's processor time. aiohttp uses 2.5 times
+the processor time. This client supports only what these requests need: no proxy, redirects, cookies or compression;
+answers are read whole. Lists, watches and requests through a proxy use aiohttp.
 
-Deadlines have one timer for all requests, because nearly none is ever reached.
+One timer watches the deadlines of all requests, because almost none is ever reached.
 
 Source: RFC 9112 (HTTP/1.1), sections 4 to 7.
 """
@@ -24,15 +23,15 @@ from urllib.parse import quote, urlsplit
 from policysched.connection_errors import BrokenAnswerError, NoAnswerError, TooLargeError, UnreachableError
 
 IDLE: Final = 60.0
-"""How long a connection is kept that nobody uses. Units: seconds."""
+"""Time after which an unused connection is closed. Units: seconds."""
 LARGEST_HEAD: Final = 64 << 10
-"""Units: bytes."""
+"""Largest header of an answer; more is an error. Units: bytes."""
 HAPPY_EYEBALLS: Final = 0.25
-"""After how long the next address of a name is tried beside one that does not answer. Units: seconds."""
+"""Time without an answer after which the next address of a host name is tried in parallel. Units: seconds."""
 MOST_HEADS: Final = 16
-"""How many kinds of heads are kept ready: they change with the credentials."""
+"""Largest number of cached request headers, which change with the credentials; beyond it the cache is cleared."""
 CODE_LENGTH: Final = 3
-"""Units: digits."""
+"""Number of digits of a status code."""
 _END, _LINE = b"\r\n\r\n", b"\r\n"
 _END_SIZE, _LINE_SIZE = len(_END), len(_LINE)
 _WITHOUT_BODY: Final = frozenset((int(HTTPStatus.NO_CONTENT), int(HTTPStatus.NOT_MODIFIED)))
@@ -43,26 +42,26 @@ _SAFE: Final = "/%?=&+,:;@!$'()*~-._[]"
 
 
 class Answer(NamedTuple):
-    """What a server answers."""
+    """An HTTP answer, read whole."""
 
     status: int
     reason: str
-    """The words behind the status."""
+    """Reason phrase of the status line."""
     content_type: str
-    """Without parameters."""
+    """Media type without parameters."""
     retry_after: str
-    """The header of that name, empty without one."""
+    """The Retry-After header; empty if absent."""
     body: bytes
 
 
 class ShortRequests:
-    """Requests to one server over connections that are used again, the one used last first.
+    """A client for one server that reuses connections, the most recently used one first.
 
     Args:
-        url: the server; a path in it comes before those that are asked for.
-        tls: how TLS is spoken, where the URL says so.
-        server_hostname: the name in the server's certificate where it is not that of the URL.
-        headers: what every request says.
+        url: the server; a path in it is prepended to the paths of requests.
+        tls: the TLS context, for an https URL.
+        server_hostname: the name in the server's certificate, if it is not the host of the URL.
+        headers: headers of every request.
     """
 
     def __init__(
@@ -91,18 +90,18 @@ class ShortRequests:
         timeout: float,
         most: int,
     ) -> Answer:
-        """Send a request and wait for its answer; it is sent once, whatever happens.
+        """Send a request, exactly once, and return its answer.
 
         Args:
             method: the HTTP method.
-            path: what is asked for.
-            body: makes what is sent, last before it is, once there is a connection; if it raises, nothing is sent.
-            headers: what the head says besides.
-            timeout: after how many seconds nobody waits any more.
-            most: how large the answer may be, in bytes.
+            path: path and query of the request.
+            body: returns the body; called when the connection is open; if it raises, nothing is sent.
+            headers: additional headers.
+            timeout: limit in seconds.
+            most: largest answer in bytes.
 
         Raises:
-            OSError: there is no answer, or half of one; TimeoutError where it takes too long.
+            OSError: no answer or an incomplete one arrived; TimeoutError after the limit.
         """
         deadline = asyncio.get_running_loop().time() + timeout
         channel = self._idle.pop() if self._idle else await self._connected(timeout)
@@ -118,7 +117,7 @@ class ShortRequests:
         return answer
 
     def speak(self, tls: ssl.SSLContext) -> None:
-        """Speak TLS so on new connections; those that are open take no further request."""
+        """Use a TLS context for new connections; open connections take no further request."""
         self._tls = tls
         for channel in self._open:
             channel.is_usable = False
@@ -127,11 +126,11 @@ class ShortRequests:
 
     @property
     def open_count(self) -> int:
-        """How many connections there are."""
+        """Number of open connections."""
         return len(self._open)
 
     async def close(self) -> None:
-        """Drop all connections, and wait until they are gone: the loop may end next."""
+        """Abort all connections and wait until they are closed, because the event loop may end next."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -152,11 +151,11 @@ class ShortRequests:
         return b"%b%b%d\r\n\r\n%b" % (f"{method} {self._prefix}{path}".encode(), head, len(body), body)
 
     async def _connected(self, timeout: float) -> _Channel:
-        """Open another connection.
+        """Open a connection.
 
         Raises:
-            OSError: there is nobody, or nobody who is trusted; an UnreachableError says who it would be.
-            TimeoutError: it takes too long.
+            OSError: the server is unreachable (UnreachableError names it) or not trusted.
+            TimeoutError: the connection takes too long.
         """
         loop, tls = asyncio.get_running_loop(), self._tls
         try:
@@ -178,7 +177,7 @@ class ShortRequests:
         return channel
 
     def _watch(self, deadline: float) -> None:
-        """Have deadlines looked at once one may have passed."""
+        """Set the timer to a deadline if it is earlier than the current one."""
         if self._timer is not None and deadline < self._timer.when():
             self._timer.cancel()
             self._timer = None
@@ -186,7 +185,7 @@ class ShortRequests:
             self._timer = asyncio.get_running_loop().call_at(deadline, self._expire)
 
     def _expire(self) -> None:
-        """End what is late, and connections that nobody has used for long."""
+        """Abort connections whose request is late or that are unused for too long, and set the timer again."""
         self._timer = None
         now = asyncio.get_running_loop().time()
         for channel in list(self._open):
@@ -197,11 +196,11 @@ class ShortRequests:
 
 
 class _Channel(asyncio.Protocol):
-    """One connection, with a request at a time.
+    """One connection with at most one request at a time.
 
     Args:
-        idle: the connections that wait for a request; where this one breaks it is taken out.
-        everywhere: all connections.
+        idle: the list of unused connections; a broken connection removes itself.
+        everywhere: all open connections.
     """
 
     def __init__(self, idle: list[_Channel], everywhere: set[_Channel]) -> None:
@@ -210,22 +209,22 @@ class _Channel(asyncio.Protocol):
         self._waiting: asyncio.Future[Answer] | None = None
         self._reader = AnswerReader(0)
         self.deadline = 0.0
-        """When the request at hand is late; without one when the connection has been idle for long enough."""
+        """Deadline of the current request; without one, the time at which the unused connection is closed."""
         self.is_usable = True
-        """Whether another request may follow."""
+        """Whether another request may use the connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Register the open connection."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a stream
         self._transport = transport
         self.deadline = asyncio.get_running_loop().time() + IDLE
         self._everywhere.add(self)
 
     def send(self, request: bytes, deadline: float, most: int) -> asyncio.Future[Answer]:
-        """Send a request; return what becomes its answer.
+        """Send a request; return the future of its answer.
 
         Raises:
-            NoAnswerError: the connection has ended already.
+            NoAnswerError: the connection is closed.
         """
         assert self._transport is not None  # noqa: S101 - it is connected
         if self not in self._everywhere:
@@ -236,14 +235,14 @@ class _Channel(asyncio.Protocol):
         return self._waiting
 
     def data_received(self, data: bytes) -> None:
-        """Take a piece of an answer."""
+        """Process received bytes."""
         if self._waiting is None or self._waiting.done():
-            self.drop()  # nobody has asked
+            self.drop()  # no request was sent
             return
         self._read(data)
 
     def _read(self, data: bytes | None) -> None:
-        """Read on with a piece, or None for the end of all pieces."""
+        """Parse further bytes, or None at the end of the stream."""
         try:
             found = self._reader.end() if data is None else self._reader.take(data)
         except (BrokenAnswerError, ValueError) as error:
@@ -266,7 +265,7 @@ class _Channel(asyncio.Protocol):
             self.drop()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """End; an answer may end with the connection."""
+        """Fail or complete the current request: an answer may end with the connection."""
         self.is_usable = False
         self._everywhere.discard(self)
         if self in self._idle:
@@ -278,12 +277,12 @@ class _Channel(asyncio.Protocol):
         self._fail(error if isinstance(error, OSError) else half)
 
     def expire(self) -> None:
-        """Give up what is late."""
+        """Fail the current request because of its deadline, and abort the connection."""
         self._fail(TimeoutError("no answer in time"))
         self.drop()
 
     def drop(self) -> None:
-        """End the connection at once: TLS would wait for the other side's goodbye."""
+        """Abort the connection at once; an orderly TLS shutdown would wait for the other side."""
         self.is_usable = False
         if self in self._idle:
             self._idle.remove(self)
@@ -301,17 +300,17 @@ _UNTIL_CLOSED: Final = -2
 
 
 _Head: TypeAlias = tuple[int, str, str, str, int, bool]
-"""The fields of an answer but its body; how long that is in bytes, _CHUNKED or _UNTIL_CLOSED where its end shows
-otherwise; whether the connection may be used again."""
+"""Status, reason, content type and Retry-After of an answer; length of the body (_CHUNKED and _UNTIL_CLOSED mean that
+the end is marked otherwise); whether the connection can be reused."""
 
 
 class AnswerReader:
-    """Reads one answer from the pieces in which it comes, and looks at nothing that has come twice.
+    """Parses one HTTP answer incrementally, without scanning received bytes twice.
 
-    What it raises: a BrokenAnswerError or a ValueError where it is no answer.
+    Methods raise BrokenAnswerError or ValueError if the bytes are not a valid answer.
 
     Args:
-        most: how many bytes its body may have.
+        most: largest body in bytes.
     """
 
     __slots__ = ("_at", "_begin", "_collected", "_head", "_most", "_received")
@@ -320,20 +319,24 @@ class AnswerReader:
         self._most = most
         self._received: bytes | bytearray = b""
         self._begin = 0
-        """Where the answer begins that counts, behind interim ones."""
+        """Offset at which the final answer begins, after interim answers (1xx)."""
         self._at = 0
-        """What was looked at: of the head, where its end may begin; then up to where the body was taken."""
+        """Offset up to which bytes were scanned: first for the end of the header, then through the chunks of the
+        body."""
         self._head: _Head | None = None
         self._collected = bytearray()
-        """What has come of a body in chunks."""
+        """Decoded part of a chunked body."""
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything has come."""
+        """Whether any byte has arrived."""
         return bool(self._received)
 
     def take(self, piece: bytes) -> tuple[Answer, bool] | None:
-        """Take a piece; return the answer, and whether the connection may be used again, None before all has come."""
+        """Add received bytes.
+
+        Return the answer and whether the connection can be reused, or None if it is incomplete.
+        """
         if not self._received:
             self._received = piece
         else:
@@ -343,7 +346,7 @@ class AnswerReader:
         return self._read(ended=False)
 
     def end(self) -> tuple[Answer, bool] | None:
-        """Return the answer where it is whole now that nothing more comes."""
+        """Return the answer if it is complete at the end of the stream."""
         return self._read(ended=True)
 
     def _read(self, *, ended: bool) -> tuple[Answer, bool] | None:
@@ -364,7 +367,7 @@ class AnswerReader:
         received, begin = self._received, self._begin
         at = received.find(_END, self._at)
         while at >= 0 and received[begin + 9 : begin + 10] == b"1" and begin <= LARGEST_HEAD:
-            begin = at + _END_SIZE  # behind an interim answer follows the one that counts
+            begin = at + _END_SIZE  # the final answer follows an interim answer
             at = received.find(_END, begin)
         if at < 0:
             if ended or len(received) > LARGEST_HEAD:
@@ -375,7 +378,7 @@ class AnswerReader:
         return self._head
 
     def _body(self, length: int, *, ended: bool) -> bytes | None:
-        """Return the body, None where more of it has to come."""
+        """Return the body, or None if it is incomplete."""
         if length == _CHUNKED:
             return self._join()
         received, start = self._received, self._at
@@ -387,7 +390,7 @@ class AnswerReader:
         return None if missing else bytes(received[start:])
 
     def _join(self) -> bytes | None:
-        """Take the chunks that have come, and join them with the last one; None where some have to come."""
+        """Decode the received chunks; return the whole body after the last chunk, otherwise None."""
         received = self._received
         while (line := received.find(_LINE, self._at)) >= 0:
             size = _chunk_size(received[self._at : line])
@@ -406,10 +409,10 @@ class AnswerReader:
         return None
 
     def _joined(self, line: int) -> bytes | None:
-        """Return the body, its last chunk having come, once the fields behind that have.
+        """Return the body once the trailer after the last chunk has arrived.
 
         Args:
-            line: Where the line of the last chunk ends.
+            line: Offset of the end of the last chunk's size line.
         """
         received = self._received
         end = received.find(_END, line)
@@ -421,11 +424,11 @@ class AnswerReader:
 
 
 def _head(head: bytes) -> _Head:
-    """Read a head with the ends of its lines.
+    """Parse the header of an answer.
 
     Raises:
-        BrokenAnswerError: it is none.
-        ValueError: a number in it is none.
+        BrokenAnswerError: it is not a valid header.
+        ValueError: a number in it is invalid.
     """
     version, _, rest = head.partition(_LINE)[0].partition(b" ")
     code, _, reason = rest.partition(b" ")
@@ -440,7 +443,7 @@ def _head(head: bytes) -> _Head:
 
 
 def is_address(host: str) -> bool:
-    """Whether it is an address and no name: then there is no other that might answer sooner."""
+    """Return whether a host is an IP address, not a name with several addresses."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -449,7 +452,7 @@ def is_address(host: str) -> bool:
 
 
 def _field(fields: bytes, begin: bytes) -> bytes:
-    """Return the value of a field of a head in lower case, empty without one; no other field is looked at."""
+    """Return the value of one field of a lower-case header; empty if absent."""
     at = fields.find(begin)
     if at < 0:
         return b""
@@ -458,7 +461,7 @@ def _field(fields: bytes, begin: bytes) -> bytes:
 
 
 def _length(code: int, fields: bytes) -> int:
-    """Return how long the body is by its head, or how its end shows."""
+    """Return the length of the body from the header, `_CHUNKED` or `_UNTIL_CLOSED`."""
     if code in _WITHOUT_BODY:
         return 0
     if _field(fields, _ENCODING) not in (b"", b"identity"):
@@ -474,7 +477,7 @@ def _length(code: int, fields: bytes) -> int:
 
 
 def _chunk_size(line: bytes | bytearray) -> int:
-    """Read the size of a chunk from its line; what is behind a semicolon is for nobody here."""
+    """Parse the size line of a chunk, ignoring chunk extensions."""
     size = line.partition(b";")[0].strip()
     if not size or size.strip(_HEX_DIGITS):
         raise BrokenAnswerError("an answer that is not valid HTTP")

@@ -1,8 +1,8 @@
-"""HTTP requests to the API server: one call for an answer, one for a stream of lines; `ApiError` for what goes wrong.
+"""HTTP requests to the API server: `Transport` returns an answer or streams lines, and raises `ApiError`.
 
-Whatever goes wrong becomes an ApiError: the server's own Status, a body that is none (a proxy's page), or a lost
-connection (status 0). Nothing is repeated here but a request whose credentials had expired; who may repeat depends
-on what is asked, and pauses between attempts as `Retry` says.
+Every failure becomes an ApiError: the server's own Status, a body that is not a Status (a proxy's page), or a lost
+connection (status 0). Only a request with expired credentials is repeated here. The caller decides about other
+repetitions and pauses with `Retry`.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 REQUEST_TIMEOUT = 30.0
-"""Units: seconds."""
+"""Limit of one request. Units: seconds."""
 PATIENCE = 20
-"""How many times as long an answer may take that is read, as long as something of it keeps coming."""
+"""Total limit of a read request in multiples of its timeout, as long as data keeps arriving."""
 SILENT = "Silent"
-"""The reason of a stream that was given up because no line came."""
+"""Reason of the error for a stream that sent no line for too long."""
 TOO_MANY = "TooManyRequests"
 NOT_LEADING = "NotLeading"
-"""The reason of a request that was not sent, because another process may act now."""
+"""Reason of the error for a request that was not sent, because another process may lead."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""Between attempts, doubling. Units: seconds."""
+"""First and longest pause between attempts; pauses double. Units: seconds."""
 _MAX_DOUBLINGS = 10
 REPEATS = 10
-"""How often in a row a request is repeated just when the server says (Retry-After), as client-go does.
+"""Number of consecutive attempts for which Retry-After alone decides the pause, as in client-go.
 
 Source: k8s.io/client-go/rest/with_retry.go.
 """
 MOST_ASKED = 120.0
-"""The longest pause that a server can ask for: a watch must not stand still for hours. Units: seconds."""
+"""Longest Retry-After that is obeyed, so that a server cannot stop a watch for hours. Units: seconds."""
 MAX_LINE = 32 << 20
-"""The longest line of a stream, and the largest answer that is no list; an object is 1.5 MiB at most in etcd.
-Units: bytes."""
+"""Longest line of a stream and largest answer that is not a list; more is an error. An object has at most 1.5 MiB in
+etcd. Units: bytes."""
 
 SLICE = 1 << 20
-"""How much of an answer is unpacked before the loop gets its turn: some milliseconds. Units: bytes."""
+"""Amount of an answer that is decompressed before yielding to the event loop, some milliseconds. Units: bytes."""
 LINES_SLICE = 1 << 17
-"""How much of a stream is split into lines before the loop gets its turn: some milliseconds. Units: bytes."""
+"""Amount of a stream that is split into lines before yielding to the event loop, some milliseconds. Units: bytes."""
 
 
 class _Details(msgspec.Struct):
@@ -66,7 +66,7 @@ class _Details(msgspec.Struct):
 
 
 class ApiStatus(msgspec.Struct):
-    """The API server's answer in place of an object: metav1.Status."""
+    """Error answer of the API server: metav1.Status."""
 
     kind: str = ""
     message: str = ""
@@ -76,7 +76,7 @@ class ApiStatus(msgspec.Struct):
 
     @property
     def retry_after(self) -> float | None:
-        """When to try again. Units: seconds."""
+        """Seconds after which the server asks to retry; None if it does not."""
         return (self.details.retryAfterSeconds if self.details else 0) or None
 
 
@@ -84,14 +84,13 @@ _STATUS = msgspec.json.Decoder(ApiStatus)
 
 
 class Transport:
-    """Requests over one connection.
+    """Requests to the API server over one connection.
 
     Args:
         connection: The connection.
-        timeout: How long an answer may take. Units: seconds.
-        limit: How many requests there may be in a time.
-        may_write: Whether anything but questions may be sent; asked last before a request is, once there is a
-            connection.
+        timeout: Limit of one request. Units: seconds.
+        limit: Limit of requests per second.
+        may_write: Whether requests other than GET may be sent; called when the connection is open, just before sending.
     """
 
     def __init__(
@@ -119,20 +118,20 @@ class Transport:
         most: int = MAX_LINE,
         last: bool = False,
     ) -> bytes:
-        """Send a request and give the body of its answer.
+        """Send a request and return the body of its answer.
 
-        An answer that is read may take long while something of it keeps coming: others decide how large lists are.
+        A GET may take long while data keeps arriving, because the size of lists is not ours to limit.
 
         Args:
             method: the HTTP method.
-            path: what is asked for.
-            body: what is sent, or what makes it once the request's turn has come.
-            content_type: what that is.
-            most: how large the answer may be, unpacked, in bytes.
-            last: whether others go first where requests are limited.
+            path: path and query.
+            body: the body, or a function that returns it when the request is sent.
+            content_type: media type of the body.
+            most: largest decompressed answer in bytes.
+            last: whether the request has low priority in the limit.
 
         Raises:
-            ApiError: the server refused, or could not be reached.
+            ApiError: the server rejected the request, or was unreachable.
             ConnectionProblemError: the credentials expired and cannot be renewed.
         """
         await self._limit.wait(last=last)
@@ -151,7 +150,7 @@ class Transport:
         """Check that the server answers and accepts the credentials; return its version document, if it has one.
 
         Raises:
-            ConnectionProblemError: it is not, or it does not.
+            ConnectionProblemError: the server is unreachable, or rejects the credentials.
         """
         url = self._connection.url
         try:
@@ -161,7 +160,7 @@ class Transport:
                 raise ConnectionProblemError(f"{url} rejects the credentials: {error}") from error
             if error.status == 0:
                 raise ConnectionProblemError(str(error)) from error
-            return b""  # any other answer is one: requests that are refused are reported when they are made
+            return b""  # any other answer shows that the server works; rejected requests are reported later
 
     async def _once(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int) -> bytes:
         short = self._connection.short if method != "GET" else None
@@ -176,7 +175,7 @@ class Transport:
         except TooLargeError as error:
             raise self._malformed(f"more than {most >> 20} MiB") from without_frames(error)
         except LOST as error:
-            if isinstance(error.__cause__, ApiError):  # the library's own error lies around what its body raised
+            if isinstance(error.__cause__, ApiError):  # aiohttp wraps the exception that the body raised
                 raise error.__cause__ from None
             raise ApiError(0, *describe(error, self._connection.url)) from without_frames(error)
         finally:
@@ -184,14 +183,15 @@ class Transport:
         if code >= HTTPStatus.MULTIPLE_CHOICES:
             raise refusal(answer, self._origin)
         if answer.content_type == HTML:
-            # A gateway's page is no success, whatever its status says: a binding would be believed and its pod lost.
+            # An HTML page of a gateway is no success, even with status 200: a binding would be believed and its pod
+            # lost.
             raise self._malformed(HTML)
         return answer.body
 
     async def _answer(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
     ) -> Answer:
-        """Send a request through the HTTP library, which asks for what is written once it is connected."""
+        """Send a request through aiohttp, which evaluates the body when the connection is open."""
         data: bytes | AsyncIterator[bytes] | None = body
         if method != "GET":
             data, headers = self._written(body or b""), {**headers, "Content-Length": str(len(body or b""))}
@@ -218,7 +218,7 @@ class Transport:
 
     @property
     def _origin(self) -> str:
-        """Which server it is, for messages."""
+        """Scheme, host and port of the server, for messages."""
         return str(URL(self._connection.url).origin())
 
     def _malformed(self, what: str) -> ApiError:
@@ -228,22 +228,22 @@ class Transport:
         return asyncio.get_running_loop().time()
 
     def _ended(self, method: str, code: int, began: float) -> None:
-        """Tell who listens of a request, be it refused, broken off or answered."""
+        """Report an ended request (answered, rejected or lost) to the callback."""
         if self._connection.on_answer is not None:
             self._connection.on_answer(method, code, self._now() - began)
 
     async def lines(self, path: str, timeout: float, silence: float | None = None) -> AsyncGenerator[list[bytes], None]:
-        """Stream the complete lines of an answer, as many at a time as have arrived; a half line is left out.
+        """Stream the complete lines of an answer, as many at a time as have arrived.
 
-        Nothing comes first, as soon as the server has begun to answer.
+        An incomplete last line is dropped. The first item is empty; it shows that the server has begun to answer.
 
         Args:
-            path: what is asked for.
-            timeout: how long the stream may live, in seconds.
-            silence: how long it may go without a whole line, in seconds.
+            path: path and query.
+            timeout: longest life of the stream in seconds.
+            silence: longest time without a complete line in seconds.
 
         Raises:
-            ApiError: the server refused, or the stream broke; its reason is SILENT after such a silence.
+            ApiError: the server rejected the request, or the stream broke; reason SILENT after `silence` seconds.
             ConnectionProblemError: the credentials expired and cannot be renewed.
         """
         await self._limit.wait()
@@ -275,7 +275,7 @@ class Transport:
                 self._ended("GET", 0, began)
 
     async def _refused(self, response: aiohttp.ClientResponse, authentication: Authentication) -> ApiError:
-        """Read why a stream was refused; credentials that are not accepted are renewed for the next one."""
+        """Return the error of a rejected stream, and renew rejected credentials for the next one."""
         try:
             answer = await _answer_of(response, MAX_LINE)
         except TooLargeError:
@@ -286,10 +286,10 @@ class Transport:
 
 
 async def _answer_of(response: aiohttp.ClientResponse, most: int) -> Answer:
-    """Read an answer to its end, which a packed one may hide.
+    """Read an answer to its end.
 
     Raises:
-        TooLargeError: it is larger than that of any API server.
+        TooLargeError: the decompressed answer is larger than `most`.
     """
     pieces, size, turn = [], 0, SLICE
     while piece := await response.content.readany():
@@ -309,7 +309,7 @@ async def _split(content: aiohttp.StreamReader, silence: float | None) -> AsyncI
     rest, clock = bytearray(), asyncio.get_running_loop().time
     spoke, since_turn = clock(), 0
     async for packet in content.iter_any():
-        for begin in range(0, len(packet), LINES_SLICE):  # a packet may be unpacked from one of a thousandth
+        for begin in range(0, len(packet), LINES_SLICE):  # a compressed packet can expand a thousandfold
             chunk = packet[begin : begin + LINES_SLICE]
             lines: list[bytes] = []
             if b"\n" in chunk:
@@ -317,7 +317,7 @@ async def _split(content: aiohttp.StreamReader, silence: float | None) -> AsyncI
                 rest = bytearray(last)
             else:
                 rest += chunk
-            if any(lines):  # empty ones say nothing, however many there are
+            if any(lines):  # empty lines do not show that the server works
                 spoke = clock()
                 yield lines
             elif silence is not None and clock() - spoke > silence:
@@ -331,7 +331,7 @@ async def _split(content: aiohttp.StreamReader, silence: float | None) -> AsyncI
 
 
 def _keep_alive(response: aiohttp.ClientResponse) -> None:
-    """Notice within a minute that the other side is gone: a silent stream looks like a quiet cluster."""
+    """Enable TCP keepalive, which detects a dead peer within a minute; a silent stream looks like a quiet cluster."""
     connection = response.connection
     transport = connection.transport if connection else None
     sock = transport.get_extra_info("socket") if isinstance(transport, asyncio.Transport) else None
@@ -344,16 +344,16 @@ def _keep_alive(response: aiohttp.ClientResponse) -> None:
 
 
 def _drop(response: aiohttp.ClientResponse) -> None:
-    """Drop the connection of a stream that is left before its end: TLS would wait for the other side's goodbye."""
+    """Abort the connection of a stream that is not read to its end; an orderly TLS shutdown would wait for the peer."""
     transport = response.connection.transport if response.connection else None
     if transport is not None:
         transport.abort()
 
 
 def refusal(answer: Answer, origin: str) -> ApiError:
-    """Translate an answer of status 300 or more: a redirect is none of an API server.
+    """Convert an answer of status 300 or higher into an `ApiError`.
 
-    Following it could turn a binding into a question, whose answer would be believed.
+    API servers do not redirect. Following a redirect could turn a binding into a GET, whose answer would be believed.
     """
     retry_after = float(answer.retry_after) if answer.retry_after.isdecimal() else None
     try:
@@ -361,7 +361,7 @@ def refusal(answer: Answer, origin: str) -> ApiError:
     except UNREADABLE:
         status = ApiStatus()
     if status.kind != "Status" and answer.status == HTTPStatus.TOO_MANY_REQUESTS and answer.content_type == TEXT:
-        # An API server that is overloaded refuses in plain text; such a request was not carried out.
+        # An overloaded API server rejects in plain text; it has not processed the request.
         text = f"{origin} has received too many requests and asks to try again later"
         return ApiError(answer.status, TOO_MANY, text, retry_after)
     if status.kind != "Status":
@@ -373,15 +373,15 @@ def refusal(answer: Answer, origin: str) -> ApiError:
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """Where randomness and waiting come from."""
+    """Source of random numbers and pauses."""
 
     random: Callable[[], float]
-    """Gives numbers from 0 to below 1."""
+    """Returns a random number from 0 to below 1."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
 class Retry:
-    """The pauses of one loop.
+    """Growing pauses between the attempts of one loop.
 
     Units: seconds.
     """
@@ -395,17 +395,17 @@ class Retry:
         self.failures = 0
 
     async def pause(self, at_least: float = 0.0) -> None:
-        """Wait longer than the last time; where a server says how long, that long within limits for some times."""
+        """Sleep for a doubled pause, or for the server's Retry-After within limits."""
         doubled = FIRST_PAUSE * 2.0 ** min(self.failures, _MAX_DOUBLINGS)
         own = 0.0 if at_least and self.failures < REPEATS else min(doubled * self._spread(), LONGEST_PAUSE)
         self.failures += 1
         await self._pacing.sleep(max(own, min(at_least * self._spread(), MOST_ASKED)))
 
     def _spread(self) -> float:
-        """Return a factor that keeps those apart that begin to wait together."""
+        """Return a random factor from 1 to 1.5 that separates clients which begin to wait at the same time."""
         return 1 + self._pacing.random() / 2
 
 
 def passes(error: ApiError) -> bool:
-    """Return whether the same request may succeed later: the server was busy, failing or out of reach."""
+    """Return whether the same request may succeed later: the server was busy, failing or unreachable."""
     return error.status in (0, 429) or error.status >= 500

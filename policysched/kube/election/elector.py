@@ -1,16 +1,16 @@
-"""`Elector`: takes a lease when it is free, renews it in time, and says when it is lost.
+"""Leader election: `Elector` acquires a lease, renews it, and reports its loss.
 
-Whether a lease has run out is judged by this process's own clock alone, from when its record was last seen to change:
-clocks of different machines are never compared. A candidate waits the lease's whole duration without a change; a leader
-that cannot renew gives up before that. So there are never two, as long as no clock runs a quarter faster than another.
+Only this process's monotonic clock decides whether a lease has expired, counted from the last observed change of its
+record. Clocks of different machines are never compared. A candidate waits the whole lease duration without a change; a
+leader that cannot renew gives up earlier. Two leaders at once are impossible unless one clock runs a quarter faster
+than another.
 
-A candidate waits so for a lease that was deleted, too, which its leader makes anew, and for one whose duration somebody
-wrote shorter: client-go's takes both at once. Who stood still for long, and has not heard yet that the lease is lost,
-may not act: `may_act` goes by the clock alone.
-
-In four points a leader gives up sooner than client-go's: its time counts from when it sent the renewal that succeeded
-last, not from the answer; it ends with the lease, where the renew deadline with a retry period before it is longer; a
-lease that somebody else holds is lost at once; and on loss it acts no more while a release is tried.
+Differences from client-go. A candidate also waits for a lease that was deleted, because its leader recreates it, and
+for one whose duration was shortened; client-go takes both at once. `may_act` uses the clock alone, so a process that
+was suspended does not act before it notices the loss. A leader gives up earlier in four cases: its time counts from the
+request of the last successful renewal, not from the answer; it ends with the lease even if renew deadline plus retry
+period are longer; a lease that another process holds is lost at once; and after a loss it does not act while it tries
+to release.
 
 Source: k8s.io/client-go/tools/leaderelection/leaderelection.go, v0.36.
 """
@@ -31,27 +31,27 @@ from policysched.kube.transport import Pacing
 
 log = logging.getLogger(__name__)
 JITTER: Final = 1.2
-"""By how much of it at most a pause between two attempts to take a lease is longer than the retry period."""
+"""Largest pause between two attempts to acquire, as an addition in multiples of the retry period."""
 
 MOST_SAID: Final = 10
-"""How many reasons are told apart in the log."""
+"""Largest number of different failure reasons that the log shows; further ones are not logged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionTiming:
-    """How long what takes.
+    """Durations of the leader election.
 
     Units: seconds.
     """
 
     lease_duration: float = 15.0
-    """How long candidates wait for a renewal before they take over."""
+    """Time without a renewal after which candidates take over."""
     renew_deadline: float = 10.0
-    """How long a leader tries to renew before it gives up."""
+    """Time for which a leader tries to renew before it gives up."""
     retry_period: float = 2.0
 
     def faults(self) -> Iterator[str]:
-        """Say what is wrong with it."""
+        """Yield the validation errors of these durations."""
         if self.lease_duration <= self.renew_deadline:
             yield "leaseDuration must be greater than renewDeadline"
         if self.renew_deadline <= JITTER * self.retry_period:
@@ -63,10 +63,10 @@ class Elector:
 
     Args:
         lock: The lease.
-        identity: The name of this candidate, which no other one has.
-        timing: How long what takes.
+        identity: The unique name of this candidate.
+        timing: Durations of the election.
         clock: This process's clock.
-        pacing: Where randomness and waiting come from.
+        pacing: Source of random numbers and pauses.
     """
 
     def __init__(self, lock: Lock, identity: str, timing: ElectionTiming, clock: Clock, pacing: Pacing) -> None:
@@ -74,37 +74,37 @@ class Elector:
         self._lock, self._timing, self._clock, self._pacing = lock, timing, clock, pacing
         self._observed = LeaseRecord()
         self._observed_at = 0.0
-        """When the record was last seen to change, or when the request was sent that changed it."""
+        """Monotonic time of the last observed change of the record, or of the own request that changed it."""
         self._sent = "", 0.0
-        """The renew time of the last record that was sent, whatever became of it, and when that was."""
+        """Renew time of the last record that this process sent, and the monotonic time of that request."""
         self._seconds = max(1, int(timing.lease_duration))
-        """How long the lease is written to last: an API server takes whole seconds above 0."""
+        """Lease duration as written into the Lease: the API server accepts whole seconds above 0."""
         self._until = 0.0
-        """Until when the record's holder may act."""
+        """Monotonic time until which the record's holder may act."""
         self._holder = ""
-        """The leader that the log knows of."""
+        """The leader that was logged last."""
         self._problem = ""
-        """Why the last attempt failed."""
+        """Reason for which the last attempt failed."""
         self._said: set[str] = set()
-        """What the log knows of that."""
+        """Failure reasons logged since the last success."""
 
     @property
     def leads(self) -> bool:
-        """Whether this candidate held the lease when it was last looked at."""
+        """Whether this candidate held the lease when the lease was last read or written."""
         return self._observed.holder == self.identity
 
     def is_overdue(self, tolerance: float) -> bool:
-        """Return whether the lease that is held ran out more than `tolerance` seconds ago; safe in any thread."""
+        """Return whether the held lease expired more than `tolerance` seconds ago; thread-safe."""
         age = self._clock.monotonic() - self._observed_at
         return self.leads and age > self._timing.lease_duration + tolerance
 
     def may_act(self) -> bool:
-        """Return whether the lease is held and has not run out by this process's clock; safe in any thread."""
+        """Return whether the lease is held and not expired by this process's clock; thread-safe."""
         lasts = min(self._timing.lease_duration, self._seconds)
         return self.leads and self._clock.monotonic() < self._observed_at + lasts
 
     async def acquire(self) -> None:
-        """Wait until the lease is held."""
+        """Wait until this candidate holds the lease."""
         log.info("attempting to acquire leader lease %s", self._lock)
         while not await self._try():
             self._say_holder()
@@ -113,7 +113,7 @@ class Elector:
         log.info("successfully acquired lease %s as %s", self._lock, self.identity)
 
     async def hold(self) -> str:
-        """Renew the lease until it is lost; return why it is."""
+        """Renew the lease until it is lost; return the reason of the loss."""
         while await self._within(self._time_left(), self._renew()):
             await self._pacing.sleep(self._timing.retry_period)
         if self.leads:
@@ -121,10 +121,10 @@ class Elector:
         return f"lease {self._lock} is held by {self._observed.holder or 'nobody'}"
 
     async def release(self) -> None:
-        """Give the lease up, so that another candidate need not wait until it runs out.
+        """Release the lease, so that another candidate need not wait until it expires.
 
         Raises:
-            ApiError: the server refused.
+            ApiError: the server rejected the request.
         """
         if not self.leads:
             return
@@ -136,7 +136,7 @@ class Elector:
         await self._lock.update(self._observed)
 
     async def _renew(self) -> bool:
-        """Try until the lease is renewed, or held by somebody else; return whether it is renewed."""
+        """Try until the lease is renewed (return True) or another process holds it (return False)."""
         while not await self._try():
             if self._observed.holder not in {"", self.identity}:
                 return False
@@ -144,13 +144,13 @@ class Elector:
         return True
 
     def _time_left(self) -> float:
-        """Return how long may be tried to renew, counted from when the last renewal was sent: others take over then."""
+        """Return how many seconds remain to renew, counted from the last renewal that was sent."""
         timing = self._timing
         end = self._observed_at + min(timing.retry_period + timing.renew_deadline, timing.lease_duration)
         return min(end - self._clock.monotonic(), timing.renew_deadline)
 
     async def _within(self, seconds: float, work: Coroutine[Any, Any, bool]) -> bool:
-        """Return what comes of work, False where it takes longer."""
+        """Return the result of `work`, or False if it takes longer than `seconds`."""
         task, end = asyncio.ensure_future(work), asyncio.ensure_future(self._pacing.sleep(seconds))
         try:
             await asyncio.wait((task, end), return_when=asyncio.FIRST_COMPLETED)
@@ -161,7 +161,7 @@ class Elector:
             await asyncio.gather(task, end, return_exceptions=True)
 
     async def _try(self) -> bool:
-        """Take the lease or renew it; return whether it is held now."""
+        """Acquire or renew the lease once; return whether this candidate holds it now."""
         try:
             return await self._renewed_at_once() or await self._taken()
         except ApiError as error:
@@ -169,7 +169,10 @@ class Elector:
             return False
 
     async def _renewed_at_once(self) -> bool:
-        """Renew against the version that is known, where that may still be the newest."""
+        """Renew against the known resourceVersion without reading the Lease.
+
+        Return False if that cannot work or failed.
+        """
         sent, known = self._clock.monotonic(), self._observed
         if not (self.leads and self._is_valid(sent)):
             return False
@@ -183,7 +186,10 @@ class Elector:
         return True
 
     async def _taken(self) -> bool:
-        """Read the lease, and take it where it is free or our own."""
+        """Read the Lease and write it if it is free or already held by this candidate.
+
+        Return whether it was written.
+        """
         try:
             found = await self._lock.get()
         except ApiError as error:
@@ -193,11 +199,11 @@ class Elector:
             self._until = self._believed_until(now)
             if not self.leads and self._observed.holder and self._is_valid(now):
                 self._worked()
-                return False  # it was deleted, and who holds it makes it anew
+                return False  # the Lease was deleted; its holder recreates it
             await self._write(self._own_record(), new=True)
             return True
         if self.leads and not found.holder:
-            found = self._observed  # others took its holder out: who leads writes it again
+            found = self._observed  # someone cleared the holder; the leader writes it again
         if found != self._observed:
             self._observe(found)
         record = self._own_record()
@@ -213,7 +219,7 @@ class Elector:
 
     def _observe(self, found: LeaseRecord) -> None:
         now = self._clock.monotonic()
-        # the holder that was seen before may believe in it still, unless it has given it back
+        # the previous holder may still believe that it leads, unless it released the lease
         until = now if _is_given_back(found) else self._believed_until(now)
         if found.holder:
             until = max(until, now + found.duration_seconds)
@@ -227,9 +233,10 @@ class Elector:
         self._worked()
 
     def _changed_at(self, found: LeaseRecord, now: float) -> float:
-        """Return from when a record counts: one that this process wrote, whose answer was lost, from when it was sent.
+        """Return the monotonic time from which a record that was read is valid.
 
-        What others change about it does not make it younger.
+        A record that this process wrote, although it got no answer, is valid from its request. Changes by others do not
+        extend it.
         """
         if found.holder != self.identity:
             return now
@@ -241,11 +248,11 @@ class Elector:
         return LeaseRecord(self.identity, self._seconds, now, now)
 
     def _is_valid(self, now: float) -> bool:
-        """Return whether the holder may act still."""
+        """Return whether the holder may still act."""
         return self._until > now
 
     def _believed_until(self, now: float) -> float:
-        """Return until when the holder may act by what it wrote, whatever others did to the lease since."""
+        """Return until when the holder may act according to its own record, before changes by others."""
         return min(self._until, now + self._seconds)
 
     def _say_holder(self) -> None:
@@ -260,7 +267,7 @@ class Elector:
             self._said.clear()
 
     def _failed(self, error: ApiError) -> None:
-        """Log what is in the way of the lease, once for each reason; a conflict is another candidate's luck."""
+        """Log an error about the lease, once per reason; a conflict only means that another candidate was faster."""
         self._problem = str(error)
         if error.status == HTTPStatus.CONFLICT or self._problem in self._said or len(self._said) == MOST_SAID:
             return
@@ -274,6 +281,6 @@ class Elector:
 
 
 def _is_given_back(record: LeaseRecord) -> bool:
-    """Return whether a lease is as a leader leaves it that gives it up, and not as one whose holder was taken out."""
+    """Return whether a leader released this lease, as opposed to someone else clearing its holder."""
     is_one_moment = record.acquire_time == record.renew_time != ""
     return not record.holder and record.duration_seconds <= 1 and is_one_moment

@@ -1,7 +1,7 @@
-"""The Lease that candidates compete for: what it says, and the requests that read and write it.
+"""The Lease object of the leader election: its record, and the requests that read and write it.
 
-Every update carries the version of the object that was read last, so of two candidates one gets a conflict. Labels and
-annotations that others gave the object stay.
+Every update requires the resourceVersion that was read last, so one of two competing candidates gets a conflict. Labels
+and annotations that others added to the object stay.
 
 Source: k8s.io/client-go/tools/leaderelection/resourcelock/{leaselock,interface}.go, v0.36.
 """
@@ -25,35 +25,35 @@ LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 _EVENTS: Final = "/apis/events.k8s.io/v1/namespaces/{}/events"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MOST: Final = (1 << 31) - 1
-"""The largest number that a Lease may have anywhere."""
+"""Largest number in any field of a Lease (int32)."""
 _Int32 = Annotated[int, msgspec.Meta(ge=-MOST - 1, le=MOST)]
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """What a Lease says of its holder; two records that are equal are the same term, renewed no further."""
+    """The holder and times of a Lease; two equal records mean that the lease was not renewed between them."""
 
     holder: str = ""
-    """The identity of the leader, empty where nobody leads."""
+    """Identity of the leader; empty if there is none."""
     duration_seconds: int = 0
     acquire_time: str = ""
-    """As the API writes a MicroTime."""
+    """In the format of the API's MicroTime."""
     renew_time: str = ""
     transitions: int = 0
-    """How often the lease went to another holder."""
+    """Number of changes of the holder."""
 
 
 class Lock(Protocol):
-    """What candidates compete for; each call is one request, and may raise `ApiError`."""
+    """Storage of the lease that candidates compete for; each call is one request and can raise `ApiError`."""
 
     async def get(self) -> LeaseRecord:
-        """Read the record; status 404 where there is none."""
+        """Read the record; status 404 if the Lease does not exist."""
 
     async def create(self, record: LeaseRecord) -> None:
-        """Make the first record; status 409 where another candidate was faster."""
+        """Create the Lease; status 409 if another candidate was faster."""
 
     async def update(self, record: LeaseRecord) -> None:
-        """Replace the record that was read or written last; status 409 where it has changed since."""
+        """Replace the record that was read or written last; status 409 if it has changed since."""
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -65,10 +65,10 @@ class _Spec(msgspec.Struct, rename="camel"):
 
 
 def read_record(lease: Mapping[str, Any]) -> LeaseRecord:
-    """Return what a Lease says.
+    """Return the record of a Lease object.
 
     Raises:
-        msgspec.ValidationError: it is none.
+        msgspec.ValidationError: the object is not a valid Lease.
     """
     spec = msgspec.convert(lease.get("spec") or {}, _Spec)
     return LeaseRecord(
@@ -81,7 +81,7 @@ def read_record(lease: Mapping[str, Any]) -> LeaseRecord:
 
 
 def lease_spec(record: LeaseRecord) -> dict[str, Any]:
-    """Return the spec of a Lease that says so; nothing else is left in it."""
+    """Return the spec of a Lease with exactly the fields of this record."""
     return {
         "holderIdentity": record.holder,
         "leaseDurationSeconds": record.duration_seconds,
@@ -92,7 +92,7 @@ def lease_spec(record: LeaseRecord) -> dict[str, Any]:
 
 
 def micro_time(at: datetime) -> str:
-    """Write a time as the API's MicroTime."""
+    """Format a time as the API's MicroTime."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -103,7 +103,7 @@ class LeaseLock:
         transport: The API server.
         namespace: The namespace of the lease.
         name: Its name.
-        timeout: How long a request may take. Units: seconds.
+        timeout: Limit of one request. Units: seconds.
     """
 
     def __init__(self, transport: Transport, namespace: str, name: str, timeout: float) -> None:
@@ -112,31 +112,31 @@ class LeaseLock:
         self._lease: dict[str, Any] = {}
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return `namespace/name` of the lease, for messages."""
         return f"{self._namespace}/{self._name}"
 
     async def get(self) -> LeaseRecord:
-        """Read the lease."""
+        """Read the Lease."""
         return self._take(await self._request("GET", f"{self._path}/{self._name}"))
 
     async def create(self, record: LeaseRecord) -> None:
-        """Make the lease."""
+        """Create the Lease."""
         metadata = {"name": self._name, "namespace": self._namespace}
         body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
         self._take(await self._request("POST", self._path, body | {"spec": lease_spec(record)}))
 
     async def update(self, record: LeaseRecord) -> None:
-        """Write the lease against the version that is known."""
+        """Replace the Lease if its resourceVersion is still the known one."""
         body = self._lease | {"spec": lease_spec(record)}
         self._take(await self._request("PUT", f"{self._path}/{self._name}", body))
 
     async def record_event(self, note: str, at: datetime, controller: str) -> None:
-        """Write an event about the lease.
+        """Create an event about the Lease.
 
         Args:
-            note: What happened.
-            at: When it did.
-            controller: Who says so.
+            note: Text of the event.
+            at: Time of the event.
+            controller: Reporting controller.
         """
         suffix = f".{int((at - _EPOCH).total_seconds() * 1e6) * 1000:x}"
         metadata = self._lease["metadata"] if self._lease else {}
@@ -172,7 +172,7 @@ class LeaseLock:
             record, metadata = read_record(lease), msgspec.convert(lease.get("metadata"), dict[str, Any])
         except UNREADABLE as error:
             raise ApiError(0, "Malformed", f"the answer for lease {self} is not a Lease: {error}") from error
-        metadata.pop("managedFields", None)  # may be large and deep; the server keeps what an update leaves out
+        metadata.pop("managedFields", None)  # can be large and deeply nested; the server keeps it if an update omits it
         self._lease = lease | {"metadata": metadata}
         return record
 

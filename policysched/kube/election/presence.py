@@ -1,8 +1,8 @@
 """Detects other processes of the same scheduler name through Leases; reports, never elects.
 
-Each process holds one of a few Leases, its place, renews it, and reads the others'. A place is given up at the end,
-and emptied by the others when its holder is silent; so there are never more Leases than places, and nobody needs the
-right to delete one. It decides nothing: what is found is told, and the scheduler works without it.
+Each process holds one of a few Leases, its place, renews it, and reads the others. A process frees its place at its
+end; other processes clear a place that is not renewed. So the number of Leases is bounded, and no process needs the
+right to delete one. Results are only logged and counted; the scheduler works without them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from policysched.model.lenient_json import UNREADABLE
 
 log = logging.getLogger(__name__)
 PLACES: Final = 16
-"""How many processes a namespace has places for."""
+"""Largest number of places in a namespace; further processes cannot be detected."""
 EVERY: Final = 10.0
-"""How often a place is renewed and the others are read. Units: seconds."""
+"""Period in which a process renews its place and reads the others. Units: seconds."""
 SILENT: Final = 60.0
-"""After how long without a renewal a holder counts as gone. Units: seconds."""
+"""Time without a renewal after which the holder of a place is treated as ended. Units: seconds."""
 _NAME: Final = "policysched-presence-"
 _NUMBERS: Final = {f"{_NAME}{number}": number for number in range(PLACES)}
 _LABEL: Final = "policysched.io/presence"
@@ -39,65 +39,66 @@ _LEASE: Final = "policysched.io/election"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One of the Leases, and what its holder says of itself."""
+    """One presence Lease with the data that its holder published."""
 
     number: int
     version: str = ""
-    """Of the object, empty where there is none yet."""
+    """The resourceVersion of the Lease; empty if it does not exist yet."""
     holder: str = ""
-    """The identity of a process, empty where the place is free."""
+    """Identity of the process; empty if the place is free."""
     scheduler_names: frozenset[str] = frozenset()
     election: str = ""
-    """The lease that it competes for, empty where it acts without an election."""
+    """The lease of the process's leader election; empty without an election."""
     renewed: str = ""
-    """As the API writes a MicroTime."""
+    """Time of the last renewal in the format of the API's MicroTime."""
 
     def competes_with(self, other: Place) -> bool:
-        """Return whether both act on the same pods with nothing to decide which of them does."""
+        """Return whether both processes can act on the same pods and no common leader election chooses one of them."""
         if not self.scheduler_names & other.scheduler_names:
             return False
         return not self.election or self.election != other.election
 
 
 class Places(Protocol):
-    """Where the places are; each call is one request, and may raise `ApiError`."""
+    """Storage of the presence Leases; each call is one request and can raise `ApiError`."""
 
     async def read(self) -> list[Place]:
-        """Read those that there are."""
+        """Read all existing places."""
 
     async def write(self, place: Place) -> None:
-        """Write one against the version that it has; status 409 where it has changed."""
+        """Write one place; status 409 if its resourceVersion has changed."""
 
 
 class PresenceWatch:
-    """One process's place, and what it knows of the others.
+    """Keeps this process's presence Lease, and detects processes that compete for the same pods.
 
     Args:
-        places: Where they are.
-        own: What is said of this process; its number and version do not matter.
+        places: Storage of the presence Leases.
+        own: Data to publish about this process; number and version are ignored.
         clock: This process's clock.
-        pacing: Where randomness and waiting come from.
+        pacing: Source of random numbers and pauses.
     """
 
     def __init__(self, places: Places, own: Place, clock: Clock, pacing: Pacing) -> None:
         self._places, self._own, self._clock, self._pacing = places, own, clock, pacing
         self._seen: dict[int, tuple[tuple[str, str], float, bool]] = {}
-        """Of each place its holder with the time it says, since when it does, and whether it was seen to be renewed."""
+        """For each place: holder and renewal time, when they were first seen, and whether the place was seen to be
+        renewed."""
         self._told: set[str] = set()
-        """The processes that the log names."""
+        """Identities of the competing processes that were logged."""
         self._problems: set[str] = set()
 
     @property
     def competing(self) -> frozenset[str]:
-        """The identities of processes that act on the same pods with nothing to decide between them."""
+        """Identities of processes that act on the same pods without a common leader election."""
         return frozenset(self._told)
 
     @asynccontextmanager
     async def shown(self, leave_within: float) -> AsyncIterator[None]:
-        """Be seen and see others meanwhile.
+        """Publish this process's presence and detect others while the context is active.
 
         Args:
-            leave_within: How long giving the place up may take. Units: seconds.
+            leave_within: Limit for freeing the place at the end. Units: seconds.
         """
         running = asyncio.ensure_future(self.run())
         running.add_done_callback(_tell_end)
@@ -111,13 +112,13 @@ class PresenceWatch:
                     await self.leave()
 
     async def run(self) -> None:
-        """Keep the place and look at the others until cancelled."""
+        """Renew the own place and read the others, until cancelled."""
         while True:
             await self._surely(self._look())
             await self._pacing.sleep(EVERY * (1 + self._pacing.random() / 10))
 
     async def leave(self) -> None:
-        """Give the place up."""
+        """Free the own place."""
         await self._surely(self._leave())
 
     async def _leave(self) -> None:
@@ -146,20 +147,20 @@ class PresenceWatch:
             self._seen[place.number] = says, since, False
 
     def _competing(self, places: Mapping[int, Place]) -> Iterator[int]:
-        """Name the places of processes that are alive, which shows when they are renewed, and that compete."""
+        """Yield the numbers of places whose holders are alive (seen to renew) and compete with this process."""
         for number, place in places.items():
             alive = self._seen[number][2]
             if alive and place.holder not in {"", self._own.holder} and place.competes_with(self._own):
                 yield number
 
     def _silent(self, now: float) -> Iterator[int]:
-        """Name the places that are held and were not renewed for long."""
+        """Yield the numbers of places whose holders have not renewed for longer than `SILENT`."""
         for number, ((holder, _), since, _) in self._seen.items():
             if holder not in {"", self._own.holder} and now - since > SILENT:
                 yield number
 
     async def _renew(self, places: Mapping[int, Place]) -> None:
-        """Renew the own place, or take the first that is free."""
+        """Renew the own place, or occupy the first free one."""
         kept = [number for number, place in places.items() if place.holder == self._own.holder]
         free = [number for number in range(PLACES) if number not in places or not places[number].holder]
         for number in (*kept, *free)[:1]:
@@ -174,7 +175,7 @@ class PresenceWatch:
         return place
 
     def _tell(self, competing: Iterable[str]) -> None:
-        """Log which processes have come and gone."""
+        """Log which competing processes appeared and which ended."""
         found = set(competing)
         for holder in sorted(found - self._told):
             log.warning(
@@ -187,7 +188,7 @@ class PresenceWatch:
         self._told = found
 
     async def _surely(self, work: Any) -> None:
-        """Do what may fail; nothing depends on it."""
+        """Run a coroutine and log its API errors; the scheduler does not depend on it."""
         try:
             await work
         except ApiError as error:
@@ -200,14 +201,14 @@ class PresenceWatch:
             self._problems.clear()
 
     def _say(self, problem: str, *, forbidden: bool = True) -> None:
-        """Log a problem once; that the server is away is no news, as others say it."""
+        """Log a problem once; a server that is unreachable is only a debug message, because others log it."""
         if problem not in self._problems and len(self._problems) < PLACES:
             self._problems.add(problem)
             log.log(logging.WARNING if forbidden else logging.DEBUG, "%s (logged once)", problem)
 
 
 def _tell_end(running: asyncio.Future[None]) -> None:
-    """Log what ended the looking at others, if nobody did."""
+    """Log the exception that ended the detection, if there is one."""
     if not running.cancelled() and (error := running.exception()) is not None:
         log.error("detecting other processes with the same scheduler name failed and is stopped", exc_info=error)
 
@@ -237,14 +238,14 @@ _TEXTS = msgspec.json.Decoder(frozenset[str])
 
 
 class LeasePlaces:
-    """The places of one namespace, on an API server."""
+    """The presence Leases of one namespace on an API server."""
 
     def __init__(self, transport: Transport, namespace: str) -> None:
         self._transport, self._namespace = transport, namespace
         self._path = LEASES.format(namespace)
 
     async def read(self) -> list[Place]:
-        """List the Leases that have the label."""
+        """List the presence Leases of the namespace."""
         answer = await self._request("GET", f"{self._path}?labelSelector={_LABEL}%3Dtrue&limit={2 * PLACES}")
         try:
             items = _LEASES.decode(answer).items
@@ -255,7 +256,7 @@ class LeasePlaces:
         return [place for place in map(_place, items) if place is not None]
 
     async def write(self, place: Place) -> None:
-        """Create or replace one."""
+        """Create or replace one presence Lease."""
         name = f"{_NAME}{place.number}"
         metadata: dict[str, Any] = {"name": name, "namespace": self._namespace, "labels": {_LABEL: "true"}}
         if place.holder:

@@ -1,6 +1,6 @@
-"""The body of an events.k8s.io/v1 event as bytes, and which events continue a series.
+"""Bodies of events.k8s.io/v1 events as bytes, and the grouping of repeated events into series.
 
-A repeated event is the series of the first one, and is worth a request only now and then.
+A repeated event continues the series of the first one; only some repetitions are written to the API server.
 
 Source: client-go/tools/events/event_recorder.go (makeEvent), event_broadcaster.go (refreshTime, finishTime);
 k8s.io/kubernetes/pkg/apis/core/validation/events.go.
@@ -21,7 +21,7 @@ from policysched.model.policy import API_VERSION, KIND
 from policysched.visible import cut_bytes, visible
 
 NOTE_LIMIT = 1024
-"""Units: bytes."""
+"""Largest length of an event's note. Units: bytes."""
 NAME_LIMIT = 253
 _SUFFIX = " ..."
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,12 +30,12 @@ _MICROSECOND = timedelta(microseconds=1)
 
 POD = "Pod"
 CONTROLLER = "policysched"
-"""In whose name events about policies are written: they are of no scheduler name."""
+"""Reporting controller of events about policies, which belong to no scheduler name."""
 NO_NAMESPACE = "default"
 
 
 class EventContent(NamedTuple):
-    """What an event says, without the object that it is about: that may be large, and gone before it is written."""
+    """The data of an event, copied from objects that can be large and deleted before the event is written."""
 
     namespace: str
     name: str
@@ -46,21 +46,21 @@ class EventContent(NamedTuple):
     reason: str
     action: str
     note: str
-    """No longer than the API server takes."""
+    """Text of the event, cut to the API server's limit."""
     at: datetime
     related: tuple[str, str, str, str] | None = None
-    """Another pod: namespace, name, UID and version."""
+    """Another object of the event: namespace, name, UID and resourceVersion."""
     kind: str = POD
-    """The kind of the object: a pod, or a SchedulingPolicy, which has no namespace."""
+    """Kind of the object: Pod, or SchedulingPolicy, which has no namespace."""
 
     @property
     def written_in(self) -> str:
-        """The namespace of the event: of an object without one, `default`."""
+        """The namespace of the event; `default` for an object without a namespace."""
         return self.namespace or NO_NAMESPACE
 
     @classmethod
     def of(cls, event: Event | PolicyEvent) -> EventContent:
-        """Take what is written of an event."""
+        """Copy the data of an event."""
         if isinstance(event, PolicyEvent):
             of = event.policy.metadata
             about = ("", of.name, of.uid, of.resource_version, CONTROLLER)
@@ -74,7 +74,7 @@ class EventContent(NamedTuple):
 
 
 class _Struct(msgspec.Struct, rename="camel", omit_defaults=True):
-    """Absent fields are not sent."""
+    """Base of request bodies: fields with their default value are omitted."""
 
 
 class _Metadata(_Struct):
@@ -120,7 +120,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def event_name(about: EventContent) -> str:
-    """Name an event after its pod and its time."""
+    """Return an event name made from the object's name and the event's time."""
     nanoseconds = (about.at - _EPOCH) // _MICROSECOND * 1000
     suffix = f".{nanoseconds:x}"
     return about.name[: NAME_LIMIT - len(suffix)].rstrip("-.") + suffix
@@ -131,7 +131,7 @@ def _reference(namespace: str, name: str, uid: str, version: str, kind: str = PO
 
 
 def create_body(about: EventContent, name: str, host: str, series: tuple[int, datetime] | None = None) -> bytes:
-    """Encode a new event; `series` is its count and when it was last seen, where it was seen more than once."""
+    """Encode a new event; for a repeated event, `series` is its count and the time of the last occurrence."""
     body = _Event(
         api_version="events.k8s.io/v1",
         kind="Event",
@@ -151,13 +151,13 @@ def create_body(about: EventContent, name: str, host: str, series: tuple[int, da
 
 
 def series_body(count: int, last: datetime) -> bytes:
-    """Encode the patch that makes an event a series, or continues it."""
+    """Encode the patch that starts or continues the series of an event."""
     return _ENCODER.encode(_SeriesPatch(_Series(count, _micro_time(last))))
 
 
 def shorten(note: str) -> str:
-    """Write a note out in visible characters, cut to the longest that the API server takes; the cut is marked."""
-    return cut_bytes(visible(note[: NOTE_LIMIT + 1]), NOTE_LIMIT, _SUFFIX)  # no character is written shorter
+    """Replace invisible characters of a note and cut it to the API server's limit; " ..." marks the cut."""
+    return cut_bytes(visible(note[: NOTE_LIMIT + 1]), NOTE_LIMIT, _SUFFIX)  # no character gets shorter
 
 
 def _micro_time(at: datetime) -> str:
@@ -165,17 +165,17 @@ def _micro_time(at: datetime) -> str:
 
 
 MEMORY = 8192
-"""How many series are followed at once."""
+"""Largest number of series in memory; beyond it, the one without an event for the longest time is dropped."""
 REFRESH = timedelta(minutes=5)
-"""How often a series that goes on is written."""
+"""Shortest time between two requests for a running series."""
 FINISH = timedelta(minutes=6)
-"""After which silence a series is over."""
+"""Time without a repetition after which a series ends."""
 _Key = tuple[str, str, str, str]
 
 
 @dataclass(slots=True, eq=False)
 class QueuedEvent:
-    """An event, how often it occurred, and how much of that was written."""
+    """An event in the queue or in a series, with its number of occurrences and how many of them were written."""
 
     about: EventContent
     name: str
@@ -184,40 +184,40 @@ class QueuedEvent:
     written_count: int = 0
     written_at: datetime | None = None
     failures: int = 0
-    """How often the server failed at it (5xx) since it was last written."""
+    """Number of server errors (5xx) since the last success."""
     queued: bool = False
 
     @property
     def bytes(self) -> int:
-        """How long its texts are."""
+        """Number of characters of its texts."""
         about = self.about
         return len(about.note) + len(about.name) + len(about.namespace) + len(self.name)
 
     @property
     def due(self) -> bool:
-        """Whether a request is worth it now."""
+        """Whether the event should be written now."""
         if self.queued or not self.unwritten:
             return False
         return self.written_at is None or self.written_count == 1 or self.last - self.written_at >= REFRESH
 
     @property
     def unwritten(self) -> bool:
-        """Whether the server does not know the latest count."""
+        """Whether the API server does not have the latest count."""
         return self.count > self.written_count
 
     def written(self, count: int, last: datetime) -> None:
-        """Note that the server knows so much."""
+        """Record that the API server has this count."""
         self.written_count, self.written_at, self.failures = count, last, 0
 
 
 class SeriesMemory:
-    """The series under way, the one heard of longest ago first."""
+    """The running series of events, in order of their last event."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[_Key, QueuedEvent] = OrderedDict()
 
     def note(self, event: Event | PolicyEvent) -> tuple[QueuedEvent, QueuedEvent | None]:
-        """Return the entry that an event belongs to, and one that is no longer followed on its account."""
+        """Return the entry of an event, and the entry that was removed from memory to make space, if any."""
         about = EventContent.of(event)
         if about.type != "Warning" and about.kind == POD:
             return _entry(about), None
@@ -235,11 +235,11 @@ class SeriesMemory:
         return entry, over
 
     def follows(self, entry: QueuedEvent) -> bool:
-        """Return whether an entry's series is under way, so that what is not written now can be so later."""
+        """Return whether the series of an entry still runs, so that unwritten occurrences can be written later."""
         return self._entries.get(_key(entry.about)) is entry
 
     def forget(self, entry: QueuedEvent) -> None:
-        """Follow an entry no longer."""
+        """Remove an entry from memory."""
         if self.follows(entry):
             del self._entries[_key(entry.about)]
 

@@ -1,11 +1,12 @@
-"""Events about pods, queued and written in the background by a few workers.
+"""Background writing of events: `EventWriter`, with a bounded queue and a few workers.
 
-What cannot be written is counted and said, never just dropped. While the server is out of reach, events wait, up to a
-bound: beyond it first go repeats of what the server knows already, then Normal events (that a pod was scheduled its
-binding says too), then warnings; of each sort the oldest. While the server is there but takes none of a namespace's
-(it is busy, or limits how many a namespace may have), that namespace's events wait by themselves and all others go on.
-One that the server fails at goes behind the others, a few times. Few workers write, because bindings use the same
-server and decide how fast pods start; more only while events fall behind.
+Events that cannot be written are counted and logged. While the server is unreachable, events wait. Beyond the limit the
+queue drops repetitions of written events first, then Normal events (a pod's binding shows the same), then warnings, the
+oldest first.
+
+If the server rejects the events of one namespace temporarily (429, 5xx, a limit per namespace), only the events of that
+namespace wait. An event that fails with a server error is retried a few times. Few workers write, because bindings use
+the same server and decide how fast pods start. More workers start while events fall behind.
 """
 
 from __future__ import annotations
@@ -27,25 +28,25 @@ from policysched.kube.transport import STRATEGIC_PATCH, Pacing, Retry, Transport
 log = logging.getLogger(__name__)
 WORKERS = 4
 MOST_WORKERS: Final = 16
-"""How many may write while events fall behind."""
+"""Largest number of workers while events fall behind."""
 FALLEN_BEHIND: Final = 64
-"""So many waiting for each worker are worth one more, which ends when none waits: a thousand pods that are bound at
-once are bound before more than a tenth of their events is written."""
+"""Number of waiting events per worker above which a further worker starts; it ends when no event waits. With this
+value, a thousand pods that are bound at once are bound before a tenth of their events is written."""
 TRIES = 12
-"""How often the server may fail at an event (5xx) before it counts as refused; as often as with client-go."""
+"""Number of server errors (5xx) after which an event is dropped, as in client-go."""
 MOST_SAID = 100
-"""How many reasons of refusals are told apart in the log."""
+"""Largest number of different refusal reasons that the log shows; further ones are only counted."""
 _NEVER_MADE = frozenset((HTTPStatus.NOT_FOUND, HTTPStatus.GONE))
 MOST: Final = 16_384
-"""How many entries may wait."""
+"""Largest number of waiting events; beyond it the least important is dropped."""
 MOST_BYTES: Final = 16 * 1024 * 1024
-"""How many bytes their texts may have."""
+"""Largest total size of the texts of waiting events; beyond it the least important is dropped. Units: bytes."""
 MOST_HELD: Final = 4096
-"""How many entries may wait because the server takes none of their namespaces now."""
+"""Largest number of events that wait because the server rejects their namespaces; beyond it the oldest is dropped."""
 
 
 class Loss(IntEnum):
-    """How much is lost with an entry; the least is given up first."""
+    """Importance of an event; the lowest is dropped first."""
 
     REPEAT = 0
     NORMAL = 1
@@ -58,23 +59,23 @@ class _Waiting(NamedTuple):
 
 
 class EventQueue(asyncio.Queue[QueuedEvent]):
-    """First in, first out, but for what is given up.
+    """A FIFO queue of events with limits, from which the least important events can be dropped.
 
     Args:
-        most: How many entries may wait.
-        most_bytes: How many bytes their texts may have.
+        most: Largest number of entries.
+        most_bytes: Largest total size of their texts.
     """
 
     def __init__(self, most: int = MOST, most_bytes: int = MOST_BYTES) -> None:
         self._most, self._most_bytes = most, most_bytes
         self.bytes = 0
-        """How many bytes the texts of those that wait have."""
+        """Total size of the texts of waiting entries."""
         self._number = self._count = 0
         self._sorts: dict[Loss, deque[_Waiting]] = {loss: deque() for loss in Loss}
         super().__init__()
 
     def give_up(self) -> QueuedEvent | None:
-        """Take out the entry with which least is lost; None where there are not too many."""
+        """Remove and return the least important entry; None if the limits are kept."""
         if self._count <= self._most and self.bytes <= self._most_bytes:
             return None
         found = self._take(next(waiting for waiting in self._sorts.values() if waiting))
@@ -82,15 +83,15 @@ class EventQueue(asyncio.Queue[QueuedEvent]):
         return found
 
     def qsize(self) -> int:
-        """Count those that wait."""
+        """Return the number of waiting entries."""
         return self._count
 
     def empty(self) -> bool:
-        """Return whether none waits."""
+        """Return whether no entry waits."""
         return not self._count
 
     def _init(self, maxsize: int) -> None:
-        """Do what asyncio's queue asks for: nothing more is to be made."""
+        """Override asyncio's hook: the containers exist already."""
 
     def _put(self, item: QueuedEvent) -> None:
         self._number += 1
@@ -116,38 +117,38 @@ def _loss(entry: QueuedEvent) -> Loss:
 
 
 class _Hold:
-    """A namespace whose events the server does not take now, and those that wait for it."""
+    """A namespace whose events the server rejects temporarily, with the events that wait for it."""
 
     def __init__(self, pacing: Pacing) -> None:
         self.retry = Retry(pacing)
         self.entries: deque[QueuedEvent] = deque()
         self.pause: asyncio.Task[None] | None = None
-        """While it lasts, nothing is tried; then one entry, and if the server takes it, the others."""
+        """Pause during which no event of the namespace is written; afterwards one is tried, then the others."""
 
 
 class EventCounts(NamedTuple):
-    """What became of the events so far."""
+    """Numbers of events by outcome since the start."""
 
     recorded: int
     requests: int
-    """Requests that succeeded; a series takes fewer than it has events."""
+    """Successful requests; one request can write several occurrences of a series."""
     refused: int
-    """Events that the server does not take."""
+    """Events that the server rejected."""
     waiting: int
-    """Requests still to be made."""
+    """Requests still to be sent."""
     given_up: int
-    """Events that were not written because too many waited."""
+    """Events that were dropped because too many waited."""
 
 
 class EventWriter:
-    """Takes events at once and writes them when it can.
+    """Queues events without waiting and writes them in the background.
 
     Args:
         transport: The API server.
-        pacing: Where pauses come from.
+        pacing: Source of random numbers and pauses.
         host: The name of this machine.
-        most: How many requests may wait.
-        most_bytes: How many bytes their texts may have.
+        most: Largest number of waiting events.
+        most_bytes: Largest total size of their texts.
     """
 
     def __init__(
@@ -157,7 +158,7 @@ class EventWriter:
         self._retry = Retry(pacing)
         self._held: dict[str, _Hold] = {}
         self._held_count = 0
-        """How many entries wait in all of them."""
+        """Number of entries that wait in all `_Hold` objects."""
         self._queue = EventQueue(most, most_bytes)
         self._memory = SeriesMemory()
         self._workers: set[asyncio.Task[None]] = set()
@@ -165,7 +166,7 @@ class EventWriter:
         self._recorded = self._requests = self._refused = self._waiting = self._given_up = 0
 
     def start(self) -> None:
-        """Start the workers in the running loop."""
+        """Start the workers in the running event loop."""
         for _ in range(WORKERS):
             self._add_worker(self._work())
 
@@ -175,7 +176,7 @@ class EventWriter:
         worker.add_done_callback(self._workers.discard)
 
     def record(self, event: Event | PolicyEvent) -> None:
-        """Take an event."""
+        """Queue an event, or add it to its series."""
         self._recorded += 1
         entry, over = self._memory.note(event)
         if entry.due:
@@ -184,7 +185,7 @@ class EventWriter:
             self._enqueue(over)
 
     async def close(self, deadline: float) -> int:
-        """Write what still waits, for at most so many seconds; give how many requests were left over."""
+        """Write the waiting events for at most `deadline` seconds; return the number of unwritten requests."""
         for entry in self._memory:
             if entry.unwritten and not entry.queued:
                 self._enqueue(entry)
@@ -206,7 +207,7 @@ class EventWriter:
 
     @property
     def counts(self) -> EventCounts:
-        """What became of the events so far."""
+        """Numbers of events by outcome since the start."""
         return EventCounts(self._recorded, self._requests, self._refused, self._waiting, self._given_up)
 
     def _enqueue(self, entry: QueuedEvent) -> None:
@@ -219,7 +220,7 @@ class EventWriter:
             self._add_worker(self._catch_up())
 
     def _leave_out(self, entry: QueuedEvent) -> None:
-        """Do without an entry that waits; a series that goes on may still be told as a whole."""
+        """Drop a waiting entry; if its series still runs, its count can be written later."""
         entry.queued = False
         self._waiting -= 1
         if entry.written_count and self._memory.follows(entry):
@@ -233,12 +234,12 @@ class EventWriter:
             await self._take(await self._queue.get())
 
     async def _catch_up(self) -> None:
-        """Write as long as any waits."""
+        """Write events until none waits."""
         while not self._queue.empty():
             await self._take(self._queue.get_nowait())
 
     async def _take(self, entry: QueuedEvent) -> None:
-        """Write an entry, or let it wait for its namespace."""
+        """Write an entry, or hold it if its namespace is held."""
         hold = self._held.get(entry.about.namespace)
         if hold is not None and hold.pause is not None:
             self._hold(entry, hold)
@@ -246,14 +247,14 @@ class EventWriter:
             try:
                 if await self._write(entry):
                     self._end(entry)
-            except Exception:  # a worker that ends would leave events waiting for ever
+            except Exception:  # an exception must not end the worker: its events would wait forever
                 log.exception('writing event "%s" in namespace "%s" failed', entry.name, entry.about.namespace)
                 self._refused += self._drop(entry)
                 self._end(entry)
         self._queue.task_done()
 
     def _end(self, entry: QueuedEvent) -> None:
-        """Have done with an entry, and let those go on that it was tried for."""
+        """Finish an entry and release the entries of its namespace that waited for its result."""
         entry.queued = False
         self._waiting -= 1
         if entry.due:
@@ -269,9 +270,10 @@ class EventWriter:
             self._enqueue(other)
 
     async def _write(self, entry: QueuedEvent) -> bool:
-        """Write an entry, however long the server is away; tell whether no more is to be done about it.
+        """Write an entry, waiting while the server is unreachable; return whether the entry is finished.
 
-        One that the server refuses, or fails at time and again, is given up.
+        An entry that the server rejects for good, or fails at too often, is dropped. For a temporary error the
+        namespace is held.
         """
         while True:
             count, last = entry.count, entry.last
@@ -300,7 +302,7 @@ class EventWriter:
                 return True
 
     def _hold(self, entry: QueuedEvent, hold: _Hold) -> None:
-        """Let an entry wait for its namespace; of too many, those of which most wait do without their oldest."""
+        """Hold an entry for its namespace; beyond the limit, the namespace with most entries drops its oldest."""
         hold.entries.append(entry)
         self._held_count += 1
         if self._held_count > MOST_HELD:
@@ -309,7 +311,7 @@ class EventWriter:
             self._leave_out(most.entries.popleft())
 
     async def _pause(self, namespace: str, hold: _Hold, at_least: float) -> None:
-        """Try one of the entries that wait for a namespace after a while; without any nothing is held."""
+        """After a pause, try one of the entries that wait for a namespace; without any, release the namespace."""
         await hold.retry.pause(at_least)
         hold.pause = None
         if not hold.entries:
@@ -335,7 +337,7 @@ class EventWriter:
         try:
             await self._transport.request("POST", path, create_body(entry.about, entry.name, self._host, series))
         except ApiError as error:
-            # A first try that got no answer may have succeeded all the same.
+            # A first attempt without an answer can have succeeded.
             if error.status != HTTPStatus.CONFLICT:
                 raise
 
@@ -346,7 +348,7 @@ class EventWriter:
             log.warning("the API server refuses events (logged once per reason): %d %s", error.status, error)
 
     def _drop(self, entry: QueuedEvent) -> int:
-        """Follow an entry no longer; count the events that are lost with it."""
+        """Stop following an entry; return how many unwritten events are lost."""
         lost = entry.count - entry.written_count
         self._memory.forget(entry)
         entry.count = entry.written_count
