@@ -1,8 +1,8 @@
-"""JSON of others read in bounded time: as what it has to be, with names of fields in any case, as Go reads them.
+"""Bounded decoding of untrusted JSON, with case-insensitive field names as in Go.
 
-All pods wait while an answer is read, and nothing reads JSON in parts: so values are decoded as what they have to be,
-which ends at the first that is not, and what is too much is noticed while it is decoded (`counted`), not when it is
-there. What is wrong is an ExtenderError that says so.
+All pods wait while an answer is decoded, and JSON is not decoded in parts. So values are decoded directly as the
+expected type, which stops at the first mismatch, and limits are checked during decoding (`counted`), not after it.
+Invalid input raises an ExtenderError with the reason.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from policysched.model.lenient_json import UNREADABLE, without_halves
 
 INT64: Final = range(-(2**63), 2**63)
 MOST_FIELDS: Final = 256
-"""How many fields an object may have."""
+"""Largest number of fields of one object; more is an error."""
 FIELDS_EACH: Final = 4
-"""How many fields all objects of a list may have together, for each that it may have at most, where names of fields are
-in an unusual case: of those that were asked about, each may have four times as many."""
+"""Largest average number of fields of the objects in a list with unusual field names, per allowed object; more is an
+error."""
 FEW: Final = 200 << 10
-"""What has no more commas and opening braces (`weight`), and so no more fields and items, is decoded in 40 ms at most
-without counting. Where items become structs, which take longer, half as many are few."""
+"""Largest `weight` of a text that is decoded without counting, which takes at most 40 ms. Half of it applies where
+items become structs, which are slower."""
 T = TypeVar("T")
 SizedT = TypeVar("SizedT", bound=Sized)
 NULL = msgspec.Raw(b"null")
@@ -46,26 +46,26 @@ _KINDS: Final = {
 
 
 class TooManyError(Exception):
-    """Something has more entries than it may have; no ValueError, which msgspec would make one of its own."""
+    """A value has more entries than its limit. Not a ValueError, because msgspec would replace that."""
 
 
 class Key(str):
-    """A key of an object that is counted as it is decoded."""
+    """An object key that `counted` counts during decoding."""
 
     __slots__ = ()
 
 
 class Counted(msgspec.Struct):
-    """An item of a list that is counted as it is decoded: one list at a time, because one thread reads answers."""
+    """A list item that is counted during decoding; one list at a time, because one thread decodes answers."""
 
     left: ClassVar[int] = 0
-    """How many more there may be."""
+    """Number of items that are still allowed."""
 
     def __post_init__(self) -> None:
-        """Count one more.
+        """Count this item.
 
         Raises:
-            TooManyError: there are too many.
+            TooManyError: the list has too many items.
         """
         Counted.left -= 1
         if Counted.left < 0:
@@ -73,16 +73,16 @@ class Counted(msgspec.Struct):
 
 
 def counted(body: bytes | msgspec.Raw, kind: Any, keys: int, items: int = 0) -> Any:
-    """Decode, and count what is counted on the way.
+    """Decode JSON and stop as soon as a limit is exceeded.
 
     Args:
-        body: What is decoded.
-        kind: What it is to be, with `Key` and `Counted` in it.
-        keys: How many keys it may have.
-        items: How many items of a list it may have.
+        body: JSON text.
+        kind: Expected type, with `Key` and `Counted` in it.
+        keys: Largest number of keys.
+        items: Largest number of list items.
 
     Raises:
-        TooManyError: there are more.
+        TooManyError: a limit is exceeded.
     """
 
     def take(kind: type[Key], given: str) -> Key:
@@ -97,20 +97,20 @@ def counted(body: bytes | msgspec.Raw, kind: Any, keys: int, items: int = 0) -> 
 
 
 def weight(body: bytes) -> int:
-    """Return a bound on how many fields and items there are, in a hundredth of the time that they would take."""
+    """Return an upper bound of the number of fields and items, a hundred times faster than decoding."""
     return body.count(b",") + body.count(b"{")
 
 
 def are_few(body: bytes | msgspec.Raw, most: int = FEW) -> bool:
-    """Return whether decoding a text without counting cannot take long."""
+    """Return whether a text is small enough to decode without counting."""
     return len(memoryview(body)) <= most or weight(bytes(body)) <= most
 
 
 def decoded(decoder: msgspec.json.Decoder[T], text: bytes | msgspec.Raw, what: str) -> T:
-    """Decode what has to be of one type.
+    """Decode JSON of an expected type.
 
     Raises:
-        ExtenderError: it is of another one, or no JSON.
+        ExtenderError: the text has another type, or is not JSON.
     """
     try:
         return decoder.decode(text)
@@ -119,10 +119,10 @@ def decoded(decoder: msgspec.json.Decoder[T], text: bytes | msgspec.Raw, what: s
 
 
 def bounded_by(most: int, kind: Any, text: bytes | msgspec.Raw, what: str, *, items: int = 0) -> Any:
-    """Decode the same where it may be too much.
+    """Decode JSON of an expected type with limits on keys and items.
 
     Raises:
-        ExtenderError: it is, or of another type, or no JSON.
+        ExtenderError: a limit is exceeded, or the text has another type or is not JSON.
     """
     try:
         return counted(text, kind, most, items)
@@ -133,7 +133,7 @@ def bounded_by(most: int, kind: Any, text: bytes | msgspec.Raw, what: str, *, it
 
 
 def _unreadable(error: Exception, text: bytes | msgspec.Raw, what: str) -> ExtenderError:
-    """Say what is wrong with what cannot be decoded: that it is no JSON, or else of which type it is."""
+    """Return the error for a text that cannot be decoded: not JSON, or an unexpected type."""
     found = _MISMATCH.match(str(error))
     try:
         _ANYTHING.decode(text)
@@ -146,12 +146,12 @@ def _unreadable(error: Exception, text: bytes | msgspec.Raw, what: str) -> Exten
 
 
 def text_of(raw: msgspec.Raw | None, what: str) -> str:
-    """Read a text; absent is empty."""
+    """Decode a string; absent is empty."""
     return decoded(_STRING, present(raw, b'""'), what)
 
 
 def int_of(raw: msgspec.Raw | None, what: str) -> int:
-    """Read a whole number; absent is 0."""
+    """Decode a 64-bit integer; absent is 0."""
     number = decoded(_INTEGER, present(raw, b"0"), what)
     if number not in INT64:
         raise ExtenderError(f"{what}: expected a 64-bit integer, got a number")
@@ -159,13 +159,13 @@ def int_of(raw: msgspec.Raw | None, what: str) -> int:
 
 
 def field(given: Mapping[str, T], name: str) -> T | None:
-    """Return a field, its name in any case, of several the last one; None where it is missing."""
+    """Return the field of a name in any case, the last one if there are several; None if absent."""
     lowered = name.lower()
     return next((given[key] for key in reversed([*given]) if key.lower() == lowered), None)
 
 
 def first_value(body: bytes) -> bytes:
-    """Return the first value of a text without what follows it, and what is no Unicode in it as U+FFFD."""
+    """Return the first JSON value of a text, without what follows it, and with invalid Unicode replaced by U+FFFD."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -183,15 +183,15 @@ def first_value(body: bytes) -> bytes:
 
 
 def present(raw: msgspec.Raw | None, absent: bytes) -> bytes | msgspec.Raw:
-    """Return a value that may be absent or null: then it is as another one says."""
+    """Return a value, or a default if it is absent or null."""
     return absent if raw is None or raw == NULL else raw
 
 
 def members(body: bytes | msgspec.Raw, what: str, most: int = MOST_FIELDS) -> Mapping[str, msgspec.Raw]:
-    """Read the fields of an object without what is in them: whole nodes are large; null has none.
+    """Split an object into its fields without decoding their values; null has no fields.
 
     Raises:
-        ExtenderError: it is no object, or has too many.
+        ExtenderError: the text is not an object, or has too many fields.
     """
     if are_few(body):
         few = decoded(_MEMBERS, body, what)
@@ -201,10 +201,10 @@ def members(body: bytes | msgspec.Raw, what: str, most: int = MOST_FIELDS) -> Ma
 
 
 def objects(body: bytes | msgspec.Raw, what: str, most: int) -> Sequence[Mapping[str, msgspec.Raw]]:
-    """Read the fields of the objects of a list without what is in them; null is empty, as a list and in one.
+    """Split the objects of a list into their fields without decoding their values; null is empty.
 
     Raises:
-        ExtenderError: it is no list of objects, or has too many, or these have.
+        ExtenderError: the text is not a list of objects, or the list or an object is too large.
     """
     if are_few(body):
         return [one or {} for one in bounded(decoded(_OBJECTS, body, what) or (), what, most)]
@@ -215,10 +215,10 @@ def objects(body: bytes | msgspec.Raw, what: str, most: int) -> Sequence[Mapping
 
 
 def bounded(found: SizedT, what: str, most: int) -> SizedT:
-    """Return what was found.
+    """Return a decoded value after checking its length.
 
     Raises:
-        ExtenderError: it is too much.
+        ExtenderError: the value has too many entries.
     """
     if len(found) > most:
         raise ExtenderError(f"{what}: {len(found)} entries, more than the limit of {most}")

@@ -1,6 +1,7 @@
-"""`HttpExtender`, an extender that is asked by HTTP POST with JSON, one request for each verb and pod.
+"""HTTP client of one extender: `HttpExtender` sends one JSON POST per verb and pod.
 
-Whatever a server does, slow, broken, large or nonsense, comes out as an ExtenderError within the configured time.
+Every failure of a server (slow, broken, large or invalid answers) raises an ExtenderError within the configured
+timeout.
 
 Source: pkg/scheduler/extender.go, v1.36.
 """
@@ -28,38 +29,41 @@ from policysched.model.objects import Container, Pod
 from policysched.proxies import proxy_for
 
 BEYOND: Final = 4 << 20
-"""How much more an answer may have than twice the question: it repeats nodes, with a reason each. Units: bytes."""
+"""Allowance for an answer beyond twice the request's size, because answers repeat nodes with reasons; a larger answer
+is an error. Units: bytes."""
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _PIECE: Final = 1 << 16
 SLICE: Final = 1 << 20
-"""How much of a question is sent before the loop gets its turn: whole nodes may be 100 MB. Units: bytes."""
+"""Amount of a request that is sent before yielding to the event loop; requests with whole nodes can have 100 MB. Units:
+bytes."""
 BINDS_AT_ONCE: Final = 256
-"""How many pods it is asked to bind at once; what cycles ask it waits for none of these."""
+"""Largest number of concurrent bind requests to one extender; more wait. Requests of scheduling cycles do not wait for
+them."""
 _SCALE: Final = MAX_NODE_SCORE // wire.MAX_PRIORITY
 
 
 class ObjectTexts(Protocol):
-    """Objects as the API server wrote them; nobody waits for them."""
+    """Source of objects as the API server wrote them, without waiting."""
 
     def pod(self, pod: Pod) -> bytes | None:
-        """Return a pod as JSON, None where it is gone."""
+        """Return the JSON of a pod, or None if it was deleted."""
 
     def node(self, name: str) -> bytes | None:
-        """Return a node as JSON, None where it is gone."""
+        """Return the JSON of a node, or None if it was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToldOf:
-    """Which objects an extender is sent whole."""
+    """Which whole objects an extender receives."""
 
     pods: bool
-    """The pods that are decided about."""
+    """Pods that are being scheduled."""
     victims: bool
     nodes: bool
 
 
 class HttpExtender:
-    """One extender, and one HTTP session with it."""
+    """One extender with its HTTP session."""
 
     def __init__(
         self,
@@ -69,16 +73,16 @@ class HttpExtender:
         *,
         may_bind: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Look at the settings; no request is made yet.
+        """Check the settings; this makes no request.
 
         Args:
-            settings: Where it is and what it does.
-            texts: What it is sent.
-            environment: Says which proxy there is.
-            may_bind: Whether it may be asked to bind; asked last before it is, with a connection at hand.
+            settings: Address and verbs of the extender.
+            texts: Source of the objects to send.
+            environment: Environment variables, for the proxy.
+            may_bind: Whether a bind request may be sent; called when the connection is open, just before sending.
 
         Raises:
-            UsageError: the URL or a certificate cannot be used.
+            UsageError: the URL or a certificate is invalid.
         """
         self._settings, self._texts, self._may_bind = settings, texts, may_bind
         url = _checked(settings)
@@ -96,36 +100,36 @@ class HttpExtender:
 
     @property
     def told_of(self) -> ToldOf:
-        """Which objects it is sent whole."""
+        """Which whole objects the extender receives."""
         whole, asked = not self._settings.node_cache_capable, self.filters or self.prioritizes
         return ToldOf(pods=asked or self.preempts, victims=whole and self.preempts, nodes=whole and asked)
 
     def is_interested(self, pod: Pod) -> bool:
-        """Return whether a container of the pod names a resource that the extender manages, or it manages all pods."""
+        """Return whether the extender manages all pods, or a container of the pod requests a managed resource."""
         managed = self._settings.managed_resources
         return not managed or any(_names(one, managed) for one in (*pod.spec.containers, *pod.spec.init_containers))
 
     async def filter(self, pod: Pod, nodes: Sequence[str]) -> FilterAnswer:
-        """Ask which of some nodes the pod may go to."""
+        """Request which of the nodes the pod fits."""
         body = await self._post(self._settings.filter_verb, self._arguments(pod, nodes))
         return wire.read_filter(body, nodes, by_name=self._settings.node_cache_capable, extender=self.name)
 
     async def prioritize(self, pod: Pod, nodes: Sequence[str]) -> dict[str, int]:
-        """Ask for scores; they count by the extender's weight, ten for ten of a plugin's hundred."""
+        """Request scores of nodes; the result is scaled by weight from 0–10 to a plugin's 0–100."""
         body = await self._post(self._settings.prioritize_verb, self._arguments(pod, nodes))
         factor = self._settings.weight * _SCALE
         return {node: score * factor for node, score in wire.read_scores(body, len(nodes)).items()}
 
     async def preempt(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> dict[str, NamedVictims]:
-        """Ask which candidates are left, and which pods have to leave them."""
+        """Request which preemption candidates remain, and the victims of each."""
         body = await self._post(self._settings.preempt_verb, self._candidates(pod, candidates))
         return wire.read_victims(body, len(candidates), sum(len(one.pods) for one in candidates.values()))
 
     async def bind(self, pod: Pod, node: str) -> None:
-        """Ask the extender to bind a pod."""
+        """Request that the extender bind a pod."""
         metadata = pod.metadata
         sent = wire.binding_arguments(metadata.name, metadata.namespace, metadata.uid, node)
-        async with self._binds:  # the time that is allowed begins when it is asked
+        async with self._binds:  # the timeout starts when the request is sent
             wire.read_binding(await self._post(self._settings.bind_verb, sent, before=self._check_may_bind))
 
     def _check_may_bind(self) -> None:
@@ -133,7 +137,7 @@ class HttpExtender:
             raise ExtenderError("the lease has expired and another process may lead; the pod is not bound")
 
     async def retire(self) -> None:
-        """Close its connections as soon as no request is under way, and those of later ones after each."""
+        """Close the connections when no request is in flight, now and after each later request."""
         self._retired = True
         await self._close_idle()
 
@@ -144,14 +148,14 @@ class HttpExtender:
             await session.close()
 
     def _arguments(self, pod: Pod, nodes: Sequence[str]) -> bytes:
-        """Write a question about nodes; what is gone meanwhile is none of them any more."""
+        """Encode a request about nodes; nodes that were deleted meanwhile are omitted."""
         text = self._text(pod)
         if self._settings.node_cache_capable:
             return wire.named_arguments(text, nodes)
         return wire.filter_arguments(text, [one for name in nodes if (one := self._texts.node(name)) is not None])
 
     def _candidates(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> bytes:
-        """Write the question about candidates; a victim that is gone is none any more."""
+        """Encode a request about preemption candidates; victims that were deleted meanwhile are omitted."""
         text = self._text(pod)
         if self._settings.node_cache_capable:
             return wire.named_preemption_arguments(text, {node: one.named() for node, one in candidates.items()})
@@ -169,15 +173,15 @@ class HttpExtender:
         return text
 
     async def _post(self, verb: str, body: bytes, *, before: Callable[[], None] = lambda: None) -> bytes:
-        """Ask.
+        """Send a request and return the body of the answer.
 
         Args:
-            verb: What is asked.
-            body: The question.
-            before: What is done last before it is sent, once there is a connection; if it raises, it is not sent.
+            verb: Verb of the extender's URL.
+            body: JSON of the request.
+            before: Called when the connection is open, just before sending; if it raises, nothing is sent.
 
         Raises:
-            ExtenderError: there is no answer, or none with status 200.
+            ExtenderError: there is no answer, or its status is not 200.
         """
         url, shown = self._url + verb, shown_url(self._url) + verb
         headers = {
@@ -200,7 +204,7 @@ class HttpExtender:
                     raise ExtenderError(f"failed {verb} with extender at URL {shown}, code {response.status}")
                 return await _read(response, shown, 2 * len(body) + BEYOND)
         except LOST as error:
-            if isinstance(error.__cause__, ExtenderError):  # the library's own error lies around what `before` raised
+            if isinstance(error.__cause__, ExtenderError):  # aiohttp wraps the exception that `before` raised
                 raise error.__cause__ from None
             raise ExtenderError(f"failed {verb} with extender: {describe(error, shown)[1]}") from error
         finally:
@@ -208,7 +212,7 @@ class HttpExtender:
             await self._close_idle()
 
     def _opened(self) -> aiohttp.ClientSession:
-        """Return the session; made at first use, because it belongs to the running loop."""
+        """Return the session; created at first use, because it belongs to the running event loop."""
         if self._session is None:
             connector = aiohttp.TCPConnector(
                 ssl=self._tls or True, limit=0, keepalive_timeout=60, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED
@@ -223,10 +227,10 @@ class HttpExtender:
 
 
 def _checked(settings: ExtenderSettings) -> URL:
-    """Return the URL in front of verbs.
+    """Return the URL to which verbs are appended.
 
     Raises:
-        UsageError: it is none that can be asked.
+        UsageError: the prefix is not an http or https URL.
     """
     prefix = shown_url(settings.url_prefix)
     try:
@@ -251,7 +255,7 @@ def _names(container: Container, managed: frozenset[str]) -> bool:
 
 
 async def _slices(body: bytes, before: Callable[[], None]) -> AsyncIterator[bytes]:
-    """Give a question slice by slice; the loop has its turn between them, whether or not the connection is slower."""
+    """Yield a request in chunks, yielding to the event loop between them."""
     before()
     for start in range(0, len(body), SLICE):
         yield body[start : start + SLICE]

@@ -1,4 +1,4 @@
-"""`ExtenderSettings`: where an extender is, what it does and for which pods.
+"""Settings of one extender: `ExtenderSettings`, and the TLS context made from them.
 
 Source: k8s.io/kube-scheduler/config/v1 (Extender, ExtenderTLSConfig), v1.36.
 """
@@ -18,11 +18,11 @@ from policysched.plugins.arguments import Given
 
 _CREDENTIALS: Final = re.compile(r"(?<=://)[^/?#]*@")
 DEFAULT_TIMEOUT = 5.0
-"""How long a request may take where the configuration does not say. Units: seconds."""
+"""Default timeout of a request. Units: seconds."""
 
 
 class TlsSettings(Given, frozen=True):
-    """How the server's certificate is checked, and which one is shown to it; data goes before files."""
+    """TLS settings of an extender; data has priority over files."""
 
     insecure: bool = False
     server_name: str = ""
@@ -36,7 +36,7 @@ class TlsSettings(Given, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ExtenderSettings:
-    """What a configuration says of one extender; a verb that is empty is not asked for."""
+    """The configuration of one extender; an empty verb is not called."""
 
     url_prefix: str
     filter_verb: str = ""
@@ -47,26 +47,26 @@ class ExtenderSettings:
     enable_https: bool = False
     tls: TlsSettings = field(default_factory=TlsSettings)
     timeout: float = DEFAULT_TIMEOUT
-    """How long a request may take. Units: seconds."""
+    """Timeout of a request. Units: seconds."""
     node_cache_capable: bool = False
-    """Whether it knows the nodes, so that their names are enough."""
+    """Whether the extender knows the nodes, so that requests contain names only."""
     managed_resources: frozenset[str] = frozenset()
-    """The resources of which a pod has to ask for one for the extender to be asked; without any it always is."""
+    """Resources that the extender manages: only pods that request one are sent to it; if empty, all pods are."""
     ignorable: bool = False
 
 
 def shown_url(url: str) -> str:
-    """Return a URL as it may be logged: without a name and password."""
+    """Return a URL without user name and password, for logs."""
     return _CREDENTIALS.sub("", url, count=1)
 
 
 def make_tls(settings: ExtenderSettings) -> ssl.SSLContext:
-    """Make what checks the server's certificate and has our own.
+    """Return a TLS context that checks the server's certificate and presents the client certificate.
 
     As in kube-scheduler, `enableHTTPS` without a certificate authority checks nothing.
 
     Raises:
-        UsageError: a certificate, key or authority cannot be used.
+        UsageError: a certificate, key or authority is invalid.
     """
     tls, place = settings.tls, f'extender "{shown_url(settings.url_prefix)}": tlsConfig'
     try:
@@ -75,7 +75,7 @@ def make_tls(settings: ExtenderSettings) -> ssl.SSLContext:
         )
     except (ssl.SSLError, OSError, ValueError) as error:
         raise UsageError(f"{place}: cannot use the certificate authority: {error}") from error
-    # Authorities made for one cluster often lack the extensions that the strict profile demands.
+    # Certificate authorities of clusters often lack extensions that the strict profile requires.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if tls.insecure or (settings.enable_https and not (tls.ca_data or tls.ca_file)):
         context.check_hostname = False
@@ -88,10 +88,10 @@ def make_tls(settings: ExtenderSettings) -> ssl.SSLContext:
 
 
 def _load_own(context: ssl.SSLContext, tls: TlsSettings) -> None:
-    """Load the certificate that is shown to the server, if there is one."""
+    """Load the client certificate, if there is one."""
     if not (tls.cert_data or tls.cert_file):
         return
-    with tempfile.TemporaryDirectory() as folder:  # the TLS library reads keys from files only
+    with tempfile.TemporaryDirectory() as folder:  # the TLS library reads keys only from files
         cert = _file(tls.cert_data, tls.cert_file, Path(folder) / "tls.crt")
         key = _file(tls.key_data, tls.key_file, Path(folder) / "tls.key")
         load_key_pair(context, cert, key)

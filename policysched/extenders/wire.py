@@ -1,8 +1,8 @@
-"""What is sent to extenders and read from them: kube-scheduler's JSON, names of fields in any case, as Go reads them.
+"""Messages of the extender protocol: kube-scheduler's JSON, with case-insensitive field names as in Go.
 
-Objects are sent as the API server wrote them. Of an answer only what is asked for is looked at. What is missing or null
-in it is empty, the answer itself too, and what follows it is not read; what is of another type is an ExtenderError that
-says what is wrong. `bounded_json` decodes it.
+Objects are sent as the API server wrote them. Only the expected fields of an answer are read. A missing or null value
+is empty, also the whole answer, and text after the answer is ignored. A value of another type raises an ExtenderError
+with the reason. `bounded_json` decodes the answers.
 
 Source: k8s.io/kube-scheduler/extender/v1 (types.go), v1.36.
 """
@@ -40,14 +40,14 @@ from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVic
 from policysched.model.lenient_json import UNREADABLE
 
 MAX_PRIORITY: Final = 10
-"""The highest score that an extender is expected to give a node."""
+"""Highest score that an extender is expected to give a node."""
 LONGEST_MESSAGE: Final = 1024
-"""How much is kept of why a node fails. Units: code points."""
+"""Longest reason of a failed node; the rest is cut off. Units: code points."""
 MORE_THAN_ASKED: Final = 4
-"""How many times as many nodes, or victims, an answer may have as were asked about: each is looked at while all pods
-wait."""
+"""Largest number of nodes or victims in an answer, in multiples of the request's; more is an error, because all pods
+wait while they are read."""
 OTHER_VICTIMS: Final = 1024
-"""How many victims an answer may have besides: an extender may name others than those that it was told of."""
+"""Additional number of victims that an answer may have, because an extender may choose other victims."""
 
 
 class _Metadata(msgspec.Struct):
@@ -63,7 +63,7 @@ class _Nodes(msgspec.Struct):
 
 
 class _FilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
-    """ExtenderFilterResult, its fields in the case in which nearly every extender writes them."""
+    """ExtenderFilterResult, with field names in their usual case."""
 
     nodes: _Nodes | None = None
     node_names: list[str | None] | None = None
@@ -81,7 +81,7 @@ class _CountedNodes(msgspec.Struct):
 
 
 class _LongFilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
-    """The same, counted."""
+    """ExtenderFilterResult, with limits on its entries."""
 
     nodes: _CountedNodes | None = None
     node_names: msgspec.Raw = NULL
@@ -91,7 +91,7 @@ class _LongFilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=T
 
 
 class _Score(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
-    """HostPriority, its fields in the case in which nearly every extender writes them."""
+    """HostPriority, with field names in their usual case."""
 
     host: str | None = None
     score: int | None = None
@@ -103,7 +103,7 @@ class _CountedScore(Counted, rename="pascal", forbid_unknown_fields=True):
 
 
 class _Pod(msgspec.Struct, rename="upper", forbid_unknown_fields=True):
-    """MetaPod."""
+    """MetaPod, with field names in their usual case."""
 
     uid: str = ""
 
@@ -113,7 +113,7 @@ class _CountedPod(Counted, rename="upper", forbid_unknown_fields=True):
 
 
 class _Victims(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
-    """MetaVictims, its fields in the case in which nearly every extender writes them."""
+    """MetaVictims, with field names in their usual case."""
 
     pods: list[_Pod] | None = None
     violations: int = msgspec.field(default=0, name="NumPDBViolations")
@@ -125,7 +125,7 @@ class _CountedVictims(msgspec.Struct, rename="pascal", forbid_unknown_fields=Tru
 
 
 class _PreemptionResult(msgspec.Struct, forbid_unknown_fields=True):
-    """ExtenderPreemptionResult."""
+    """ExtenderPreemptionResult, with field names in their usual case."""
 
     victims: dict[str, _Victims] = msgspec.field(name="NodeNameToMetaVictims")
 
@@ -141,26 +141,26 @@ _NAMED: Final = msgspec.json.Decoder(list[_Named])
 _TEXTS: Final = msgspec.json.Decoder(dict[str, str | None])
 _LIST: Final = msgspec.json.Decoder(list[str | None] | None)
 _FIELDS: Final = frozenset(("nodes", "nodenames", "failednodes", "failedandunresolvablenodes", "error"))
-"""The fields of ExtenderFilterResult, in lower case."""
+"""Field names of ExtenderFilterResult in lower case."""
 
 
 def filter_arguments(pod: bytes, nodes: Iterable[bytes]) -> bytes:
-    """Write the question about nodes that the extender does not know.
+    """Encode a request with whole nodes, for an extender without a node cache.
 
     Args:
-        pod: A pod as JSON.
-        nodes: Nodes as JSON.
+        pod: JSON of the pod.
+        nodes: JSON of the nodes.
     """
     return b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % (pod, b",".join(nodes))
 
 
 def named_arguments(pod: bytes, names: Sequence[str]) -> bytes:
-    """Write the question about nodes that the extender knows by name."""
+    """Encode a request with node names, for an extender with a node cache."""
     return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (pod, msgspec.json.encode(names))
 
 
 def preemption_arguments(pod: bytes, victims: Mapping[str, tuple[Sequence[bytes], int]]) -> bytes:
-    """Write the candidates of preemption: for each node its victims as JSON, and how many budgets are violated."""
+    """Encode the preemption candidates of a request: for each node, its victims as JSON and its PDB violations."""
     given = [
         b'%b:{"Pods":[%b],"NumPDBViolations":%d}' % (msgspec.json.encode(node), b",".join(pods), violations)
         for node, (pods, violations) in victims.items()
@@ -169,7 +169,7 @@ def preemption_arguments(pod: bytes, victims: Mapping[str, tuple[Sequence[bytes]
 
 
 def named_preemption_arguments(pod: bytes, victims: Mapping[str, NamedVictims]) -> bytes:
-    """Write the same with the UIDs of the victims."""
+    """Encode the preemption candidates of a request with the UIDs of the victims."""
     given = {
         node: {"Pods": [{"UID": uid} for uid in one.uids], "NumPDBViolations": one.pdb_violations}
         for node, one in victims.items()
@@ -178,21 +178,22 @@ def named_preemption_arguments(pod: bytes, victims: Mapping[str, NamedVictims]) 
 
 
 def binding_arguments(name: str, namespace: str, uid: str, node: str) -> bytes:
-    """Write which pod is to be bound to which node."""
+    """Encode a bind request."""
     return msgspec.json.encode({"PodName": name, "PodNamespace": namespace, "PodUID": uid, "Node": node})
 
 
 def read_filter(body: bytes, asked: Sequence[str], *, by_name: bool, extender: str) -> FilterAnswer:
-    """Read which nodes are left.
+    """Decode the answer to a filter request.
 
     Args:
         body: The answer.
-        asked: The nodes that it was asked about.
-        by_name: Whether names are enough for the extender.
-        extender: Its name.
+        asked: Names of the nodes in the request.
+        by_name: Whether the extender has a node cache.
+        extender: Name of the extender.
 
     Raises:
-        ExtenderError: the answer is an error, cannot be read, names a node that was not asked about, or far too many.
+        ExtenderError: the answer is an error, is invalid, contains a node that was not in the request, or too many
+            nodes.
     """
     most = MORE_THAN_ASKED * len(asked)
     left, failed, unresolvable = _filter_result(body, most, by_name=by_name) or _odd_filter_result(
@@ -209,11 +210,11 @@ def read_filter(body: bytes, asked: Sequence[str], *, by_name: bool, extender: s
 
 _Reasons: TypeAlias = Mapping[str, str | None] | Mapping[Key, str | None] | None
 _Filtered: TypeAlias = tuple[frozenset[str], _Reasons, _Reasons]
-"""Which nodes are left, and why others are not."""
+"""Remaining nodes, and the reasons for failed and for unresolvable nodes."""
 
 
 def _filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered | None:
-    """Read an answer of the usual form in one go; None for any other."""
+    """Decode an answer with usual field names in one pass; None for any other answer."""
     given: _FilterResult | _LongFilterResult
     try:
         if weight(body) <= FEW // 2:
@@ -229,7 +230,7 @@ def _filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered | None
 
 
 def _left(given: _FilterResult | _LongFilterResult, most: int, *, by_name: bool) -> Sequence[str] | None:
-    """Return the nodes that are left, None where their names stand elsewhere than expected."""
+    """Return the remaining nodes; None if they are not in the usual field."""
     if isinstance(given, _LongFilterResult):
         names = _node_names(given.node_names, most)
     else:
@@ -245,7 +246,7 @@ def _left(given: _FilterResult | _LongFilterResult, most: int, *, by_name: bool)
 
 
 def _odd_filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered:
-    """Read the same of an answer in any form, or say what is wrong with it."""
+    """Decode an answer with any case of field names, or raise `ExtenderError` for what is invalid in it."""
     fields = members(body, "the answer").items()
     given = {name: raw for name, raw in fields if name.lower() in _FIELDS}
     check_error(given)
@@ -258,14 +259,14 @@ def _odd_filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered:
 
 
 def read_scores(body: bytes, asked: int) -> dict[str, int]:
-    """Read the scores of nodes; of several for one node the sum counts.
+    """Decode the answer to a prioritize request; several scores of one node are added.
 
     Args:
         body: The answer.
-        asked: How many nodes it was asked about.
+        asked: Number of nodes in the request.
 
     Raises:
-        ExtenderError: the answer cannot be read, or has far too many scores.
+        ExtenderError: the answer is invalid, or has too many scores.
     """
     scores: dict[str, int] = {}
     most = MORE_THAN_ASKED * asked
@@ -276,7 +277,7 @@ def read_scores(body: bytes, asked: int) -> dict[str, int]:
 
 
 def _usual_scores(body: bytes, most: int) -> list[tuple[str, int]] | None:
-    """Read scores of the usual form in one go; None for any other."""
+    """Decode scores with usual field names in one pass; None for any other answer."""
     given: Sequence[_Score | _CountedScore | None] | None
     try:
         given = _SCORES.decode(body) if weight(body) <= FEW // 2 else counted(body, list[_CountedScore], 0, most)
@@ -287,21 +288,21 @@ def _usual_scores(body: bytes, most: int) -> list[tuple[str, int]] | None:
 
 
 def _odd_scores(body: bytes, most: int) -> Iterator[tuple[str, int]]:
-    """Read scores in any form, or say what is wrong with them."""
+    """Decode scores with any case of field names, or raise `ExtenderError` for what is invalid in them."""
     for one in objects(body, "the answer", most):
         yield text_of(field(one, "Host"), "Host"), int_of(field(one, "Score"), "Score")
 
 
 def read_victims(body: bytes, asked: int, victims: int) -> dict[str, NamedVictims]:
-    """Read the candidates that are left, by node.
+    """Decode the answer to a preempt request: remaining candidates by node.
 
     Args:
         body: The answer.
-        asked: How many candidates it was asked about.
-        victims: How many victims these have.
+        asked: Number of candidates in the request.
+        victims: Number of victims in the request.
 
     Raises:
-        ExtenderError: the answer cannot be read, or has far too many nodes or victims.
+        ExtenderError: the answer is invalid, or has too many nodes or victims.
     """
     room = MORE_THAN_ASKED * victims + OTHER_VICTIMS
     found = _usual_victims(body, MORE_THAN_ASKED * asked, room)
@@ -309,7 +310,7 @@ def read_victims(body: bytes, asked: int, victims: int) -> dict[str, NamedVictim
 
 
 def _usual_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims] | None:
-    """Read candidates of the usual form in one go; None for any other."""
+    """Decode candidates with usual field names in one pass; None for any other answer."""
     given: _PreemptionResult | _LongPreemptionResult
     try:
         if weight(body) <= FEW // 2:
@@ -326,7 +327,7 @@ def _usual_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims]
 
 
 def _odd_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims]:
-    """Read candidates in any form, or say what is wrong with them."""
+    """Decode candidates with any case of field names, or raise `ExtenderError` for what is invalid in them."""
     name, found = "NodeNameToMetaVictims", {}
     fields = FIELDS_EACH * (most + room)
     for node, raw in members(present(field(members(body, "the answer"), name), b"{}"), name, most).items():
@@ -342,26 +343,26 @@ def _odd_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims]:
 
 
 def read_binding(body: bytes) -> None:
-    """Read whether a pod was bound.
+    """Check the answer to a bind request.
 
     Raises:
-        ExtenderError: it was not.
+        ExtenderError: the pod was not bound.
     """
     check_error(members(first_value(body), "the answer"))
 
 
 def check_error(answer: Mapping[str, msgspec.Raw]) -> None:
-    """Look whether an answer is an error.
+    """Check whether an answer contains an error.
 
     Raises:
-        ExtenderError: it is one; it has the text of the answer.
+        ExtenderError: the answer contains an error, whose text this exception has.
     """
     if text := text_of(field(answer, "Error"), "Error"):
         raise ExtenderError(text[:LONGEST_MESSAGE])
 
 
 def _node_names(raw: msgspec.Raw | None, most: int) -> list[str] | None:
-    """Read names of nodes, which have no commas; None where there is no list of them."""
+    """Decode a list of node names; None if there is none. A name contains no comma, so commas bound the count."""
     if raw is None or raw == NULL:
         return None
     text = bytes(raw)
@@ -371,7 +372,7 @@ def _node_names(raw: msgspec.Raw | None, most: int) -> list[str] | None:
 
 
 def _names_of(nodes: msgspec.Raw | None, most: int) -> list[str]:
-    """Read the names of the nodes of a list, and nothing else of them."""
+    """Decode only the names of a list of nodes."""
     items = present(field(members(present(nodes, b"{}"), "Nodes"), "items"), b"[]")
     given: Sequence[_Named | _CountedNode]
     try:
@@ -383,7 +384,7 @@ def _names_of(nodes: msgspec.Raw | None, most: int) -> list[str]:
 
 
 def _odd_names(items: bytes | msgspec.Raw, most: int) -> list[str]:
-    """Read the same where the names of fields may be in any case, or say what is wrong."""
+    """Decode node names with any case of field names, or raise `ExtenderError` for what is invalid."""
     names, fields = [], FIELDS_EACH * most
     for node in objects(items, "Nodes.items", most):
         metadata = members(present(field(node, "metadata"), b"{}"), "metadata")
@@ -395,7 +396,7 @@ def _odd_names(items: bytes | msgspec.Raw, most: int) -> list[str]:
 
 
 def _reasons(raw: msgspec.Raw | None, name: str, most: int) -> Mapping[str, str | None]:
-    """Read why nodes fail."""
+    """Decode the reasons of failed nodes."""
     given = present(raw, b"{}")
     if are_few(given):
         return decoded(_TEXTS, given, name)

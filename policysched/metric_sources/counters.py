@@ -1,4 +1,4 @@
-"""What metric sources count, as Prometheus metrics of the process."""
+"""Prometheus metrics about metric sources, for the process's /metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from policysched.metric_sources.problems import DropReason, QueryOutcome
 
 
 class SourceCounters:
-    """What metric sources count, for the process's own /metrics."""
+    """Counts refreshes and dropped series of metric sources, for the process's /metrics."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self._refreshes = Counter(
@@ -39,6 +39,6 @@ class SourceCounters:
         self._seconds.observe(seconds)
 
     def dropped(self, reason: DropReason, count: int) -> None:
-        """Count series that gave no value."""
+        """Count series that gave no node a value."""
         if count:
             self._dropped.labels(reason.value).inc(count)

@@ -1,7 +1,7 @@
-"""A file as metric source, for trying policies without a metrics server: for each metric a number for each node.
+"""A metric source that reads a file: for each metric, a number for each node. For trials without a metrics server.
 
-It is watched by its content, so that it may be replaced, edited or be a link that moves; its numbers hold as long as it
-can be read, and while it cannot, they age as those of a server that is down.
+The file is compared by its content, so it may be replaced, edited or be a symbolic link. Its numbers are current as
+long as it is readable. While it is unreadable, they age like those of an unreachable server.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from policysched.metric_sources.counters import SourceCounters
 
 POLL: Final = 1.0
-"""How often the file is looked at. Units: seconds."""
+"""Interval between two reads of the file. Units: seconds."""
 
 
 class FileSource:
-    """A `MetricSource` over one file."""
+    """The `MetricSource` of one file."""
 
     def __init__(
         self, path: Path, clock: Clock, counters: SourceCounters, *, interval: float, poll: float = POLL
@@ -37,7 +37,7 @@ class FileSource:
         """Read the file a first time; a file that does not exist yet is read when it appears.
 
         Raises:
-            UsageError: the file cannot be read, or is not of the right shape.
+            UsageError: the file cannot be read, or has another format.
         """
         self._path = path
         self._clock = clock
@@ -50,7 +50,7 @@ class FileSource:
         self._read_first()
         self._wanted: Wanted = {}
         self._untold: dict[MetricKey, None] = {}
-        """The metrics that are to be answered for, in order."""
+        """Metrics for which an answer is due, in order."""
         self._told_at = 0.0
         self._followed = asyncio.Event()
         self._settled = asyncio.Event()
@@ -68,7 +68,7 @@ class FileSource:
             self._table = decode_table(self._data, self._path)
 
     def follow(self, wanted: Wanted) -> None:
-        """Follow these metrics; those that are new, or have another name, are looked up at once."""
+        """Set the followed metrics; answers for new or renamed ones are due at once."""
         before, self._wanted = self._wanted, dict(wanted)
         for key in before.keys() - wanted.keys():
             self._troubles.forget(key)
@@ -79,11 +79,11 @@ class FileSource:
             self._followed.set()
 
     async def settled(self) -> None:
-        """Wait until everything that is followed was looked up."""
+        """Wait until all followed metrics have been answered once."""
         await self._settled.wait()
 
     async def run(self, sink: MetricSink, nodes: Collection[str]) -> None:
-        """Look at the file again and again until cancelled."""
+        """Read the file repeatedly and pass answers to the sink, until cancelled."""
         while True:
             self._followed.clear()
             changed = await self._read()
@@ -99,7 +99,7 @@ class FileSource:
                     await self._followed.wait()
 
     async def _read(self) -> bool:
-        """Look at the file, in a thread of its own because files may be slow and large; tell whether there is news."""
+        """Read the file in a thread, because files can be slow and large; return whether content or error changed."""
         before = self._data, self._problem
         try:
             data = await asyncio.to_thread(read_bytes, self._path, again=True)
@@ -111,7 +111,7 @@ class FileSource:
         return (self._data, self._problem) != before
 
     async def _take(self, data: bytes) -> None:
-        """Take what the file says now; where that is not of the right shape, the old numbers remain and age."""
+        """Decode new content; if its format is invalid, the old numbers remain and age."""
         if data == self._data:
             return
         self._data = data
@@ -121,7 +121,7 @@ class FileSource:
             self._problem = str(error)
 
     async def _tell(self, sink: MetricSink, nodes: Collection[str]) -> None:
-        """Answer for what is to be answered for; the loop has its turn between two metrics."""
+        """Pass the answers that are due to the sink, yielding to the event loop between two metrics."""
         began = self._clock.monotonic()
         while self._untold:
             key = next(iter(self._untold))
@@ -143,17 +143,17 @@ class FileSource:
 def answers(
     table: Table, wanted: Wanted, at: float, file: str, nodes: Collection[str] | None = None
 ) -> Iterator[MetricAnswer]:
-    """Answer for each metric that is followed.
+    """Yield the answer for each followed metric.
 
     Args:
-        table: The numbers.
-        wanted: The metrics, with the names that policies give them.
-        at: The time of the numbers: they hold now.
-        file: Where they come from, for the problem of a metric that is not in them.
-        nodes: The names of the cluster's nodes; of others only some numbers are given. None: all are.
+        table: Numbers by metric and node.
+        wanted: Metrics with the names that policies give them.
+        at: Time of the numbers: now.
+        file: Name of the file, for the problem of a missing metric.
+        nodes: Names of the cluster's nodes; for other names only a limited number is returned. None: all are returned.
     """
     for key, names in wanted.items():
-        # By `policy/name`, then by name, then by query.
+        # Entries are keyed by `policy/name`, by name, or by query, in this order.
         ordered = (*sorted(names, key=lambda name: (-name.count("/"), name)), key.query)
         found = next((table[name] for name in ordered if name in table), None)
         shown = min(names, key=lambda name: (name.count("/"), name), default=key.query)
@@ -168,12 +168,12 @@ def answers(
 
 
 def _known(numbers: Mapping[str, float], nodes: Collection[str]) -> Iterator[str]:
-    """Return the names of nodes that have a number, and of others no more than an answer may have."""
+    """Return the nodes that have a number, and a limited number of names that are not nodes."""
     others = (name for name in numbers if name not in nodes)
     return chain((name for name in nodes if name in numbers), islice(others, most_unknown(nodes)))
 
 
 def _instead(name: str, table: Table) -> str:
-    """Say which metric of the table may be meant, if one looks alike."""
+    """Return a suggestion if the table has a metric with a similar name, for the message."""
     close = difflib.get_close_matches(name.rpartition("/")[2], table, 1)
     return f'; "{close[0]}" has values; did you mean "{name}"?' if close else ""

@@ -1,4 +1,4 @@
-"""The source of metrics of a process that was given none."""
+"""The metric source of a process without a configured source."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ NO_SOURCE: Final = "this scheduler has no source of metrics; start it with --pro
 
 
 class NoSource:
-    """The `MetricSource` of a process that was given none: every metric is missing, and policies' status says why."""
+    """The `MetricSource` without a source: all metrics are missing, and the status of policies shows why."""
 
     def __init__(self) -> None:
         self._wanted: Wanted = {}
         self._followed = asyncio.Event()
 
     def follow(self, wanted: Wanted) -> None:
-        """Record what has no value."""
+        """Set the followed metrics."""
         self._wanted = dict(wanted)
         self._followed.set()
 
     async def settled(self) -> None:
-        """Wait for nothing: nothing will come."""
+        """Return at once, because no answer is due."""
 
     async def run(self, sink: MetricSink, _: Collection[str] = ()) -> None:
-        """Say of each metric that it has no source."""
+        """Answer for each followed metric that there is no source."""
         while True:
             self._followed.clear()
             for key in self._wanted:

@@ -1,7 +1,7 @@
-"""Problems of metric sources: logged when they begin and end, counted each time.
+"""Problems of metric sources: logged when they begin and end, and counted.
 
-Problems are one line each and stay the same while their cause does, because they are compared: a text that moves would
-be logged, and written to the status of policies, with every refresh.
+A problem is one line whose text stays the same while its cause does. A changing text would be logged, and written to
+the status of policies, at each refresh.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from policysched.visible import visible
 
 log = logging.getLogger(__name__)
 LONGEST: Final = 200
-"""How much of a foreign text is told. Units: characters."""
+"""Longest text from a server in a message; the rest is cut off. Units: characters."""
 READ: Final = 4096
-"""How much of it is looked at. Units: characters."""
+"""Part of a server's text that is processed at all. Units: characters."""
 
 NONE_FINITE: Final = "no value is a finite number"
-"""The problem of a metric whose values are all NaN, infinite or no numbers."""
+"""Problem of a metric whose values are all NaN, infinite or not numbers."""
 
 NO_NODE_HAS_VALUE: Final = "no node of this cluster has a value"
 
 
 class QueryOutcome(StrEnum):
-    """How a refresh of one query ended, as the counter names it."""
+    """Outcome of one refresh of a query, as a label of the counter."""
 
     ANSWERED = "answered"
     UNREACHABLE = "unreachable"
@@ -38,21 +38,21 @@ class QueryOutcome(StrEnum):
     MALFORMED = "malformed"
     TOO_LARGE = "too_large"
     FAILED = "failed"
-    """An exception that nobody foresaw."""
+    """An unexpected exception."""
 
 
 class DropReason(StrEnum):
-    """Why a series of an answer gives no value, as the counter names it."""
+    """Reason for which a series gives no node a value, as a label of the counter."""
 
     DUPLICATE = "duplicate"
     NO_LABEL = "no_label"
     NOT_FINITE = "not_finite"
     NO_NODE = "no_node"
-    """Its label names no node of the cluster, and many of the answer do."""
+    """Its label names no node of the cluster, and the answer has too many such series."""
 
 
 class QueryError(PolicyschedError):
-    """A query has no answer; the text says why and what to look at."""
+    """A query without a usable answer; the text states the reason and what to check."""
 
     def __init__(self, outcome: QueryOutcome, message: str) -> None:
         super().__init__(message)
@@ -60,13 +60,13 @@ class QueryError(PolicyschedError):
 
 
 class ActiveProblems:
-    """The problems there are at the moment, by what they are about; an equal problem of many is logged once."""
+    """The current problems by subject; the same problem of several subjects is logged once."""
 
     def __init__(self) -> None:
         self._now: dict[Hashable, str] = {}
 
     def tell(self, about: Hashable, problem: str, shown: str = "") -> None:
-        """Set or, if empty, remove the problem of something; log the change under its shown name."""
+        """Set the problem of a subject, or remove it if `problem` is empty; log the change."""
         before = self._now.pop(about, "")
         known = frozenset(self._now.values())
         if problem:
@@ -77,18 +77,18 @@ class ActiveProblems:
             log.warning("metrics: %s (%s)", problem, one_line(shown or about))
 
     def forget(self, about: Hashable) -> None:
-        """Stop watching something."""
+        """Stop tracking a subject."""
         self._now.pop(about, None)
 
 
 def values_of_others(samples: Collection[str], nodes: Collection[str]) -> str:
-    """Return the problem of values of which none is for a node of the cluster; empty if there is no such problem."""
+    """Return the problem if no value is for a node of the cluster; empty if some value is."""
     if not samples or not nodes or any(name in nodes for name in samples):
         return ""
     return f'{NO_NODE_HAS_VALUE}; the values are for names such as "{one_line(min(samples))}"'
 
 
 def one_line(text: object) -> str:
-    """Make foreign text fit for a log and a status: one line of printable characters, cut where it is long."""
+    """Return a server's text as one line of printable characters of limited length, for logs and statuses."""
     line = visible(" ".join(str(text)[:READ].split()))
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"

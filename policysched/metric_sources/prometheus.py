@@ -1,8 +1,8 @@
-"""A Prometheus server as metric source: one task polls each distinct query, whichever metrics are read from it.
+"""A metric source that queries a Prometheus server: one task per distinct query, shared by its metrics.
 
-A query that is slow or broken delays no other one: those that were slow share a part of the room, and those that were
-never asked, whoever writes how many, another part, where each is tried for a short time. Nothing here ever ends the
-process or holds up a decision: without an answer, what was known before ages, and the problem is told.
+A slow or failing query does not delay others: slow queries share a part of the concurrency limit. New queries share
+another part, where each is tried for a short time. No failure ends the process or delays a decision. Without an answer,
+known values age and the problem is reported.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from policysched.model.policy import MetricAnswer, MetricKey
 
 log = logging.getLogger(__name__)
 AT_ONCE: Final = 8
-"""How many queries may be under way."""
+"""Largest number of concurrent queries; more wait."""
 SLOW_AT_ONCE: Final = 3
-"""How many of these may be such as were slow the last time."""
+"""Largest number of concurrent queries that were slow the last time; more wait."""
 NEW_AT_ONCE: Final = 4
-"""How many of these may be such as were never asked before."""
+"""Largest number of concurrent queries that never ran before; more wait."""
 SLOW: Final = 2.0
-"""From when on a query is slow; one that was never asked is asked again as such. Units: seconds."""
+"""Duration above which a query is slow; a new query is cancelled after it and repeated as a slow one. Units:
+seconds."""
 Keys = frozenset[MetricKey]
 
 
 class PrometheusSource:
-    """A `MetricSource` over one Prometheus server."""
+    """The `MetricSource` of one Prometheus server."""
 
     def __init__(
         self, server: PrometheusClient, clock: Clock, counters: SourceCounters, *, interval: float = INTERVAL
@@ -55,11 +56,11 @@ class PrometheusSource:
         self._room_of_new = asyncio.Semaphore(NEW_AT_ONCE)
         self._slow: set[str] = set()
         self._known: set[str] = set()
-        """The queries of which it is known whether they are slow."""
+        """Queries whose speed is known."""
         self._troubles = ActiveProblems()
 
     def follow(self, wanted: Wanted) -> None:
-        """Follow these metrics; queries that are new, or joined by another label, are asked at once."""
+        """Set the followed metrics; new queries, and queries with other node labels, run at once."""
         before, self._wanted = self._wanted, by_query(wanted)
         new = {query for query, keys in self._wanted.items() if before.get(query) != keys}
         self._unasked = (self._unasked & self._wanted.keys()) | new
@@ -71,11 +72,11 @@ class PrometheusSource:
         self._note_settled()
 
     async def settled(self) -> None:
-        """Wait until every query was asked once."""
+        """Wait until every query has run once."""
         await self._settled.wait()
 
     async def run(self, sink: MetricSink, nodes: Collection[str]) -> None:
-        """Ask again and again until cancelled."""
+        """Run the queries repeatedly and pass answers to the sink, until cancelled."""
         self._nodes = nodes
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -89,7 +90,7 @@ class PrometheusSource:
             await self._server.close()
 
     async def ask(self, wanted: Wanted) -> list[MetricAnswer]:
-        """Ask everything once, for a decision that is made once; problems are in the answers."""
+        """Run all queries once, for a single decision; problems are in the answers."""
         queries = by_query(wanted)
         try:
             asking = (self._answers(query, keys, tried=True) for query, keys in queries.items())
@@ -126,7 +127,7 @@ class PrometheusSource:
             await asyncio.sleep(max(0.0, self._interval - (self._clock.monotonic() - began)))
 
     async def _answers(self, query: str, keys: Keys, *, tried: bool) -> list[MetricAnswer]:
-        """Ask one query, for a short time first where it was not tried; whatever goes wrong is in the answers."""
+        """Run one query, first with a short limit if it is new; errors become problems in the answers."""
         if not tried:
             async with self._room_of_new, self._room:
                 with suppress(TimeoutError):
@@ -154,7 +155,7 @@ class PrometheusSource:
         except QueryError as error:
             return error.outcome, [MetricAnswer(key, None, str(error)) for key in keys]
         except Exception as error:
-            # Metrics are a help to decisions: not even a mistake of ours may keep the scheduler from deciding.
+            # A decision does not depend on metrics: not even a bug here may stop the scheduler.
             log.exception('the refresh of query "%s" failed', query)
             return QueryOutcome.FAILED, [MetricAnswer(key, None, f"the refresh failed: {error!r}") for key in keys]
 
@@ -177,7 +178,7 @@ class PrometheusSource:
 
 
 def by_query(wanted: Iterable[MetricKey]) -> dict[str, Keys]:
-    """Group metrics by what has to be asked for them."""
+    """Group metrics by query."""
     grouped: dict[str, Keys] = {}
     for key in wanted:
         grouped[key.query] = grouped.get(key.query, frozenset()) | {key}

@@ -1,7 +1,7 @@
-"""HTTP client of one Prometheus server: a query's answer as bytes, or one line that says why there is none.
+"""HTTP client of one Prometheus server: returns a query's answer, or raises `QueryError` with a one-line reason.
 
-Any server that speaks Prometheus' query API will do. The bearer token is read anew for every query, so that a rotated
-one counts at once. Redirects are not followed: the token is for the address that was given, and for no other.
+Any server with Prometheus' query API works. The bearer token is read again for every query, so a rotated token applies
+at once. Redirects are not followed, because the token is only for the configured address.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from policysched.metric_sources.vector import Envelope, open_envelope
 
 API: Final = "api/v1/query"
 QUERY_TIMEOUT: Final = 10.0
-"""How long a query may take. Units: seconds."""
+"""Default timeout of a query. Units: seconds."""
 LARGEST: Final = 32 << 20
-"""The largest answer that is read; 50,000 nodes with a dozen labels each take half of it. Units: bytes."""
+"""Largest answer; more is an error. 50,000 nodes with a dozen labels each need half of it. Units: bytes."""
 _PIECE: Final = 1 << 16
 _OUTCOMES: Final = {TIMEOUT: QueryOutcome.TIMEOUT, TLS: QueryOutcome.TLS}
 _UNKNOWN_ISSUER: Final = ("issuer certificate", "self-signed certificate", "self signed certificate")
-"""Messages of the TLS library for a certificate whose issuer is not trusted."""
+"""Parts of the TLS library's messages about a certificate with an untrusted issuer."""
 _NOT_ALLOWED: Final = frozenset((HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN))
 _NOT_THERE: Final = frozenset((HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED))
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Where the server is, and how to talk to it."""
+    """Address and credentials of the server."""
 
     url: str
     token_file: Path | None = None
     ca_file: Path | None = None
     timeout: float = QUERY_TIMEOUT
-    """Units: seconds."""
+    """Timeout of a query. Units: seconds."""
 
 
 class PrometheusClient:
-    """One Prometheus server and one HTTP session with it."""
+    """One Prometheus server with its HTTP session."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        """Look at the settings; no request is made yet.
+        """Check the settings; this makes no request.
 
         Raises:
-            UsageError: the URL, the token file or the certificate authority cannot be used.
+            UsageError: the URL, the token file or the certificate authority is invalid.
         """
         self._settings = settings
         url = _checked(settings.url)
@@ -68,10 +68,10 @@ class PrometheusClient:
                 raise UsageError(f"--prometheus-token-file: {error}") from error
 
     async def ask(self, query: str) -> Envelope:
-        """Ask an instant query.
+        """Run an instant query.
 
         Raises:
-            QueryError: there is no answer; `read_series` says whether it is one that can be used.
+            QueryError: there is no answer, or the server rejects the query. `read_series` checks the result.
         """
         headers = self._headers()
         sent = {"query": query, "timeout": f"{self._settings.timeout:g}s"}
@@ -93,14 +93,14 @@ class PrometheusClient:
             self._session = None
 
     def _headers(self) -> dict[str, str]:
-        # Compressed answers would cost more time here than they save on the way, and could hide any size.
+        # Compression would use more time than it saves, and could hide any size.
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "policysched"}
         if self._settings.token_file is not None:
             headers["Authorization"] = f"Bearer {_token(self._settings.token_file)}"
         return headers
 
     def _opened(self) -> aiohttp.ClientSession:
-        """Return the session; made at first use, because it belongs to the running loop."""
+        """Return the session; created at first use, because it belongs to the running event loop."""
         if self._session is None:
             connector = aiohttp.TCPConnector(
                 ssl=self._tls or True, keepalive_timeout=60, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED
@@ -153,10 +153,10 @@ class PrometheusClient:
 
 
 def _checked(text: str) -> URL:
-    """Read the server's URL.
+    """Return the server's URL.
 
     Raises:
-        UsageError: it is none that can be used.
+        UsageError: the text is not a usable URL.
     """
     example = "write it as http://prometheus.monitoring:9090"
     try:
@@ -173,10 +173,10 @@ def _checked(text: str) -> URL:
 
 
 def _tls(url: URL, ca_file: Path | None) -> ssl.SSLContext | None:
-    """Make what checks the server's certificate; None for the system's own authorities, or without TLS.
+    """Return the TLS context with the given authorities; None for the system's authorities, or without TLS.
 
     Raises:
-        UsageError: the file holds no certificate, or is of no use.
+        UsageError: the file contains no certificate, or the URL is not https.
     """
     if ca_file is None:
         return None
@@ -188,7 +188,7 @@ def _tls(url: URL, ca_file: Path | None) -> ssl.SSLContext | None:
         raise UsageError(f"--prometheus-ca-file: {ca_file} contains no certificate in PEM format") from error
     except OSError as error:
         raise UsageError(f"--prometheus-ca-file: {ca_file} cannot be read: {_why(error)}") from error
-    # Authorities made for one cluster often lack the extensions that the strict profile demands.
+    # Certificate authorities of clusters often lack extensions that the strict profile requires.
     tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return tls
 
@@ -200,10 +200,10 @@ def _advice(text: str) -> str:
 
 
 def _token(path: Path) -> str:
-    """Read a bearer token.
+    """Read the bearer token.
 
     Raises:
-        QueryError: there is none in the file.
+        QueryError: the file contains no usable token.
     """
     try:
         token = path.read_text("ascii").strip()

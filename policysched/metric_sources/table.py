@@ -1,7 +1,7 @@
-"""Metrics written down: for each metric, by its name or its query, a number for each node.
+"""Metric values in a YAML file or a dict: for each metric, by name or query, a number for each node.
 
-One shape for the metrics file and for `policysched.dry_run(metrics=…)`. A file is read event by event of its YAML:
-names stay texts (`on`, `0815`), everything wrong with it is told with its line, and only its numbers are kept.
+The metrics file and `policysched.dry_run(metrics=…)` have the same format. A file is parsed by YAML events: names stay
+text (`on`, `0815`), errors have a line number, and only numbers are kept in memory.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from policysched.errors import UsageError
 Table: TypeAlias = Mapping[str, Mapping[str, float]]
 """Numbers by metric and node."""
 LARGEST: Final = 32 << 20
-"""The largest file that is read. Units: bytes."""
+"""Largest file; more is an error. Units: bytes."""
 MOST_NUMBERS: Final = 1_500_000
-"""The numbers that a file may have: 256 metrics of 5,000 nodes are fewer."""
+"""Largest number of values in a file; more is an error. 256 metrics of 5,000 nodes need fewer."""
 MOST_NAMES: Final = 100_000
-"""The nodes and metrics that a file may name."""
+"""Largest number of node and metric names in a file; more is an error."""
 MOST_ANCHORS: Final = 10_000
-"""The anchors that a file may have."""
+"""Largest number of anchors in a file; more is an error."""
 _SHOWN: Final = 80
-"""How much of a name or a value is said. Units: characters."""
+"""Longest name or value in a message. Units: characters."""
 _NOTHING: Final = frozenset(("", "~", "null", "Null", "NULL"))
 _SHAPE: Final = "write NAME: {NODE: NUMBER, …}"
 
 
 def read_table(text: str, file: str) -> Table:
-    """Read a metrics file.
+    """Parse the text of a metrics file.
 
     Raises:
-        UsageError: it is not of that shape; the text names file, line and column.
+        UsageError: the text has another format; the message contains file, line and column.
     """
     try:
         return _Reader(shallow_events(text, yaml.CSafeLoader), file).read()
@@ -49,26 +49,26 @@ def read_table(text: str, file: str) -> Table:
 
 
 def load_table(path: Path) -> Table:
-    """Read a metrics file from the disk.
+    """Read and parse a metrics file.
 
     Raises:
-        UsageError: it cannot be read, or is not of the right shape.
+        UsageError: the file cannot be read, or has another format.
     """
     return decode_table(read_bytes(path), path)
 
 
 def read_bytes(path: Path, *, again: bool = False) -> bytes:
-    """Read a file.
+    """Read a file of limited size.
 
     Args:
-        path: Where it is.
-        again: It is read again and again, so that it has to be a regular file.
+        path: Path of the file.
+        again: Whether the file will be read repeatedly, and so must be a regular file.
 
     Raises:
-        UsageError: it cannot be read, is no such file, or is too large.
+        UsageError: the file cannot be read, is not a regular file, or is too large.
     """
     try:
-        # without a wait for whoever may write to a pipe
+        # do not wait for a writer of a pipe
         with open(os.open(path, os.O_RDONLY | (os.O_NONBLOCK if again else 0)), "rb") as file:  # noqa: PTH123
             if again and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UsageError(f"{path} cannot be followed: it is not a regular file")
@@ -81,10 +81,10 @@ def read_bytes(path: Path, *, again: bool = False) -> bytes:
 
 
 def decode_table(data: bytes, path: Path) -> Table:
-    """Read the bytes of a metrics file.
+    """Decode and parse the bytes of a metrics file.
 
     Raises:
-        UsageError: they are not of the right shape.
+        UsageError: the bytes have another format.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -94,10 +94,10 @@ def decode_table(data: bytes, path: Path) -> Table:
 
 
 def as_table(given: object) -> Table:
-    """Check what a caller gave.
+    """Check and convert a table given as Python objects.
 
     Raises:
-        UsageError: it is not of the right shape.
+        UsageError: the object has another format.
     """
     return {
         metric: {
@@ -110,7 +110,7 @@ def as_table(given: object) -> Table:
 
 
 class _Scalar(NamedTuple):
-    """What is kept of a scalar that has an anchor; `style` is that of the YAML, empty where it is not quoted."""
+    """Value and YAML style of an anchored scalar; the style is empty for plain scalars."""
 
     value: str
     style: str | None
@@ -120,19 +120,19 @@ _SCALARS: Final = (yaml.ScalarEvent, _Scalar)
 
 
 class _Reader:
-    """Makes a table of the events of a file."""
+    """Builds a table from the YAML events of a file."""
 
     def __init__(self, events: Iterator[yaml.Event], file: str) -> None:
         self._events = events
         self._file = file
         self._left = MOST_NUMBERS
         self._names: dict[str, str] = {}
-        """Names of metrics and nodes, so that metrics share them."""
+        """Names of metrics and nodes, interned so that metrics share them."""
         self._anchored: dict[str, _Scalar | dict[str, float] | None] = {}
-        """What aliases stand for; None: what no alias may stand for here."""
+        """Values by anchor; None for a value that an alias must not refer to."""
 
     def read(self) -> Table:
-        """Read the one document that there is, or none."""
+        """Read the only document; an empty file gives an empty table."""
         event = self._next()
         while isinstance(event, yaml.StreamStartEvent | yaml.DocumentStartEvent):
             event = self._next()
@@ -147,7 +147,7 @@ class _Reader:
         return table
 
     def _metric(self, name: str, event: yaml.Event) -> dict[str, float]:
-        """Read the numbers of a metric; an alias shares those that it stands for."""
+        """Read the numbers of a metric; an alias shares the numbers of its anchor."""
         value = self._meant(event)
         if isinstance(value, dict):
             return value
@@ -163,7 +163,7 @@ class _Reader:
         return numbers
 
     def _entries(self, event: yaml.Event, what: str) -> Iterator[tuple[str, yaml.Event]]:
-        """Give the names of a mapping, each with the event of its value; who is given it reads the value to its end."""
+        """Yield each key of a mapping with the first event of its value, which the caller must consume."""
         if not isinstance(event, yaml.MappingStartEvent):
             raise UsageError(f"{self._at(event)}: {what} is not a mapping; {_SHAPE}")
         seen: set[str] = set()
@@ -179,7 +179,7 @@ class _Reader:
             yield self._names.setdefault(name.value, name.value), self._next()
 
     def _number(self, node: str, event: yaml.Event) -> float | None:
-        """Read what a metric has for a node, None where that is nothing."""
+        """Read the number of a node; None for null."""
         value = self._meant(event)
         if not isinstance(value, _SCALARS):
             raise UsageError(f"{self._at(event)}: expected one number for node {node:.{_SHOWN}}")
@@ -195,7 +195,7 @@ class _Reader:
         return number
 
     def _meant(self, event: yaml.Event) -> yaml.Event | _Scalar | dict[str, float] | None:
-        """Return what an alias stands for, and any other event itself; what has an anchor is remembered."""
+        """Return the value of an alias, or the event itself; store the value of an anchor."""
         anchor: str | None = getattr(event, "anchor", None)
         if isinstance(event, yaml.AliasEvent):
             if anchor not in self._anchored:
@@ -220,7 +220,7 @@ def _is_nothing(event: yaml.ScalarEvent | _Scalar) -> bool:
 
 
 def _number(event: yaml.ScalarEvent | _Scalar) -> float | None:
-    """Read a number that is not quoted: also 1e3, which YAML itself takes for a text."""
+    """Parse an unquoted number, also `1e3`, which YAML treats as text."""
     text = event.value.lower().replace(".nan", "nan").replace(".inf", "inf")
     try:
         return float(text) if not event.style else None
@@ -235,10 +235,10 @@ def _items(given: object, where: str) -> Iterator[tuple[str, Any]]:
 
 
 def _is_number(value: object, where: str) -> bool:
-    """Return whether there is a number.
+    """Return whether a value is a number; False for None.
 
     Raises:
-        UsageError: there is something else than one, or nothing.
+        UsageError: the value is neither a number nor None.
     """
     if value is None:
         return False

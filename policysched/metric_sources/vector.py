@@ -1,8 +1,8 @@
-"""From the instant vector of a Prometheus answer to one value for each node.
+"""Conversion of an instant vector from Prometheus into one value per node.
 
-An instant vector is joined by one label. Two series of one node leave it without a value, because either would be a
-guess; values that are no finite number are missing too. The body is taken apart a slice at a time, so that a large
-answer never holds up decisions.
+Series are joined to nodes by one label. A node with two series gets no value, because choosing one would be a guess.
+Values that are not finite numbers are missing. The body is decoded in chunks, so a large answer does not delay
+decisions.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from policysched.model.lenient_json import UNREADABLE
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
 
 SLICE: Final = 1 << 17
-"""How much is read before the loop gets its turn: two milliseconds. Units: bytes."""
+"""Amount of an answer that is decoded before yielding to the event loop, about two milliseconds. Units: bytes."""
 LARGEST_SERIES: Final = 1 << 18
-"""How long one series may be: what is in one is read at once. Units: bytes."""
+"""Longest series; more is an error, because one series is decoded without yielding. Units: bytes."""
 MOST_WARNINGS: Final = 1 << 16
-"""Warnings that take more are not read. Units: bytes."""
+"""Longest warnings of an answer; longer ones are not decoded. Units: bytes."""
 MOST_LABELLED: Final = 1000
-"""Of how many series that lack the label the others are told."""
+"""Number of series without the node label whose labels are collected for the message."""
 MOST_LABELS: Final = 100
-"""How many of their labels are told of each."""
+"""Number of labels collected of each such series."""
 LONGEST_NUMBER: Final = 400
-"""How long a finite number may be. Units: characters."""
+"""Longest text of a number; a longer one is not finite. Units: characters."""
 OLD: Final = 60.0
-"""How old the newest sample of an answer may be before the clocks are doubted. Units: seconds."""
+"""Age of the newest sample above which the clocks are reported as different. Units: seconds."""
 
 
 class _Data(msgspec.Struct, rename="camel"):
@@ -44,7 +44,7 @@ class _Data(msgspec.Struct, rename="camel"):
 
 
 class Envelope(msgspec.Struct, rename="camel"):
-    """The answer around its series."""
+    """The answer of Prometheus without its series decoded."""
 
     status: str
     data: _Data | None = None
@@ -58,14 +58,14 @@ class Series(msgspec.Struct):
 
     metric: dict[str, str] = {}
     value: tuple[float, str] | None = None
-    """Absent where the series is a histogram."""
+    """None for a histogram."""
 
 
 _ENVELOPE = msgspec.json.Decoder(Envelope)
 _SERIES = msgspec.json.Decoder(list[Series])
 _TEXTS = msgspec.json.Decoder(list[str])
 _BORDER: Final = re.compile(rb"\}\s*+,\s*+\{(?=\s*+\"(?:metric|value|histogram)\"\s*+:)")
-"""Between two series."""
+"""Text between two series."""
 _OTHER_TYPES: Final = {
     "scalar": "a scalar, which belongs to no node",
     "string": "a string",
@@ -74,7 +74,7 @@ _OTHER_TYPES: Final = {
 
 
 def open_envelope(body: bytes) -> Envelope | None:
-    """Read what is around the series; None where the body is no answer of Prometheus."""
+    """Decode an answer without its series; None if it is not an answer of Prometheus."""
     try:
         return _ENVELOPE.decode(body)
     except UNREADABLE:
@@ -82,10 +82,10 @@ def open_envelope(body: bytes) -> Envelope | None:
 
 
 async def read_series(envelope: Envelope) -> AsyncIterator[list[Series]]:
-    """Read the series of an answer a slice at a time, giving the loop its turn after each.
+    """Decode the series of an answer in chunks, yielding to the event loop after each.
 
     Raises:
-        QueryError: it is no instant vector.
+        QueryError: the answer is not an instant vector.
     """
     data = envelope.data
     if envelope.status != "success" or data is None:
@@ -104,7 +104,7 @@ async def read_series(envelope: Envelope) -> AsyncIterator[list[Series]]:
 
 
 def _slices(result: bytes) -> Iterator[bytes]:
-    """Cut a list of series into lists; what looks like the border of two is none inside a text, which has no quotes.
+    """Split a list of series into lists at the text between two series, which cannot occur inside a JSON string.
 
     Raises:
         QueryError: a series is too long.
@@ -123,12 +123,12 @@ def _slices(result: bytes) -> Iterator[bytes]:
 
 
 class Join:
-    """The series of one answer by the value of one label.
+    """Joins the series of one answer to nodes by the value of one label.
 
     Args:
         key: The metric.
-        now: The time. Units: seconds since 1970.
-        nodes: The names of the cluster's nodes; of others only some values are kept. None: all are.
+        now: Current time. Units: seconds since 1970.
+        nodes: Names of the cluster's nodes; of other names only a limited number is kept. None: all are kept.
     """
 
     def __init__(self, key: MetricKey, now: float, nodes: Collection[str] | None = None) -> None:
@@ -138,15 +138,15 @@ class Join:
         self._room = math.inf if nodes is None else most_unknown(nodes)
         self._samples: dict[str, Sample] = {}
         self._valueless: set[str] = set()
-        """Names that were seen and have no sample."""
+        """Names that have series but no sample."""
         self._doubled: set[str] = set()
         self._dropped = dict.fromkeys(DropReason, 0)
         self._labels: set[str] = set()
-        """The labels of some series that lack the one that is asked for."""
+        """Labels of series that lack the node label."""
         self._newest = -math.inf
 
     def take(self, part: Iterable[Series]) -> None:
-        """Take some series."""
+        """Add some series."""
         for series in part:
             node = series.metric.get(self._key.node_label)
             if not node:
@@ -175,11 +175,11 @@ class Join:
             self._valueless.add(node)
             return
         self._newest = max(self._newest, at)
-        # A server whose clock is ahead must not make its values last longer.
+        # A server whose clock is ahead must not extend the life of its values.
         self._samples[node] = Sample(number, min(at, self._now))
 
     def answer(self, counters: SourceCounters, warning: str = "") -> MetricAnswer:
-        """Return the answer for all nodes, with the server's warning, and count what gave none of them a value."""
+        """Return the answer for all nodes, with the server's warning, and count the dropped series."""
         for reason, count in self._dropped.items():
             counters.dropped(reason, count)
         problems = (self._twice(), self._without_label(), self._not_finite(), self._stale(), warning)
@@ -216,7 +216,7 @@ def _number(text: str) -> float:
 
 
 def first_warning(envelope: Envelope) -> str:
-    """Return what the server warns of first, as a problem; empty where it does not warn."""
+    """Return the server's first warning as a problem; empty without warnings."""
     raw = bytes(envelope.warnings)
     if len(raw) > MOST_WARNINGS:
         return f"the server returned more than {MOST_WARNINGS >> 10} KiB of warnings"

@@ -1,8 +1,7 @@
-"""Plugin arguments: how an entry of `pluginConfig` is decoded into the arguments of its plugin.
+"""Decoding of plugin arguments from `pluginConfig`, with kube-scheduler's strictness.
 
-Knows no plugin. Arguments are read as strictly as kube-scheduler reads them, nested objects included: a field that
-nobody knows is a mistake, a null is as good as absent. A mistake is the user's and ends in one line that names the
-plugin and the field.
+This module knows no plugin. Arguments are decoded as strictly as in kube-scheduler, nested objects included: an unknown
+field is an error, and null means absent. An error becomes one line with plugin and field.
 
 Source: kube-scheduler/config/v1/types.go (decodeNestedObjects), v0.36.
 """
@@ -21,15 +20,15 @@ from policysched.model.decode import ObjectError, decode, without_nulls
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Duration = Annotated[str, msgspec.Meta(extra={"null": True})]
-"""A duration as Go writes it."""
+"""A duration in Go's format."""
 StatedDuration = Annotated[str, msgspec.Meta(extra={"null": False})]
-"""A duration that must not be null: kube-scheduler reads a null as the empty text there, which is none."""
+"""A duration that must not be null: kube-scheduler reads null as an empty text, which is invalid."""
 A = TypeVar("A", bound="PluginArguments")
 S = TypeVar("S")
 Fault = tuple[str, str]
-"""A field that is not valid, and why."""
+"""An invalid field and the reason."""
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
-"""The version of configurations, and of arguments in them."""
+"""The apiVersion of configurations, and of arguments in them."""
 SECOND: Final = 1_000_000_000
 _UNITS: Final = {
     "ns": 1,
@@ -46,38 +45,37 @@ _DURATION: Final = re.compile(rf"[-+]?(?:0|(?:{_PART.pattern})+)")
 _LONGEST: Final = 2**63 - 1
 _STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 _SHAPES: Final[dict[type[Any], Any]] = {}
-"""What was found out about shapes of arguments."""
+"""Type information by arguments class, cached."""
 
 
 class Given(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
-    """The base of what a configuration gives."""
+    """Base of structs that a configuration contains."""
 
 
 class PluginArguments(Given, frozen=True):
-    """The base of a plugin's arguments, which may say what they are: fields with their types and defaults."""
+    """Base of the arguments of plugins: fields with types and defaults."""
 
     checked_when_made: ClassVar[bool] = False
-    """Whether they have to be valid only where the plugin is enabled."""
+    """Whether invalid arguments are an error only if the plugin is enabled."""
 
     api_version: str = ""
     kind: str = ""
 
     def faults(self) -> Iterator[Fault]:
-        """Name fields that are of the right type and not valid, and why."""
+        """Yield fields of the right type with invalid values, and reasons."""
         return iter(())
 
 
 def converted(plugin: str, arguments: Any, shape: type[A]) -> A:
-    """Turn what a configuration states into a plugin's arguments.
+    """Convert the arguments in a configuration into a plugin's arguments.
 
     Args:
         plugin: the plugin's name.
-        arguments: what stands in `args`, None where nothing does; arguments that were read already are taken as they
-            are.
+        arguments: the value of `args`, None if absent; arguments that are already decoded are returned unchanged.
         shape: a subclass of PluginArguments.
 
     Raises:
-        UsageError: a field is unknown, of the wrong type or not valid, or the arguments say that they are something
+        UsageError: a field is unknown, of the wrong type or invalid, or apiVersion or kind do not match.
         else.
     """
     if isinstance(arguments, shape):
@@ -90,15 +88,15 @@ def converted(plugin: str, arguments: Any, shape: type[A]) -> A:
 
 
 def read_arguments(plugin: str, arguments: Any, shape: type[A]) -> tuple[A | None, list[Fault]]:
-    """Read what a configuration states as a plugin's arguments, with their defaults.
+    """Decode the arguments in a configuration, with defaults.
 
     Args:
         plugin: the plugin's name.
-        arguments: what stands in `args`, None where nothing does.
+        arguments: the value of `args`, None if absent.
         shape: a subclass of PluginArguments.
 
     Returns:
-        The arguments, None where they cannot be read, and what is unknown or of the wrong type.
+        The arguments (None if they cannot be decoded), and the fields that are unknown or of the wrong type.
     """
     if arguments is not None and not isinstance(arguments, Mapping):
         return None, [("", "args must be an object")]
@@ -113,22 +111,22 @@ def read_arguments(plugin: str, arguments: Any, shape: type[A]) -> tuple[A | Non
 
 
 def refusal(plugin: str, field: str, why: str) -> UsageError:
-    """Make the error for arguments that cannot be used."""
+    """Return the error for invalid arguments."""
     return UsageError(f"{plugin}: {field}: {why}" if field else f"{plugin}: {why}")
 
 
 def strictly(raw: Any, shape: type[S], kept: str = "") -> tuple[S | None, list[Fault]]:
-    """Read a JSON value as kube-scheduler reads it: a null is as good as absent, a field that nobody knows a mistake.
+    """Decode a JSON value as kube-scheduler does: null means absent, and an unknown field is an error.
 
     Args:
         raw: the value.
-        shape: what it is meant to be.
-        kept: the name of a field whose value stays as it is, nulls and all.
+        shape: the expected type.
+        kept: name of a field whose value is copied unchanged, including nulls.
 
     Returns:
-        The value, None where something has the wrong type, and all that is unknown or of the wrong type.
+        The value (None if a field has the wrong type), and the fields that are unknown or of the wrong type.
     """
-    if shape not in _SHAPES:  # finding out the fields of a shape takes longer than reading a configuration
+    if shape not in _SHAPES:  # inspecting a type takes longer than decoding a configuration
         _SHAPES[shape] = msgspec.inspect.type_info(shape)
     faults: list[Fault] = []
     plain = _copied(raw, _SHAPES[shape], "", kept, faults)
@@ -146,7 +144,7 @@ def strictly(raw: Any, shape: type[S], kept: str = "") -> tuple[S | None, list[F
 
 
 def _put_aside(plain: Any, path: str) -> bool:
-    """Take a value of the wrong type away, so that the next one is found; return whether that could be done."""
+    """Remove a value of the wrong type, so that the next error is found; return whether that worked."""
     steps = [int(index) if index else name for index, name in _STEP.findall(path)]
     holder = plain
     try:
@@ -199,7 +197,7 @@ def _is_no_duration(value: Any, kind: msgspec.inspect.Metadata) -> bool:
 
 
 def nanoseconds(text: str) -> int | None:
-    """Read a duration as Go writes them, as `1h15m30.5s`; None where it is none."""
+    """Parse a duration in Go's format, such as `1h15m30.5s`, into nanoseconds; None if invalid."""
     if not _DURATION.fullmatch(text):
         return None
     total = sum(_scaled(number, _UNITS[unit]) for number, unit in _PART.findall(text))
@@ -209,7 +207,7 @@ def nanoseconds(text: str) -> int | None:
 
 
 def go_duration(text: str) -> str:
-    """Write a duration as Go prints it, as `1h0m0.5s` for `60m500ms`; what is none stays as it is."""
+    """Format a duration as Go prints it, such as `1h0m0.5s` for `60m500ms`; an invalid text is returned unchanged."""
     length = nanoseconds(text)
     if length is None:
         return text

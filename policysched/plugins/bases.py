@@ -1,4 +1,4 @@
-"""Base classes of plugins: what many of them say of themselves, and the filter that has one reason.
+"""Base classes of plugins with common answers, and of filters with one reason.
 
 Shapes: R rows asked for.
 """
@@ -14,17 +14,17 @@ from policysched.plugins.columns import codes_where
 
 
 class OwnRowOnly:
-    """A plugin whose answers depend on their own row alone, so prepared states never go stale as a whole."""
+    """Base of plugins whose results depend on their own row alone, so a prepared state stays current."""
 
     lasting = True
 
     def generation(self, cluster: Cluster) -> Hashable:  # noqa: ARG002 - the protocol's signature
-        """Return the same value always."""
+        """Return a constant."""
         return 0
 
 
 class HintTable:
-    """A plugin whose queueing hints are a table."""
+    """Base of plugins whose queueing hints are a fixed table."""
 
     hints: ClassVar[Sequence[Hint]] = ()
 
@@ -34,7 +34,7 @@ class HintTable:
 
 
 class RejectedRows(Protocol):
-    """The state of a filter that has one reason."""
+    """State of a filter with one reason."""
 
     def rejects(self, rows: Rows) -> Mask:
         """Return which rows are rejected. Shapes: (R,)."""
@@ -42,24 +42,24 @@ class RejectedRows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowTest:
-    """A state made of a function, and of what that keeps."""
+    """State that consists of a function, and an object whose memory it reports."""
 
     rejects: Callable[[Rows], Mask]
     keeps: Any = None
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
+        """The memory of the kept object. Units: bytes."""
         return int(getattr(self.keeps, "nbytes", 0))
 
 
 class OneReasonFilter(OwnRowOnly, HintTable):
-    """A filter with one reason: `prepare_filter` gives a state that tells the rejected rows."""
+    """Base of filters with one reason; the prepared state computes the rejected rows."""
 
     rejection: ClassVar[Status]
 
     def filter(self, state: RejectedRows, rows: Rows) -> Codes:
-        """Return the one reason's code to rejected rows."""
+        """Return code 1 for rejected rows."""
         return codes_where(state.rejects(rows))
 
     def reason(self, state: Any, code: int) -> Status:  # noqa: ARG002 - there is one reason
@@ -68,7 +68,7 @@ class OneReasonFilter(OwnRowOnly, HintTable):
 
 
 class ScoresInRange:
-    """A score plugin whose final scores are 0 to 100 whatever objects say."""
+    """Base of score plugins whose final scores are always 0 to 100."""
 
     def stays_in_range(self, state: object) -> bool:  # noqa: ARG002 - the protocol's signature
         """Return True."""
@@ -76,7 +76,7 @@ class ScoresInRange:
 
 
 class FinalScores:
-    """A score plugin without normalisation."""
+    """Base of score plugins without normalization."""
 
     normalizes = False
 

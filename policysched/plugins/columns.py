@@ -1,9 +1,9 @@
-"""Operations on columns that several plugins need, and answers kept by code or by cluster.
+"""Operations on columns for several plugins, and results cached by code or by cluster.
 
-Columns hold codes, so a question about a value is asked once per code and then looked up for every row that has it;
-where codes were given up, all answers are forgotten.
+Columns contain codes of values, so a function is evaluated once per code and looked up for every row. When codes are
+reassigned, all results are dropped.
 
-Shapes: R rows asked for, N rows in use, C the capacity of the columns.
+Shapes: R rows evaluated, N rows in use, C the capacity of the columns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNKNOWN: Final = -1
 
 
 def constant(value: float) -> NDArray[Any]:
-    """Return a number as an array without axes: for few rows NumPy takes that in half the time of a plain number."""
+    """Return a number as a zero-dimensional array, with which NumPy operations on few rows take half the time."""
     return np.array(value)
 
 
@@ -35,12 +35,12 @@ ONE: Final[NDArray[np.int64]] = constant(1)
 
 
 def codes_where(mask: Mask, code: int = 1) -> NDArray[np.int32]:
-    """Return the reason code where the mask holds, else 0."""
+    """Return an array with the reason code where the mask is True, otherwise 0."""
     return mask.astype(np.int32) if code == 1 else np.where(mask, np.int32(code), np.int32(0))
 
 
 def levelled(values: NDArray[T], mask: Mask) -> NDArray[T]:
-    """Put one of a mask's values in the place of all that are outside: lowest and highest are those of the mask then.
+    """Replace the values outside a mask by one inside it, so that minimum and maximum are those of the mask.
 
     Shapes: (N,) -> (N,); of an empty mask (0,).
     """
@@ -53,12 +53,12 @@ def levelled(values: NDArray[T], mask: Mask) -> NDArray[T]:
 
 
 def row_count(nodes: NodeTable, rows: Rows) -> int:
-    """Count the rows selected."""
+    """Return the number of selected rows."""
     return len(nodes.present.data[rows])
 
 
 class AnswersByCode(Generic[H]):
-    """A function's answers (0 or more) about interned values, by their codes; each value is asked about once.
+    """Results (0 or more) of a function of interned values, by code; the function is called once per value.
 
     Missing: the answer for the code -1 is 0.
     """
@@ -73,11 +73,11 @@ class AnswersByCode(Generic[H]):
 
     @property
     def nbytes(self) -> int:
-        """The memory that the answers take. Units: bytes."""
+        """The memory of the results. Units: bytes."""
         return self._answers.nbytes
 
     def of(self, codes: NDArray[np.int32]) -> NDArray[np.int16]:
-        """Look codes up, asking the judge about every value not met before. Shapes: (R,) -> (R,)."""
+        """Return the results for codes, calling the function for new values. Shapes: (R,) -> (R,)."""
         if self._generation != self._interner.generation:
             self._generation = self._interner.generation
             self._answers = np.zeros(1, np.int16)
@@ -92,7 +92,7 @@ class AnswersByCode(Generic[H]):
         return answers
 
     def _grow(self) -> None:
-        """Make room for all codes there are and as many again; the last element stays that of the code -1."""
+        """Double the array of results; the last element remains the one for code -1."""
         answers = np.full(2 * len(self._interner) + 1, UNKNOWN, np.int16)
         answers[: len(self._answers) - 1] = self._answers[:-1]
         answers[-1] = 0
@@ -100,13 +100,13 @@ class AnswersByCode(Generic[H]):
 
 
 class SharedByCluster(Generic[V]):
-    """What pod classes share: kept by cluster and by key as long as somebody holds it."""
+    """Values that pod classes share, by cluster and key, as long as one of them refers to the value."""
 
     def __init__(self) -> None:
         self._kept: WeakKeyDictionary[Cluster, WeakValueDictionary[Hashable, V]] = WeakKeyDictionary()
 
     def of(self, cluster: Cluster, key: Hashable, make: Callable[[], V]) -> V:
-        """Return what a key stands for, made if nobody holds it."""
+        """Return the value of a key, created if it does not exist."""
         kept = self._kept.get(cluster)
         if kept is None:
             kept = self._kept[cluster] = WeakValueDictionary()
@@ -117,7 +117,7 @@ class SharedByCluster(Generic[V]):
 
 
 class PresentNumbers:
-    """Which numbers, such as domains, occur on the rows of a mask; kept while both are the same."""
+    """The distinct numbers (for example domains) on the rows of a mask, cached for the last mask."""
 
     __slots__ = ("_found", "_seen")
 
@@ -127,22 +127,22 @@ class PresentNumbers:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
+        """The memory of the cache. Units: bytes."""
         return len(self._seen[1]) + self._found.nbytes
 
     def among(self, numbers: NDArray[np.intp], version: int, mask: Mask) -> NDArray[np.intp]:
-        """Return the numbers that some row of the mask has, each once, rising.
+        """Return the distinct numbers on the rows of a mask in ascending order.
 
         Args:
-            numbers: The number of each row, not negative.
-            version: What is another whenever a number is.
-            mask: The rows.
+            numbers: Non-negative number of each row.
+            version: Value that changes whenever a number does.
+            mask: Selected rows.
 
         Shapes: numbers (C,), mask (N,) -> (found,).
         """
         seen = (version, mask.tobytes())
         if seen != self._seen:
-            # with weights it is quicker than to pick the rows first
+            # bincount with weights is faster than selecting the rows first
             self._found = np.bincount(numbers[: mask.size], mask).nonzero()[0]
             self._seen = seen
         return self._found

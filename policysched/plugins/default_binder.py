@@ -14,16 +14,16 @@ from policysched.state.placed.pods import pod_id
 
 log = logging.getLogger(__name__)
 READ_AGAIN: Final = 1.0
-"""How long to wait before asking again what became of a binding. Units: seconds."""
+"""Pause before asking the API server again whether a pod is bound. Units: seconds."""
 
 
 class DefaultBinder:
-    """The plugin."""
+    """The DefaultBinder plugin: sends the binding to the API server."""
 
     name = "DefaultBinder"
 
     async def bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
-        """Bind the pod once; a failure has the server's words."""
+        """Send the binding once; a failure returns the server's message."""
         try:
             await handle.client.bind(assumed.pod, assumed.node)
         except ApiError as error:
@@ -33,10 +33,10 @@ class DefaultBinder:
 
 
 async def _is_bound_all_the_same(assumed: AssumedPod, handle: Handle, error: ApiError) -> bool:
-    """Find out what became of a binding whose answer was lost or is no verdict.
+    """Return whether a binding took effect although its answer was lost or inconclusive.
 
-    Until the server says so, be it by the watch, the pod keeps its place on the node: the binding may have been stored,
-    and giving the place to another pod would overfill the node.
+    Until the watch or a read shows the result, the pod keeps its place on the node. The binding may have been stored,
+    and giving the place to another pod would overcommit the node.
     """
     key, pods = assumed.pod.key, assumed.cluster.pods.by_id
     log.warning(

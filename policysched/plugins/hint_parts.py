@@ -1,6 +1,6 @@
-"""Parts of queueing hints: the nodes and pods of a change, and what a change says of the pod that waits.
+"""Parts of queueing hints: nodes and pods of a change, and whether it concerns the waiting pod.
 
-Pods are compared by identity (UID, else name), because an update carries another version of the same pod.
+Pods are compared by UID (name without a UID), because an update contains another version of the same pod.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from policysched.state.placed.selector_index import index_keys_met
 
 
 def nodes_of(change: Change) -> tuple[Node | None, Node | None]:
-    """Return the old and the new version of a node."""
+    """Return the old and the new version of the node in a change."""
     old, new = change.old, change.new
     return old if isinstance(old, Node) else None, new if isinstance(new, Node) else None
 
 
 def pods_of(change: Change) -> tuple[Pod | None, Pod | None]:
-    """Return the old and the new version of a pod."""
+    """Return the old and the new version of the pod in a change."""
     old, new = change.old, change.new
     return old if isinstance(old, Pod) else None, new if isinstance(new, Pod) else None
 
 
 def index_keys_of_change(change: Change, filed: Collection[Hashable]) -> set[Hashable]:
-    """Find the index keys, of those under which anything is filed, of a pod that changed, before and after."""
+    """Return the index keys that match a changed pod before or after the change, among those in use."""
     pods = [one.metadata for one in pods_of(change) if one is not None]
     return {key for one in pods for key in index_keys_met(one.namespace, one.labels, filed)}
 
 
 def updates_itself(pod: Pod, change: Change, cluster: Cluster | None = None) -> bool:  # noqa: ARG001 - may be a hint
-    """Return whether the change is an update of the pod that waits."""
+    """Return whether the change is an update of the waiting pod itself."""
     new = pods_of(change)[1]
     return new is not None and pod_id(new) == pod_id(pod)
 
 
 def leaves_a_place(pod: Pod) -> bool:
-    """Return whether a deleted pod had a node, or one kept for it."""
+    """Return whether a deleted pod had a node or a nominated node."""
     return bool(pod.spec.node_name or pod.status.nominated_node_name)

@@ -1,6 +1,6 @@
 """PrioritySort (QueueSort) and SchedulingGates (PreEnqueue).
 
-Both know the pod alone. PrioritySort gives a key instead of comparing two pods, so that the queue's heap compares
+Both use only the pod. PrioritySort returns a sort key instead of comparing two pods, so that the queue's heap compares
 tuples.
 
 Source: plugins/queuesort/priority_sort.go, plugins/schedulinggates/scheduling_gates.go, v1.36.
@@ -18,22 +18,22 @@ from policysched.plugins.hint_parts import updates_itself
 
 
 class PrioritySort:
-    """The plugin: higher priority first, and among equals who waits longer."""
+    """The PrioritySort plugin: higher priority first, then the pod that was queued earlier."""
 
     name = "PrioritySort"
 
     def key(self, pod: Pod, queued_at: float) -> tuple[Any, ...]:
-        """Return the sort key."""
+        """Return the sort key of a pod."""
         return (-pod_priority(pod), queued_at)
 
 
 class SchedulingGates(HintTable):
-    """The plugin: a pod with gates does not enter the active queue; only the end of its own gates lets it in."""
+    """The SchedulingGates plugin: a pod with gates stays out of the active queue until its last gate is removed."""
 
     name = "SchedulingGates"
     hints = (Hint(Resource.PENDING_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, updates_itself),)
 
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the protocol's signature
-        """Name the gates, if there are any."""
+        """Reject a pod that has gates."""
         gates = " ".join(gate.name for gate in pod.spec.scheduling_gates)
         return unresolvable(f"waiting for scheduling gates: [{gates}]") if pod.spec.scheduling_gates else None

@@ -1,7 +1,7 @@
-"""ImageLocality: prefer nodes that have the pod's images already, the more so the larger and the wider spread.
+"""ImageLocality: prefer nodes that already have the pod's images, weighted by size and spread.
 
-Knows sizes of images by row. How far an image has spread depends on all nodes, so the generation of the images is this
-plugin's, and rows are scored once for all when a class is prepared.
+The plugin uses image sizes by row. The spread of an image depends on all nodes, so the plugin's `generation` is that of
+the images, and all rows are scored once when a class is prepared.
 
 Source: plugins/imagelocality/image_locality.go, v1.36.
 """
@@ -30,25 +30,25 @@ MOST_PER_CONTAINER = 1000 * MEBIBYTE
 
 @dataclass(frozen=True, slots=True)
 class ImageScores:
-    """What rows score by the pod's images; None where no node has any of them."""
+    """Scores of rows for the pod's images; None if no node has any of them."""
 
     nodes: NodeTable
     scores: Scores | None
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
+        """The memory of the scores. Units: bytes."""
         return 0 if self.scores is None else self.scores.nbytes
 
 
 class ImageLocality(FinalScores, ScoresInRange):
-    """The plugin."""
+    """The ImageLocality plugin: prefers nodes that have the pod's images."""
 
     name = "ImageLocality"
     score_reads = Aspect.IMAGES
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
-        """Add up the sizes of the images that rows have, one that is used twice counting twice, and score them."""
+        """Compute all scores from the sizes of the images on each row; an image used twice is counted twice."""
         nodes, there = cluster.nodes, False
         present = np.zeros(nodes.columns.capacity, np.int64)
         for name, times in Counter(pod_images(pod)).items():
@@ -64,9 +64,9 @@ class ImageLocality(FinalScores, ScoresInRange):
         return ImageScores(nodes, MAX_NODE_SCORE * (bounded - LEAST) // (most - LEAST))
 
     def score(self, state: ImageScores, rows: Rows) -> Scores:
-        """Return the scores of rows."""
+        """Return the precomputed scores of rows."""
         return np.zeros(row_count(state.nodes, rows), np.int64) if state.scores is None else state.scores[rows]
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Return what moves when any image comes or goes, or the number of nodes changes."""
+        """Return a value that changes when an image appears or disappears, or the number of nodes changes."""
         return cluster.images.generation

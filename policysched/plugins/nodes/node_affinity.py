@@ -1,7 +1,7 @@
-"""NodeAffinity: nodeSelector, required and preferred node affinity, and what the configuration adds to them.
+"""NodeAffinity: nodeSelector, required and preferred node affinity, and the configuration's addedAffinity.
 
-Knows labels and names of nodes. Terms that all name their nodes narrow the search to those before any filter runs;
-whether such a term is otherwise valid does not matter for that, only for the filter.
+The plugin uses labels and names of nodes. If all required terms name nodes, only these nodes are evaluated by any
+filter, even if such a term is otherwise invalid; the filter checks that.
 
 Source: plugins/nodeaffinity/node_affinity.go, v1.36.
 """
@@ -62,35 +62,35 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class RequiredNodes:
-    """Which nodes are required, by the configuration and by the pod."""
+    """Required node selectors of the configuration and of the pod."""
 
     enforced: SelectorTest | None
     own: SelectorTest
 
     @property
     def nbytes(self) -> int:
-        """The memory that the pod's own selector takes. Units: bytes."""
+        """The memory of the pod's own selector. Units: bytes."""
         return self.own.nbytes
 
 
 @dataclass(frozen=True, slots=True)
 class PreferredNodes:
-    """Preferred terms with what they add to the score."""
+    """Preferred terms with their weights."""
 
     nodes: NodeTable
     weighted: tuple[WeightedTerm, ...]
     nbytes: int
-    """The memory that the terms take. Units: bytes."""
+    """The memory of the terms. Units: bytes."""
 
 
 class NodeAffinity(OwnRowOnly):
-    """The plugin.
+    """The NodeAffinity plugin: required and preferred node selectors.
 
     Args:
         added_affinity: required and preferred terms for every pod of the profile.
 
     Raises:
-        SelectorError: the added affinity is not valid.
+        SelectorError: the added affinity is invalid.
     """
 
     name = "NodeAffinity"
@@ -105,7 +105,7 @@ class NodeAffinity(OwnRowOnly):
         self._preferred = preferred_terms(added.preferred)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
-        """Compile what is required, and narrow the nodes to the named ones where every term names some."""
+        """Compile the required terms; narrow the nodes if every term names nodes."""
         required = _node_affinity(pod).required
         if required is None and self._enforced is None and not pod.spec.node_selector:
             return SKIP
@@ -116,23 +116,23 @@ class NodeAffinity(OwnRowOnly):
         return Narrow(state, names) if names else unresolvable("pod affinity terms conflict")
 
     def filter_alone(self, pod: Pod, cluster: Cluster) -> RequiredNodes:
-        """Compile what is required."""
+        """Compile the required terms without narrowing."""
         enforced = None if self._enforced is None else SelectorTest(self._enforced, cluster.nodes)
         return RequiredNodes(enforced, SelectorTest(required_nodes(pod), cluster.nodes))
 
     def filter(self, state: RequiredNodes, rows: Rows) -> Codes:
-        """Reject rows that are not what is required, by the configuration first."""
+        """Reject rows that do not match the configuration's terms, or the pod's."""
         codes = np.where(state.own(rows), np.int32(0), np.int32(UNMATCHED))
         if state.enforced is not None:
             codes[~state.enforced(rows)] = ENFORCED
         return codes
 
     def reason(self, state: RequiredNodes, code: int) -> Status:  # noqa: ARG002 - the code says it all
-        """Translate a code."""
+        """Return the status of a reason code."""
         return unresolvable(REASONS[code])
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
-        """Compile preferred terms; an invalid one, which the API server would not let through, is an error."""
+        """Compile the preferred terms; an invalid term, which API servers reject, gives an error status."""
         if not _node_affinity(pod).preferred and not self._has_preferred:
             return SKIP
         try:
@@ -144,7 +144,7 @@ class NodeAffinity(OwnRowOnly):
     score_alone = prepare_score
 
     def score(self, state: PreferredNodes, rows: Rows) -> Scores:
-        """Add up the weights of the terms that a row matches."""
+        """Add the weights of the terms that each row matches."""
         scores = np.zeros(row_count(state.nodes, rows), np.int64)
         asked = AskedRows(state.nodes, rows)
         for one in state.weighted:
@@ -154,18 +154,18 @@ class NodeAffinity(OwnRowOnly):
         return scores
 
     def normalize(self, state: PreferredNodes, scores: Scores, feasible: Mask) -> Scores:
-        """Scale by the highest sum."""
+        """Scale scores to 100 for the highest sum."""
         if self.stays_in_range(state):
             return default_normalize(scores, feasible, reverse=False)
         highest = int(scores.max(initial=0, where=feasible))
         return quotients(scores * MAX_NODE_SCORE, highest) if highest else scores
 
     def stays_in_range(self, state: PreferredNodes) -> bool:
-        """Return whether no weight is below 0; the API server lets no such one through."""
+        """Return whether no weight is negative; API servers reject negative weights."""
         return all(one.weight >= 0 for one in state.weighted)
 
     def events(self) -> Sequence[Hint]:
-        """Nodes that come to match help."""
+        """Return the hint: nodes that start to match can help."""
         return (Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_helps),)
 
     def _node_helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG002 - a hint's signature
@@ -186,7 +186,7 @@ def _node_affinity(pod: Pod) -> objects.NodeAffinitySpec:
 
 
 def _named_nodes(required: NodeSelector | None) -> frozenset[str] | None:
-    """Return the only nodes that the terms allow by name, None where some term leaves the name open."""
+    """Return the only nodes that the terms allow by name; None if some term does not restrict names."""
     if required is None or not required.node_selector_terms:
         return None
     names: set[str] = set()
@@ -199,12 +199,12 @@ def _named_nodes(required: NodeSelector | None) -> frozenset[str] | None:
 
 
 class NodeAffinityArguments(PluginArguments, frozen=True):
-    """The arguments of NodeAffinity."""
+    """Arguments of NodeAffinity in `pluginConfig`."""
 
     added_affinity: objects.NodeAffinitySpec | None = None
 
     def faults(self) -> Iterator[Fault]:
-        """Name fields that are not valid, and why."""
+        """Yield invalid fields with reasons."""
         try:
             NodeAffinity(self.added_affinity)
         except SelectorError as error:
@@ -212,5 +212,5 @@ class NodeAffinityArguments(PluginArguments, frozen=True):
 
 
 def node_affinity(given: NodeAffinityArguments) -> NodeAffinity:
-    """Make NodeAffinity."""
+    """Create NodeAffinity from its arguments."""
     return NodeAffinity(given.added_affinity)

@@ -1,8 +1,8 @@
 """NodeName, NodeUnschedulable, TaintToleration, NodePorts and NodeDeclaredFeatures: filters with one reason each.
 
-A pod that asks for nothing of the kind is skipped at once instead of passing on every row. Nodes share few distinct
-sets of taints and of features, so each set is judged once per pod class. The state knows which rows use a port, so
-ports that nobody uses cost next to nothing.
+A pod without the corresponding field is skipped instead of passing on every row. Nodes share few distinct sets of
+taints and of features, so each set is evaluated once per pod class. The state indexes rows by used port, so unused
+ports need almost no time.
 
 Source: plugins/nodename/node_name.go, nodeunschedulable/node_unschedulable.go, tainttoleration/taint_toleration.go,
 nodeports/node_ports.go, nodedeclaredfeatures/nodedeclaredfeatures.go, v1.36.
@@ -47,7 +47,7 @@ BYTES_PER_PORT = 256
 
 
 class NodeName(OneReasonFilter):
-    """The plugin: a pod that names its node goes there or nowhere."""
+    """The NodeName plugin: a pod with a nodeName fits only that node."""
 
     name = "NodeName"
     filter_reads = Aspect.NONE
@@ -55,9 +55,9 @@ class NodeName(OneReasonFilter):
     hints = (Hint(Resource.NODE, Action.ADD),)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
-        """Skip pods that name no node.
+        """Skip pods without a nodeName.
 
-        The name's code is looked up whenever rows are asked about, so a node of that name may come later.
+        The name is looked up at each evaluation, so a node with this name can appear later.
         """
         wanted, nodes = pod.spec.node_name, cluster.nodes
         return RowTest(lambda rows: nodes.name.data[rows] != nodes.strings.sought(wanted)) if wanted else SKIP
@@ -76,7 +76,7 @@ def _tolerates_cordon(pod: Pod, change: Change, cluster: Cluster) -> bool:  # no
 
 
 class NodeUnschedulable(OneReasonFilter):
-    """The plugin: keep pods off cordoned nodes that do not tolerate the taint of these."""
+    """The NodeUnschedulable plugin: rejects cordoned nodes for pods that do not tolerate their taint."""
 
     name = "NodeUnschedulable"
     filter_reads = Aspect.TAINTS
@@ -87,7 +87,7 @@ class NodeUnschedulable(OneReasonFilter):
     )
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
-        """Skip pods that may go to cordoned nodes."""
+        """Skip pods that tolerate cordoned nodes."""
         if TolerationMatcher(pod.spec.tolerations).covers(UNSCHEDULABLE_TAINT):
             return SKIP
         nodes = cluster.nodes
@@ -96,19 +96,19 @@ class NodeUnschedulable(OneReasonFilter):
 
 @dataclass(frozen=True, slots=True)
 class TaintAnswers:
-    """What a pod class makes of the taints of rows: each set is judged once."""
+    """Results of a pod class for sets of taints; each set is evaluated once."""
 
     cluster: Cluster
     answers: AnswersByCode[Any]
     tolerations: int
 
     def rejects(self, rows: Rows) -> Mask:
-        """Return which rows have a taint that repels the pod. Shapes: (R,)."""
+        """Return which rows have a taint that the pod does not tolerate. Shapes: (R,)."""
         return self.answers.of(self.cluster.nodes.taints.data[rows]).astype(np.bool_)
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
+        """The memory of the results. Units: bytes."""
         return BYTES_PER_TOLERATION * self.tolerations + self.answers.nbytes
 
 
@@ -121,7 +121,7 @@ def _stops_repelling(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noq
 
 
 class TaintToleration(OneReasonFilter, ScoresInRange):
-    """The plugin: keep pods off nodes whose taints they do not tolerate, and prefer nodes with fewer such taints."""
+    """The TaintToleration plugin: rejects nodes with untolerated taints, prefers few PreferNoSchedule taints."""
 
     name = "TaintToleration"
     filter_reads = Aspect.TAINTS
@@ -134,40 +134,40 @@ class TaintToleration(OneReasonFilter, ScoresInRange):
     )
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
-        """Judge sets of taints by whether one of them repels the pod."""
+        """Prepare to evaluate whether each set of taints contains one that the pod does not tolerate."""
         own = TolerationMatcher(pod.spec.tolerations)
         answers = AnswersByCode(cluster.nodes.taint_sets, lambda taints: not own.covers_all(taints))
         return TaintAnswers(cluster, answers, len(pod.spec.tolerations))
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
-        """Judge sets of taints by how many of them the pod would rather avoid."""
+        """Prepare to count the untolerated PreferNoSchedule taints of each set."""
         own = TolerationMatcher(pod.spec.tolerations)
         answers = AnswersByCode(cluster.nodes.taint_sets, own.count_intolerable)
         return TaintAnswers(cluster, answers, len(pod.spec.tolerations))
 
     def score(self, state: TaintAnswers, rows: Rows) -> Scores:
-        """Count the taints that the pod would rather avoid."""
+        """Count the untolerated PreferNoSchedule taints of rows."""
         return state.answers.of(state.cluster.nodes.taints.data[rows]).astype(np.int64)
 
     def normalize(self, state: TaintAnswers, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - not looked at
-        """Return the fewest taints the highest score."""
+        """Scale scores so that fewest taints give 100."""
         return default_normalize(scores, feasible, reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
 class RequiredPorts:
-    """The ports that a pod takes of its node."""
+    """The host ports that a pod needs."""
 
     cluster: Cluster
     wanted: WantedPorts
 
     def rejects(self, rows: Rows) -> Mask:
-        """Return on which rows any of the ports is taken. Shapes: (R,)."""
+        """Return on which rows any of the ports is in use. Shapes: (R,)."""
         return self.cluster.ports.taken(self.wanted, rows, self.cluster.nodes.size)
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
+        """The memory of the ports. Units: bytes."""
         return BYTES_PER_PORT * len(self.wanted)
 
 
@@ -177,7 +177,7 @@ def _gives_a_port_back(pod: Pod, change: Change, cluster: Cluster) -> bool:  # n
 
 
 class NodePorts(OneReasonFilter):
-    """The plugin: two pods do not take the same port of a node."""
+    """The NodePorts plugin: rejects nodes where a needed host port is in use."""
 
     name = "NodePorts"
     filter_reads = Aspect.PORTS
@@ -189,19 +189,19 @@ class NodePorts(OneReasonFilter):
     )
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
-        """List the wanted ports."""
+        """List the pod's host ports; skip pods without any."""
         ports = host_ports(pod)
         return RequiredPorts(cluster, WantedPorts(ports)) if ports else SKIP
 
     def filter_changed(self, state: RequiredPorts, changed: ChangedRow) -> Status | None:
-        """Return whether any of the ports would be taken."""
+        """Return the rejection if a needed port is in use after the changes of a what-if."""
         wanted, row = state.wanted, changed.row
         taken = changed.now(wanted, lambda: changed.cluster.ports.uses(wanted, row))
         taken += changed.more(wanted, lambda placed: wanted.count(placed.pod_resources.ports))
         return self.rejection if taken > 0 else None
 
     def filter_changed_rows(self, state: RequiredPorts, changed: ChangedRows) -> Codes:
-        """Reject rows where any of the ports would be taken."""
+        """Reject rows where a needed port is in use after the changes of a what-if."""
         wanted, ports = state.wanted, changed.cluster.ports
         rows = changed.rows.tolist()
         taken = changed.now(wanted, lambda: np.array([ports.uses(wanted, row) for row in rows], np.int64))
@@ -222,7 +222,7 @@ def _requires_others(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noq
 
 
 class NodeDeclaredFeatures(OneReasonFilter):
-    """The plugin: a pod that needs a feature of the kubelet goes where nodes declare it."""
+    """The NodeDeclaredFeatures plugin: a pod that needs kubelet features fits nodes that declare them."""
 
     name = "NodeDeclaredFeatures"
     filter_reads = Aspect.FEATURES
@@ -233,7 +233,7 @@ class NodeDeclaredFeatures(OneReasonFilter):
     )
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
-        """Skip pods that need nothing special; which features a pod needs is inferred in the model."""
+        """Skip pods that need no feature; `required_features` infers the features of a pod."""
         required, nodes = required_features(pod), cluster.nodes
         if not required:
             return SKIP

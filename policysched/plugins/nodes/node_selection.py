@@ -1,10 +1,10 @@
-"""Node selectors answered on columns: which of the rows hold what a compiled selector asks.
+"""Node selectors evaluated on columns: which rows match a compiled selector.
 
-Knows columns and compiled selectors, no plugin. A selector is read as it is whenever rows are asked about: nothing is
-kept for single requirements. One about a label that no node has, or about values that none has, takes no array at all,
-and nothing is asked of rows any more once the answer is settled for all of them.
+This module knows columns and compiled selectors, but no plugin. A selector is evaluated at each call; results of single
+requirements are not kept between calls. A requirement on a label or value that no node has needs no array, and
+evaluation ends when the result is the same for all rows.
 
-Shapes: R rows asked about.
+Shapes: R rows evaluated.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from policysched.state.tables.interner import MISSING
 from policysched.state.tables.nodes import NodeTable
 
 Held = bool | Mask
-"""The rows that hold something; True for all of them, False for none.
+"""Rows that match: an array, or True for all rows, False for none.
 
 Shapes: (R,).
 """
 Numbers = tuple[NDArray[np.int64], Mask]
 BYTES_PER_TERM, BYTES_PER_LABEL, BYTES_PER_VALUE = 512, 192, 64
-"""The memory that a term and each requirement in it, a label with its value, and a further value take. Units: bytes."""
+"""Estimated memory of a term (also per requirement), a label with its value, and a further value. Units: bytes."""
 
 
 FEW_ROWS: Final = 8
-"""So many rows are asked one by one."""
+"""Largest number of rows that are evaluated one by one."""
 MOST_HELD: Final = 64
-"""Of so many requirements answers are remembered while rows are asked about."""
+"""Largest number of requirements whose results are cached during one evaluation; further ones are recomputed."""
 
 
 class SelectorTest:
-    """Tells which rows a selector matches: all of its labels, and one of its terms where it has terms."""
+    """Evaluates a selector on rows: all labels must match, and one of the terms if there are any."""
 
     __slots__ = ("_nodes", "_selector", "nbytes")
 
@@ -47,10 +47,10 @@ class SelectorTest:
         self._selector = selector
         self._nodes = nodes
         self.nbytes = BYTES_PER_LABEL * len(selector.labels) + terms_nbytes(selector.terms or ())
-        """The memory that the selector takes. Units: bytes."""
+        """The memory of the selector. Units: bytes."""
 
     def __call__(self, rows: Rows) -> Mask:
-        """Return the rows that match.
+        """Return which rows match.
 
         Shapes: (R,), a new array.
         """
@@ -62,7 +62,7 @@ class SelectorTest:
 
 
 class AskedRows:
-    """Some rows about which much is asked: what several requirements read is looked up once."""
+    """Rows under evaluation, with the label values and results that several requirements share."""
 
     __slots__ = ("_held", "_nodes", "_numbers", "_places", "_row_numbers", "_rows")
 
@@ -71,32 +71,32 @@ class AskedRows:
         self._rows = rows
         self._numbers: dict[str, Numbers] = {}
         self._held: dict[LabelRequirement, Held] = {}
-        """What some of the requirements came to: many terms may share a few."""
+        """Results of requirements, which many terms can share."""
         self._row_numbers: list[int] | None = None
         self._places: dict[str, dict[int, list[int]]] = {}
-        """By label, the places among the rows at which its values are."""
+        """Positions among the rows by label and value code."""
 
     def mask(self, held: Held) -> Mask:
-        """Return an answer as an array of its own."""
+        """Return a result as a new array."""
         return np.full(row_count(self._nodes, self._rows), held) if isinstance(held, bool) else held
 
     def labels(self, labels: Mapping[str, str]) -> Held:
-        """Ask for labels of one value each."""
+        """Return the rows that have all labels with these values."""
         if not all(map(self._nodes.has_label, labels)):
             return False
         return _all(self._among(self._codes(key), [value]) for key, value in labels.items())
 
     def labelled(self, keys: Collection[str]) -> Held:
-        """Ask for labels of any value."""
+        """Return the rows that have all these label keys."""
         if not all(map(self._nodes.has_label, keys)):
             return False
         return _all(map(self._there, keys))
 
     def any_of(self, terms: Iterable[NodeTerm]) -> Held:
-        """Ask for any of some terms.
+        """Return the rows that match any of the terms.
 
-        Terms that ask one label, or the name, for values are asked together; those that ask for values that few rows
-        have are asked row by row.
+        Terms that only require values of the same label, or node names, are evaluated together. Terms that require
+        values which few rows have are evaluated row by row.
         """
         values: dict[str, list[str]] = {}
         names: list[str] = []
@@ -123,7 +123,7 @@ class AskedRows:
         return self._with(found, few)
 
     def _few(self, term: NodeTerm) -> list[int] | None:
-        """Return the places that hold a term, None where it does not ask for values that few of many rows have."""
+        """Return the positions of rows that match a term; None unless it requires values that few of many rows have."""
         if row_count(self._nodes, self._rows) <= FEW_ROWS:
             return None
         for one in term.labels:
@@ -135,7 +135,7 @@ class AskedRows:
         return None
 
     def _having(self, one: LabelRequirement) -> list[int]:
-        """Return the places at which a label has one of some values, or more than a few of them."""
+        """Return positions whose label has one of the values, stopping after more than `FEW_ROWS`."""
         of = self._places.get(one.key)
         if of is None:
             of = self._places[one.key] = {}
@@ -155,7 +155,7 @@ class AskedRows:
         return node is not None and term.matches(node.metadata.name, node.metadata.labels)
 
     def _with(self, held: Held, places: list[int]) -> Held:
-        """Return an answer with some places besides."""
+        """Return a result with additional positions."""
         if held is True or not places:
             return held
         found: Mask = np.zeros(row_count(self._nodes, self._rows), np.bool_) if held is False else held.copy()
@@ -163,12 +163,12 @@ class AskedRows:
         return found
 
     def term(self, term: NodeTerm) -> Held:
-        """Ask for every requirement of a term."""
+        """Return the rows that match all requirements of a term."""
         labels = _all(self.label(one) for one in term.labels)
         return labels if labels is False else _both(labels, _all(self._field(one) for one in term.fields))
 
     def label(self, one: LabelRequirement) -> Held:
-        """Ask for one label."""
+        """Return the rows that match a label requirement."""
         if not self._nodes.has_label(one.key):
             return one.admits(None)
         held = self._held.get(one)
@@ -200,7 +200,7 @@ class AskedRows:
         return there
 
     def _among(self, codes: NDArray[np.int32], texts: Iterable[str]) -> Held:
-        """Return which codes are those of one of some texts."""
+        """Return which codes belong to one of the texts."""
         find = self._nodes.strings.find
         wanted = [code for text in texts if (code := find(text)) != MISSING]
         if not wanted:
@@ -209,14 +209,14 @@ class AskedRows:
         return found
 
     def _field(self, one: FieldRequirement) -> Held:
-        """Ask for one field; all but the name are empty on every node."""
+        """Return the rows that match a field requirement; fields other than the name are empty on every node."""
         if one.key != NAME_FIELD:
             return one.admits("")
         named = self._among(self._nodes.name.data[self._rows], (one.value,))
         return _not(named) if one.negated else named
 
     def _read(self, key: str) -> Numbers:
-        """Read a label's values as integers of 64 bits; tell where they are some."""
+        """Parse a label's values as 64-bit integers; the mask is False where a value is not an integer."""
         if key not in self._numbers:
             codes, inverse = np.unique(self._codes(key), return_inverse=True)
             texts = (None if code == MISSING else self._nodes.strings.text(code) for code in codes.tolist())
@@ -228,7 +228,7 @@ class AskedRows:
 
 
 def labels_test(keys: Collection[str], nodes: NodeTable) -> Callable[[Rows], Mask]:
-    """Test whether nodes have some labels, whatever their values."""
+    """Return a function that evaluates which rows have all these label keys."""
 
     def test(rows: Rows) -> Mask:
         asked = AskedRows(nodes, rows)
@@ -250,7 +250,7 @@ def terms_nbytes(terms: Iterable[NodeTerm]) -> int:
 
 
 def _all(answers: Iterator[Held]) -> Held:
-    """Join answers of which all must hold; those behind the first that leaves no row are not asked for."""
+    """Return the conjunction of results, and stop when no row remains."""
     found: Held = True
     for one in answers:
         found = _both(found, one)
